@@ -1,0 +1,70 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Errors of the package: one root, so that callers can catch all of it at once.
+
+Every message names the thing, the value it had, the values it may have, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BipedComError(Exception):
+    """Root of every error raised on purpose by this package."""
+
+
+class ConfigurationError(BipedComError):
+    """A robot file, a parameter or an argument does not make sense."""
+
+
+class UnknownNameError(ConfigurationError):
+    """
+    A name is not among those that exist.
+
+    Parameters
+    ----------
+    kind
+        What was looked up, in the singular: ``'joint'``, ``'frame'``, ``'key'``.
+    name
+        The name that was asked for.
+    valid
+        The names that exist.
+    where
+        Where it was asked for, e.g. ``'feet.left of talos.yaml'``.
+    """
+
+    def __init__(self, kind: str, name: str, valid: Iterable[str], where: str = '') -> None:
+        self.kind, self.name, self.valid = kind, name, tuple(valid)
+        place = f' in {where}' if where else ''
+        close = difflib.get_close_matches(name, self.valid, n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else ''
+        super().__init__(
+            f"unknown {kind} '{name}'{place}{hint} (valid: {_listing(self.valid)})")
+
+
+class RobotDescriptionError(BipedComError):
+    """The URDF is broken or lacks something that the configuration relies on."""
+
+
+class InputError(BipedComError):
+    """Data arriving at run time cannot be used: not finite, missing, stale, wrong frame."""
+
+
+def _listing(names: tuple[str, ...], limit: int = 40) -> str:
+    shown = ', '.join(sorted(names)[:limit])
+    more = len(names) - limit
+    return f'{shown} and {more} more' if more > 0 else shown or 'none'
