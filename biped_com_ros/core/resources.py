@@ -1,0 +1,92 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Where files of the package and of other packages are, with and without ROS 2 installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import os
+from pathlib import Path
+import sys
+
+from biped_com_ros.core.errors import ConfigurationError
+
+PACKAGE = 'biped_com_ros'
+
+
+def package_share() -> Path:
+    """Directory holding ``config/``, ``urdf/`` and ``launch/``: the source tree or the share."""
+    source_tree = Path(__file__).resolve().parents[2]
+    if (source_tree / 'package.xml').is_file():
+        return source_tree
+    return find_package(PACKAGE)
+
+
+def find_package(package: str) -> Path:
+    """
+    Return the share directory of a ROS package or of a PyPI wheel laid out like one.
+
+    Searches, in this order, every prefix of ``AMENT_PREFIX_PATH`` and ``ROS_PACKAGE_PATH``, the
+    Python environment's own prefix, and the prefixes that wheels bring inside ``sys.path``.
+
+    Raises
+    ------
+    ConfigurationError
+        If no prefix has it; the message lists where it was looked for.
+    """
+    if package == PACKAGE and (Path(__file__).resolve().parents[2] / 'package.xml').is_file():
+        return Path(__file__).resolve().parents[2]
+    searched = []
+    for prefix in _prefixes():
+        for candidate in (prefix / 'share' / package, prefix / package):
+            if candidate.is_dir():
+                return candidate
+        searched.append(str(prefix))
+    raise ConfigurationError(
+        f"package '{package}' was not found; install it or source the workspace that has it "
+        f'(searched: {", ".join(searched)})')
+
+
+def resolve_uri(uri: str, relative_to: Path | None = None) -> Path:
+    """
+    Turn ``package://pkg/path``, ``file:///path`` or a plain path into an existing file.
+
+    Parameters
+    ----------
+    uri
+        What to resolve; a relative path is taken from `relative_to`, then from the package share.
+    relative_to
+        Directory of the file that mentions `uri`.
+    """
+    if uri.startswith('package://'):
+        package, _, inside = uri[len('package://'):].partition('/')
+        candidates = [find_package(package) / inside]
+    else:
+        path = Path(uri.removeprefix('file://')).expanduser()
+        candidates = [base / path for base in (relative_to, package_share(), Path.cwd()) if base]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate.resolve()
+    raise ConfigurationError(
+        f"file '{uri}' does not exist (looked at: {', '.join(map(str, candidates))})")
+
+
+def _prefixes() -> Iterator[Path]:
+    for variable in ('AMENT_PREFIX_PATH', 'ROS_PACKAGE_PATH'):
+        yield from (Path(part) for part in os.environ.get(variable, '').split(os.pathsep) if part)
+    yield Path(sys.prefix)
+    for entry in sys.path:
+        # Wheels of the cmeel family keep a whole prefix inside site-packages.
+        if entry and (Path(entry) / 'cmeel.prefix').is_dir():
+            yield Path(entry) / 'cmeel.prefix'
