@@ -1,0 +1,94 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Rigid placements. ``R_A_B`` and ``p_B_in_A`` are the pose of frame B in frame A."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+import pinocchio as pin
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pose:
+    """
+    Pose of a frame B in a frame A.
+
+    Attributes
+    ----------
+    rotation
+        ``R_A_B``, shape (3, 3): takes coordinates in B to coordinates in A.
+    position
+        Origin of B in A, shape (3,), m.
+    """
+
+    rotation: Array
+    position: Array
+
+    @staticmethod
+    def identity() -> Pose:
+        """Return the pose of a frame in itself."""
+        return Pose(np.eye(3), np.zeros(3))
+
+    @staticmethod
+    def from_quaternion(quaternion: Array, position: Array) -> Pose:
+        """Build from a quaternion (x, y, z, w), normalised here, and a position (3,)."""
+        return Pose(rotation_from_quaternion(quaternion), np.asarray(position, dtype=float))
+
+    @staticmethod
+    def from_rpy(rpy: tuple[float, float, float] | Array, position: Array) -> Pose:
+        """Build from fixed-axis roll, pitch, yaw as in URDF (rad) and a position (3,)."""
+        return Pose(pin.rpy.rpyToMatrix(np.asarray(rpy, dtype=float)),
+                    np.asarray(position, dtype=float))
+
+    @property
+    def quaternion(self) -> Array:
+        """Quaternion (x, y, z, w) of the rotation."""
+        return quaternion_from_rotation(self.rotation)
+
+    def apply(self, points_in_b: Array) -> Array:
+        """Take points (..., 3) from frame B to frame A."""
+        return points_in_b @ self.rotation.T + self.position
+
+    def inverse(self) -> Pose:
+        """Return the pose of A in B."""
+        return Pose(self.rotation.T, -self.rotation.T @ self.position)
+
+    def __matmul__(self, other: Pose) -> Pose:
+        """Chain: (B in A) @ (C in B) is C in A."""
+        return Pose(self.rotation @ other.rotation, self.apply(other.position))
+
+
+def rotation_from_quaternion(quaternion: Array) -> Array:
+    """Return the rotation (3, 3) of a quaternion (x, y, z, w) of any non-zero norm."""
+    x, y, z, w = quaternion
+    s = 2.0 / (x * x + y * y + z * z + w * w)
+    return np.array((
+        (1.0 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)),
+        (s * (x * y + w * z), 1.0 - s * (x * x + z * z), s * (y * z - w * x)),
+        (s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y))))
+
+
+def quaternion_from_rotation(rotation: Array) -> Array:
+    """Return the quaternion (x, y, z, w) of a rotation (3, 3)."""
+    return np.array(pin.Quaternion(np.asarray(rotation)).coeffs())
+
+
+def yaw_of(rotation: Array) -> float:
+    """Heading of a frame's x axis about the vertical, rad."""
+    return float(np.arctan2(rotation[1, 0], rotation[0, 0]))

@@ -1,0 +1,492 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+A robot's kinematics, and one immutable snapshot of it per update.
+
+The configuration handed to Pinocchio places the *base frame* at the origin, so that one pass of
+forward kinematics gives everything in the base; where the base is in the world is known only
+later (IMU, odometry, TF) and is attached with :meth:`RobotState.in_world`.
+
+Placements are read from Pinocchio's memory as one NumPy array instead of joint by joint: a row of
+four 3-vectors per joint, the three columns of ``R_base_joint`` and the position of the joint.
+A point (x, y, z) of that joint is then ``[x, y, z, 1] @ row``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+import ctypes
+from functools import cached_property
+import math
+from typing import Any
+
+from biped_com_ros.core import urdf as urdf_tools
+from biped_com_ros.core.config import load_robot_config, RobotConfig
+from biped_com_ros.core.errors import (
+    ConfigurationError, InputError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.pose import Array, Pose
+import numpy as np
+from numpy.typing import NDArray
+import pinocchio as pin
+
+ROOT = 1  # Pinocchio numbers the universe 0 and the floating base 1.
+
+
+class FrameSet:
+    """
+    Frames looked up once, so that all their poses come out of one array operation.
+
+    Attributes
+    ----------
+    names
+        Their names, for messages.
+    joints
+        Index of the joint that carries each frame, shape (F,).
+    placement_in_joint
+        Shape (F, 4, 4): transposed homogeneous pose of each frame in its joint.
+    """
+
+    def __init__(self, names: Iterable[str], joints: Iterable[int],
+                 poses_in_joint: Iterable[Pose]) -> None:
+        self.names = tuple(names)
+        self.joints: NDArray[np.intp] = np.array(list(joints), dtype=np.intp)
+        self.placement_in_joint = np.zeros((len(self.names), 4, 4))
+        self.placement_in_joint[:, 3, 3] = 1.0
+        for row, pose in zip(self.placement_in_joint, poses_in_joint):
+            row[:3, :3] = pose.rotation.T
+            row[3, :3] = pose.position
+
+
+class RobotModel:
+    """
+    A floating-base robot built from its URDF and its configuration.
+
+    Parameters
+    ----------
+    config
+        What the URDF does not say.
+    urdf
+        URDF text.
+
+    Attributes
+    ----------
+    pin_model
+        Pinocchio's model, free flyer first, then every moving joint.
+    joint_names
+        Joints that are measured, in the order in which positions are expected; without the
+        mimicking and the locked ones.
+    link_names, link_masses
+        URDF links with mass, also those behind fixed joints, and their masses, shape (L,), kg.
+    mass
+        Total mass, kg.
+    soles
+        The soles as a :class:`FrameSet`, in the order of ``config.feet``.
+
+    Raises
+    ------
+    RobotDescriptionError
+        If the URDF is broken, has no inertials, or has the base on a moving link.
+    UnknownNameError
+        If the configuration names a joint or frame that the URDF does not have.
+    """
+
+    def __init__(self, config: RobotConfig, urdf: str) -> None:
+        self.config, self.urdf = config, urdf
+        robot = urdf_tools.parse_urdf(urdf)
+        self.pin_model = _build(urdf_tools.for_kinematics(robot))
+        _check_configured_names(config, tuple(self.pin_model.names)[2:], self.frame_names)
+        _unbound(self.pin_model, urdf_tools.continuous_joints(robot))
+        self._set_joints(urdf_tools.mimic_joints(robot))
+        self._set_links(urdf_tools.link_inertials(robot))
+        self.soles = self._make_soles()
+        self._set_base()
+        self._kinematics = _Kinematics(self.pin_model)
+
+    @classmethod
+    def load(cls, name_or_path: str) -> RobotModel:
+        """Build from the name of a robot that comes with the package, or a YAML file's path."""
+        config = load_robot_config(name_or_path)
+        return cls(config, urdf_tools.load_urdf(config))
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Names of the URDF links."""
+        return tuple(f.name for f in self.pin_model.frames if f.type == pin.FrameType.BODY)
+
+    @cached_property
+    def actuated_joint_names(self) -> tuple[str, ...]:
+        """Measured joints without the passive ones, in model order."""
+        return tuple(n for n in self.joint_names if n not in self.config.passive_joints)
+
+    def joint_index(self, names: Iterable[str]) -> NDArray[np.intp]:
+        """Return where `names` stand in :attr:`joint_names`."""
+        position = {name: i for i, name in enumerate(self.joint_names)}
+        for name in (names := tuple(names)):
+            if name not in position:
+                raise UnknownNameError('joint', name, self.joint_names, self.config.name)
+        return np.array([position[name] for name in names], dtype=np.intp)
+
+    def group_index(self, group: str) -> NDArray[np.intp]:
+        """Return where the joints of a configured group stand in :attr:`joint_names`."""
+        if group not in self.config.groups:
+            raise UnknownNameError('group', group, self.config.groups, self.config.name)
+        return self.joint_index(self.config.groups[group])
+
+    def posture(self, name: str = 'stand') -> Array:
+        """Return a configured posture as positions in the order of :attr:`joint_names`."""
+        if name not in self.config.postures:
+            raise UnknownNameError('posture', name, self.config.postures, self.config.name)
+        return self.positions(self.config.postures[name])
+
+    def positions(self, by_name: Mapping[str, float]) -> Array:
+        """Return joint positions given by name, the others zero, in :attr:`joint_names` order."""
+        positions = np.zeros(len(self.joint_names))
+        positions[self.joint_index(by_name)] = list(by_name.values())
+        return positions
+
+    def frames(self, names: Iterable[str]) -> FrameSet:
+        """Look frames (URDF links) up by name."""
+        names = tuple(names)
+        found = [self.pin_model.frames[self._frame_id(name)] for name in names]
+        return FrameSet(names, [_parent(f) for f in found], [_pose(f.placement) for f in found])
+
+    def subtree_links(self, link: str) -> NDArray[np.intp]:
+        """Return the indices into :attr:`link_names` of `link` and all links that hang on it."""
+        index = {name: i for i, name in enumerate(self.link_names)}
+        children = self._children
+        self._frame_id(link)
+        pending, found = [link], []
+        while pending:
+            name = pending.pop()
+            pending.extend(children.get(name, ()))
+            if name in index:
+                found.append(index[name])
+        return np.array(sorted(found), dtype=np.intp)
+
+    def state(self, joint_positions: Array, joint_velocities: Array | None = None) -> RobotState:
+        """
+        Run the kinematics once.
+
+        Parameters
+        ----------
+        joint_positions
+            Shape (n,), rad or m, in the order of :attr:`joint_names`.
+        joint_velocities
+            Shape (n,), rad/s or m/s; at rest if left out.
+
+        Raises
+        ------
+        InputError
+            If a value is missing or not finite.
+        """
+        return RobotState(self, joint_positions, joint_velocities)
+
+    def configuration(self, joint_positions: Array) -> Array:
+        """
+        Return Pinocchio's q (nq,) with the base frame at the origin.
+
+        Parameters
+        ----------
+        joint_positions
+            Shape (n,), in the order of :attr:`joint_names`.
+        """
+        self._check_shape('positions', joint_positions)
+        q: Array = self._q_base.copy()
+        if self._is_direct:
+            q[7:] = joint_positions
+        else:
+            q[7:] = joint_positions[self._sources] * self._gains + self._offsets
+        return q
+
+    def velocity(self, joint_velocities: Array | None) -> Array:
+        """Return Pinocchio's v (nv,) with the base at rest; `joint_velocities` as positions."""
+        v = np.zeros(self.pin_model.nv)
+        if joint_velocities is not None:
+            self._check_shape('velocities', joint_velocities)
+            v[6:] = (joint_velocities if self._is_direct
+                     else joint_velocities[self._sources] * self._gains)
+        return v
+
+    def _check_shape(self, kind: str, values: Array) -> None:
+        if len(values) != len(self.joint_names):
+            raise InputError(
+                f'joint {kind} must be {len(self.joint_names)} values, one per joint of '
+                f'{self.config.name}, not {len(values)}')
+
+    def _frame_id(self, name: str) -> int:
+        model = self.pin_model
+        if not model.existFrame(name, pin.FrameType.BODY):
+            raise UnknownNameError('frame', name, self.frame_names, f"the URDF '{model.name}'")
+        return int(model.getFrameId(name, pin.FrameType.BODY))
+
+    def _set_joints(self, mimics: dict[str, urdf_tools.Mimic]) -> None:
+        """Prepare ``q[7:] = offsets + gains * positions[sources]`` over all moving joints."""
+        moving = tuple(self.pin_model.names)[2:]
+        locked = self.config.locked_joints
+        self.joint_names = tuple(n for n in moving if n not in mimics and n not in locked)
+        position = {name: i for i, name in enumerate(self.joint_names)}
+        count = len(moving)
+        self._sources = np.zeros(count, dtype=np.intp)
+        self._gains, self._offsets = np.zeros(count), np.zeros(count)
+        for i, name in enumerate(moving):
+            relation = mimics.get(name, urdf_tools.Mimic(name, 1.0, 0.0))
+            if name in locked:
+                self._offsets[i] = locked[name]
+            elif relation.leader in locked:
+                self._offsets[i] = relation.multiplier * locked[relation.leader] + relation.offset
+            elif relation.leader in position:
+                self._sources[i] = position[relation.leader]
+                self._gains[i], self._offsets[i] = relation.multiplier, relation.offset
+            else:
+                raise UnknownNameError('joint', relation.leader, moving, f"mimic of '{name}'")
+        self._is_direct = self.joint_names == moving
+
+    def _set_links(self, inertials: tuple[urdf_tools.LinkInertial, ...]) -> None:
+        self.link_names = tuple(inertial.link for inertial in inertials)
+        self.link_masses = np.array([inertial.mass for inertial in inertials])
+        self.link_masses.setflags(write=False)
+        self.mass = float(self.link_masses.sum())
+        self.link_coms_in_link = np.array([inertial.com_in_link for inertial in inertials])
+        frames = self.frames(self.link_names)
+        points = np.concatenate(
+            (self.link_coms_in_link, np.ones((len(inertials), 1))), axis=1)[:, np.newaxis, :]
+        self._link_joints = frames.joints
+        self._link_points = points @ frames.placement_in_joint  # (L, 1, 4), in the joint
+
+    @cached_property
+    def _children(self) -> dict[str, list[str]]:
+        children: dict[str, list[str]] = {}
+        for joint in urdf_tools.parse_urdf(self.urdf).findall('joint'):
+            parent, child = joint.find('parent'), joint.find('child')
+            if parent is not None and child is not None:
+                children.setdefault(str(parent.get('link')), []).append(str(child.get('link')))
+        return children
+
+    def _make_soles(self) -> FrameSet:
+        feet = self.config.feet
+        links = self.frames(foot.sole for foot in feet.values())
+        poses = [Pose(row[:3, :3].T, row[3, :3])
+                 @ Pose.from_rpy(foot.sole_rpy, np.array(foot.sole_origin))
+                 for row, foot in zip(links.placement_in_joint, feet.values())]
+        return FrameSet(feet, links.joints, poses)
+
+    def _set_base(self) -> None:
+        """Place the root so that the base frame is Pinocchio's origin."""
+        base = self.frames((self.config.base_link,))
+        if base.joints[0] != ROOT:
+            raise RobotDescriptionError(
+                f"base_link '{self.config.base_link}' moves with joint "
+                f"'{self.pin_model.names[int(base.joints[0])]}'; it must be fixed to the root "
+                f"link '{self.frame_names[0]}'")
+        row = base.placement_in_joint[0]
+        pose_root_base = Pose(row[:3, :3].T, row[3, :3]) @ Pose.from_rpy(
+            self.config.base_rpy, np.zeros(3))
+        pose_base_root = pose_root_base.inverse()
+        self._q_base: Array = pin.neutral(self.pin_model)
+        self._q_base[:3], self._q_base[3:7] = pose_base_root.position, pose_base_root.quaternion
+
+
+class RobotState:
+    """
+    One instant of a robot: immutable, one kinematics pass, everything later reads from it.
+
+    Attributes
+    ----------
+    model
+        The robot.
+    q, v
+        Pinocchio's configuration (nq,) and velocity (nv,) with the base frame as origin, at rest.
+    com_in_base, com_velocity_in_base
+        Centre of mass and its velocity relative to the base, shape (3,), m and m/s.
+    base
+        Pose of the base in the world; identity until :meth:`in_world`.
+    """
+
+    __slots__ = ('model', 'q', 'v', 'com_in_base', 'com_velocity_in_base', 'base',
+                 '_placements', '_link_coms')
+
+    def __init__(self, model: RobotModel, joint_positions: Array,
+                 joint_velocities: Array | None = None) -> None:
+        self.model = model
+        self.q = q = model.configuration(joint_positions)
+        self.v = v = model.velocity(joint_velocities)
+        # One scalar test on the common path; the culprit is looked for only when it fails.
+        if not math.isfinite(q.dot(q) + v.dot(v)):
+            raise InputError(_not_finite(model, joint_positions, joint_velocities))
+        kinematics = model._kinematics
+        pin.centerOfMass(model.pin_model, kinematics.data, q, v, False)
+        self.com_in_base, self.com_velocity_in_base, self._placements = kinematics.read()
+        self.base = _IDENTITY
+        self._link_coms: Array | None = None
+
+    def in_world(self, base: Pose) -> RobotState:
+        """Return the same state with the base at pose `base` in the world."""
+        state = object.__new__(RobotState)
+        state.model, state.q, state.v, state.base = self.model, self.q, self.v, base
+        state.com_in_base = self.com_in_base
+        state.com_velocity_in_base = self.com_velocity_in_base
+        state._placements, state._link_coms = self._placements, self._link_coms
+        return state
+
+    @property
+    def com_in_world(self) -> Array:
+        """Centre of mass, shape (3,), m."""
+        return self.base.apply(self.com_in_base)
+
+    @property
+    def link_coms_in_base(self) -> Array:
+        """Centre of mass of each link of ``model.link_names``, shape (L, 3), m."""
+        if self._link_coms is None:
+            model = self.model
+            rows = self._placements.take(model._link_joints, axis=0)
+            link_coms: Array = np.matmul(model._link_points, rows)[:, 0]
+            link_coms.flags.writeable = False
+            self._link_coms = link_coms
+        return self._link_coms
+
+    @property
+    def link_coms_in_world(self) -> Array:
+        """Centre of mass of each link, shape (L, 3), m."""
+        return self.base.apply(self.link_coms_in_base)
+
+    def placements_in_base(self, frames: FrameSet) -> Array:
+        """
+        Return the poses of frames in the base.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (F, 4, 3): rows 0-2 are ``R_base_frame`` transposed, row 3 the position, m.
+        """
+        poses: Array = np.matmul(
+            frames.placement_in_joint, self._placements.take(frames.joints, axis=0))
+        return poses
+
+    def pose_in_base(self, frame: str) -> Pose:
+        """Pose of one URDF link in the base; for loops, prefer :meth:`placements_in_base`."""
+        row = self.placements_in_base(self.model.frames((frame,)))[0]
+        return Pose(row[:3].T, row[3])
+
+    def pose_in_world(self, frame: str) -> Pose:
+        """Pose of one URDF link in the world."""
+        return self.base @ self.pose_in_base(frame)
+
+
+class _Kinematics:
+    """Pinocchio's working memory, with what is read at every update as NumPy views."""
+
+    def __init__(self, model: Any) -> None:
+        self.data = model.createData()
+        pin.centerOfMass(model, self.data, pin.neutral(model), np.zeros(model.nv), False)
+        self._views = self._view_memory()
+        slow = self._read_one_by_one()
+        if self._views and not all(map(np.array_equal, self.read(), slow)):
+            self._views = None
+
+    def read(self) -> tuple[Array, Array, Array]:
+        """Return copies: CoM (3,), its velocity (3,), joint placements (joints, 4, 3)."""
+        if self._views is None:
+            return self._read_one_by_one()
+        com, velocity, placements = self._views
+        return com.copy(), velocity.copy(), placements.copy()
+
+    def _view_memory(self) -> tuple[Array, Array, Array] | None:
+        """View the C++ memory, if it is laid out as 9 + 3 doubles per joint placement."""
+        placements = self.data.oMi
+        try:
+            starts = [_address(p.rotation) for p in placements]
+            ends = [_address(p.translation) for p in placements]
+            com, velocity = _address(self.data.com[0]), _address(self.data.vcom[0])
+        except (AttributeError, KeyError):
+            return None
+        expected = [starts[0] + 96 * i for i in range(len(starts))]
+        if starts != expected or ends != [start + 72 for start in starts]:
+            return None
+        return _view(com, (3,)), _view(velocity, (3,)), _view(starts[0], (len(starts), 4, 3))
+
+    def _read_one_by_one(self) -> tuple[Array, Array, Array]:
+        data = self.data
+        return (data.com[0].copy(), data.vcom[0].copy(),
+                np.array([(*p.rotation.T, p.translation) for p in data.oMi]))
+
+
+_IDENTITY = Pose.identity()
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__['data'][0])
+
+
+def _view(address: int, shape: tuple[int, ...]) -> Array:
+    block = (ctypes.c_double * math.prod(shape)).from_address(address)
+    return np.ctypeslib.as_array(block).reshape(shape)
+
+
+def _not_finite(model: RobotModel, positions: Array, velocities: Array | None) -> str:
+    values = np.array(positions) if velocities is None else positions + velocities
+    bad = [name for name, value in zip(model.joint_names, values) if not math.isfinite(value)]
+    return f'position or velocity of joint {", ".join(bad)} is not finite'
+def _build(urdf: str) -> Any:
+    try:
+        return pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer())
+    except (ValueError, RuntimeError) as error:
+        raise RobotDescriptionError(f'the URDF does not describe a robot: {error}') from None
+
+
+def _unbound(model: Any, continuous: frozenset[str]) -> None:
+    for name in continuous:
+        index = model.joints[model.getJointId(name)].idx_q
+        model.lowerPositionLimit[index] = -np.inf
+        model.upperPositionLimit[index] = np.inf
+
+
+def _parent(frame: Any) -> int:
+    # Pinocchio 3 renamed `parent`; both names exist in some releases.
+    return int(frame.parentJoint if hasattr(frame, 'parentJoint') else frame.parent)
+
+
+def _pose(placement: Any) -> Pose:
+    return Pose(placement.rotation.copy(), placement.translation.copy())
+
+
+def _check_configured_names(
+        config: RobotConfig, joints: tuple[str, ...], frames: tuple[str, ...]) -> None:
+    where = f'the configuration of {config.name}; the URDF has no such name'
+    for kind, valid, names in (
+            ('joint', joints, _configured_joints(config)),
+            ('frame', frames, _configured_frames(config))):
+        for name in names:
+            if name not in valid:
+                raise UnknownNameError(kind, name, valid, where)
+    both = set(config.passive_joints) & set(config.locked_joints)
+    if both:
+        raise ConfigurationError(
+            f'{", ".join(sorted(both))} of {config.name} cannot be passive (measured) and locked '
+            '(not measured) at once')
+
+
+def _configured_joints(config: RobotConfig) -> list[str]:
+    return [*config.passive_joints, *config.locked_joints,
+            *(joint for group in config.groups.values() for joint in group),
+            *(joint for posture in config.postures.values() for joint in posture),
+            *(config.torso.joints if config.torso else ())]
+
+
+def _configured_frames(config: RobotConfig) -> list[str]:
+    feet = [frame for foot in config.feet.values() for frame in (foot.sole, foot.ankle)]
+    sensors = [frame for s in config.wrench_sensors.values() for frame in (s.frame, s.link)]
+    torso = [config.torso.lower, config.torso.upper] if config.torso else []
+    return [name for name in (
+        config.base_link, *feet, *sensors, *torso, *(i.frame for i in config.imus.values()),
+        *(h.frame for h in config.hands.values())) if name]

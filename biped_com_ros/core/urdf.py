@@ -1,0 +1,223 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+URDF text: from a file, ``package://`` URI or xacro, and the few facts Pinocchio does not keep.
+
+Pinocchio lumps the inertia of links behind fixed joints into their parent joint and drops the
+`mimic` relation; both are read here from the XML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from biped_com_ros.core.config import RobotConfig
+from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
+from biped_com_ros.core.resources import resolve_uri
+import numpy as np
+from numpy.typing import NDArray
+
+SUPPORTED_JOINTS = ('revolute', 'continuous', 'prismatic', 'fixed')
+"""Joint types understood by the rest of the package."""
+
+
+@dataclass(frozen=True)
+class LinkInertial:
+    """Mass (kg) and centre of mass (in the link's frame, m) of one URDF link."""
+
+    link: str
+    mass: float
+    com_in_link: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """Joint that follows another: ``position = multiplier * leader + offset``."""
+
+    leader: str
+    multiplier: float
+    offset: float
+
+
+def load_urdf(config: RobotConfig, uri: str = '') -> str:
+    """
+    Return the URDF text of a robot.
+
+    Parameters
+    ----------
+    config
+        The robot; its `urdf` and `xacro_arguments` are used.
+    uri
+        Overrides ``config.urdf``.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such file, or none is configured.
+    RobotDescriptionError
+        If xacro fails.
+    """
+    uri = uri or config.urdf
+    if not uri:
+        raise ConfigurationError(
+            f"robot '{config.name}' has no 'urdf': give a path or package:// URI, or publish it "
+            'on the latched topic robot_description')
+    path = resolve_uri(uri)
+    if path.suffix == '.xacro':
+        return _expand_xacro(path, config)
+    return path.read_text()
+
+
+def _expand_xacro(path: Path, config: RobotConfig) -> str:
+    try:
+        import xacro  # Only those with a .xacro file need the package.
+    except ImportError:
+        raise ConfigurationError(
+            f"'{path}' needs xacro: install ros-$ROS_DISTRO-xacro (apt) or xacro (PyPI)") from None
+    try:
+        return str(xacro.process_file(
+            str(path), mappings=dict(config.xacro_arguments)).toprettyxml(indent='  '))
+    except Exception as error:  # xacro has no common root for its errors.
+        raise RobotDescriptionError(f"xacro cannot expand '{path}': {error}") from error
+
+
+def parse_urdf(urdf: str) -> ElementTree.Element:
+    """
+    Parse URDF text and check what every part of the package relies on.
+
+    Raises
+    ------
+    RobotDescriptionError
+        If it is not XML, not a URDF, or uses a joint type outside :data:`SUPPORTED_JOINTS`.
+    """
+    try:
+        robot = ElementTree.fromstring(urdf.encode())
+    except ElementTree.ParseError as error:
+        raise RobotDescriptionError(f'the URDF is not well-formed XML: {error}') from None
+    if robot.tag != 'robot':
+        raise RobotDescriptionError(f'the URDF must have a <robot> at its root, not <{robot.tag}>')
+    for joint in robot.iter('joint'):
+        kind = joint.get('type')
+        # Transmissions hold <joint> elements too, but without a type.
+        if kind is not None and kind not in SUPPORTED_JOINTS:
+            raise RobotDescriptionError(
+                f"joint '{joint.get('name')}' has type '{kind}'; supported: "
+                f'{", ".join(SUPPORTED_JOINTS)}')
+    return robot
+
+
+def for_kinematics(robot: ElementTree.Element) -> str:
+    """
+    Return a copy of the URDF for Pinocchio: no geometry, continuous joints as revolute ones.
+
+    Without geometry no mesh file has to exist. A continuous joint would take two entries of
+    Pinocchio's configuration; as an unbounded revolute joint it takes one like every other.
+    """
+    copy = ElementTree.fromstring(ElementTree.tostring(robot))
+    for link in copy.iter('link'):
+        for geometry in [*link.findall('visual'), *link.findall('collision')]:
+            link.remove(geometry)
+    for joint in copy.findall('joint'):
+        if joint.get('type') == 'continuous':
+            _bound_infinitely(joint)
+    return ElementTree.tostring(copy, encoding='unicode')
+
+
+def continuous_joints(robot: ElementTree.Element) -> frozenset[str]:
+    """Names of the joints that turn without end."""
+    return frozenset(
+        str(j.get('name')) for j in robot.findall('joint') if j.get('type') == 'continuous')
+
+
+def mimic_joints(robot: ElementTree.Element) -> dict[str, Mimic]:
+    """Followers by name; a chain of followers is resolved to its first leader."""
+    direct = {}
+    for joint in robot.findall('joint'):
+        mimic = joint.find('mimic')
+        if mimic is not None and joint.get('type') != 'fixed':
+            where = f"joint '{joint.get('name')}'"
+            direct[str(joint.get('name'))] = Mimic(
+                str(mimic.get('joint')), _number(mimic.get('multiplier', '1'), where),
+                _number(mimic.get('offset', '0'), where))
+    return {name: _first_leader(name, direct) for name in direct}
+
+
+def link_inertials(robot: ElementTree.Element) -> tuple[LinkInertial, ...]:
+    """
+    Return the links that have mass, in the order of the file.
+
+    Raises
+    ------
+    RobotDescriptionError
+        If a mass is negative or not a number, or if no link has any.
+    """
+    found = [_link_inertial(link) for link in robot.findall('link')]
+    massive = tuple(inertial for inertial in found if inertial and inertial.mass > 0.0)
+    if not massive:
+        raise RobotDescriptionError(
+            'no link of the URDF has an <inertial> with a mass above zero, so there is no centre '
+            'of mass; export the URDF with its inertials')
+    return massive
+
+
+def _link_inertial(link: ElementTree.Element) -> LinkInertial | None:
+    inertial = link.find('inertial')
+    if inertial is None:
+        return None
+    name = str(link.get('name'))
+    where = f"<inertial> of link '{name}'"
+    mass_element, origin = inertial.find('mass'), inertial.find('origin')
+    mass = _number(mass_element.get('value') if mass_element is not None else None, where)
+    if mass < 0.0:
+        raise RobotDescriptionError(f'{where}: the mass is {mass}, it must not be negative')
+    xyz = origin.get('xyz', '0 0 0') if origin is not None else '0 0 0'
+    com = np.array([_number(part, where) for part in xyz.split()])
+    if com.shape != (3,):
+        raise RobotDescriptionError(f"{where}: origin xyz must be three numbers, not '{xyz}'")
+    return LinkInertial(name, mass, com)
+
+
+def _number(text: Any, where: str) -> float:
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise RobotDescriptionError(f"{where}: '{text}' is not a finite number")
+    return value
+
+
+def _first_leader(name: str, direct: dict[str, Mimic]) -> Mimic:
+    mimic, seen = direct[name], {name}
+    while mimic.leader in direct:
+        if mimic.leader in seen:
+            raise RobotDescriptionError(f"joint '{name}' mimics itself through a circle")
+        seen.add(mimic.leader)
+        upper = direct[mimic.leader]
+        mimic = Mimic(upper.leader, mimic.multiplier * upper.multiplier,
+                      mimic.multiplier * upper.offset + mimic.offset)
+    return mimic
+
+
+def _bound_infinitely(joint: ElementTree.Element) -> None:
+    joint.set('type', 'revolute')
+    limit = joint.find('limit')
+    if limit is None:
+        limit = ElementTree.SubElement(joint, 'limit', effort='1e9', velocity='1e9')
+    limit.set('lower', '-1e9')
+    limit.set('upper', '1e9')
