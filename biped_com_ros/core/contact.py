@@ -1,0 +1,101 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Is a foot on the ground? A Schmitt trigger on its normal force, with dwell times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from biped_com_ros.core.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class ContactThresholds:
+    """
+    When a contact begins and ends.
+
+    Attributes
+    ----------
+    engage, release
+        Normal force as a share of body weight above which a contact begins, below which it ends.
+    engage_dwell, release_dwell
+        How long the force must stay there, s.
+    """
+
+    engage: float = 0.06
+    release: float = 0.03
+    engage_dwell: float = 0.006
+    release_dwell: float = 0.006
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.release < self.engage < 1.0:
+            raise ConfigurationError(
+                f'contact thresholds engage {self.engage} and release {self.release} must be '
+                'shares of body weight with 0 < release < engage < 1')
+        if not (self.engage_dwell >= 0.0 and self.release_dwell >= 0.0):
+            raise ConfigurationError(
+                f'contact dwell times {self.engage_dwell} s and {self.release_dwell} s must not '
+                'be negative')
+
+
+class ContactDetector:
+    """
+    The contact state of one foot.
+
+    Plain numbers rather than arrays: with one value per message that is ten times faster.
+
+    Parameters
+    ----------
+    thresholds
+        When a contact begins and ends.
+    body_weight
+        N, of the robot's model.
+    """
+
+    def __init__(self, thresholds: ContactThresholds, body_weight: float) -> None:
+        self._engage = thresholds.engage * body_weight
+        self._release = thresholds.release * body_weight
+        self._engage_dwell_ns = round(1e9 * thresholds.engage_dwell)
+        self._release_dwell_ns = round(1e9 * thresholds.release_dwell)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything; the first sample then decides at once, without dwell."""
+        self.in_contact = False
+        self._known = False
+        self._crossed_ns: int | None = None
+
+    def update(self, normal_force: float, stamp_ns: int) -> bool:
+        """
+        Take the normal force (N) at `stamp_ns` (ns, rising) and return whether there is contact.
+
+        The first sample decides by the mid-point between the thresholds.
+        """
+        if not self._known:
+            self._known = True
+            self.in_contact = normal_force > 0.5 * (self._engage + self._release)
+        beyond = (normal_force < self._release if self.in_contact
+                  else normal_force > self._engage)
+        if not beyond:
+            self._crossed_ns = None
+        elif self._crossed_ns is None:
+            self._crossed_ns = stamp_ns
+        self._switch_after_dwell(stamp_ns)
+        return self.in_contact
+
+    def _switch_after_dwell(self, stamp_ns: int) -> None:
+        dwell = self._release_dwell_ns if self.in_contact else self._engage_dwell_ns
+        if self._crossed_ns is not None and stamp_ns - self._crossed_ns >= dwell:
+            self.in_contact = not self.in_contact
+            self._crossed_ns = None

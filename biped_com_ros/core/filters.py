@@ -1,0 +1,111 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Filters for signals that arrive at uneven times, one matrix product per sample."""
+
+from __future__ import annotations
+
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.pose import Array
+import numpy as np
+
+# Above this share of the sample rate the cut-off is lowered: at 0.5 the filter has no meaning.
+HIGHEST_CUTOFF_SHARE = 0.45
+
+
+class LowPass:
+    """
+    Butterworth low-pass of order 1 or 2 over vectors, at the actual time step.
+
+    The states are those of trapezoidal integrators (not past outputs), so the step may change
+    from sample to sample without a transient, and at a constant step the response is the
+    bilinear Butterworth design with its cut-off exactly where it was asked for.
+
+    Parameters
+    ----------
+    cutoff
+        Frequency of -3 dB, Hz; 0 lets everything pass. More than 0.45 of the sample rate is
+        lowered to that.
+    size
+        Length of the vectors.
+    order
+        1 or 2.
+    """
+
+    def __init__(self, cutoff: float, size: int, order: int = 2) -> None:
+        if order not in (1, 2) or not 0.0 <= cutoff < math.inf:
+            raise ConfigurationError(
+                f'a low-pass of order {order} with cut-off {cutoff} Hz makes no sense; the order '
+                'is 1 or 2, the cut-off is 0 (off) or positive')
+        self.cutoff, self.order = cutoff, order
+        self._matrix = np.zeros((order + 1, order + 1))
+        self._in = np.zeros((order + 1, size))
+        self._out = np.zeros((order + 1, size))
+        self._filtered: Array = self._out[-1]
+        self._dt = 0.0
+        self._started = False
+
+    def reset(self) -> None:
+        """Forget the past: the next sample passes as it is."""
+        self._started = False
+
+    def update(self, sample: Array, dt: float) -> Array:
+        """
+        Take a sample and return the filtered one.
+
+        Parameters
+        ----------
+        sample
+            (size,)
+        dt
+            Time since the sample before, s, positive; not used for the first.
+
+        Returns
+        -------
+        array (size,)
+            Valid until the next call.
+        """
+        if not self.cutoff:
+            return sample
+        if not self._started:
+            return self._start(sample)
+        if dt != self._dt:
+            self._design(dt)
+        self._in[-1] = sample
+        np.matmul(self._matrix, self._in, out=self._out)
+        self._in[:-1] = self._out[:-1]
+        return self._filtered
+
+    def _start(self, sample: Array) -> Array:
+        """Put the states where a signal that was always `sample` would have brought them."""
+        self._in[:] = 0.0
+        self._in[self.order - 1] = sample
+        self._filtered[:] = sample
+        self._started = True
+        return self._filtered
+
+    def _design(self, dt: float) -> None:
+        """Fill the matrix from (states, input) to (next states, output) for the step `dt`."""
+        self._dt = dt
+        g = math.tan(math.pi * min(self.cutoff * dt, HIGHEST_CUTOFF_SHARE))
+        if self.order == 1:
+            a = g / (1.0 + g)
+            self._matrix[:] = [[1.0 - 2.0 * a, 2.0 * a], [1.0 - a, a]]
+            return
+        a1 = 1.0 / (1.0 + g * (g + math.sqrt(2.0)))
+        a2, a3 = g * a1, g * g * a1
+        self._matrix[:] = [[2.0 * a1 - 1.0, -2.0 * a2, 2.0 * a2],
+                           [2.0 * a2, 1.0 - 2.0 * a3, 2.0 * a3],
+                           [a2, 1.0 - a3, a3]]

@@ -1,0 +1,81 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The low-pass against SciPy's Butterworth design and against what a low-pass must do."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.filters import LowPass
+import numpy as np
+import pytest
+
+
+def run(low_pass, samples, steps):
+    return np.array([low_pass.update(s, dt).copy() for s, dt in zip(samples, steps)])
+
+
+@pytest.mark.parametrize('order', [1, 2])
+@pytest.mark.parametrize('cutoff', [3.0, 60.0, 180.0])
+def test_even_steps_are_the_bilinear_butterworth(order, cutoff):
+    signal = pytest.importorskip('scipy.signal')
+    rate, samples = 500.0, np.random.default_rng(1).normal(size=(200, 6)) + 3.0
+    b, a = signal.butter(order, cutoff, fs=rate)
+    state = signal.lfilter_zi(b, a)[:, None] * samples[0]
+    expected, _ = signal.lfilter(b, a, samples, axis=0, zi=state)
+    found = run(LowPass(cutoff, 6, order), samples, np.full(200, 1.0 / rate))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize('order', [1, 2])
+def test_uneven_steps_follow_the_continuous_filter(order):
+    """A 2 Hz sine through 20 Hz, sampled with 50 % jitter: gain and lag of the analogue filter."""
+    rng, cutoff, f = np.random.default_rng(2), 20.0, 2.0
+    steps = 1e-3 * rng.uniform(0.5, 1.5, 2000)
+    t = np.cumsum(steps)
+    found = run(LowPass(cutoff, 1, order), np.sin(2 * np.pi * f * t)[:, None], steps)[:, 0]
+    s = 1j * f / cutoff
+    response = 1.0 / (1.0 + s) if order == 1 else 1.0 / (1.0 + np.sqrt(2.0) * s + s * s)
+    expected = np.imag(response * np.exp(2j * np.pi * f * t))
+    np.testing.assert_allclose(found[500:], expected[500:], atol=5e-3)
+
+
+@pytest.mark.parametrize('order', [1, 2])
+def test_a_constant_passes_unchanged_whatever_the_steps(order):
+    steps = np.random.default_rng(3).uniform(1e-4, 0.2, 50)
+    found = run(LowPass(10.0, 6, order), np.tile(np.arange(6.0), (50, 1)), steps)
+    np.testing.assert_allclose(found, np.tile(np.arange(6.0), (50, 1)), atol=1e-12)
+
+
+def test_the_first_sample_after_a_reset_passes_unchanged():
+    low_pass = LowPass(5.0, 2)
+    run(low_pass, np.zeros((10, 2)), np.full(10, 0.01))
+    low_pass.reset()
+    np.testing.assert_array_equal(low_pass.update(np.array([4.0, -5.0]), 0.01), [4.0, -5.0])
+
+
+def test_no_cutoff_passes_everything():
+    sample = np.array([1.0, 2.0])
+    assert LowPass(0.0, 2).update(sample, 0.01) is sample
+
+
+def test_a_cutoff_above_what_the_rate_allows_stays_stable():
+    samples = np.random.default_rng(4).normal(size=(500, 1))
+    found = run(LowPass(400.0, 1), samples, np.full(500, 1e-2))
+    assert np.abs(found).max() < 2.0 * np.abs(samples).max()
+
+
+@pytest.mark.parametrize('cutoff, order', [(-1.0, 2), (float('nan'), 2), (10.0, 3)])
+def test_nonsense_is_refused(cutoff, order):
+    with pytest.raises(ConfigurationError, match='low-pass'):
+        LowPass(cutoff, 6, order)

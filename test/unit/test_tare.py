@@ -1,0 +1,155 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tare: what is averaged, what is refused, what is kept in the file."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from biped_com_ros.core.config import robot_config_from_mapping
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.tare import (
+    load_offsets, save_offsets, SensorOffset, TareLimits, TareSamples)
+from biped_com_ros.core.wrench import weight_matrix
+import numpy as np
+import pytest
+import yaml
+
+LIMITS = TareLimits(force_deviation=2.0, torque_deviation=0.2, joint_speed=0.05,
+                    offset_force=100.0)
+OFFSET = np.array([3.0, -4.0, 12.0, 0.3, -0.2, 0.1])
+WEIGHT = weight_matrix(1.5, [0.03, -0.02, -0.05])
+
+
+def hang(count=200, noise=0.5, offset=OFFSET, speed=0.001, collected=None, seed=3):
+    """Tare a sensor whose foot hangs in the air and turns slowly against gravity."""
+    rng, samples = np.random.default_rng(seed), TareSamples('left', count)
+    for i in range(count if collected is None else collected):
+        angle = 0.3 + 1e-4 * i
+        expected = WEIGHT @ (9.81 * np.array([np.sin(angle), 0.0, -np.cos(angle)]))
+        noise_now = noise * rng.normal(size=6) * [1.0, 1.0, 1.0, 0.05, 0.05, 0.05]
+        samples.add(expected + offset + noise_now, expected, speed)
+    return samples
+
+
+def test_offset_is_what_is_read_beyond_the_weight():
+    found = hang().result('l_ft', -1.0, LIMITS)
+    np.testing.assert_allclose(found.offset[:3], OFFSET[:3], atol=0.15)
+    np.testing.assert_allclose(found.offset[3:], OFFSET[3:], atol=0.01)
+    assert found.standard_deviation[0] == pytest.approx(0.5, rel=0.2)
+    assert (found.samples, found.frame, found.sign) == (200, 'l_ft', -1.0)
+
+
+def test_further_samples_are_ignored():
+    samples = hang(noise=0.0)
+    samples.add(np.full(6, 1e3), np.zeros(6), 9.0)
+    np.testing.assert_allclose(samples.result('l', 1.0, LIMITS).offset, OFFSET, atol=1e-9)
+
+
+@pytest.mark.parametrize('change, message', [
+    ({'noise': 5.0}, 'vary by .* N .*come to rest.*tare_max_force_deviation'),
+    ({'speed': 0.2}, 'a joint moved at 0.2 rad/s'),
+    ({'offset': [0, 0, 400.0, 0, 0, 0]}, 'reads 400 N more .* lift the robot'),
+    ({'collected': 7}, '7 of 200 samples'),
+])
+def test_what_is_refused_and_what_to_do(change, message):
+    with pytest.raises(InputError, match=message) as refusal:
+        hang(**change).result('l', 1.0, LIMITS)
+    assert "'left'" in str(refusal.value)
+
+
+def test_a_varying_torque_is_refused():
+    samples = TareSamples('left', 50)
+    for i in range(50):
+        samples.add(np.array([0, 0, 0, 0, (-1.0) ** i, 0]), np.zeros(6), 0.0)
+    with pytest.raises(InputError, match='N m .*tare_max_torque_deviation'):
+        samples.result('l', 1.0, LIMITS)
+
+
+@pytest.fixture
+def config():
+    return robot_config_from_mapping({
+        'name': 'biped', 'base_link': 'base_link',
+        'feet': {'left': {'sole': 'l_sole', 'polygon': [[0, 0], [1, 0], [0, 1]],
+                          'wrench_sensors': ['left_foot']}},
+        'wrench_sensors': {'left_foot': {'frame': 'l_ft', 'topic': 'left', 'sign': -1}}})
+
+
+GOOD = SensorOffset('l_ft', -1.0, tuple(OFFSET), (0.1,) * 6, 500, '2026-01-01T00:00:00+00:00')
+
+
+def test_file_keeps_everything(tmp_path, config):
+    path = tmp_path / 'new' / 'offsets.yaml'
+    save_offsets(path, 'biped', {'left_foot': GOOD})
+    assert load_offsets(path, config) == {'left_foot': GOOD}
+    assert os.listdir(path.parent) == ['offsets.yaml']
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, config, monkeypatch):
+    path = tmp_path / 'offsets.yaml'
+    save_offsets(path, 'biped', {'left_foot': GOOD})
+
+    def fail(*_):
+        raise OSError(28, 'No space left on device')
+    monkeypatch.setattr(os, 'fsync', fail)
+    with pytest.raises(ConfigurationError, match='No space left'):
+        save_offsets(path, 'biped', {})
+    assert load_offsets(path, config) == {'left_foot': GOOD}
+    assert os.listdir(tmp_path) == ['offsets.yaml']
+
+
+def test_file_of_another_robot_is_refused(tmp_path, config):
+    save_offsets(tmp_path / 'o.yaml', 'talos', {'left_foot': GOOD})
+    with pytest.raises(ConfigurationError, match="of robot 'talos', not of 'biped'"):
+        load_offsets(tmp_path / 'o.yaml', config)
+
+
+def test_file_with_another_sensor_is_refused(tmp_path, config):
+    save_offsets(tmp_path / 'o.yaml', 'biped', {'left_fot': GOOD})
+    with pytest.raises(UnknownNameError, match="'left_fot' .*did you mean 'left_foot'"):
+        load_offsets(tmp_path / 'o.yaml', config)
+
+
+@pytest.mark.parametrize('change', [{'sign': 1.0}, {'frame': 'l_sole'}])
+def test_a_sensor_that_was_changed_since_is_refused(tmp_path, config, change):
+    save_offsets(tmp_path / 'o.yaml', 'biped', {'left_foot': dataclasses.replace(GOOD, **change)})
+    with pytest.raises(ConfigurationError, match="'left_foot' was tared in frame .*tare again"):
+        load_offsets(tmp_path / 'o.yaml', config)
+
+
+@pytest.mark.parametrize('text, message', [
+    ('{', 'not valid YAML'), ('', 'mapping'), ('robot: biped', "'sensors'"),
+    ('{robot: biped, sensors: {left_foot: 5}}', "'left_foot' is not readable"),
+    ('{robot: biped, sensors: {left_foot: {frame: l, sign: 1, ofset: [1]}}}', 'ofset'),
+    ('{robot: biped, sensors: {left_foot: {frame: l_ft, sign: -1, offset: [1, 2]}}}',
+     'six finite'),
+    ('{robot: biped, sensors: {left_foot: {frame: l_ft, sign: -1, '
+     'offset: [1, 2, .nan, 1, 1, 1]}}}', 'six finite'),
+])
+def test_broken_files_are_refused(tmp_path, config, text, message):
+    (tmp_path / 'o.yaml').write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        load_offsets(tmp_path / 'o.yaml', config)
+
+
+def test_a_missing_file_is_named(tmp_path, config):
+    with pytest.raises(ConfigurationError, match='nowhere.yaml.*No such file'):
+        load_offsets(tmp_path / 'nowhere.yaml', config)
+
+
+def test_the_file_is_plain_yaml(tmp_path):
+    save_offsets(tmp_path / 'o.yaml', 'biped', {'left_foot': GOOD})
+    content = yaml.safe_load((tmp_path / 'o.yaml').read_text())
+    assert content['sensors']['left_foot']['offset'] == pytest.approx(list(OFFSET))
