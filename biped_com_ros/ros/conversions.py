@@ -1,0 +1,144 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Between ROS values and numbers: stamps, clocks, rotations."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+
+_STAMP = struct.Struct('<iI')
+_BILLION = 1_000_000_000
+
+
+class Stamp:
+    """
+    A time stamp that can be compared as an integer and copied as bytes.
+
+    Attributes
+    ----------
+    ns : int
+        Nanoseconds since the epoch of the clock that wrote it.
+    raw : bytes
+        The same as a serialized ``builtin_interfaces/Time``: 8 bytes, little endian.
+    """
+
+    __slots__ = ('ns', 'raw')
+
+    def __init__(self, ns: int, raw: bytes) -> None:
+        self.ns = ns
+        self.raw = raw
+
+    @classmethod
+    def from_ns(cls, ns: int) -> Stamp:
+        """Stamp of a time in nanoseconds."""
+        return cls(ns, _STAMP.pack(*divmod(ns, _BILLION)))
+
+    @classmethod
+    def from_raw(cls, raw: bytes, offset: int = 0) -> Stamp:
+        """Stamp of 8 serialized bytes that begin at `offset`."""
+        seconds, nanoseconds = _STAMP.unpack_from(raw, offset)
+        return cls(seconds * _BILLION + nanoseconds, raw[offset:offset + 8])
+
+    @classmethod
+    def from_msg(cls, message: Any) -> Stamp:
+        """Stamp of a ``builtin_interfaces/Time``."""
+        return cls(message.sec * _BILLION + message.nanosec,
+                   _STAMP.pack(message.sec, message.nanosec))
+
+    @classmethod
+    def now(cls, node: Any) -> Stamp:
+        """Return the time of the node's clock, which may be simulated."""
+        return cls.from_ns(node.get_clock().now().nanoseconds)
+
+    def to_msg(self) -> Any:
+        """Return a ``builtin_interfaces/Time``."""
+        from builtin_interfaces.msg import Time
+        seconds, nanoseconds = _STAMP.unpack(self.raw)
+        return Time(sec=seconds, nanosec=nanoseconds)
+
+    @property
+    def seconds(self) -> float:
+        """Return seconds since the epoch (loses nanoseconds for wall-clock times)."""
+        return self.ns * 1e-9
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stamp) and self.ns == other.ns
+
+    def __hash__(self) -> int:
+        return hash(self.ns)
+
+    def __repr__(self) -> str:
+        return f'Stamp({self.ns / 1e9:.9f} s)'
+
+
+ZERO_STAMP = Stamp.from_ns(0)
+
+
+def nanoseconds_of(time: Any) -> int:
+    """Nanoseconds of a Stamp, a ``builtin_interfaces/Time``, an rclpy Time or an integer."""
+    if isinstance(time, int):
+        return time
+    if isinstance(time, Stamp):
+        return time.ns
+    if hasattr(time, 'nanoseconds'):
+        return int(time.nanoseconds)
+    return Stamp.from_msg(time).ns
+
+
+def quaternion_of(R: np.ndarray) -> tuple[float, float, float, float]:
+    """
+    Quaternion (x, y, z, w) of a rotation matrix, with w >= 0.
+
+    The largest of the four components is the one divided by, so that the result is accurate
+    for every rotation (Shepperd's method).
+    """
+    (a, b, c), (d, e, f), (g, h, i) = R.tolist() if isinstance(R, np.ndarray) else R
+    trace = a + e + i
+    if trace > 0.0:
+        s = 2.0 * math.sqrt(1.0 + trace)
+        x, y, z, w = (h - f) / s, (c - g) / s, (d - b) / s, 0.25 * s
+    elif a > e and a > i:
+        s = 2.0 * math.sqrt(1.0 + a - e - i)
+        x, y, z, w = 0.25 * s, (b + d) / s, (c + g) / s, (h - f) / s
+    elif e > i:
+        s = 2.0 * math.sqrt(1.0 + e - a - i)
+        x, y, z, w = (b + d) / s, 0.25 * s, (f + h) / s, (c - g) / s
+    else:
+        s = 2.0 * math.sqrt(1.0 + i - a - e)
+        x, y, z, w = (c + g) / s, (f + h) / s, 0.25 * s, (d - b) / s
+    return (x, y, z, w) if w >= 0.0 else (-x, -y, -z, -w)
+
+
+def rotation_of(quaternion: Any) -> np.ndarray:
+    """
+    Rotation matrix (3, 3) of a quaternion (x, y, z, w), which is normalised first.
+
+    Raises
+    ------
+    ValueError
+        If its norm is zero or not finite.
+    """
+    x, y, z, w = (float(value) for value in quaternion)
+    norm_squared = x * x + y * y + z * z + w * w
+    if not 0.0 < norm_squared < math.inf:
+        raise ValueError(f'quaternion ({x}, {y}, {z}, {w}) cannot be normalised')
+    s = 2.0 / norm_squared
+    return np.array([
+        [1.0 - s * (y * y + z * z), s * (x * y - z * w), s * (x * z + y * w)],
+        [s * (x * y + z * w), 1.0 - s * (x * x + z * z), s * (y * z - x * w)],
+        [s * (x * z - y * w), s * (y * z + x * w), 1.0 - s * (x * x + y * y)]])

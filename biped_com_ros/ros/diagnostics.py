@@ -1,0 +1,109 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Health of a node on ``/diagnostics``, once per second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import time
+from typing import Any
+
+from biped_com_ros.ros.qos import STATE_OUTPUT
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+
+OK, WARN, ERROR, STALE = (
+    DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR, DiagnosticStatus.STALE)
+
+Report = tuple[bytes, str, dict[str, Any]]
+
+
+class Diagnostics:
+    """
+    Collects reports of the parts of a node and publishes them at 1 Hz.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    hardware_id
+        Name of the robot; may be set later.
+    period
+        Seconds of wall-clock time between messages.
+    """
+
+    def __init__(self, node: Any, hardware_id: str = '', period: float = 1.0) -> None:
+        self.hardware_id = hardware_id
+        self._node = node
+        self._reports: dict[str, Callable[[], Report]] = {}
+        self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', STATE_OUTPUT)
+        self._timer = node.create_timer(period, self.publish, clock=_steady_clock())
+
+    def add(self, name: str, report: Callable[[], Report]) -> None:
+        """
+        Add a line.
+
+        Parameters
+        ----------
+        name
+            What it is about; shown as ``<node>: <name>``.
+        report
+            Returns (level, message, {key: value}), called once per second.
+        """
+        self._reports[name] = report
+
+    def remove(self, name: str) -> None:
+        """Take a line out."""
+        self._reports.pop(name, None)
+
+    def publish(self) -> None:
+        """Publish all lines now."""
+        array = DiagnosticArray()
+        array.header.stamp = self._node.get_clock().now().to_msg()
+        array.status = [self._status(name, report) for name, report in self._reports.items()]
+        self._publisher.publish(array)
+
+    def _status(self, name: str, report: Callable[[], Report]) -> DiagnosticStatus:
+        try:
+            level, message, values = report()
+        except Exception as error:  # noqa: B902 - a broken report must not silence the others
+            level, message, values = ERROR, f'{type(error).__name__}: {error}', {}
+        return DiagnosticStatus(
+            level=level, name=f'{self._node.get_name()}: {name}', message=message,
+            hardware_id=self.hardware_id,
+            values=[KeyValue(key=key, value=_text(value)) for key, value in values.items()])
+
+
+class Throttle:
+    """Lets something through once per `period` seconds and key."""
+
+    def __init__(self, period: float = 5.0) -> None:
+        self._period = period
+        self._last: dict[str, float] = {}
+
+    def __call__(self, key: str = '') -> bool:
+        """Tell whether it is time again for this key."""
+        now = time.monotonic()
+        if now - self._last.get(key, -self._period) < self._period:
+            return False
+        self._last[key] = now
+        return True
+
+
+def _steady_clock() -> Any:
+    from rclpy.clock import Clock, ClockType
+    return Clock(clock_type=ClockType.STEADY_TIME)
+
+
+def _text(value: Any) -> str:
+    return f'{value:.6g}' if isinstance(value, float) else str(value)

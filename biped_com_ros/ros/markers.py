@@ -1,0 +1,105 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Prototypes of RViz markers, to be patched by `outputs.marker_array_publisher`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
+from std_msgs.msg import ColorRGBA, Header
+from visualization_msgs.msg import Marker, MarkerArray
+
+Colour = Sequence[float]
+
+RED, GREEN, BLUE = (0.9, 0.15, 0.1, 1.0), (0.1, 0.75, 0.2, 1.0), (0.1, 0.35, 0.9, 1.0)
+YELLOW, WHITE, GREY = (0.95, 0.8, 0.1, 1.0), (1.0, 1.0, 1.0, 1.0), (0.5, 0.5, 0.5, 1.0)
+ORANGE, CYAN = (1.0, 0.5, 0.0, 1.0), (0.0, 0.75, 0.85, 1.0)
+
+
+def _marker(kind: int, frame_id: str, namespace: str, identifier: int, colour: Colour,
+            scale: Sequence[float]) -> Marker:
+    return Marker(
+        header=Header(frame_id=frame_id), ns=namespace, id=identifier, type=kind,
+        action=Marker.ADD, pose=Pose(orientation=Quaternion(w=1.0)), frame_locked=False,
+        scale=Vector3(x=float(scale[0]), y=float(scale[1]), z=float(scale[2])),
+        color=ColorRGBA(**dict(zip('rgba', map(float, colour)))))
+
+
+def sphere(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = RED,
+           diameter: float = 0.05) -> Marker:
+    """Sphere; patch ``pose.position``."""
+    return _marker(Marker.SPHERE, frame_id, namespace, identifier, colour, (diameter,) * 3)
+
+
+def cylinder(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = RED,
+             diameter: float = 0.05, height: float = 0.01) -> Marker:
+    """Upright cylinder; patch ``pose.position``."""
+    return _marker(Marker.CYLINDER, frame_id, namespace, identifier, colour,
+                   (diameter, diameter, height))
+
+
+def arrow(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = RED,
+          shaft_diameter: float = 0.01, head_diameter: float = 0.02,
+          head_length: float = 0.03) -> Marker:
+    """Arrow between two points; patch ``points`` (2, 3): tail, head."""
+    marker = _marker(Marker.ARROW, frame_id, namespace, identifier, colour,
+                     (shaft_diameter, head_diameter, head_length))
+    marker.points = [Point(), Point()]
+    return marker
+
+
+def line_strip(frame_id: str, namespace: str, n: int, identifier: int = 0,
+               colour: Colour = GREEN, width: float = 0.005) -> Marker:
+    """Line through n points; patch ``points`` (n, 3)."""
+    return _points(Marker.LINE_STRIP, frame_id, namespace, n, identifier, colour, (width, 0, 0))
+
+
+def line_list(frame_id: str, namespace: str, n: int, identifier: int = 0,
+              colour: Colour = GREEN, width: float = 0.005) -> Marker:
+    """Separate lines, n points in pairs; patch ``points`` (n, 3)."""
+    return _points(Marker.LINE_LIST, frame_id, namespace, n, identifier, colour, (width, 0, 0))
+
+
+def sphere_list(frame_id: str, namespace: str, n: int, identifier: int = 0,
+                colour: Colour = RED, diameter: float = 0.02) -> Marker:
+    """Return n equal spheres, cheaper than n markers; patch ``points`` (n, 3)."""
+    return _points(Marker.SPHERE_LIST, frame_id, namespace, n, identifier, colour,
+                   (diameter,) * 3)
+
+
+def _points(kind: int, frame_id: str, namespace: str, n: int, identifier: int, colour: Colour,
+            scale: Sequence[float]) -> Marker:
+    marker = _marker(kind, frame_id, namespace, identifier, colour, scale)
+    marker.points = [Point() for _ in range(n)]
+    return marker
+
+
+def text(frame_id: str, namespace: str, content: str, identifier: int = 0,
+         colour: Colour = WHITE, height: float = 0.05) -> Marker:
+    """Text facing the viewer; patch ``pose.position``."""
+    marker = _marker(Marker.TEXT_VIEW_FACING, frame_id, namespace, identifier, colour,
+                     (0.0, 0.0, height))
+    marker.text = content
+    return marker
+
+
+def marker_array(*markers: Marker) -> MarkerArray:
+    """Put markers together."""
+    return MarkerArray(markers=list(markers))
+
+
+def delete_all(frame_id: str, namespace: str = '') -> Marker:
+    """Return a marker that removes all markers of a namespace."""
+    return Marker(header=Header(frame_id=frame_id), ns=namespace, action=Marker.DELETEALL)

@@ -1,0 +1,173 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Publishers that patch a serialized message in place instead of building one each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from biped_com_ros.ros.codec import Template
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.qos import overridable, STATE_OUTPUT
+from geometry_msgs.msg import (
+    PointStamped, Pose, PoseArray, PoseStamped, Vector3Stamped, WrenchStamped)
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import (
+    Bool, Float64, Float64MultiArray, Header, MultiArrayDimension, MultiArrayLayout)
+from visualization_msgs.msg import MarkerArray
+
+
+class TemplatePublisher:
+    """
+    Publishes one message again and again with new numbers in it.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    topic
+        Topic name, relative to the node's namespace, or ``~/...``.
+    prototype
+        The message with its strings set and its sequences at their final length.
+    fields
+        Name -> path pattern of the numbers that change; see `codec.Template`.
+    qos
+        Quality of service; users override it with ``qos_overrides.<topic>.publisher.*``.
+    plain
+        Use rclpy's own conversion; default: as the environment says.
+
+    Attributes
+    ----------
+    fields : dict of str to array
+        Assign with ``fields['point'][...] = value``, then call `publish`.
+
+    Examples
+    --------
+    >>> if out.wanted:
+    ...     out.fields['point'][...] = com_in_world
+    ...     out.publish(stamp)
+    """
+
+    def __init__(self, node: Any, topic: str, prototype: Any, fields: dict[str, str],
+                 qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None) -> None:
+        self._node, self._patterns, self._plain = node, fields, plain
+        self.publisher = node.create_publisher(
+            type(prototype), topic, qos, qos_overriding_options=overridable())
+        self._publish = self.publisher.publish
+        self.set_prototype(prototype)
+
+    def set_prototype(self, prototype: Any) -> None:
+        """Start over with a message of other strings or lengths (takes about a millisecond)."""
+        self.template = Template(prototype, self._patterns, self._plain)
+        self.fields = self.template.fields
+        self._serialize = self.template.serialize
+        if self.template.plain_reason:
+            self._node.get_logger().warning(
+                f"'{self.topic}' is published the slow way: {self.template.plain_reason}")
+
+    @property
+    def topic(self) -> str:
+        """Return the full topic name."""
+        return str(self.publisher.topic_name)
+
+    @property
+    def wanted(self) -> bool:
+        """Tell whether anybody would receive what is published."""
+        return True
+
+    def publish(self, stamp: Stamp | None = None) -> None:
+        """Publish the message with its present numbers and this stamp in every header."""
+        self._publish(self._serialize(stamp))
+
+    def destroy(self) -> None:
+        """Withdraw the topic."""
+        self._node.destroy_publisher(self.publisher)
+
+
+def point_publisher(node: Any, topic: str, frame_id: str, **options: Any) -> TemplatePublisher:
+    """PointStamped; field ``point`` (3,)."""
+    return TemplatePublisher(node, topic, PointStamped(header=Header(frame_id=frame_id)),
+                             {'point': 'point'}, **options)
+
+
+def vector_publisher(node: Any, topic: str, frame_id: str, **options: Any) -> TemplatePublisher:
+    """Vector3Stamped; field ``vector`` (3,)."""
+    return TemplatePublisher(node, topic, Vector3Stamped(header=Header(frame_id=frame_id)),
+                             {'vector': 'vector'}, **options)
+
+
+def wrench_publisher(node: Any, topic: str, frame_id: str, **options: Any) -> TemplatePublisher:
+    """WrenchStamped; field ``wrench`` (6,), force first."""
+    return TemplatePublisher(node, topic, WrenchStamped(header=Header(frame_id=frame_id)),
+                             {'wrench': 'wrench'}, **options)
+
+
+def pose_publisher(node: Any, topic: str, frame_id: str, **options: Any) -> TemplatePublisher:
+    """PoseStamped; fields ``position`` (3,) and ``orientation`` (4,) xyzw."""
+    return TemplatePublisher(
+        node, topic, PoseStamped(header=Header(frame_id=frame_id)),
+        {'position': 'pose.position', 'orientation': 'pose.orientation'}, **options)
+
+
+def pose_array_publisher(node: Any, topic: str, frame_id: str, n: int,
+                         **options: Any) -> TemplatePublisher:
+    """PoseArray of n poses; fields ``position`` (n, 3) and ``orientation`` (n, 4) xyzw."""
+    prototype = PoseArray(header=Header(frame_id=frame_id), poses=[Pose() for _ in range(n)])
+    return TemplatePublisher(
+        node, topic, prototype,
+        {'position': 'poses[*].position', 'orientation': 'poses[*].orientation'}
+        if n else {}, **options)
+
+
+def joint_state_publisher(node: Any, topic: str, names: Sequence[str],
+                          fields: Sequence[str] = ('position', 'velocity', 'effort'),
+                          **options: Any) -> TemplatePublisher:
+    """JointState; fields ``position``, ``velocity``, ``effort`` (n,), those not named empty."""
+    zeros = [0.0] * len(names)
+    prototype = JointState(name=list(names), **{field: list(zeros) for field in fields})
+    return TemplatePublisher(
+        node, topic, prototype, {f: f for f in fields} if names else {}, **options)
+
+
+def float_array_publisher(node: Any, topic: str, n: int, labels: Sequence[str] = (),
+                          **options: Any) -> TemplatePublisher:
+    """
+    Publish Float64MultiArray; field ``data`` (n,).
+
+    `labels` name the entries: one dimension of size 1 and stride 1 per entry.
+    """
+    layout = MultiArrayLayout(
+        dim=[MultiArrayDimension(label=label, size=1, stride=1) for label in labels])
+    prototype = Float64MultiArray(layout=layout, data=[0.0] * n)
+    return TemplatePublisher(node, topic, prototype, {'data': 'data'} if n else {}, **options)
+
+
+def float_publisher(node: Any, topic: str, **options: Any) -> TemplatePublisher:
+    """Float64; field ``data`` (1,)."""
+    return TemplatePublisher(node, topic, Float64(), {'data': 'data'}, **options)
+
+
+def bool_publisher(node: Any, topic: str, **options: Any) -> TemplatePublisher:
+    """Bool; field ``data`` (1,)."""
+    return TemplatePublisher(node, topic, Bool(), {'data': 'data'}, **options)
+
+
+def marker_array_publisher(node: Any, topic: str, prototype: MarkerArray,
+                           fields: dict[str, str] | None = None,
+                           **options: Any) -> TemplatePublisher:
+    """MarkerArray; field ``position`` (n, 3) of the markers' poses unless `fields` says else."""
+    return TemplatePublisher(
+        node, topic, prototype, fields or {'position': 'markers[*].pose.position'}, **options)

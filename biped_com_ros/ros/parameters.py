@@ -1,0 +1,242 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Parameters of a node as a frozen dataclass: declared with ranges, read typed, nonsense refused.
+
+Examples
+--------
+>>> @dataclass(frozen=True)
+... class Parameters:
+...     tf_rate: float = parameter(30.0, 'How often TF is sent', unit='Hz', minimum=0.0)
+>>> handle = declare_parameters(node, Parameters)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+import dataclasses
+from dataclasses import dataclass
+import math
+import typing
+from typing import Any, TypeVar
+
+from biped_com_ros.core.errors import ConfigurationError
+from rcl_interfaces.msg import (
+    FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult)
+from rclpy.parameter import Parameter
+
+_T = TypeVar('_T')
+_KEY = 'biped_com_ros'
+_LARGEST_INTEGER = 2 ** 63 - 1
+
+
+@dataclass(frozen=True)
+class ParameterInfo:
+    """What a parameter means and which values it may have."""
+
+    description: str
+    unit: str = ''
+    minimum: float | None = None
+    maximum: float | None = None
+    options: tuple[Any, ...] = ()
+    read_only: bool = False
+
+    def constraint(self) -> str:
+        """Return the valid values in words; '' if every value of the type is valid."""
+        unit = f' {self.unit}' if self.unit else ''
+        if self.options:
+            return 'one of ' + ', '.join(repr(option) for option in self.options)
+        if self.minimum is not None and self.maximum is not None:
+            return f'{self.minimum:g} to {self.maximum:g}{unit}'
+        if self.minimum is not None:
+            return f'at least {self.minimum:g}{unit}'
+        return f'at most {self.maximum:g}{unit}' if self.maximum is not None else ''
+
+
+def parameter(default: Any, description: str, unit: str = '', minimum: float | None = None,
+              maximum: float | None = None, options: Sequence[Any] = (),
+              read_only: bool = False) -> Any:
+    """
+    Return a dataclass field that is a ROS parameter.
+
+    Parameters
+    ----------
+    default
+        Default value; lists are copied.
+    description, unit
+        For ``ros2 param describe``.
+    minimum, maximum
+        Valid range, both included (of each element, if it is a list).
+    options
+        Valid values (of each element, if it is a list), if they can be listed.
+    read_only
+        Whether it can only be set at start.
+    """
+    info = ParameterInfo(description, unit, minimum, maximum, tuple(options), read_only)
+    metadata = {_KEY: info}
+    if isinstance(default, (list, tuple)):
+        values = list(default)
+        return dataclasses.field(default_factory=lambda: list(values), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def declare_parameters(node: Any, parameters_class: type[_T],
+                       on_change: Callable[[_T], None] | None = None) -> _T:
+    """
+    Declare the parameters of a frozen dataclass on a node and read them.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    parameters_class
+        Frozen dataclass whose fields come from `parameter`.
+    on_change
+        Called with a new instance after parameters were changed at run time. A
+        ConfigurationError that it raises is logged. Values out of range never get so far.
+
+    Returns
+    -------
+    parameters_class
+        The values at start.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value has the wrong type or is out of range; names parameter, value and range.
+    """
+    fields = _fields_of(parameters_class)
+    values = {name: _declare(node, name, *field) for name, field in fields.items()}
+    state = {'values': values}
+    node.add_on_set_parameters_callback(lambda changes: _refusal(fields, changes))
+    if on_change is not None:
+        node.add_post_set_parameters_callback(
+            lambda changes: _apply(node, parameters_class, fields, state, changes, on_change))
+    return parameters_class(**values)
+
+
+def _fields_of(parameters_class: type) -> dict[str, tuple[Any, Any, ParameterInfo]]:
+    """Return (type, default, info) by name."""
+    types = typing.get_type_hints(parameters_class)
+    return {field.name: (types[field.name], _default_of(field), field.metadata[_KEY])
+            for field in dataclasses.fields(parameters_class)}
+
+
+def _default_of(field: Any) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _declare(node: Any, name: str, kind: Any, default: Any, info: ParameterInfo) -> Any:
+    """
+    Declare one parameter and return its checked value.
+
+    It is declared with dynamic typing and typed here, so that ``tf_rate:=50`` is taken for a
+    float and an error names the valid values instead of raising rclpy's own from inside.
+    """
+    descriptor = _descriptor(kind, info)
+    given = node._parameter_overrides.get(name)
+    value = default if given is None or given.type_ == Parameter.Type.NOT_SET else given.value
+    checked = check_value(name, kind, info, value)
+    node.declare_parameter(name, checked, descriptor, ignore_override=True)
+    return checked
+
+
+def _descriptor(kind: Any, info: ParameterInfo) -> ParameterDescriptor:
+    unit = f' [{info.unit}]' if info.unit else ''
+    descriptor = ParameterDescriptor(
+        description=info.description + unit, read_only=info.read_only, dynamic_typing=True,
+        additional_constraints=info.constraint())
+    if kind is float and (info.minimum is not None or info.maximum is not None):
+        descriptor.floating_point_range = [FloatingPointRange(
+            from_value=-math.inf if info.minimum is None else float(info.minimum),
+            to_value=math.inf if info.maximum is None else float(info.maximum))]
+    elif kind is int and (info.minimum is not None or info.maximum is not None):
+        descriptor.integer_range = [IntegerRange(
+            from_value=-_LARGEST_INTEGER if info.minimum is None else int(info.minimum),
+            to_value=_LARGEST_INTEGER if info.maximum is None else int(info.maximum))]
+    return descriptor
+
+
+def check_value(name: str, kind: Any, info: ParameterInfo, value: Any) -> Any:
+    """
+    Return the value in its proper type, or say what is wrong with it.
+
+    Raises
+    ------
+    ConfigurationError
+        Naming the parameter, the value and the valid ones.
+    """
+    element_kind = typing.get_args(kind)
+    if element_kind:
+        if isinstance(value, (str, bytes)) or not hasattr(value, '__len__'):
+            raise _invalid(name, value, info, f'has to be a list of {element_kind[0].__name__}')
+        return [_check_element(f'{name}[{i}]', element_kind[0], info, element)
+                for i, element in enumerate(value)]
+    return _check_element(name, kind, info, value)
+
+
+def _check_element(name: str, kind: type, info: ParameterInfo, value: Any) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise _invalid(name, value, info, f'has to be a {_name_of(kind)}')
+    if kind is float and not math.isfinite(value):
+        raise _invalid(name, value, info, 'has to be finite')
+    if info.options and value not in info.options:
+        raise _invalid(name, value, info, 'is not among the options')
+    too_small = info.minimum is not None and value < info.minimum
+    too_large = info.maximum is not None and value > info.maximum
+    if too_small or too_large:
+        raise _invalid(name, value, info, 'is out of range')
+    return value
+
+
+def _name_of(kind: type) -> str:
+    return {float: 'number', int: 'whole number', bool: 'bool (true or false)',
+            str: 'string'}[kind]
+
+
+def _invalid(name: str, value: Any, info: ParameterInfo, complaint: str) -> ConfigurationError:
+    constraint = info.constraint()
+    valid = f'; valid: {constraint}' if constraint else ''
+    return ConfigurationError(f"parameter '{name}': {value!r} {complaint}{valid}")
+
+
+def _refusal(fields: dict[str, Any], changes: list[Parameter]) -> SetParametersResult:
+    """Answer a request to set parameters at run time."""
+    for change in changes:
+        if change.name not in fields:
+            continue
+        kind, _, info = fields[change.name]
+        try:
+            check_value(change.name, kind, info, change.value)
+        except ConfigurationError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+    return SetParametersResult(successful=True)
+
+
+def _apply(node: Any, parameters_class: Any, fields: dict[str, Any], state: dict[str, Any],
+           changes: list[Parameter], on_change: Callable[[Any], None]) -> None:
+    new = {change.name: check_value(change.name, fields[change.name][0],
+                                    fields[change.name][2], change.value)
+           for change in changes if change.name in fields}
+    if not new:
+        return
+    state['values'] = {**state['values'], **new}
+    try:
+        on_change(parameters_class(**state['values']))
+    except ConfigurationError as error:
+        node.get_logger().error(str(error))

@@ -1,0 +1,51 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Quality of service: what the package's topics use, and how users override it."""
+
+from __future__ import annotations
+
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+
+#: Sensor data in: best effort matches every publisher; at 1 kHz a depth below 10 loses messages.
+SENSOR_INPUT = QoSProfile(
+    depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT,
+    durability=DurabilityPolicy.VOLATILE)
+
+#: Commands in: reliable, because each one counts.
+COMMAND_INPUT = QoSProfile(
+    depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.VOLATILE)
+
+#: Estimates out: reliable, which both reliable and best effort subscribers match.
+STATE_OUTPUT = QoSProfile(
+    depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.VOLATILE)
+
+#: Things said once that late nodes must still read: robot description, offsets, static TF.
+LATCHED = QoSProfile(
+    depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def overridable(identifier: str | None = None) -> QoSOverridingOptions:
+    """
+    Let parameters ``qos_overrides.<topic>.<publisher|subscription>...`` change the QoS.
+
+    Parameters
+    ----------
+    identifier
+        Tells apart several publishers of one topic in one node.
+    """
+    return QoSOverridingOptions.with_default_policies(entity_id=identifier)
