@@ -1,0 +1,91 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the user sees of the processes, and the log file that keeps all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+import os
+from pathlib import Path
+import sys
+import tempfile
+from typing import TextIO
+
+_COLOURS = (36, 32, 35, 34, 33, 96, 92, 95)
+_LEVEL_COLOURS = {'INFO': '', 'WARNING': '33', 'ERROR': '31'}
+
+
+class Console:
+    """
+    Prints lines with the name of their process before them, and writes all to a log file.
+
+    Parameters
+    ----------
+    colour
+        Whether to colour names and levels; by default only on a terminal and without NO_COLOR.
+    log_directory
+        Where the log file goes; by default a new one under ``ROS_LOG_DIR`` or ``~/.ros/log``.
+    """
+
+    def __init__(self, stream: TextIO | None = None, colour: bool | None = None,
+                 log_directory: Path | None = None) -> None:
+        self._stream = stream or sys.stdout
+        self.colour = self._stream.isatty() and 'NO_COLOR' not in os.environ \
+            if colour is None else colour
+        self.log_file = (log_directory or new_log_directory(os.environ)) / 'launch.log'
+        self._log = self.log_file.open('a', encoding='utf-8', errors='replace')
+        self._colours: dict[str, int] = {}
+        self.quiet = False
+
+    def close(self) -> None:
+        """Close the log file."""
+        self._log.close()
+
+    def line(self, name: str, text: str, visible: bool = True) -> None:
+        """Show one line of a process's output; only log it if not visible."""
+        self._log.write(f'[{name}] {text}\n')
+        if visible and not self.quiet:
+            self._print(f'{self._painted(f"[{name}]", self._colour_of(name))} {text}')
+
+    def say(self, level: str, text: str) -> None:
+        """Tell something of our own; quiet keeps all but errors in the log."""
+        self._log.write(f'{datetime.now().isoformat(timespec="milliseconds")} [{level}] {text}\n')
+        if not self.quiet or level == 'ERROR':
+            self._print(f'{self._painted(f"[{level}]", _LEVEL_COLOURS[level])} {text}')
+
+    def _print(self, text: str) -> None:
+        try:
+            print(text, file=self._stream, flush=True)
+        except (BrokenPipeError, ValueError):
+            # Nobody reads any more (`| head`): the log file still has everything.
+            self.quiet = True
+
+    def _colour_of(self, name: str) -> str:
+        return str(self._colours.setdefault(name, _COLOURS[len(self._colours) % len(_COLOURS)]))
+
+    def _painted(self, text: str, colour: str) -> str:
+        return f'\033[{colour}m{text}\033[0m' if self.colour and colour else text
+
+
+def new_log_directory(environment: Mapping[str, str]) -> Path:
+    """Create the directory for the logs of one launch; a temporary one if home is read-only."""
+    home = Path(environment.get('ROS_HOME', Path.home() / '.ros'))
+    parent = Path(environment.get('ROS_LOG_DIR') or home / 'log')
+    name = f'{datetime.now():%Y-%m-%d-%H-%M-%S-%f}-launch-{os.getpid()}'
+    try:
+        (parent / name).mkdir(parents=True)
+        return parent / name
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix=f'{name}-'))
