@@ -1,0 +1,86 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The ground's true forces, read from MuJoCo's constraint solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from biped_com_ros.sim.description import Array
+import mujoco
+import numpy as np
+
+LEAST_FORCE = 1e-6
+"""Vertical force (N) below which there is no contact and so no zero-moment point."""
+
+
+class GroundContacts:
+    """
+    Sums contact forces per foot.
+
+    Parameters
+    ----------
+    model, data
+        MuJoCo's.
+    feet
+        Names; a foot's geoms are called ``sole/<foot>/...`` and its sole frame ``sole/<foot>``.
+    """
+
+    def __init__(self, model: Any, data: Any, feet: Iterable[str]) -> None:
+        self._data = data
+        self.feet = tuple(feet)
+        self._foot_of_geom = np.full(model.ngeom, -1)
+        for geom in range(model.ngeom):
+            for i, foot in enumerate(self.feet):
+                if model.geom(geom).name.startswith(f'sole/{foot}/'):
+                    self._foot_of_geom[geom] = i
+        self._soles = np.array(
+            [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, f'sole/{f}') for f in self.feet])
+
+    def wrenches_at_origin(self) -> Array:
+        """Wrench of the ground on each foot about the world's origin, shape (feet, 6)."""
+        data, wrenches = self._data, np.zeros((len(self.feet), 6))
+        if not data.ncon:
+            return wrenches
+        contact = data.contact
+        rows = contact.efc_address
+        touching = rows >= 0
+        rows, geoms = rows[touching], contact.geom[touching]
+        # With elliptic cones a contact's rows are its force along the axes of `frame`, which
+        # points from the first geom (the floor, made first) to the second (the foot).
+        local = data.efc_force[rows[:, np.newaxis] + np.arange(3)]
+        forces = np.einsum('ci,cij->cj', local, contact.frame[touching].reshape(-1, 3, 3))
+        moments = np.cross(contact.pos[touching], forces)
+        feet = self._foot_of_geom[geoms[:, 1]]
+        np.add.at(wrenches, feet, np.concatenate((forces, moments), axis=1))
+        return wrenches
+
+    def wrenches_at_soles(self, at_origin: Array) -> Array:
+        """Move wrenches to the sole frames: axes and origin, shape (feet, 6)."""
+        wrenches = np.empty_like(at_origin)
+        for i, site in enumerate(self._soles):
+            to_sole = self._data.site_xmat[site].reshape(3, 3)
+            force, moment = at_origin[i, :3], at_origin[i, 3:]
+            wrenches[i, :3] = force @ to_sole
+            wrenches[i, 3:] = (moment - np.cross(self._data.site_xpos[site], force)) @ to_sole
+        return wrenches
+
+
+def zero_moment_point(at_origin: Array) -> Array:
+    """Point of the floor (z = 0) about which the wrenches' horizontal moment is zero; or NaN."""
+    fx, fy, fz, mx, my, mz = at_origin.sum(axis=0)
+    if fz < LEAST_FORCE:
+        return np.full(3, np.nan)
+    return np.array((-my / fz, mx / fz, 0.0))

@@ -1,0 +1,198 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Joint gains, rotor inertias and tendon gains where the robot's file gives none.
+
+A position-controlled robot holds its weight with a visible but small sag, and stands: its legs
+are stiffer than the inverted pendulum of the whole robot is unstable (K > m g h) by a wide
+margin. Everything is derived from masses and geometry at the starting posture, so that a robot
+of 4 kg and one of 90 kg both get what suits them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+from typing import Any
+
+from biped_com_ros.core.config import RobotConfig
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.sim.description import Array, Description
+import mujoco
+import numpy as np
+
+STANCE_STIFFNESS = 20.0
+"""Stiffness of a leg joint over m g h."""
+
+SAG = math.radians(1.0)
+"""Most that an outstretched limb sags under its own weight."""
+
+BANDWIDTH = 2.0 * math.pi * 3.0
+"""Least natural frequency of a joint that carries only its own limb, rad/s."""
+
+STANCE_DAMPING, DAMPING = 0.4, 0.8
+"""Damping ratios of leg joints (under the whole robot) and of the others."""
+
+STEP_SHARE = 0.3
+"""A joint's fastest natural frequency times the timestep stays below this: rotor inertia."""
+
+TENDON_STIFFNESS = 10.0
+"""Bending stiffness that the tendons give the torso, over m g h of the upper body."""
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Stiffness (N m/rad or N/m) and damping per joint in the order asked for, shape (n,)."""
+
+    stiffness: Array
+    damping: Array
+
+
+@dataclass(frozen=True)
+class _Load:
+    """What a joint carries: inertia, static moment in the worst posture, and what it is."""
+
+    inertia: float
+    moment: float
+    is_leg: bool
+
+
+def joint_gains(model: Any, data: Any, config: RobotConfig, robot: Description,
+                joints: tuple[str, ...]) -> Gains:
+    """
+    Return the gains of actuated joints: the robot file's where it has them, else derived.
+
+    Parameters
+    ----------
+    model, data
+        MuJoCo's, after ``mj_forward`` in the starting posture.
+    joints
+        Names, in the order wanted.
+    """
+    moment, inertia = _pendulum(model, data, config)
+    loads = [_load(model, data, config, robot, name) for name in joints]
+    stiffness = np.array([_stiffness(load, moment) for load in loads])
+    _override(stiffness, config.simulation.stiffness, config, joints, 'stiffness')
+    damping = np.array([_damping(load, k, inertia) for load, k in zip(loads, stiffness)])
+    _override(damping, config.simulation.damping, config, joints, 'damping')
+    return Gains(stiffness, damping)
+
+
+def set_rotor_inertias(model: Any, data: Any, joints: tuple[str, ...], gains: Gains) -> None:
+    """Give every joint enough rotor inertia for its gains and the timestep (in place)."""
+    least = model.opt.timestep / STEP_SHARE
+    composite = _composite_inertias(model, data)
+    model.dof_armature[6:] = 0.02 * composite[6:] + 1e-6 * mujoco.mj_getTotalmass(model)
+    for name, stiffness in zip(joints, gains.stiffness):
+        dof = model.joint(f'joint/{name}').dofadr[0]
+        model.dof_armature[dof] = max(model.dof_armature[dof], stiffness * least ** 2)
+    _set_vertebra_inertias(model, least)
+    mujoco.mj_setConst(model, data)
+
+
+def set_tendon_gains(model: Any, data: Any, config: RobotConfig) -> Array:
+    """
+    Set the tendon servos' gains (in place) and return their pretensions, N.
+
+    Four evenly spaced tendons of stiffness k at radius r resist bending with 2 r^2 k.
+    """
+    torso = config.torso
+    assert torso is not None
+    count = len(torso.attachment_angles_deg)
+    base = model.body('vertebra/1').id
+    weight = 9.81 * model.body_subtreemass[base]
+    height = float(np.linalg.norm(data.subtree_com[base] - data.xpos[base]))
+    stiffness = TENDON_STIFFNESS * weight * height / (0.5 * count * torso.radius ** 2)
+    # Enough tension that no tendon goes slack until a moment of half the weight at full height.
+    pretension = 0.5 * weight * height / (0.5 * count * torso.radius)
+    for i in range(count):
+        servo = model.actuator(f'tendon/{i}').id
+        model.actuator_biasprm[servo, 1:3] = -stiffness, -0.02 * stiffness
+        model.actuator_forcerange[servo] = -10.0 * pretension, 0.0
+    return np.full(count, pretension)
+
+
+def _stiffness(load: _Load, moment: float) -> float:
+    if load.is_leg:
+        return STANCE_STIFFNESS * moment
+    return max(BANDWIDTH ** 2 * load.inertia, load.moment / SAG)
+
+
+def _damping(load: _Load, stiffness: float, pendulum_inertia: float) -> float:
+    if load.is_leg:
+        return 2.0 * STANCE_DAMPING * math.sqrt(stiffness * pendulum_inertia)
+    return 2.0 * DAMPING * math.sqrt(stiffness * load.inertia)
+
+
+def _pendulum(model: Any, data: Any, config: RobotConfig) -> tuple[float, float]:
+    """m g h (N m) and m h^2 (kg m^2), h from the lowest sole to the centre of mass."""
+    lowest = min(data.site(f'sole/{name}').xpos[2] for name in config.feet)
+    mass, height = model.body_subtreemass[0], data.subtree_com[0][2] - lowest
+    return float(9.81 * mass * height), float(mass * height ** 2)
+
+
+def _load(model: Any, data: Any, config: RobotConfig, robot: Description, name: str) -> _Load:
+    joint = model.joint(f'joint/{name}')
+    body, dof = joint.bodyid[0], joint.dofadr[0]
+    weight = 9.81 * model.body_subtreemass[body]
+    if joint.type[0] == mujoco.mjtJoint.mjJNT_SLIDE:
+        moment = weight / 0.01 * SAG  # A slide gives way by a centimetre at most.
+    else:
+        arm = data.subtree_com[body] - data.xanchor[joint.id]
+        moment = weight * float(np.linalg.norm(np.cross(data.xaxis[joint.id], arm)))
+    return _Load(float(_composite_inertias(model, data)[dof]), moment,
+                 _carries_robot(config, robot, name))
+
+
+def _carries_robot(config: RobotConfig, robot: Description, name: str) -> bool:
+    """Whether a joint stands between the base and a sole."""
+    return any(joint.name == name for foot in config.feet.values()
+               for joint in robot.path(config.base_link, foot.sole))
+
+
+def _composite_inertias(model: Any, data: Any) -> Array:
+    """Diagonal of the joint-space inertia, shape (nv,)."""
+    full = np.zeros((model.nv, model.nv))
+    # MuJoCo 4 takes the data where MuJoCo 3 took the packed matrix.
+    try:
+        mujoco.mj_fullM(model, full, data.qM)
+    except (TypeError, AttributeError):
+        mujoco.mj_fullM(model, data, full)
+    return np.array(np.diagonal(full))
+
+
+def _set_vertebra_inertias(model: Any, least: float) -> None:
+    for i in range(model.njnt):
+        if model.joint(i).name.startswith('vertebra/'):
+            dof = model.jnt_dofadr[i]
+            spring = float(np.ravel(model.jnt_stiffness[i])[0])
+            model.dof_armature[dof] = max(model.dof_armature[dof], spring * least ** 2)
+
+
+def _override(values: Array, given: Any, config: RobotConfig, joints: tuple[str, ...],
+              what: str) -> None:
+    """Put values given by group, then those given by joint, over the derived ones."""
+    groups, index = config.groups, {name: i for i, name in enumerate(joints)}
+    known = {joint for group in groups.values() for joint in group} | set(joints)
+    for name, value in sorted(given.items(), key=lambda item: item[0] not in groups):
+        if name not in groups and name not in known:
+            raise UnknownNameError('joint or group', name, (*groups, *joints),
+                                   f'simulation.{what} of {config.name}')
+        if not 0.0 <= value < math.inf:
+            raise ConfigurationError(
+                f'simulation.{what}.{name} of {config.name} must be finite and not negative, '
+                f'not {value}')
+        for joint in groups.get(name, (name,)):
+            if joint in index:
+                values[index[joint]] = value

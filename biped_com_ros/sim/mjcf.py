@@ -1,0 +1,358 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+From a robot's description to MuJoCo's XML.
+
+Names in the XML carry what they are, so that no URDF name can collide with another or with
+MuJoCo's own: ``link/…`` bodies, ``joint/…`` joints, ``sole/…``, ``wrench/…``, ``imu/…`` and
+``base`` sites, ``motor/…`` actuators, ``tendon/…`` tendons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+import math
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import SubElement
+
+from biped_com_ros.core.config import RobotConfig, WrenchSensorConfig
+from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
+from biped_com_ros.sim import torso
+from biped_com_ros.sim.description import (
+    Array, Description, Joint, Link, MOVING, pose_attributes, text, Transform)
+import numpy as np
+
+SMALLEST_INERTIA = 1e-9
+"""Principal inertias below this (kg m^2) are raised to it; MuJoCo needs them positive."""
+
+FLOOR, FOOT = '1', '2'
+"""Collision bits: feet meet the floor and nothing else meets anything."""
+
+
+@dataclass(frozen=True)
+class WorldOptions:
+    """
+    The world around the robot and how finely it is computed.
+
+    Attributes
+    ----------
+    timestep
+        Of the physics, s.
+    gravity
+        Downward, m/s^2.
+    friction
+        Coulomb coefficient between soles and floor.
+    floor
+        Whether there is one.
+    contact_time
+        Time constant of the contact, s: the smaller, the harder the floor.
+    sole_radius
+        The sole touches with small spheres at the corners of its polygon, m.
+    visuals
+        Whether to keep the URDF's boxes, cylinders and spheres for rendering.
+    """
+
+    timestep: float = 0.001
+    gravity: float = 9.81
+    friction: float = 1.0
+    floor: bool = True
+    contact_time: float = 0.005
+    sole_radius: float = 0.002
+    visuals: bool = False
+
+
+class Writer:
+    """
+    Writes a robot as MJCF.
+
+    Parameters
+    ----------
+    description
+        The robot as it really is, hidden errors included.
+    config
+        Feet, sensors, locked joints, torso.
+    options
+        The world.
+    tendons
+        Replace the torso's virtual joints by vertebrae and tendons, where the robot has them.
+    """
+
+    def __init__(self, description: Description, config: RobotConfig,
+                 options: WorldOptions, tendons: bool) -> None:
+        self._robot, self._config, self._options = description, config, options
+        self._torso = config.torso if tendons else None
+        self._virtual = frozenset(self._torso.joints) if self._torso else frozenset()
+        self._mimics = resolve_mimics(description)
+        self._root = ElementTree.Element('mujoco', model=config.name)
+        self._bodies: dict[str, ElementTree.Element] = {}
+
+    def write(self) -> str:
+        """Return the MJCF text."""
+        self._write_options()
+        world = SubElement(self._root, 'worldbody')
+        self._write_floor(world)
+        root = self._robot.root
+        body = self._write_body(world, root, Transform(position=np.array((0.0, 0.0, 1.0))))
+        body.insert(0, ElementTree.Element('freejoint', name='free'))
+        self._sensors = SubElement(self._root, 'sensor')
+        self._actuators = SubElement(self._root, 'actuator')
+        self._write_motors()
+        self._write_mimics()
+        self._write_soles()
+        self._write_sensors()
+        if self._torso:
+            torso.write_tendons(self._root, self._actuators, self._torso)
+        return ElementTree.tostring(self._root, encoding='unicode')
+
+    def _write_options(self) -> None:
+        o = self._options
+        SubElement(self._root, 'compiler', angle='radian', autolimits='true')
+        # Elliptic cones with a high impratio keep the soles from creeping sideways.
+        SubElement(self._root, 'option', timestep=text(o.timestep), gravity=text(0, 0, -o.gravity),
+                   integrator='implicitfast', cone='elliptic', impratio='100', solver='Newton',
+                   iterations='30', tolerance='1e-10')
+
+    def _write_floor(self, world: ElementTree.Element) -> None:
+        o = self._options
+        SubElement(world, 'light', pos='0 0 4', dir='0 0 -1', directional='true')
+        if o.floor:
+            SubElement(world, 'geom', name='floor', type='plane', size='20 20 0.1',
+                       contype=FLOOR, conaffinity=FOOT, condim='3', rgba='0.8 0.82 0.85 1',
+                       friction=text(o.friction, 0.005, 0.0001),
+                       solref=text(o.contact_time, 1), solimp='0.95 0.99 0.001')
+
+    def _write_body(self, parent: ElementTree.Element, link: str,
+                    pose: Transform) -> ElementTree.Element:
+        """Write a link and all that hangs on it, depth first, without recursion limits."""
+        first = self._add_body(parent, link, pose)
+        pending = [link]
+        while pending:
+            name = pending.pop()
+            for joint in self._robot.children(name):
+                if joint.child in self._bodies:
+                    raise RobotDescriptionError(
+                        f"link '{joint.child}' hangs on more than one joint")
+                pending.extend(self._attach(self._bodies[name], joint))
+        return first
+
+    def _attach(self, body: ElementTree.Element, joint: Joint) -> Iterable[str]:
+        if joint.name in self._virtual:
+            return self._attach_torso(joint)
+        fixed_at = self._config.locked_joints.get(joint.name)
+        pose = joint.origin if fixed_at is None else joint.at(fixed_at)
+        child = self._add_body(body, joint.child, pose)
+        if joint.moves and fixed_at is None:
+            child.insert(0, _joint_element(joint))
+        return (joint.child,)
+
+    def _attach_torso(self, joint: Joint) -> Iterable[str]:
+        """Put vertebrae where the chain of virtual joints is; go on from its far end."""
+        assert self._torso is not None
+        if joint.name != self._torso.joints[0]:
+            return ()
+        mount = torso.mount(self._robot, self._torso)
+        tip = torso.write_vertebrae(self._bodies[self._torso.lower], self._torso, mount)
+        self._add_body(tip, self._torso.upper, mount.tip_to_upper)
+        return (self._torso.upper,)
+
+    def _add_body(self, parent: ElementTree.Element, link: str,
+                  pose: Transform) -> ElementTree.Element:
+        body = SubElement(parent, 'body', name=f'link/{link}', **pose_attributes(pose))
+        self._bodies[link] = body
+        described = self._robot.links[link]
+        if described.mass > 0.0:
+            body.append(_inertial_element(described))
+        elif self._moves_empty(link):
+            SubElement(body, 'inertial', pos='0 0 0', mass='1e-9', diaginertia='1e-9 1e-9 1e-9')
+        if self._options.visuals:
+            _write_visuals(body, described)
+        return body
+
+    def _moves_empty(self, link: str) -> bool:
+        """Whether a link moves but neither it nor what is welded to it has mass."""
+        joint = self._robot.joint_above(link)
+        if joint is not None and not joint.moves:
+            return False
+        pending = [link]
+        while pending:
+            name = pending.pop()
+            if self._robot.links[name].mass > 0.0:
+                return False
+            pending.extend(j.child for j in self._robot.children(name) if not j.moves)
+        return True
+
+    def _free_joints(self) -> list[Joint]:
+        """Joints that exist in MuJoCo."""
+        return [joint for joint in self._robot.joints.values() if joint.moves
+                and joint.name not in self._virtual
+                and joint.name not in self._config.locked_joints]
+
+    def _write_motors(self) -> None:
+        """One actuator per joint: effort = ctrl - kp q - kd v, so ctrl = kp q* + kd v* + tau."""
+        for joint in self._free_joints():
+            if joint.name in self._mimics or joint.name in self._config.passive_joints:
+                continue
+            motor = SubElement(
+                self._actuators, 'general', name=f'motor/{joint.name}', biastype='affine',
+                joint=f'joint/{joint.name}', gainprm='1', biasprm='0 0 0')
+            if math.isfinite(joint.effort):
+                motor.set('forcerange', text(-joint.effort, joint.effort))
+
+    def _write_mimics(self) -> None:
+        equality = SubElement(self._root, 'equality')
+        for name, (leader, multiplier, offset) in self._mimics.items():
+            locked = self._config.locked_joints
+            if name in locked:
+                continue
+            element = SubElement(equality, 'joint', joint1=f'joint/{name}', solref='0.004 1',
+                                 polycoef=text(offset, multiplier, 0, 0, 0))
+            if leader in locked:
+                element.set('polycoef', text(offset + multiplier * locked[leader], 0, 0, 0, 0))
+            else:
+                element.set('joint2', f'joint/{leader}')
+
+    def _write_soles(self) -> None:
+        radius = self._options.sole_radius
+        for name, foot in self._config.feet.items():
+            body = self._body(foot.sole)
+            pose = Transform.from_rpy(foot.sole_origin, foot.sole_rpy)
+            SubElement(body, 'site', name=f'sole/{name}', **pose_attributes(pose))
+            for i, (x, y) in enumerate(foot.polygon):
+                center = pose @ Transform(position=np.array((x, y, radius)))
+                # The mass is the URDF's: a collision sphere brings none of its own.
+                SubElement(body, 'geom', name=f'sole/{name}/{i}', type='sphere', mass='0',
+                           size=text(radius), pos=text(*center.position), contype=FOOT,
+                           conaffinity=FLOOR, condim='3', priority='0', rgba='0.2 0.2 0.2 1',
+                           friction=text(self._options.friction, 0.005, 0.0001),
+                           solref=text(self._options.contact_time, 1), solimp='0.95 0.99 0.001')
+
+    def _write_sensors(self) -> None:
+        for joint in self._free_joints():
+            if joint.name not in self._mimics:
+                for kind in ('jointpos', 'jointvel'):
+                    SubElement(self._sensors, kind, name=f'{kind}/{joint.name}',
+                               joint=f'joint/{joint.name}')
+        for name, sensor in self._config.wrench_sensors.items():
+            self._write_wrench_sensor(name, sensor)
+        for name, imu in self._config.imus.items():
+            SubElement(self._body(imu.frame), 'site', name=f'imu/{name}')
+            SubElement(self._sensors, 'framequat', name=f'imu/{name}/quaternion',
+                       objtype='site', objname=f'imu/{name}')
+            for kind in ('gyro', 'accelerometer'):
+                SubElement(self._sensors, kind, name=f'imu/{name}/{kind}', site=f'imu/{name}')
+        self._write_base()
+
+    def _write_wrench_sensor(self, name: str, sensor: WrenchSensorConfig) -> None:
+        # MuJoCo reports what passes through the joint above the body that carries the site.
+        link = sensor.link or sensor.frame
+        pose = self._rigid(link, sensor.frame, f'wrench_sensors.{name}')
+        SubElement(self._body(link), 'site', name=f'wrench/{name}', **pose_attributes(pose))
+        for kind in ('force', 'torque'):
+            SubElement(self._sensors, kind, name=f'wrench/{name}/{kind}', site=f'wrench/{name}')
+
+    def _write_base(self) -> None:
+        pose = Transform.from_rpy((0, 0, 0), self._config.base_rpy)
+        SubElement(self._body(self._config.base_link), 'site', name='base',
+                   **pose_attributes(pose))
+        for kind in ('framepos', 'framequat'):
+            SubElement(self._sensors, kind, name=f'base/{kind}', objtype='site', objname='base')
+        for kind in ('velocimeter', 'gyro'):
+            SubElement(self._sensors, kind, name=f'base/{kind}', site='base')
+
+    def _rigid(self, link: str, frame: str, where: str) -> Transform:
+        """Pose of `frame` in `link`, which must not move against each other."""
+        self._robot.require_link(link)
+        self._robot.require_link(frame)
+        locked = self._config.locked_joints
+        for joint in self._robot.path(link, frame):
+            if joint.moves and joint.name not in locked:
+                raise RobotDescriptionError(
+                    f"{where}: frame '{frame}' moves against link '{link}' with joint "
+                    f"'{joint.name}'; both must be on the same side of the sensor")
+        return self._robot.relative(link, frame, dict(locked))
+
+    def _body(self, link: str) -> ElementTree.Element:
+        self._robot.require_link(link)
+        if link not in self._bodies:
+            raise UnknownNameError('link outside the torso', link, self._bodies,
+                                   self._config.name)
+        return self._bodies[link]
+
+
+def resolve_mimics(description: Description) -> dict[str, tuple[str, float, float]]:
+    """First leader, multiplier and offset of every joint that follows another, by name."""
+    found = {}
+    for joint in description.joints.values():
+        if joint.mimic is None or not joint.moves:
+            continue
+        leader, gain, offset = joint.mimic.leader, joint.mimic.multiplier, joint.mimic.offset
+        for _ in description.joints:
+            if leader not in description.joints:
+                raise UnknownNameError(
+                    'joint', leader, description.joints, f"the mimic of '{joint.name}'")
+            above = description.joints[leader].mimic
+            if above is None:
+                break
+            leader, offset, gain = above.leader, offset + gain * above.offset, (
+                gain * above.multiplier)
+        else:
+            raise RobotDescriptionError(f"joint '{joint.name}' mimics itself through a circle")
+        found[joint.name] = (leader, gain, offset)
+    return found
+
+
+def _joint_element(joint: Joint) -> ElementTree.Element:
+    element = ElementTree.Element(
+        'joint', name=f'joint/{joint.name}', type=MOVING[joint.kind], axis=text(*joint.axis),
+        damping=text(joint.damping))
+    if math.isfinite(joint.lower) and math.isfinite(joint.upper):
+        upper = max(joint.upper, joint.lower + 1e-6)
+        element.set('range', text(joint.lower, upper))
+    return element
+
+
+def _inertial_element(link: Link) -> ElementTree.Element:
+    moments, axes = np.linalg.eigh(link.inertia)
+    moments = _consistent(moments)
+    if np.linalg.det(axes) < 0.0:
+        axes[:, 0] *= -1.0
+    return ElementTree.Element(
+        'inertial', mass=text(link.mass), diaginertia=text(*moments),
+        **pose_attributes(Transform(axes, link.com)))
+
+
+def _consistent(moments: Array) -> Array:
+    """Make principal moments positive and fit for a body; mass and CoM stay what they are."""
+    moments = np.maximum(moments, SMALLEST_INERTIA)
+    # A body's largest moment never exceeds the sum of the others; some URDFs' does.
+    if moments[2] > moments[0] + moments[1]:
+        moments = moments + (moments[2] - moments[0] - moments[1]) * (1.0 + 1e-6)
+    return moments
+
+
+def _write_visuals(body: ElementTree.Element, link: Link) -> None:
+    for pose, geometry, rgba in link.visuals:
+        shape = next(iter(geometry), None)
+        if shape is None or shape.tag not in ('box', 'cylinder', 'sphere'):
+            continue
+        if shape.tag == 'box':
+            size = text(*(0.5 * float(part) for part in shape.get('size', '').split()))
+        elif shape.tag == 'cylinder':
+            size = text(shape.get('radius'), 0.5 * float(shape.get('length', '0')))
+        else:
+            size = text(shape.get('radius'))
+        SubElement(body, 'geom', type=shape.tag, size=size, contype='0', conaffinity='0',
+                   group='1', mass='0', rgba=rgba, **pose_attributes(pose))

@@ -1,0 +1,425 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The simulated robot behind a small interface: commands in, what its sensors say out.
+
+Everything an :class:`Observation` and a :class:`Truth` hold belongs to one instant: the start of
+the last physics step, where MuJoCo evaluated positions, forces and sensors together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+import math
+from typing import Any
+
+from biped_com_ros.core.config import RobotConfig
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.sim import gains, hidden, torso
+from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
+from biped_com_ros.sim.description import (
+    Array, Description, parse, quaternion_wxyz, Transform)
+from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
+from biped_com_ros.sim.mjcf import resolve_mimics, Writer
+from biped_com_ros.sim.readings import Readings, sensor_slots, WXYZ_TO_XYZW
+from biped_com_ros.sim.sensors import Delay, steps_of
+import mujoco
+import numpy as np
+
+
+class Plant:
+    """
+    A robot on a floor.
+
+    Parameters
+    ----------
+    config, urdf
+        The robot as the estimators know it.
+    options
+        How it is simulated and in what it differs from `urdf`.
+    joint_names, link_names
+        Orders wanted for the measured joints and the links with mass; by default the file's.
+
+    Attributes
+    ----------
+    joint_names, actuated_joint_names, link_names, sensor_names, imu_names
+        What the arrays of observations, commands and truth are about.
+    link_masses
+        True masses, kg.
+    gains
+        Of the actuated joints.
+
+    Raises
+    ------
+    BipedComError
+        If the robot, its configuration and the options do not go together.
+    """
+
+    def __init__(self, config: RobotConfig, urdf: str, options: PlantOptions = PlantOptions(),
+                 joint_names: Iterable[str] | None = None,
+                 link_names: Iterable[str] | None = None) -> None:
+        self.config, self.options = config, options
+        self._description = self._make_description(urdf)
+        self._has_tendons = config.torso is not None and options.tendons
+        self.mjcf = Writer(self._description, config, options.world, self._has_tendons).write()
+        self.model = mujoco.MjModel.from_xml_string(self.mjcf)
+        self.data = mujoco.MjData(self.model)
+        self._substeps = self._count_substeps()
+        self._pushes: list[tuple[int, Array, int]] = []
+        self._name_joints(joint_names)
+        self._name_links(link_names)
+        self._make_readings()
+        self._contacts = GroundContacts(self.model, self.data, config.feet)
+        self._set_gains()
+        self._make_buffers()
+        self.reset()
+
+    @property
+    def dt(self) -> float:
+        """Time between two observations, s."""
+        return self.options.dt
+
+    @property
+    def mass(self) -> float:
+        """True total mass, kg."""
+        return float(self.model.body_subtreemass[0])
+
+    @property
+    def tendon_count(self) -> int:
+        """Number of tendons, 0 without a tendon torso."""
+        return int(self.model.ntendon)
+
+    def reset(self, posture: str | Mapping[str, float] = 'stand',
+              height: float = 0.0) -> Observation:
+        """
+        Put the robot down at rest.
+
+        Parameters
+        ----------
+        posture
+            Name of a configured posture, or joint positions by name; unnamed joints at zero.
+        height
+            Of the lowest sole above the floor, m.
+        """
+        positions = self._posture(posture)
+        mujoco.mj_resetData(self.model, self.data)
+        self._place(positions, height)
+        self._command_delay.clear()
+        self._readings.clear()
+        self._pushes = []
+        self._held = self.hold()
+        self._drive()
+        mujoco.mj_forward(self.model, self.data)
+        self._virtual_positions = None
+        self._observe(self.data.time)
+        return self.observation
+
+    def hold(self) -> Command:
+        """Return a command that keeps the posture the robot was put down in."""
+        n = len(self.actuated_joint_names)
+        return Command(self._start[self._actuated].copy(), np.zeros(n), np.zeros(n),
+                       self._start_tendons.copy())
+
+    def step(self, command: Command | None = None) -> Observation:
+        """
+        Let `dt` pass.
+
+        Parameters
+        ----------
+        command
+            What is sent to the motors now; None keeps the last one. Positions outside the
+            joints' limits are taken to the limit.
+
+        Raises
+        ------
+        InputError
+            If a command has the wrong shape or is not finite; the plant keeps the last good one.
+        """
+        if command is not None:
+            self._accept(command)
+        self._drive()
+        if self._pushes:
+            self._step_pushed()
+        else:
+            mujoco.mj_step(self.model, self.data, self._substeps)
+        self._observe(self.data.time - self.options.world.timestep)
+        return self.observation
+
+    def push(self, link: str, wrench: Any, duration: float) -> None:
+        """
+        Push a link from the next step on.
+
+        Parameters
+        ----------
+        link
+            URDF link.
+        wrench
+            Force (N) through the link's centre of mass and moment (N m), in the world, (6,).
+        duration
+            Rounded to whole physics steps, s.
+        """
+        if link not in self._bodies:
+            raise UnknownNameError('link', link, self._bodies, self.config.name)
+        wrench = np.array(wrench, dtype=float)
+        if wrench.shape != (6,) or not np.isfinite(wrench).all():
+            raise InputError(f'a push must be six finite numbers, not {wrench}')
+        if not 0.0 <= duration <= 60.0:
+            raise InputError(f'a push lasts between 0 and 60 s, not {duration}')
+        steps = round(duration / self.options.world.timestep)
+        self._pushes.append((self._bodies[link], wrench, steps))
+
+    def truth(self) -> Truth:
+        """Return what is really so, at the instant of the last observation."""
+        data, at_origin = self.data, self._contacts.wrenches_at_origin()
+        base = data.sensordata[self._base_slots]
+        return Truth(
+            com=data.subtree_com[0].copy(), com_velocity=self._com_velocity(),
+            link_coms=data.xipos[self._link_bodies], zmp=zero_moment_point(at_origin),
+            sole_wrenches=self._contacts.wrenches_at_soles(at_origin),
+            base_position=base[:3], base_quaternion=base[3:7][WXYZ_TO_XYZW], base_twist=base[7:])
+
+    def close(self) -> None:
+        """Let go of MuJoCo's memory."""
+        del self.data, self.model
+
+    def _make_description(self, urdf: str) -> Description:
+        o, believed = self.options, parse(urdf)
+        drawn = hidden.draw(believed, o.seed, o.com_sigma, o.mass_sigma)
+        return hidden.apply(hidden.apply(believed, drawn), o.errors)
+
+    def _count_substeps(self) -> int:
+        ratio = self.options.dt / self.options.world.timestep
+        if ratio < 0.5 or abs(ratio - round(ratio)) > 1e-6:
+            raise ConfigurationError(
+                f'dt {self.options.dt} s must be a multiple of the physics timestep '
+                f'{self.options.world.timestep} s')
+        return round(ratio)
+
+    def _name_joints(self, wanted: Iterable[str] | None) -> None:
+        """Find joints: measured, actuated (in that order) and virtual ones."""
+        config, mimics = self.config, resolve_mimics(self._description)
+        measured = tuple(j.name for j in self._description.joints.values() if j.moves
+                         and j.name not in mimics and j.name not in config.locked_joints)
+        self.joint_names = _reordered('joint', measured, wanted)
+        virtual = config.torso.joints if config.torso and self._has_tendons else ()
+        position = {name: i for i, name in enumerate(self.joint_names)}
+        self._virtual = np.array([position[n] for n in virtual], dtype=int)
+        self._real = np.array([i for n, i in position.items() if n not in virtual], dtype=int)
+        self.actuated_joint_names = tuple(
+            n for n in self.joint_names if n not in config.passive_joints and n not in virtual)
+        self._actuated = np.array([position[n] for n in self.actuated_joint_names], dtype=int)
+        model, joints = self.model, [self.joint_names[i] for i in self._real]
+        self._q_of = np.array([model.joint(f'joint/{n}').qposadr[0] for n in joints], dtype=int)
+        self._motors = np.array(
+            [model.actuator(f'motor/{n}').id for n in self.actuated_joint_names], dtype=int)
+        self._followers = [
+            (model.joint(f'joint/{name}').qposadr[0], position.get(leader), gain, offset
+             + gain * config.locked_joints.get(leader, 0.0))
+            for name, (leader, gain, offset) in mimics.items() if name not in config.locked_joints]
+        self._find_limits()
+
+    def _find_limits(self) -> None:
+        joints = [self._description.joints[name] for name in self.actuated_joint_names]
+        self._lower = np.array([joint.lower for joint in joints])
+        self._upper = np.array([joint.upper for joint in joints])
+
+    def _name_links(self, wanted: Iterable[str] | None) -> None:
+        links = self._description.links
+        self._bodies = {
+            name: body for name in links if (body := mujoco.mj_name2id(
+                self.model, mujoco.mjtObj.mjOBJ_BODY, f'link/{name}')) >= 0}
+        massive = tuple(name for name, link in links.items() if link.mass > 0.0)
+        self.link_names = _reordered('link', massive, wanted)
+        self.link_masses = np.array([links[name].mass for name in self.link_names])
+        # What the URDF gives a link between the virtual joints sits in the vertebrae.
+        middle = mujoco.mj_name2id(
+            self.model, mujoco.mjtObj.mjOBJ_BODY, f'vertebra/{torso.SEGMENTS // 2}')
+        self._link_bodies = np.array([self._bodies.get(n, middle) for n in self.link_names])
+
+    def _set_gains(self) -> None:
+        """Derive gains in the starting posture, where the robot hangs in the air."""
+        model, data, names = self.model, self.data, self.actuated_joint_names
+        self._start, self._start_tendons = np.zeros(len(self.joint_names)), np.zeros(0)
+        mujoco.mj_resetData(model, data)
+        self._set_positions(self._posture('stand'))
+        mujoco.mj_forward(model, data)
+        self.gains = gains.joint_gains(model, data, self.config, self._description, names)
+        model.actuator_biasprm[self._motors, 1] = -self.gains.stiffness
+        model.actuator_biasprm[self._motors, 2] = -self.gains.damping
+        gains.set_rotor_inertias(model, data, names, self.gains)
+        self._pretension = np.zeros(0)
+        if self._has_tendons:
+            self._set_up_tendons()
+
+    def _set_up_tendons(self) -> None:
+        model, config = self.model, self.config
+        self._pretension = gains.set_tendon_gains(model, self.data, config)
+        self._tendon_motors = np.array(
+            [model.actuator(f'tendon/{i}').id for i in range(self.tendon_count)])
+        self._mount = torso.mount(self._description, config.torso)
+        self._torso_ends = (
+            self._bodies[config.torso.lower], model.body(f'vertebra/{torso.SEGMENTS}').id)
+
+    def _make_readings(self) -> None:
+        names = tuple(self.joint_names[i] for i in self._real)
+        self._readings = Readings(self.model, self.data, self.config, names, self.options)
+        self.sensor_names, self.imu_names = (
+            tuple(self.config.wrench_sensors), tuple(self.config.imus))
+        self._base_slots = sensor_slots(self.model, (
+            f'base/{k}' for k in ('framepos', 'framequat', 'velocimeter', 'gyro')))
+        at = {name: i for i, name in enumerate(names)}
+        self._motor_offsets = self._readings.encoder_offsets[
+            [at[name] for name in self.actuated_joint_names]]
+
+    def _make_buffers(self) -> None:
+        steps = steps_of(self.options.command_delay, self.dt, 'command_delay')
+        self._command_delay = Delay(steps, self.model.nu)
+        self._control = np.zeros(self.model.nu)
+        n, k, m, t = (len(self.joint_names), len(self.sensor_names), len(self.imu_names),
+                      self.tendon_count)
+        self.observation = Observation(
+            0.0, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((k, 6)), np.zeros((m, 4)),
+            np.zeros((m, 3)), np.zeros((m, 3)), np.zeros(t), np.zeros(t))
+
+    def _posture(self, posture: str | Mapping[str, float]) -> Array:
+        if isinstance(posture, str):
+            if posture not in self.config.postures and posture != 'stand':
+                raise UnknownNameError(
+                    'posture', posture, self.config.postures, self.config.name)
+            posture = self.config.postures.get(posture, {})
+        positions = np.zeros(len(self.joint_names))
+        for name, value in posture.items():
+            if name not in self.joint_names:
+                raise UnknownNameError('joint', name, self.joint_names, self.config.name)
+            positions[self.joint_names.index(name)] = value
+        return positions
+
+    def _set_positions(self, positions: Array) -> None:
+        """Put joint positions, and those of the joints that follow, into MuJoCo's qpos."""
+        qpos = self.data.qpos
+        qpos[self._q_of] = positions[self._real]
+        for address, leader, gain, offset in self._followers:
+            qpos[address] = offset + (0.0 if leader is None else gain * positions[leader])
+
+    def _place(self, positions: Array, height: float) -> None:
+        """Stand the robot on its soles: level on the average, the lowest corner at `height`."""
+        model, data = self.model, self.data
+        self._start = positions
+        self._set_positions(positions)
+        data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
+        mujoco.mj_kinematics(model, data)
+        self._level()
+        mujoco.mj_kinematics(model, data)
+        base = data.site('base').xpos
+        data.qpos[:2] -= base[:2]
+        data.qpos[2] += height - self._lowest_corner()
+        mujoco.mj_forward(model, data)
+        self._start_tendons = data.ten_length.copy()
+
+    def _level(self) -> None:
+        """Turn the robot so that the base heads along x and the soles look up on the average."""
+        data = self.data
+        base = data.site('base').xmat.reshape(3, 3)
+        up = np.sum([data.site(f'sole/{n}').xmat.reshape(3, 3)[:, 2]
+                     for n in self.config.feet], axis=0)
+        up /= np.linalg.norm(up)
+        forward = base[:, 0] - up * (up @ base[:, 0])
+        forward /= np.linalg.norm(forward)
+        R_world_root = np.array((forward, np.cross(up, forward), up))
+        data.qpos[3:7] = quaternion_wxyz(R_world_root)
+
+    def _lowest_corner(self) -> float:
+        data, lowest = self.data, math.inf
+        for name, foot in self.config.feet.items():
+            site = data.site(f'sole/{name}')
+            for corner in foot.polygon:
+                lowest = min(lowest, site.xpos[2] + site.xmat.reshape(3, 3)[2, :2] @ corner)
+        return lowest
+
+    def _accept(self, command: Command) -> None:
+        held = self._held
+        for name in ('position', 'velocity', 'effort', 'tendon_lengths'):
+            given, kept = np.asarray(getattr(command, name)), getattr(held, name)
+            if given.shape != kept.shape:
+                raise InputError(
+                    f'command: {name} must have shape {kept.shape}, not {given.shape}')
+            if not math.isfinite(given.sum()):
+                raise InputError(f'command: {name} is not finite: {given}')
+        np.clip(command.position, self._lower, self._upper, out=held.position)
+        held.velocity[:], held.effort[:] = command.velocity, command.effort
+        held.tendon_lengths[:] = command.tendon_lengths
+
+    def _drive(self) -> None:
+        held, g, control = self._held, self.gains, self._control
+        # The drive regulates what its encoder says, offset included.
+        position = held.position - self._motor_offsets
+        control[self._motors] = (
+            g.stiffness * position + g.damping * held.velocity + held.effort)
+        if self.tendon_count:
+            stiffness = -self.model.actuator_biasprm[self._tendon_motors, 1]
+            control[self._tendon_motors] = stiffness * held.tendon_lengths - self._pretension
+        self.data.ctrl[:] = self._command_delay.push(control)
+
+    def _step_pushed(self) -> None:
+        applied = self.data.xfrc_applied
+        for _ in range(self._substeps):
+            applied[:] = 0.0
+            for body, wrench, _ in self._pushes:
+                applied[body] += wrench
+            mujoco.mj_step(self.model, self.data)
+            self._pushes = [(b, w, left - 1) for b, w, left in self._pushes if left > 1]
+        if not self._pushes:
+            applied[:] = 0.0
+
+    def _observe(self, time: float) -> None:
+        observation, data = self.observation, self.data
+        observation.time = time
+        self._readings.read(observation, self._real)
+        if self.tendon_count:
+            self._observe_torso(observation)
+            observation.tendon_lengths[:] = data.ten_length
+            np.negative(data.actuator_force[self._tendon_motors],
+                        out=observation.tendon_tensions)
+
+    def _observe_torso(self, observation: Observation) -> None:
+        """Show the bent backbone as the six virtual joints that the URDF has in its place."""
+        data, assembly = self.data, self._mount
+        lower, tip = (
+            Transform(data.xmat[b].reshape(3, 3), data.xpos[b]) for b in self._torso_ends)
+        bend = assembly.lower_to_base.inverse() @ lower.inverse() @ tip
+        positions = torso.virtual_positions(bend, assembly, self.config.torso)
+        before = self._virtual_positions
+        observation.joint_positions[self._virtual] = positions
+        observation.joint_velocities[self._virtual] = (
+            0.0 if before is None else (positions - before) / self.dt)
+        self._virtual_positions = positions
+
+    def _com_velocity(self) -> Array:
+        mujoco.mj_subtreeVel(self.model, self.data)
+        return self.data.subtree_linvel[0].copy()
+
+
+def _reordered(kind: str, names: tuple[str, ...], wanted: Iterable[str] | None) -> tuple[str, ...]:
+    """Return `names` in the order of `wanted`, which must be the same names."""
+    if wanted is None:
+        return names
+    wanted = tuple(wanted)
+    for name in wanted:
+        if name not in names:
+            raise UnknownNameError(kind, name, names, 'the order asked of the simulator')
+    missing = set(names) - set(wanted)
+    if missing:
+        raise ConfigurationError(
+            f'the order of {kind}s asked of the simulator lacks {", ".join(sorted(missing))}')
+    return wanted

@@ -1,0 +1,172 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""From MuJoCo's sensor data to what the robot's sensors say, faults included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from biped_com_ros.core.config import RobotConfig
+from biped_com_ros.sim.description import Array
+from biped_com_ros.sim.interface import Observation, PlantOptions
+from biped_com_ros.sim.sensors import Delay, Noise, steps_of
+import numpy as np
+
+WRENCH_SENSOR_SIGN = -1.0
+"""MuJoCo's force and torque sensors times this are environment on robot (test_sim_plant.py)."""
+
+WXYZ_TO_XYZW = np.array((1, 2, 3, 0))
+"""From MuJoCo's order of a quaternion to ROS's."""
+
+
+class Readings:
+    """
+    Reads encoders, force-torque sensors and IMUs into an :class:`Observation`.
+
+    Parameters
+    ----------
+    model, data
+        MuJoCo's.
+    config
+        Names and signs of the sensors.
+    joints
+        Joints with an encoder, in the order wanted.
+    options
+        Noise, biases, delays and the seed they are drawn with.
+
+    Attributes
+    ----------
+    encoder_offsets
+        What each encoder adds to its joint's position, shape (n,), rad.
+    """
+
+    def __init__(self, model: Any, data: Any, config: RobotConfig, joints: tuple[str, ...],
+                 options: PlantOptions) -> None:
+        self._data, self._count = data, len(joints)
+        self._motor_dofs = np.array([model.joint(f'joint/{n}').dofadr[0] for n in joints],
+                                    dtype=int)
+        self._index(model, config, joints)
+        self._draw_constants(options)
+        self._make_noise(options)
+        self._make_delays(options)
+
+    def clear(self) -> None:
+        """Forget what is still on its way."""
+        for delay in (self._joint_delay, self._wrench_delay, self._imu_delay):
+            delay.clear()
+
+    def read(self, observation: Observation, real: Any) -> None:
+        """
+        Fill `observation`, whose joint arrays have the encoders' joints at indices `real`.
+
+        Joints are read at the instant the forces were computed for, not after the step.
+        """
+        values = self._data.sensordata
+        self._read_joints(values)
+        joints = self._joint_delay.push(self._joints.ravel()).reshape(3, -1)
+        observation.joint_positions[real] = joints[0]
+        observation.joint_velocities[real] = joints[1]
+        observation.joint_efforts[real] = joints[2]
+        observation.wrenches.flat = self._read_wrenches(values)
+        imus = self._read_imus(values)
+        observation.imu_quaternions[:] = imus[:, :4]
+        observation.angular_velocities[:] = imus[:, 4:7]
+        observation.linear_accelerations[:] = imus[:, 7:]
+
+    def _read_joints(self, values: Array) -> None:
+        joints = self._joints
+        values.take(self._position_slots, out=joints[0])
+        values.take(self._velocity_slots, out=joints[1])
+        self._data.qfrc_actuator.take(self._motor_dofs, out=joints[2])
+        joints[0] += self.encoder_offsets
+        self._joint_noise.add_to(joints)
+
+    def _read_wrenches(self, values: Array) -> Array:
+        values.take(self._wrench_slots, out=self._wrenches)
+        self._wrenches *= self._wrench_signs
+        self._wrenches += self._wrench_biases
+        self._wrench_noise.add_to(self._wrenches)
+        return self._wrench_delay.push(self._wrenches)
+
+    def _read_imus(self, values: Array) -> Array:
+        values.take(self._imu_slots, out=self._imus)
+        if self._is_tilted:
+            self._tilt(self._imus.reshape(-1, 10))
+        self._imu_noise.add_to(self._imus)
+        return self._imu_delay.push(self._imus).reshape(-1, 10)
+
+    def _tilt(self, imus: Array) -> None:
+        """Multiply each orientation by its constant small rotation about the world's x and y."""
+        for row, (roll, pitch) in zip(imus, self._tilts):
+            x, y, z, w = row[:4]
+            a, b = 0.5 * roll, 0.5 * pitch
+            tilted = np.array((x + a * w + b * z, y + b * w - a * z, z + a * y - b * x,
+                               w - a * x - b * y))
+            row[:4] = tilted / np.linalg.norm(tilted)
+
+    def _index(self, model: Any, config: RobotConfig, joints: tuple[str, ...]) -> None:
+        """Find where in MuJoCo's flat array of sensor data each quantity stands."""
+        self._position_slots = sensor_slots(model, (f'jointpos/{n}' for n in joints))
+        self._velocity_slots = sensor_slots(model, (f'jointvel/{n}' for n in joints))
+        self._wrench_slots = sensor_slots(
+            model, (f'wrench/{n}/{k}' for n in config.wrench_sensors for k in ('force', 'torque')))
+        # Quaternion, angular velocity, acceleration: ten numbers per IMU.
+        slots = sensor_slots(model, (
+            f'imu/{n}/{k}' for n in config.imus
+            for k in ('quaternion', 'gyro', 'accelerometer'))).reshape(-1, 10)
+        self._imu_slots = np.concatenate((slots[:, WXYZ_TO_XYZW], slots[:, 4:]), axis=1).ravel()
+        self._wrench_signs = WRENCH_SENSOR_SIGN * np.repeat(
+            [s.sign for s in config.wrench_sensors.values()], 6)
+        self._joints = np.zeros((3, self._count))
+        self._wrenches = np.zeros(len(self._wrench_slots))
+        self._imus = np.zeros(len(self._imu_slots))
+
+    def _draw_constants(self, options: PlantOptions) -> None:
+        s, generator = options.sensors, np.random.default_rng((options.seed, 1))
+        self.encoder_offsets = s.encoder_offset * generator.standard_normal(self._count)
+        self._wrench_biases = (self._per_wrench(s.force_bias, s.torque_bias)
+                               * generator.standard_normal(len(self._wrenches)))
+        self._tilts = s.tilt_bias * generator.standard_normal((len(self._imus) // 10, 2))
+        self._is_tilted = s.tilt_bias > 0.0
+
+    def _make_noise(self, options: PlantOptions) -> None:
+        s = options.sensors
+        seeds = np.random.SeedSequence((options.seed, 2)).spawn(3)
+        joint_sigmas = np.array(((s.encoder_noise,), (s.velocity_noise,), (s.effort_noise,)))
+        self._joint_noise = Noise(joint_sigmas, self._joints.shape, seeds[0])
+        self._wrench_noise = Noise(
+            self._per_wrench(s.force_noise, s.torque_noise), self._wrenches.shape, seeds[1])
+        imu_sigmas = [0.0] * 4 + [s.gyro_noise] * 3 + [s.accelerometer_noise] * 3
+        self._imu_noise = Noise(
+            np.tile(imu_sigmas, len(self._imus) // 10), self._imus.shape, seeds[2])
+
+    def _make_delays(self, options: PlantOptions) -> None:
+        s, dt = options.sensors, options.dt
+        self._joint_delay = Delay(steps_of(s.joint_delay, dt, 'joint_delay'), self._joints.size)
+        self._wrench_delay = Delay(
+            steps_of(s.wrench_delay, dt, 'wrench_delay'), self._wrenches.size)
+        self._imu_delay = Delay(steps_of(s.imu_delay, dt, 'imu_delay'), self._imus.size)
+
+    def _per_wrench(self, force: float, torque: float) -> Array:
+        return np.tile([force] * 3 + [torque] * 3, len(self._wrenches) // 6)
+
+
+def sensor_slots(model: Any, names: Iterable[str]) -> Any:
+    """Return the indices of the named sensors' values in MuJoCo's ``sensordata``, in order."""
+    slots: list[int] = []
+    for name in names:
+        sensor = model.sensor(name)
+        slots.extend(range(sensor.adr[0], sensor.adr[0] + sensor.dim[0]))
+    return np.array(slots, dtype=int)

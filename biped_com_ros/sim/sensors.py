@@ -1,0 +1,106 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What real sensors do to the truth: noise, bias and delay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from biped_com_ros.core.errors import ConfigurationError
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Noise:
+    """
+    White Gaussian noise on an array, from its own reproducible stream.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation, a scalar or broadcastable to `shape`; zero draws nothing at all.
+    shape
+        Of the array the noise goes to.
+    seed
+        Anything NumPy takes for a seed; give every sensor its own.
+    """
+
+    def __init__(self, sigma: Any, shape: tuple[int, ...], seed: Any) -> None:
+        self._sigma = np.asarray(sigma, dtype=float)
+        if not (np.isfinite(self._sigma).all() and (self._sigma >= 0.0).all()):
+            raise ConfigurationError(f'noise must be finite and not negative, not {sigma}')
+        self._is_on = bool(self._sigma.any())
+        self._generator = np.random.default_rng(seed)
+        self._sample = np.zeros(shape)
+
+    def add_to(self, values: Array) -> None:
+        """Add a fresh sample to `values` in place."""
+        if self._is_on:
+            self._generator.standard_normal(out=self._sample)
+            self._sample *= self._sigma
+            values += self._sample
+
+
+class Delay:
+    """
+    A line that gives back what went in `steps` calls ago; at first, the first thing of all.
+
+    Parameters
+    ----------
+    steps
+        How late the output is; 0 passes the input on at once.
+    size
+        Length of the vectors that go through.
+    """
+
+    def __init__(self, steps: int, size: int) -> None:
+        if steps < 0:
+            raise ConfigurationError(f'a delay must not be negative, not {steps} steps')
+        self._buffer = np.zeros((steps + 1, size))
+        self._next = 0
+        self._is_empty = True
+
+    @property
+    def steps(self) -> int:
+        """How many calls late the output is."""
+        return len(self._buffer) - 1
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._is_empty, self._next = True, 0
+
+    def push(self, values: Array) -> Array:
+        """Put `values` in, return a view of those of :attr:`steps` calls ago."""
+        if self._is_empty:
+            self._buffer[:] = values
+            self._is_empty = False
+        self._buffer[self._next] = values
+        self._next = (self._next + 1) % len(self._buffer)
+        return self._buffer[self._next]
+
+
+def steps_of(delay: float, step: float, what: str) -> int:
+    """
+    Convert a delay in seconds to steps.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is negative, not finite or absurdly long.
+    """
+    if not 0.0 <= delay <= 10.0:
+        raise ConfigurationError(f'{what} must be between 0 and 10 s, not {delay}')
+    return round(delay / step)
