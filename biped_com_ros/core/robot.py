@@ -36,6 +36,7 @@ from biped_com_ros.core.config import load_robot_config, RobotConfig
 from biped_com_ros.core.errors import (
     ConfigurationError, InputError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.wrench import skew
 import numpy as np
 from numpy.typing import NDArray
 import pinocchio as pin
@@ -55,6 +56,9 @@ class FrameSet:
         Index of the joint that carries each frame, shape (F,).
     placement_in_joint
         Shape (F, 4, 4): transposed homogeneous pose of each frame in its joint.
+    twist_transfer
+        Shape (F, 6, 6): a joint's twist (linear, angular) times this is the twist of the point
+        of the joint at the frame's origin, in the axes of the joint.
     """
 
     def __init__(self, names: Iterable[str], joints: Iterable[int],
@@ -66,6 +70,18 @@ class FrameSet:
         for row, pose in zip(self.placement_in_joint, poses_in_joint):
             row[:3, :3] = pose.rotation.T
             row[3, :3] = pose.position
+        self.twist_transfer = np.tile(np.eye(6), (len(self.names), 1, 1))
+        # v + w x r, as a row times a matrix: (w x r)^T = w^T skew(r).
+        self.twist_transfer[:, 3:, :3] = skew(self.placement_in_joint[:, 3, :3])
+
+    def __add__(self, other: FrameSet) -> FrameSet:
+        """Return these frames followed by those of `other`."""
+        return FrameSet(self.names + other.names, (*self.joints, *other.joints),
+                        self.poses_in_joint() + other.poses_in_joint())
+
+    def poses_in_joint(self) -> list[Pose]:
+        """Return the pose of each frame in the joint that carries it."""
+        return [Pose(row[:3, :3].T, row[3, :3]) for row in self.placement_in_joint]
 
 
 class RobotModel:
@@ -205,8 +221,8 @@ class RobotModel:
         q: Array = self._q_base.copy()
         if self._is_direct:
             q[7:] = joint_positions
-        else:
-            q[7:] = joint_positions[self._sources] * self._gains + self._offsets
+        else:  # q[7:] holds the offsets already
+            q[7:] += joint_positions.take(self._sources) * self._gains
         return q
 
     def velocity(self, joint_velocities: Array | None) -> Array:
@@ -215,7 +231,7 @@ class RobotModel:
         if joint_velocities is not None:
             self._check_shape('velocities', joint_velocities)
             v[6:] = (joint_velocities if self._is_direct
-                     else joint_velocities[self._sources] * self._gains)
+                     else joint_velocities.take(self._sources) * self._gains)
         return v
 
     def _check_shape(self, kind: str, values: Array) -> None:
@@ -276,9 +292,8 @@ class RobotModel:
     def _make_soles(self) -> FrameSet:
         feet = self.config.feet
         links = self.frames(foot.sole for foot in feet.values())
-        poses = [Pose(row[:3, :3].T, row[3, :3])
-                 @ Pose.from_rpy(foot.sole_rpy, np.array(foot.sole_origin))
-                 for row, foot in zip(links.placement_in_joint, feet.values())]
+        poses = [pose @ Pose.from_rpy(foot.sole_rpy, np.array(foot.sole_origin))
+                 for pose, foot in zip(links.poses_in_joint(), feet.values())]
         return FrameSet(feet, links.joints, poses)
 
     def _set_base(self) -> None:
@@ -289,12 +304,12 @@ class RobotModel:
                 f"base_link '{self.config.base_link}' moves with joint "
                 f"'{self.pin_model.names[int(base.joints[0])]}'; it must be fixed to the root "
                 f"link '{self.frame_names[0]}'")
-        row = base.placement_in_joint[0]
-        pose_root_base = Pose(row[:3, :3].T, row[3, :3]) @ Pose.from_rpy(
+        pose_root_base = base.poses_in_joint()[0] @ Pose.from_rpy(
             self.config.base_rpy, np.zeros(3))
         pose_base_root = pose_root_base.inverse()
         self._q_base: Array = pin.neutral(self.pin_model)
         self._q_base[:3], self._q_base[3:7] = pose_base_root.position, pose_base_root.quaternion
+        self._q_base[7:] = self._offsets
 
 
 class RobotState:
@@ -314,7 +329,7 @@ class RobotState:
     """
 
     __slots__ = ('model', 'q', 'v', 'com_in_base', 'com_velocity_in_base', 'base',
-                 '_placements', '_link_coms')
+                 '_placements', '_twists', '_link_coms')
 
     def __init__(self, model: RobotModel, joint_positions: Array,
                  joint_velocities: Array | None = None) -> None:
@@ -326,7 +341,8 @@ class RobotState:
             raise InputError(_not_finite(model, joint_positions, joint_velocities))
         kinematics = model._kinematics
         pin.centerOfMass(model.pin_model, kinematics.data, q, v, False)
-        self.com_in_base, self.com_velocity_in_base, self._placements = kinematics.read()
+        (self.com_in_base, self.com_velocity_in_base, self._placements,
+         self._twists) = kinematics.read()
         self.base = _IDENTITY
         self._link_coms: Array | None = None
 
@@ -336,7 +352,8 @@ class RobotState:
         state.model, state.q, state.v, state.base = self.model, self.q, self.v, base
         state.com_in_base = self.com_in_base
         state.com_velocity_in_base = self.com_velocity_in_base
-        state._placements, state._link_coms = self._placements, self._link_coms
+        state._placements, state._twists = self._placements, self._twists
+        state._link_coms = self._link_coms
         return state
 
     @property
@@ -373,6 +390,22 @@ class RobotState:
             frames.placement_in_joint, self._placements.take(frames.joints, axis=0))
         return poses
 
+    def twists_in_base(self, frames: FrameSet) -> Array:
+        """
+        Return the velocities of frames relative to the base.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (F, 2, 3), in the axes of the base: row 0 the velocity of the frame's origin,
+            m/s, row 1 the angular velocity, rad/s.
+        """
+        in_joint = np.matmul(
+            self._twists.take(frames.joints, axis=0)[:, np.newaxis], frames.twist_transfer)
+        R_joint_base = self._placements.take(frames.joints, axis=0)[:, :3]
+        twists: Array = np.matmul(in_joint.reshape(-1, 2, 3), R_joint_base)
+        return twists
+
     def pose_in_base(self, frame: str) -> Pose:
         """Pose of one URDF link in the base; for loops, prefer :meth:`placements_in_base`."""
         row = self.placements_in_base(self.model.frames((frame,)))[0]
@@ -388,37 +421,58 @@ class _Kinematics:
 
     def __init__(self, model: Any) -> None:
         self.data = model.createData()
-        pin.centerOfMass(model, self.data, pin.neutral(model), np.zeros(model.nv), False)
         self._views = self._view_memory()
-        slow = self._read_one_by_one()
-        if self._views and not all(map(np.array_equal, self.read(), slow)):
-            self._views = None
+        self._check_views(model)
 
-    def read(self) -> tuple[Array, Array, Array]:
-        """Return copies: CoM (3,), its velocity (3,), joint placements (joints, 4, 3)."""
+    def read(self) -> tuple[Array, Array, Array, Array]:
+        """
+        Return copies of what the last pass computed.
+
+        Returns
+        -------
+        tuple
+            Centre of mass (3,), its velocity (3,), placements of the joints (joints, 4, 3), and
+            their twists (joints, 6), linear first, each in the axes of its joint.
+        """
         if self._views is None:
             return self._read_one_by_one()
-        com, velocity, placements = self._views
-        return com.copy(), velocity.copy(), placements.copy()
+        com, velocity, placements, twists = self._views
+        return com.copy(), velocity.copy(), placements.copy(), twists.copy()
 
-    def _view_memory(self) -> tuple[Array, Array, Array] | None:
-        """View the C++ memory, if it is laid out as 9 + 3 doubles per joint placement."""
-        placements = self.data.oMi
+    def _check_views(self, model: Any) -> None:
+        """Drop the views unless they show what Pinocchio's own accessors show."""
+        # Anywhere but the neutral configuration, whose rotations are often identities and so
+        # equal to their transposes.
+        q = pin.integrate(model, pin.neutral(model), np.linspace(0.1, 0.9, model.nv))
+        pin.centerOfMass(model, self.data, q, np.linspace(-1.0, 1.0, model.nv), False)
+        if not all(map(np.array_equal, self.read(), self._read_one_by_one())):
+            self._views = None
+
+    def _view_memory(self) -> tuple[Array, Array, Array, Array] | None:
+        """View the C++ memory, if it is laid out as 9 + 3 and 3 + 3 doubles per joint."""
+        placements, twists = self.data.oMi, self.data.v
         try:
-            starts = [_address(p.rotation) for p in placements]
-            ends = [_address(p.translation) for p in placements]
+            rotations = [_address(p.rotation) for p in placements]
+            positions = [_address(p.translation) for p in placements]
+            linear, angular = ([_address(t.linear) for t in twists],
+                               [_address(t.angular) for t in twists])
             com, velocity = _address(self.data.com[0]), _address(self.data.vcom[0])
         except (AttributeError, KeyError):
             return None
-        expected = [starts[0] + 96 * i for i in range(len(starts))]
-        if starts != expected or ends != [start + 72 for start in starts]:
+        count = len(rotations)
+        found = (rotations, positions, linear, angular)
+        expected = [[start + stride * i for i in range(count)] for start, stride in (
+            (rotations[0], 96), (rotations[0] + 72, 96), (linear[0], 48), (linear[0] + 24, 48))]
+        if list(found) != expected:
             return None
-        return _view(com, (3,)), _view(velocity, (3,)), _view(starts[0], (len(starts), 4, 3))
+        return (_view(com, (3,)), _view(velocity, (3,)),
+                _view(rotations[0], (count, 4, 3)), _view(linear[0], (count, 6)))
 
-    def _read_one_by_one(self) -> tuple[Array, Array, Array]:
+    def _read_one_by_one(self) -> tuple[Array, Array, Array, Array]:
         data = self.data
         return (data.com[0].copy(), data.vcom[0].copy(),
-                np.array([(*p.rotation.T, p.translation) for p in data.oMi]))
+                np.array([(*p.rotation.T, p.translation) for p in data.oMi]),
+                np.array([t.vector for t in data.v]))
 
 
 _IDENTITY = Pose.identity()
@@ -434,9 +488,16 @@ def _view(address: int, shape: tuple[int, ...]) -> Array:
 
 
 def _not_finite(model: RobotModel, positions: Array, velocities: Array | None) -> str:
-    values = np.array(positions) if velocities is None else positions + velocities
-    bad = [name for name, value in zip(model.joint_names, values) if not math.isfinite(value)]
-    return f'position or velocity of joint {", ".join(bad)} is not finite'
+    """Name the joints whose values cannot be used, at the price of looking at each."""
+    kinds = {'position': positions}
+    if velocities is not None:
+        kinds['velocity'] = velocities
+    # Squares of these overflow, so they are as good as infinite.
+    bad = [f"{kind} of joint '{name}' is {value}" for kind, values in kinds.items()
+           for name, value in zip(model.joint_names, values) if not abs(value) < 1e150]
+    return f'{"; ".join(bad)}; it must be a finite number'
+
+
 def _build(urdf: str) -> Any:
     try:
         return pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer())

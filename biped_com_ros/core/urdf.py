@@ -27,7 +27,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from biped_com_ros.core.config import RobotConfig
-from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
+from biped_com_ros.core.errors import (
+    ConfigurationError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.resources import resolve_uri
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def load_urdf(config: RobotConfig, uri: str = '') -> str:
     Raises
     ------
     ConfigurationError
-        If there is no such file, or none is configured.
+        If there is no such file, none is configured, or it cannot be read.
     RobotDescriptionError
         If xacro fails.
     """
@@ -80,7 +81,10 @@ def load_urdf(config: RobotConfig, uri: str = '') -> str:
     path = resolve_uri(uri)
     if path.suffix == '.xacro':
         return _expand_xacro(path, config)
-    return path.read_text()
+    try:
+        return path.read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"URDF '{path}' cannot be read: {error}") from None
 
 
 def _expand_xacro(path: Path, config: RobotConfig) -> str:
@@ -103,21 +107,22 @@ def parse_urdf(urdf: str) -> ElementTree.Element:
     Raises
     ------
     RobotDescriptionError
-        If it is not XML, not a URDF, or uses a joint type outside :data:`SUPPORTED_JOINTS`.
+        If it is not XML, not a URDF, uses a joint type outside :data:`SUPPORTED_JOINTS`, or if
+        its links do not form one tree.
+    UnknownNameError
+        If a joint connects a link that does not exist.
     """
     try:
-        robot = ElementTree.fromstring(urdf.encode())
+        robot = ElementTree.fromstring(urdf.strip())
     except ElementTree.ParseError as error:
         raise RobotDescriptionError(f'the URDF is not well-formed XML: {error}') from None
     if robot.tag != 'robot':
         raise RobotDescriptionError(f'the URDF must have a <robot> at its root, not <{robot.tag}>')
-    for joint in robot.iter('joint'):
-        kind = joint.get('type')
-        # Transmissions hold <joint> elements too, but without a type.
-        if kind is not None and kind not in SUPPORTED_JOINTS:
-            raise RobotDescriptionError(
-                f"joint '{joint.get('name')}' has type '{kind}'; supported: "
-                f'{", ".join(SUPPORTED_JOINTS)}')
+    # Direct children only: <transmission> and <gazebo> hold elements of the same names.
+    joints = robot.findall('joint')
+    for joint in joints:
+        _check_joint(joint)
+    _check_tree([str(link.get('name')) for link in robot.findall('link')], joints)
     return robot
 
 
@@ -173,6 +178,51 @@ def link_inertials(robot: ElementTree.Element) -> tuple[LinkInertial, ...]:
             'no link of the URDF has an <inertial> with a mass above zero, so there is no centre '
             'of mass; export the URDF with its inertials')
     return massive
+
+
+def _check_joint(joint: ElementTree.Element) -> None:
+    """Refuse what the URDF parser below would accept silently or refuse without a name."""
+    name, kind = joint.get('name'), joint.get('type')
+    if kind not in SUPPORTED_JOINTS:
+        raise RobotDescriptionError(
+            f"joint '{name}' has type '{kind}'; supported: {', '.join(SUPPORTED_JOINTS)}")
+    if kind in ('revolute', 'prismatic') and joint.find('limit') is None:
+        raise RobotDescriptionError(
+            f"joint '{name}' is {kind} and needs a <limit> (lower, upper, effort, velocity)")
+    axis = joint.find('axis')
+    if kind == 'fixed' or axis is None:
+        return
+    xyz = [_number(part, f"<axis> of joint '{name}'") for part in axis.get('xyz', '').split()]
+    if len(xyz) != 3 or not any(xyz):
+        raise RobotDescriptionError(
+            f"<axis> of joint '{name}' must be three numbers, not all zero, "
+            f"not '{axis.get('xyz')}'")
+
+
+def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:
+    """Refuse names used twice, links that do not exist, and anything but one tree."""
+    _check_unique('link', links)
+    _check_unique('joint', [str(joint.get('name')) for joint in joints])
+    children = []
+    for joint in joints:
+        for end in ('parent', 'child'):
+            element = joint.find(end)
+            link = str(element.get('link')) if element is not None else ''
+            if link not in links:
+                raise UnknownNameError('link', link, links, f"{end} of joint '{joint.get('name')}'")
+        children.append(link)  # The loop ends with the child.
+    _check_unique('child link', children)
+    roots = [link for link in links if link not in children]
+    if len(roots) != 1:
+        raise RobotDescriptionError(
+            f'the links of a URDF must hang on one root link; this one has '
+            f'{", ".join(roots) if roots else "none (the joints form a circle)"}')
+
+
+def _check_unique(kind: str, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise RobotDescriptionError(f'the URDF has more than one {kind} \'{", ".join(twice)}\'')
 
 
 def _link_inertial(link: ElementTree.Element) -> LinkInertial | None:

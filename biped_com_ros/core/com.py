@@ -1,0 +1,102 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The centre of mass in the world: its velocity, and the divergent component of its motion.
+
+The linear inverted pendulum ``x'' = omega_0^2 (x - p)`` has one unstable mode, the divergent
+component of motion (DCM, capture point) ``xi = x + x' / omega_0``; the robot comes to rest without
+a step where its centre of pressure p can be put on xi.
+"""
+
+from __future__ import annotations
+
+import math
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.pose import Array, cross
+from biped_com_ros.core.robot import RobotState
+import numpy as np
+
+GRAVITY = 9.81
+"""Gravity of ROS and Gazebo, m/s^2; the simulator uses the same."""
+
+
+def com_velocity_in_world(state: RobotState, base_twist_in_base: Array) -> Array:
+    """
+    Return the velocity of the centre of mass in the world, shape (3,), m/s.
+
+    Parameters
+    ----------
+    state
+        With the pose of its base (:meth:`RobotState.in_world`) and its joint velocities.
+    base_twist_in_base
+        Shape (2, 3): velocity of the base's origin in the world, m/s, and angular velocity of the
+        base, rad/s, both along the axes of the base.
+
+    Notes
+    -----
+    ``R (v + omega x c + c')`` with the centre of mass c seen from the base.
+    """
+    linear, angular = base_twist_in_base
+    in_base = linear + cross(angular, state.com_in_base) + state.com_velocity_in_base
+    velocity: Array = state.base.rotation.dot(in_base)
+    return velocity
+
+
+def natural_frequency(com_height: float, gravity: float = GRAVITY) -> float:
+    """
+    Return omega_0 of the linear inverted pendulum, rad/s.
+
+    Parameters
+    ----------
+    com_height
+        Height of the centre of mass above the ground, m.
+    gravity
+        m/s^2.
+
+    Raises
+    ------
+    InputError
+        If the centre of mass is not above the ground: there is no pendulum.
+    """
+    if not com_height > 0.0:
+        raise InputError(
+            f'the centre of mass is {com_height:.3f} m above the stance sole; it must be above '
+            'zero (check the base orientation and the direction of the sole frames)')
+    return math.sqrt(gravity / com_height)
+
+
+def divergent_component(com_in_world: Array, com_velocity: Array, ground_height: float,
+                        gravity: float = GRAVITY) -> Array:
+    """
+    Return the divergent component of motion on the ground, shape (3,), m.
+
+    Parameters
+    ----------
+    com_in_world, com_velocity
+        Shape (3,), m and m/s, z up.
+    ground_height
+        Height of the stance sole, m; also the height of the result.
+    gravity
+        m/s^2.
+
+    Raises
+    ------
+    InputError
+        If the centre of mass is not above the ground.
+    """
+    x, y, z = com_in_world.tolist()
+    velocity_x, velocity_y, _ = com_velocity.tolist()
+    omega_0 = natural_frequency(z - ground_height, gravity)
+    return np.array((x + velocity_x / omega_0, y + velocity_y / omega_0, ground_height))
