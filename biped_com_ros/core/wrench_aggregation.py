@@ -1,0 +1,387 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+From the readings of all force-torque sensors to foot wrenches, contacts and the total.
+
+A reading takes this way, all of it linear: sign, offset, low-pass, minus the weight of what hangs
+on the sensor, moved to the sole (or hand) and added to the foot's other sensors. The feet and
+hands add up to the total in ``base_footprint``.
+
+Relative poses come from the latest joint positions, the direction of gravity from the latest base
+orientation; the inertial force of what hangs on a sensor is ignored
+(:func:`biped_com_ros.core.wrench.weight_matrix`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+import math
+
+from biped_com_ros.core.config import WrenchSensorConfig
+from biped_com_ros.core.contact import ContactDetector, ContactThresholds
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.filters import LowPass
+from biped_com_ros.core.footprint import footprint_position
+from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
+from biped_com_ros.core.wrench import weight_matrix, wrench_adjoint, WrenchSum
+import numpy as np
+
+LONGEST_STEP_NS = 500_000_000
+"""After a longer silence, or a step back in time, the low-pass starts anew."""
+
+
+@dataclass(frozen=True)
+class AggregationSettings:
+    """
+    How readings are treated.
+
+    Attributes
+    ----------
+    low_pass_cutoff, low_pass_order
+        Butterworth low-pass of every reading, Hz (0: off) and 1 or 2.
+    thresholds
+        When a foot is on the ground.
+    gravity
+        m/s2.
+    """
+
+    low_pass_cutoff: float = 0.0
+    low_pass_order: int = 2
+    thresholds: ContactThresholds = field(default_factory=ContactThresholds)
+    gravity: float = 9.81
+
+
+class SensorChannel:
+    """
+    One sensor: sign, offset and low-pass.
+
+    Attributes
+    ----------
+    offset
+        What it reads too much, shape (6,); subtracted from the signed reading.
+    signed
+        The last reading after the sign, before the offset, shape (6,).
+    filtered
+        The last reading after everything, shape (6,).
+    """
+
+    def __init__(self, name: str, config: WrenchSensorConfig,
+                 settings: AggregationSettings) -> None:
+        self.name, self.config = name, config
+        self.offset = np.zeros(6)
+        self.signed, self.filtered = np.zeros(6), np.zeros(6)
+        self._untared = np.empty(6)
+        self._low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
+        self._stamp_ns = 0
+
+    def take(self, raw: Array, stamp_ns: int) -> None:
+        """Take a reading (6,) as it came from the sensor."""
+        np.multiply(raw, self.config.sign, out=self.signed)
+        np.subtract(self.signed, self.offset, out=self._untared)
+        step_ns, self._stamp_ns = stamp_ns - self._stamp_ns, stamp_ns
+        if not 0 < step_ns < LONGEST_STEP_NS:
+            self._low_pass.reset()
+        self.filtered = self._low_pass.update(self._untared, 1e-9 * step_ns)
+
+    def set_offset(self, offset: Sequence[float] | Array) -> None:
+        """Use another offset from the next reading on, without a step of the low-pass."""
+        self.offset[:] = offset
+        self._low_pass.reset()
+
+
+class SampleSet:
+    """
+    Tells when all members of a group have delivered for the same instant.
+
+    A set is complete when every member has a sample that no earlier set used, and the stamps
+    differ by at most half a period of the slowest member. So a member that died stops the sets.
+
+    Parameters
+    ----------
+    size
+        Number of members.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._stamps = [0] * size
+        self._periods = [0.0] * size
+        self._fresh = [False] * size
+
+    def add(self, member: int, stamp_ns: int) -> bool:
+        """Take the stamp of a member's newest sample; True if that completes a set."""
+        stamps = self._stamps
+        step = stamp_ns - stamps[member]
+        if len(stamps) == 1:
+            stamps[0] = stamp_ns
+            return True
+        if stamps[member] and step > 0:
+            self._periods[member] += (0.1 if self._periods[member] else 1.0) * (
+                step - self._periods[member])
+        stamps[member], self._fresh[member] = stamp_ns, True
+        if not all(self._fresh) or max(stamps) - min(stamps) > 0.5 * max(self._periods):
+            return False
+        self._fresh = [False] * len(stamps)
+        return True
+
+
+class ContactBody:
+    """
+    A foot or hand: what its sensors feel, in its own frame.
+
+    Attributes
+    ----------
+    name
+        Name of the foot or hand.
+    sensors
+        Where its sensors stand among the channels.
+    wrench
+        Environment on robot in the sole (or hand) frame, shape (6,).
+    detector
+        Whether it is on the ground; None for a hand.
+    """
+
+    def __init__(self, name: str, sensors: tuple[int, ...], wrench: Array,
+                 detector: ContactDetector | None) -> None:
+        self.name, self.sensors, self.wrench, self.detector = name, sensors, wrench, detector
+        self.samples = SampleSet(len(sensors))
+
+    @property
+    def in_contact(self) -> bool:
+        """Whether the foot is on the ground; a hand never counts."""
+        return self.detector is not None and self.detector.in_contact
+
+
+class WrenchAggregation:
+    """
+    All sensors, feet and hands of a robot.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    settings
+        How readings are treated.
+
+    Attributes
+    ----------
+    channels
+        The sensors as :class:`SensorChannel`, in the order of ``config.wrench_sensors``.
+    bodies
+        Feet, then hands, those that have sensors.
+    body_weight
+        N, of the model.
+    expected
+        What each sensor reads when nothing touches what hangs on it, shape (S, 6); set by
+        :meth:`set_state`.
+
+    Raises
+    ------
+    ConfigurationError
+        If a foot or hand shares a sensor, or one sensor hangs on another, so that the total
+        would count a force twice.
+    """
+
+    def __init__(self, model: RobotModel, settings: AggregationSettings) -> None:
+        self.model, self.settings = model, settings
+        self.body_weight = model.mass * settings.gravity
+        sensors = model.config.wrench_sensors
+        self.channels = [SensorChannel(name, c, settings) for name, c in sensors.items()]
+        self._subtrees = [model.subtree_links(c.link or c.frame) for c in sensors.values()]
+        self.bodies = self._make_bodies()
+        self._samples = SampleSet(len(self.bodies))
+        self._refuse_double_counting()
+        self._prepare_frames()
+        self.expected = np.zeros((len(sensors), 6))
+        self.ready = False
+
+    def set_state(self, state: RobotState, R_world_base: Array) -> None:
+        """
+        Take the robot's posture and attitude.
+
+        Parameters
+        ----------
+        state
+            Joint positions.
+        R_world_base
+            Attitude of the base frame against any frame with z up, shape (3, 3).
+        """
+        in_base = state.placements_in_base(self._frames)
+        self._refresh_moving(state, in_base)
+        # Level axes headed like the base: those of base_footprint.
+        np.matmul(in_base, level_rotation(R_world_base).T, out=self._in_level)
+        n = len(self.channels)
+        np.multiply(self._in_level[:n, :3, 2:], -self.settings.gravity, out=self._gravity)
+        np.matmul(self._weights, self._gravity, out=self.expected[..., np.newaxis])
+        self.ready = True
+
+    def take(self, sensor: int, raw: Array, stamp_ns: int) -> ContactBody | None:
+        """
+        Take a reading.
+
+        Parameters
+        ----------
+        sensor
+            Which of :attr:`channels`.
+        raw
+            Shape (6,), as it came.
+        stamp_ns
+            Its time, ns.
+
+        Returns
+        -------
+        ContactBody or None
+            The foot or hand whose wrench is complete with this reading.
+        """
+        self.channels[sensor].take(raw, stamp_ns)
+        body, member = self._owners[sensor]
+        if body is None or not body.samples.add(member, stamp_ns) or not self.ready:
+            return None
+        self._combine(body)
+        if body.detector is not None:
+            body.detector.update(float(body.wrench[2]), stamp_ns)
+        return body
+
+    def completes_total(self, body: ContactBody, stamp_ns: int) -> bool:
+        """Tell whether, with this body's wrench, all are there for one instant."""
+        return self._samples.add(self.bodies.index(body), stamp_ns)
+
+    def total(self) -> Array:
+        """Return the sum over feet and hands in ``base_footprint``, shape (6,); reused."""
+        n = len(self.channels)
+        placements = self._in_level[n:n + len(self.bodies)]
+        np.subtract(placements[:, 3], self.footprint_in_level(), out=self._levers)
+        return self._sum.into(
+            self._total, placements[:, :3].transpose(0, 2, 1), self._levers, self._wrenches)
+
+    def footprint_in_level(self) -> Array:
+        """Return the origin of ``base_footprint`` from the base, in level axes, (3,), m."""
+        soles = self._in_level[len(self.channels) + len(self.bodies):, 3]
+        return footprint_position(soles, [b is not None and b.in_contact for b in self._feet])
+
+    def _combine(self, body: ContactBody) -> None:
+        body.wrench[:] = 0.0
+        for i in body.sensors:
+            np.subtract(self.channels[i].filtered, self.expected[i], out=self._contact)
+            body.wrench += self._to_body[i].dot(self._contact)
+
+    def _make_bodies(self) -> tuple[ContactBody, ...]:
+        config = self.model.config
+        felt = [*filter(None, (foot.wrench_sensors for foot in config.feet.values())),
+                *filter(None, (hand.wrench_sensors for hand in config.hands.values()))]
+        self._wrenches = np.zeros((len(felt), 6))
+        rows = iter(self._wrenches)
+        self._owners: list[tuple[ContactBody | None, int]] = [(None, 0)] * len(self.channels)
+        self._feet = [
+            self._make_body(name, foot.wrench_sensors, next(rows), ContactDetector(
+                self.settings.thresholds, self.body_weight)) if foot.wrench_sensors else None
+            for name, foot in config.feet.items()]
+        hands = [self._make_body(name, hand.wrench_sensors, next(rows), None)
+                 for name, hand in config.hands.items() if hand.wrench_sensors]
+        return (*(foot for foot in self._feet if foot is not None), *hands)
+
+    def _make_body(self, name: str, sensors: tuple[str, ...], row: Array,
+                   detector: ContactDetector | None) -> ContactBody:
+        index = {channel.name: i for i, channel in enumerate(self.channels)}
+        body = ContactBody(name, tuple(index[sensor] for sensor in sensors), row, detector)
+        for member, sensor in enumerate(body.sensors):
+            self._refuse_second_owner(sensor, name)
+            self._owners[sensor] = (body, member)
+        return body
+
+    def _refuse_second_owner(self, sensor: int, name: str) -> None:
+        owner = self._owners[sensor][0]
+        if owner is not None:
+            raise ConfigurationError(
+                f"wrench sensor '{self.channels[sensor].name}' of '{self.model.config.name}' is "
+                f"listed for '{owner.name}' and for '{name}'; its force would count twice")
+
+    def _refuse_double_counting(self) -> None:
+        used = [i for i, (body, _) in enumerate(self._owners) if body is not None]
+        for i in used:
+            for j in used:
+                if i < j and np.intersect1d(self._subtrees[i], self._subtrees[j]).size:
+                    raise ConfigurationError(
+                        f"wrench sensors '{self.channels[i].name}' and '{self.channels[j].name}' "
+                        f"of '{self.model.config.name}' carry the same links, so a force would "
+                        'count twice; list only one of them under feet and hands, or set their '
+                        "'link'")
+
+    def _prepare_frames(self) -> None:
+        """Stack sensors, bodies and soles, so that one product places them all."""
+        model, config, n = self.model, self.model.config, len(self.channels)
+        soles = list(zip(model.soles.joints, _poses(model.soles)))
+        hands = model.frames(h.frame for h in config.hands.values() if h.wrench_sensors)
+        sensors = model.frames(c.config.frame for c in self.channels)
+        rows = [*zip(sensors.joints, _poses(sensors)),
+                *(sole for sole, foot in zip(soles, self._feet) if foot is not None),
+                *zip(hands.joints, _poses(hands)), *soles]
+        self._frames = FrameSet(map(str, range(len(rows))), *zip(*rows))
+        self._in_level = np.zeros((len(rows), 4, 3))
+        self._gravity, self._weights = np.zeros((n, 3, 1)), np.zeros((n, 6, 3))
+        self._to_body = np.zeros((n, 6, 6))
+        self._sum, self._levers = WrenchSum(len(self.bodies)), np.zeros((len(self.bodies), 3))
+        self._total, self._contact = np.zeros(6), np.zeros(6)
+        self._sort_moving_from_rigid()
+
+    def _sort_moving_from_rigid(self) -> None:
+        """Compute once what no joint changes, and note what one does."""
+        link_joints = self.model.frames(self.model.link_names).joints
+        joints, n = self._frames.joints, len(self.channels)
+        row = {id(body): n + i for i, body in enumerate(self.bodies)}
+        self._body_row = [row.get(id(body)) for body, _ in self._owners]
+        everything = list(range(n))
+        self._moving_weights, self._moving_frames = everything, everything
+        state = self.model.state(np.zeros(len(self.model.joint_names)))
+        self._refresh_moving(state, state.placements_in_base(self._frames))
+        self._moving_weights = [
+            i for i in everything if np.any(link_joints[self._subtrees[i]] != joints[i])]
+        self._moving_frames = [i for i in everything if (r := self._body_row[i]) is not None
+                               and joints[i] != joints[r]]
+
+    def _refresh_moving(self, state: RobotState, in_base: Array) -> None:
+        for i in self._moving_weights:
+            mass, com_in_base = self._carried(i, state)
+            R_sensor_base, p_sensor_in_base = in_base[i, :3], in_base[i, 3]
+            self._weights[i] = weight_matrix(
+                mass, R_sensor_base @ (com_in_base - p_sensor_in_base))
+        for i in self._moving_frames:
+            if (r := self._body_row[i]) is not None:
+                R_body_base = in_base[r, :3]
+                self._to_body[i] = wrench_adjoint(
+                    R_body_base @ in_base[i, :3].T,
+                    R_body_base @ (in_base[i, 3] - in_base[r, 3]))
+
+    def _carried(self, sensor: int, state: RobotState) -> tuple[float, Array]:
+        """Return mass (kg) and CoM in the base (3,) of what hangs on a sensor."""
+        links = self._subtrees[sensor]
+        masses = self.model.link_masses[links]
+        mass = float(masses.sum())
+        return mass, masses @ state.link_coms_in_base[links] / mass if mass else np.zeros(3)
+
+
+def level_rotation(R_world_base: Array) -> Array:
+    """Return the attitude (3, 3) of the base in level axes that share its heading."""
+    x, y = R_world_base[0, 0], R_world_base[1, 0]
+    length = math.hypot(x, y)
+    c, s = (x / length, y / length) if length else (1.0, 0.0)
+    turn_back = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+    levelled: Array = turn_back @ R_world_base
+    return levelled
+
+
+def _poses(frames: FrameSet) -> list[Pose]:
+    """Return the poses of frames in the joints that carry them."""
+    return [Pose(row[:3, :3].T, row[3, :3]) for row in frames.placement_in_joint]
