@@ -17,11 +17,14 @@ Taring force-torque sensors: what they read too much, found while nothing touche
 A robot that hangs with its feet in the air does not read zero: below each sensor hangs the foot.
 So the offset of a sensor is what it measures minus the weight of what it carries
 (:func:`biped_com_ros.core.wrench.weight_matrix`), averaged while the robot is at rest.
+
+The average goes over the readings just before the request, so that a tare is answered at once and
+nothing has to wait inside a node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 import os
@@ -29,11 +32,15 @@ from pathlib import Path
 import tempfile
 from typing import Any
 
-from biped_com_ros.core.config import RobotConfig
+from biped_com_ros.core.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.pose import Array
 import numpy as np
 import yaml
+
+NEVER = -1
+SILENCE_NS = 500_000_000
+"""A sensor whose last reading is older than this, ns, is not tared."""
 
 
 @dataclass(frozen=True)
@@ -84,77 +91,116 @@ class SensorOffset:
     stamp: str = ''
 
 
-class TareSamples:
+class StillnessWatch:
     """
-    Collects the samples of one sensor's tare.
+    Remembers when a joint last moved.
+
+    Parameters
+    ----------
+    joint_names
+        For messages.
+    limit
+        Speed above which a joint counts as moving, rad/s or m/s.
+    """
+
+    def __init__(self, joint_names: Sequence[str], limit: float) -> None:
+        self._names, self._limit = joint_names, limit
+        self.moved_ns = NEVER
+        self.movement = ''
+
+    def take(self, velocities: Array, stamp_ns: int) -> None:
+        """Take joint velocities (n,), rad/s, of the time `stamp_ns`."""
+        # No joint is faster than all of them together: at rest this is one cheap comparison.
+        if velocities.dot(velocities) <= self._limit * self._limit:
+            return
+        fastest = int(np.abs(velocities).argmax())
+        if abs(velocities[fastest]) > self._limit:
+            self.moved_ns = stamp_ns
+            self.movement = f'{self._names[fastest]} at {abs(velocities[fastest]):.3g} rad/s'
+
+
+class RecentReadings:
+    """
+    The last readings of a sensor, so that a tare is answered at once from what just happened.
 
     Parameters
     ----------
     sensor
         Name of the sensor, for messages.
     count
-        Number of samples to average.
+        How many readings a tare averages.
     """
 
     def __init__(self, sensor: str, count: int) -> None:
         self.sensor = sensor
-        self._measured = np.empty((count, 6))
-        self._expected = np.empty((count, 6))
-        self.collected = 0
-        self.fastest_joint = 0.0
+        self._readings = np.empty((count, 6))
+        self._stamps = [NEVER] * count
+        self._next = 0
 
-    @property
-    def complete(self) -> bool:
-        """Whether all samples are there; more of them are ignored."""
-        return self.collected == len(self._measured)
+    def add(self, reading: Array, stamp_ns: int) -> None:
+        """Take a reading (6,) after the sign, before any offset."""
+        i = self._next
+        self._readings[i] = reading
+        self._stamps[i] = stamp_ns
+        self._next = i + 1 if i + 1 < len(self._stamps) else 0
 
-    def add(self, measured: Array, expected: Array, joint_speed: float) -> None:
+    def clear(self) -> None:
+        """Forget everything, as when the clock was set anew."""
+        self._stamps = [NEVER] * len(self._stamps)
+
+    def tare(self, expected: Array, still: StillnessWatch, limits: TareLimits,
+             config: WrenchSensorConfig, now_ns: int) -> SensorOffset:
         """
-        Take a sample.
+        Find what the sensor reads too much, or refuse.
 
         Parameters
         ----------
-        measured
-            Reading (6,) after the sign, before any offset.
         expected
-            Reading (6,) of a perfect sensor with nothing touching what it carries.
-        joint_speed
-            Speed of the fastest joint, rad/s.
-        """
-        if self.complete:
-            return
-        self._measured[self.collected] = measured
-        self._expected[self.collected] = expected
-        self.fastest_joint = max(self.fastest_joint, joint_speed)
-        self.collected += 1
-
-    def result(self, frame: str, sign: float, limits: TareLimits) -> SensorOffset:
-        """
-        Average, or refuse.
+            Reading (6,) of a perfect sensor when nothing touches what it carries.
+        still
+            When the joints last moved.
+        limits
+            What is refused.
+        config
+            Of the sensor.
+        now_ns
+            Stamp of the newest reading of all sensors, ns.
 
         Raises
         ------
         InputError
-            If the robot moved, stood on the ground, or samples are missing; the message says
+            If the robot moved, stood on the ground, or readings are missing; the message says
             what to do.
         """
-        if not self.complete:
-            raise InputError(
-                f"'{self.sensor}' gave {self.collected} of {len(self._measured)} samples in time; "
-                'check that its topic is published')
-        deviation = self._measured.std(axis=0)
-        offset = (self._measured - self._expected).mean(axis=0)
-        self._refuse_motion(deviation, limits)
+        self._refuse_missing(now_ns)
+        deviation = self._readings.std(axis=0)
+        offset = self._readings.mean(axis=0) - expected
+        self._refuse_motion(deviation, still, limits)
         self._refuse_contact(offset, limits)
         return SensorOffset(
-            frame, sign, tuple(offset.tolist()), tuple(deviation.tolist()), self.collected,
-            datetime.now(timezone.utc).isoformat(timespec='seconds'))
+            config.frame, config.sign, tuple(offset.tolist()), tuple(deviation.tolist()),
+            len(self._stamps), datetime.now(timezone.utc).isoformat(timespec='seconds'))
 
-    def _refuse_motion(self, deviation: Array, limits: TareLimits) -> None:
-        if self.fastest_joint > limits.joint_speed:
+    def _refuse_missing(self, now_ns: int) -> None:
+        count = len(self._stamps)
+        collected = count - self._stamps.count(NEVER)
+        if not collected:
+            raise InputError(f"'{self.sensor}' not tared: it has sent nothing usable yet; check "
+                             'its driver and topic')
+        if now_ns - max(self._stamps) > SILENCE_NS:
             raise InputError(
-                f"'{self.sensor}' not tared: a joint moved at {self.fastest_joint:.3g} rad/s, "
-                f'more than {limits.joint_speed:g}; hold the robot still and try again')
+                f"'{self.sensor}' not tared: its last reading is "
+                f'{1e-9 * (now_ns - max(self._stamps)):.1f} s old; check its driver')
+        if collected < count:
+            raise InputError(f"'{self.sensor}' not tared: it has sent {collected} of the {count} "
+                             'readings to average; try again in a moment')
+
+    def _refuse_motion(self, deviation: Array, still: StillnessWatch, limits: TareLimits) -> None:
+        if still.moved_ns >= min(self._stamps):
+            raise InputError(
+                f"'{self.sensor}' not tared: {still.movement} moved while averaging, more than "
+                f'{limits.joint_speed:g} rad/s; hold the robot still for '
+                f'{1e-9 * (max(self._stamps) - min(self._stamps)):.1f} s and try again')
         for part, unit, limit, parameter in (
                 (deviation[:3], 'N', limits.force_deviation, 'tare_max_force_deviation'),
                 (deviation[3:], 'N m', limits.torque_deviation, 'tare_max_torque_deviation')):
@@ -168,7 +214,7 @@ class TareSamples:
         force = float(np.linalg.norm(offset[:3]))
         if force > limits.offset_force:
             raise InputError(
-                f"'{self.sensor}' not tared: it reads {force:.4g} N more than what hangs on it "
+                f"'{self.sensor}' not tared: it reads {force:.4g} N other than what hangs on it "
                 f'weighs, above the limit of {limits.offset_force:.4g} N; lift the robot so that '
                 'nothing touches its feet and hands, or raise tare_max_offset_share if the '
                 "sensor's offset really is that large")

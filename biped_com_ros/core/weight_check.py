@@ -59,6 +59,7 @@ class WeightCheck:
                  tolerance: float, robot_file: str) -> None:
         self.body_weight, self.tolerance = body_weight, tolerance
         self._sensors_of, self._file = sensors_of, robot_file
+        self._foot_sums: list[float] = []
         self._start()
 
     def add(self, vertical_force: float, foot_forces: Sequence[float], in_contact: bool) -> None:

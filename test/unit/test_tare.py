@@ -18,10 +18,10 @@ from __future__ import annotations
 import dataclasses
 import os
 
-from biped_com_ros.core.config import robot_config_from_mapping
+from biped_com_ros.core.config import robot_config_from_mapping, WrenchSensorConfig
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.tare import (
-    load_offsets, save_offsets, SensorOffset, TareLimits, TareSamples)
+    load_offsets, RecentReadings, save_offsets, SensorOffset, StillnessWatch, TareLimits)
 from biped_com_ros.core.wrench import weight_matrix
 import numpy as np
 import pytest
@@ -33,49 +33,80 @@ OFFSET = np.array([3.0, -4.0, 12.0, 0.3, -0.2, 0.1])
 WEIGHT = weight_matrix(1.5, [0.03, -0.02, -0.05])
 
 
-def hang(count=200, noise=0.5, offset=OFFSET, speed=0.001, collected=None, seed=3):
-    """Tare a sensor whose foot hangs in the air and turns slowly against gravity."""
-    rng, samples = np.random.default_rng(seed), TareSamples('left', count)
-    for i in range(count if collected is None else collected):
-        angle = 0.3 + 1e-4 * i
-        expected = WEIGHT @ (9.81 * np.array([np.sin(angle), 0.0, -np.cos(angle)]))
+MS = 1_000_000
+SENSOR = WrenchSensorConfig(frame='l_ft', topic='left', sign=-1.0)
+EXPECTED = WEIGHT @ (9.81 * np.array([np.sin(0.3), 0.0, -np.cos(0.3)]))
+
+
+def hang(count=200, noise=0.5, offset=OFFSET, collected=200, moved_at=None, speed=0.2,
+         silent_for=0, limits=LIMITS, seed=3):
+    """Tare a sensor, on a foot that hangs in the air, after `collected` readings at 1 kHz."""
+    rng, readings = np.random.default_rng(seed), RecentReadings('left', count)
+    still = StillnessWatch(('hip', 'knee'), limits.joint_speed)
+    for i in range(1, collected + 1):
         noise_now = noise * rng.normal(size=6) * [1.0, 1.0, 1.0, 0.05, 0.05, 0.05]
-        samples.add(expected + offset + noise_now, expected, speed)
-    return samples
+        readings.add(EXPECTED + offset + noise_now, i * MS)
+        still.take(np.array([0.001, -speed if i == moved_at else 0.002]), i * MS)
+    return readings.tare(EXPECTED, still, limits, SENSOR, (collected + silent_for) * MS)
 
 
 def test_offset_is_what_is_read_beyond_the_weight():
-    found = hang().result('l_ft', -1.0, LIMITS)
+    found = hang()
     np.testing.assert_allclose(found.offset[:3], OFFSET[:3], atol=0.15)
     np.testing.assert_allclose(found.offset[3:], OFFSET[3:], atol=0.01)
     assert found.standard_deviation[0] == pytest.approx(0.5, rel=0.2)
     assert (found.samples, found.frame, found.sign) == (200, 'l_ft', -1.0)
 
 
-def test_further_samples_are_ignored():
-    samples = hang(noise=0.0)
-    samples.add(np.full(6, 1e3), np.zeros(6), 9.0)
-    np.testing.assert_allclose(samples.result('l', 1.0, LIMITS).offset, OFFSET, atol=1e-9)
+def test_only_the_last_readings_count():
+    readings = RecentReadings('left', 10)
+    for i in range(25):
+        readings.add(np.full(6, 100.0 if i < 15 else 1.0), (i + 1) * MS)
+    found = readings.tare(np.zeros(6), StillnessWatch((), 1.0), LIMITS, SENSOR, 25 * MS)
+    assert found.offset == (1.0,) * 6
+
+
+def test_a_movement_before_the_readings_does_no_harm():
+    np.testing.assert_allclose(hang(collected=500, moved_at=299, noise=0.0).offset, OFFSET)
+
+
+def test_many_slow_joints_are_no_movement():
+    still = StillnessWatch([f'joint_{i}' for i in range(32)], 0.05)
+    still.take(np.full(32, 0.04), MS)
+    assert still.movement == ''
+    still.take(np.concatenate([np.zeros(31), [-0.06]]), 2 * MS)
+    assert still.moved_ns == 2 * MS and still.movement.startswith('joint_31 at 0.06')
 
 
 @pytest.mark.parametrize('change, message', [
     ({'noise': 5.0}, 'vary by .* N .*come to rest.*tare_max_force_deviation'),
-    ({'speed': 0.2}, 'a joint moved at 0.2 rad/s'),
-    ({'offset': [0, 0, 400.0, 0, 0, 0]}, 'reads 400 N more .* lift the robot'),
-    ({'collected': 7}, '7 of 200 samples'),
+    ({'moved_at': 150}, 'knee at 0.2 rad/s moved while averaging.*hold the robot still'),
+    ({'offset': [0, 0, 400.0, 0, 0, 0]}, 'reads 400 N other .* lift the robot'),
+    ({'collected': 7}, '7 of the 200 readings'),
+    ({'collected': 0}, 'nothing usable yet; check its driver'),
+    ({'silent_for': 2500}, 'last reading is 2.5 s old'),
 ])
 def test_what_is_refused_and_what_to_do(change, message):
     with pytest.raises(InputError, match=message) as refusal:
-        hang(**change).result('l', 1.0, LIMITS)
-    assert "'left'" in str(refusal.value)
+        hang(**change)
+    assert "'left' not tared" in str(refusal.value)
 
 
 def test_a_varying_torque_is_refused():
-    samples = TareSamples('left', 50)
+    readings = RecentReadings('left', 50)
     for i in range(50):
-        samples.add(np.array([0, 0, 0, 0, (-1.0) ** i, 0]), np.zeros(6), 0.0)
+        readings.add(np.array([0, 0, 0, 0, (-1.0) ** i, 0]), i * MS)
     with pytest.raises(InputError, match='N m .*tare_max_torque_deviation'):
-        samples.result('l', 1.0, LIMITS)
+        readings.tare(np.zeros(6), StillnessWatch((), 1.0), LIMITS, SENSOR, 49 * MS)
+
+
+def test_readings_of_another_time_are_forgotten():
+    readings = RecentReadings('left', 3)
+    for i in range(3):
+        readings.add(np.zeros(6), i * MS)
+    readings.clear()
+    with pytest.raises(InputError, match='nothing usable yet'):
+        readings.tare(np.zeros(6), StillnessWatch((), 1.0), LIMITS, SENSOR, 5 * MS)
 
 
 @pytest.fixture
