@@ -12,3 +12,12 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """One file per executable; nodes only wire messages to ``core`` and back."""
+
+from __future__ import annotations
+
+#: Where each node is that `suite` can compose: 'module:class'.
+NODES = {
+    'com_estimator': 'biped_com_ros.nodes.com_estimator:ComEstimator',
+    'simulator': 'biped_com_ros.nodes.simulator:Simulator',
+    'wrench_aggregator': 'biped_com_ros.nodes.wrench_aggregator:WrenchAggregator',
+}

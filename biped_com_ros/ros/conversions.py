@@ -11,15 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Between ROS values and numbers: stamps, clocks, rotations."""
+"""Stamps that are compared as integers and copied as bytes."""
 
 from __future__ import annotations
 
-import math
 import struct
 from typing import Any
-
-import numpy as np
 
 _STAMP = struct.Struct('<iI')
 _BILLION = 1_000_000_000
@@ -98,47 +95,3 @@ def nanoseconds_of(time: Any) -> int:
     if hasattr(time, 'nanoseconds'):
         return int(time.nanoseconds)
     return Stamp.from_msg(time).ns
-
-
-def quaternion_of(R: np.ndarray) -> tuple[float, float, float, float]:
-    """
-    Quaternion (x, y, z, w) of a rotation matrix, with w >= 0.
-
-    The largest of the four components is the one divided by, so that the result is accurate
-    for every rotation (Shepperd's method).
-    """
-    (a, b, c), (d, e, f), (g, h, i) = R.tolist() if isinstance(R, np.ndarray) else R
-    trace = a + e + i
-    if trace > 0.0:
-        s = 2.0 * math.sqrt(1.0 + trace)
-        x, y, z, w = (h - f) / s, (c - g) / s, (d - b) / s, 0.25 * s
-    elif a > e and a > i:
-        s = 2.0 * math.sqrt(1.0 + a - e - i)
-        x, y, z, w = 0.25 * s, (b + d) / s, (c + g) / s, (h - f) / s
-    elif e > i:
-        s = 2.0 * math.sqrt(1.0 + e - a - i)
-        x, y, z, w = (b + d) / s, 0.25 * s, (f + h) / s, (c - g) / s
-    else:
-        s = 2.0 * math.sqrt(1.0 + i - a - e)
-        x, y, z, w = (c + g) / s, (f + h) / s, 0.25 * s, (d - b) / s
-    return (x, y, z, w) if w >= 0.0 else (-x, -y, -z, -w)
-
-
-def rotation_of(quaternion: Any) -> np.ndarray:
-    """
-    Rotation matrix (3, 3) of a quaternion (x, y, z, w), which is normalised first.
-
-    Raises
-    ------
-    ValueError
-        If its norm is zero or not finite.
-    """
-    x, y, z, w = (float(value) for value in quaternion)
-    norm_squared = x * x + y * y + z * z + w * w
-    if not 0.0 < norm_squared < math.inf:
-        raise ValueError(f'quaternion ({x}, {y}, {z}, {w}) cannot be normalised')
-    s = 2.0 / norm_squared
-    return np.array([
-        [1.0 - s * (y * y + z * z), s * (x * y - z * w), s * (x * z + y * w)],
-        [s * (x * y + z * w), 1.0 - s * (x * x + z * z), s * (y * z - x * w)],
-        [s * (x * z - y * w), s * (y * z + x * w), 1.0 - s * (x * x + y * y)]])

@@ -18,9 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 import time
 from typing import Any
+import weakref
 
 from biped_com_ros.ros.qos import STATE_OUTPUT
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock, ClockType
 
 OK, WARN, ERROR, STALE = (
     DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR, DiagnosticStatus.STALE)
@@ -47,7 +49,8 @@ class Diagnostics:
         self._node = node
         self._reports: dict[str, Callable[[], Report]] = {}
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', STATE_OUTPUT)
-        self._timer = node.create_timer(period, self.publish, clock=_steady_clock())
+        self.add('callbacks', exceptions_of(node).report)
+        self._timer = node.create_timer(period, self.publish, clock=steady_clock())
 
     def add(self, name: str, report: Callable[[], Report]) -> None:
         """
@@ -100,8 +103,39 @@ class Throttle:
         return True
 
 
-def _steady_clock() -> Any:
-    from rclpy.clock import Clock, ClockType
+class Exceptions:
+    """Accounts of the exceptions that a node's callbacks raised."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._last = ''
+        self._last_time = -1e9
+        self._throttle = Throttle(5.0)
+
+    def record(self, error: BaseException) -> bool:
+        """Count an exception; tell whether it is time to log one of its kind."""
+        self.count += 1
+        self._last = f'{type(error).__name__}: {error}'
+        self._last_time = time.monotonic()
+        return self._throttle(type(error).__name__)
+
+    def report(self) -> Report:
+        """Return (level, message, values) for diagnostics."""
+        if time.monotonic() - self._last_time < 5.0:
+            return ERROR, f'a callback failed: {self._last}', {'failed': self.count}
+        return OK, 'all well', {'failed': self.count, 'last': self._last}
+
+
+_exceptions: weakref.WeakKeyDictionary[Any, Exceptions] = weakref.WeakKeyDictionary()
+
+
+def exceptions_of(node: Any) -> Exceptions:
+    """Return the accounts of a node."""
+    return _exceptions.setdefault(node, Exceptions())
+
+
+def steady_clock() -> Any:
+    """Return a clock for timers that have to run while simulated time stands still."""
     return Clock(clock_type=ClockType.STEADY_TIME)
 
 

@@ -1,0 +1,55 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Services that answer with words instead of raising."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from biped_com_ros.core.errors import BipedComError
+from std_srvs.srv import SetBool, Trigger
+
+
+def trigger_service(node: Any, name: str, action: Callable[[], str | None]) -> Any:
+    """
+    Offer a ``std_srvs/Trigger``.
+
+    Parameters
+    ----------
+    node, name
+        Where; ``~/tare`` is relative to the node.
+    action
+        Does it and returns what to answer. A BipedComError becomes ``success: false`` with its
+        message.
+    """
+    return node.create_service(
+        Trigger, name, lambda request, response: _answer(node, response, action))
+
+
+def switch_service(node: Any, name: str, action: Callable[[bool], str | None]) -> Any:
+    """Offer a ``std_srvs/SetBool``; `action` gets its value. See `trigger_service`."""
+    return node.create_service(
+        SetBool, name,
+        lambda request, response: _answer(node, response, lambda: action(request.data)))
+
+
+def _answer(node: Any, response: Any, action: Callable[[], str | None]) -> Any:
+    try:
+        response.message = action() or ''
+        response.success = True
+    except BipedComError as error:
+        response.message, response.success = str(error), False
+        node.get_logger().error(str(error))
+    return response
