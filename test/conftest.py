@@ -1,0 +1,32 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""
+Keep test runs apart from each other and from a robot on the same network.
+
+Set before anything imports rclpy, and inherited by the processes that tests start.
+"""
+
+import os
+import random
+
+# Only for tests that run here; a fixed domain can be asked for to watch them from outside.
+os.environ['ROS_DOMAIN_ID'] = (os.environ.get('BIPED_COM_ROS_TEST_DOMAIN')
+                               or str(random.SystemRandom().randint(1, 100)))
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+
+
+def pytest_report_header():
+    """Name the domain, for whoever wants to look on."""
+    return f'ROS_DOMAIN_ID: {os.environ["ROS_DOMAIN_ID"]}'

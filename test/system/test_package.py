@@ -1,0 +1,133 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Build the package as a ROS 2 user does, and look at what colcon has installed."""
+
+from configparser import ConfigParser
+import os
+from pathlib import Path
+import shutil
+import subprocess
+import sys
+
+from catkin_pkg.package import parse_package
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = 'biped_com_ros'
+SHARED = ('launch', 'config', 'urdf', 'rviz')
+
+
+def clean_environment(*first):
+    """Return the variables with these directories on Python's path and the source tree off it."""
+    inherited = os.environ.get('PYTHONPATH', '').split(os.pathsep)
+    path = [*map(str, first), *(entry for entry in inherited if entry != str(ROOT))]
+    environ = {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, path))}
+    environ.setdefault('AMENT_PREFIX_PATH', sys.prefix)
+    return environ
+
+
+@pytest.fixture(scope='module')
+def source(tmp_path_factory):
+    """Return a copy of what belongs to the package, without environments and builds."""
+    directory = tmp_path_factory.mktemp('workspace') / 'src' / NAME
+    ignore = shutil.ignore_patterns('.*', '__pycache__', 'build', 'install', 'log')
+    shutil.copytree(ROOT, directory, ignore=ignore)
+    return directory
+
+
+@pytest.fixture(scope='module')
+def prefix(source):
+    """Build with colcon and return the package's install prefix."""
+    pytest.importorskip('colcon_core', reason='colcon is not installed')
+    workspace = source.parents[1]
+    result = subprocess.run(
+        [sys.executable, '-m', 'colcon', 'build', '--base-paths', 'src'], cwd=workspace, text=True,
+        env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert result.returncode == 0, result.stdout
+    return workspace / 'install' / NAME
+
+
+def executables():
+    """Return the names of the executables that the sources stand for."""
+    nodes = {path.stem for path in (ROOT / NAME / 'nodes').glob('[!_]*.py')}
+    return nodes | {'run_launch'}
+
+
+def test_manifest_is_valid():
+    package = parse_package(str(ROOT))
+    package.validate()
+    assert package.name == NAME
+    assert package.get_build_type() == 'ament_python'
+    assert package.package_format == 3
+    assert [m.email for m in package.maintainers] == ['maintainers@biped-com-ros.org']
+
+
+def test_versions_agree(source):
+    result = subprocess.run([sys.executable, 'setup.py', '--version'], cwd=source, text=True,
+                            capture_output=True, check=True)
+    assert result.stdout.split()[-1] == parse_package(str(ROOT)).version
+
+
+def test_marker_makes_it_a_ros_package(prefix):
+    assert (prefix / 'share/ament_index/resource_index/packages' / NAME).is_file()
+    assert (prefix / 'share' / NAME / 'package.xml').is_file()
+    # Written by colcon only for a package that it takes for an ament one.
+    assert (prefix / 'share' / NAME / 'hook' / 'ament_prefix_path.sh').is_file()
+
+
+@pytest.mark.parametrize('directory', SHARED)
+def test_shared_files_are_installed(prefix, directory):
+    expected = {path.relative_to(ROOT) for path in (ROOT / directory).rglob('*')
+                if path.is_file() and not path.name.startswith('.')}
+    share = prefix / 'share' / NAME
+    installed = {path.relative_to(share) for path in (share / directory).rglob('*')
+                 if path.is_file()}
+    assert installed == expected
+    assert expected, f'{directory}/ is empty'
+
+
+def test_every_node_is_an_executable(prefix):
+    installed = {path.name for path in (prefix / 'lib' / NAME).iterdir()}
+    assert installed == executables()
+
+
+@pytest.fixture(scope='module')
+def entry_points(prefix):
+    """Return name -> 'module:function' of the installed package."""
+    (metadata,) = prefix.glob(f'lib/python3*/site-packages/{NAME}-*/entry_points.txt')
+    parser = ConfigParser()
+    parser.read(metadata)
+    return dict(parser['console_scripts'])
+
+
+def test_every_executable_can_be_loaded_from_the_installed_package(prefix, entry_points):
+    (packages,) = prefix.glob('lib/python3*/site-packages')
+    lines = ['import importlib, biped_com_ros',
+             f'assert biped_com_ros.__file__.startswith({str(prefix)!r}), biped_com_ros.__file__']
+    for target in entry_points.values():
+        module, function = target.split(':')
+        lines.append(f'assert callable(importlib.import_module({module!r}).{function})')
+    result = subprocess.run([sys.executable, '-c', '\n'.join(lines)], cwd='/', text=True,
+                            env=clean_environment(packages), capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_an_installed_executable_runs(prefix):
+    (packages,) = prefix.glob('lib/python3*/site-packages')
+    result = subprocess.run([str(prefix / 'lib' / NAME / 'run_launch'), '--help'], cwd='/',
+                            env=clean_environment(packages), text=True, capture_output=True,
+                            check=False)
+    assert result.returncode == 0, result.stderr
+    assert 'launch' in result.stdout

