@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0; 2 if the launch file or an argument is wrong; else the exit code of the first process
         that ended with an error.
     """
-    options = _parser().parse_args(argv)
+    options = _parser().parse_intermixed_args(argv)
     try:
         root = load(find_launch_file([word for word in options.words if _ARGUMENT not in word]))
         context = Context(_given(options.words))

@@ -66,7 +66,7 @@ def _refuse(package: str, name: str, environment: Mapping[str, str]) -> list[str
     if package == PACKAGE:
         nodes = Path(__file__).resolve().parents[1] / 'nodes'
         found |= {file.stem for file in nodes.glob('[a-z]*.py')}
-    if found:
+    if found or package == PACKAGE:
         raise UnknownNameError('executable', name, found, where=f"package '{package}'")
     raise ConfigurationError(
         f"executable '{name}': package '{package}' is not installed; on a machine with ROS 2: "

@@ -21,8 +21,8 @@ forwarded exactly once, and so that whatever a process started itself can be end
 from __future__ import annotations
 
 import asyncio
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Callable, Coroutine, Sequence
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import AsyncIterator, Callable, Sequence
 import contextlib
 import ctypes
 import os
@@ -120,43 +120,57 @@ class Supervisor:
         return again
 
     async def _run_once(self, plan: ProcessPlan) -> int:
-        try:
-            process = await self._start(plan)
-        except OSError as error:
-            self._console.say('ERROR', f'[{plan.name}]: cannot be started: {error}')
-            return 127
-        self._running[plan.name] = process
-        self._console.say('INFO', f'[{plan.name}]: process started with pid [{process.pid}]')
-        readers = [asyncio.ensure_future(reader) for reader in self._readers(plan, process)]
-        ender = asyncio.ensure_future(self._end_when_asked(plan, process))
-        code = await process.wait()
-        ender.cancel()
-        _signal_group(process.pid, signal.SIGKILL)  # whatever it left behind
-        if readers:
-            await asyncio.wait(readers, timeout=0.5)
-        del self._running[plan.name]
+        async with contextlib.AsyncExitStack() as outputs:
+            try:
+                process = await self._start(plan, outputs)
+            except OSError as error:
+                self._console.say('ERROR', f'[{plan.name}]: cannot be started: {error}')
+                return 127
+            self._running[plan.name] = process
+            self._console.say('INFO', f'[{plan.name}]: process started with pid [{process.pid}]')
+            ender = asyncio.ensure_future(self._end_when_asked(plan, process))
+            code = await process.wait()
+            ender.cancel()
+            _signal_group(process.pid, signal.SIGKILL)  # whatever it left behind
+            del self._running[plan.name]
         return self._report(plan, process.pid, code)
 
-    async def _start(self, plan: ProcessPlan) -> Process:
-        front = self._is_foreground(plan)
+    async def _start(self, plan: ProcessPlan, outputs: contextlib.AsyncExitStack) -> Process:
         environment = {'PYTHONUNBUFFERED': '1', **plan.environment}
         if self._console.colour:
             environment.setdefault('RCUTILS_COLORIZED_OUTPUT', '1')
         options: dict[str, Any] = {
-            'stdin': None if front else DEVNULL, 'stdout': None if front else PIPE,
-            'stderr': None if front else PIPE, 'env': environment, 'cwd': plan.cwd,
-            'start_new_session': True, 'preexec_fn': _end_with_parent(os.getpid())}
+            'env': environment, 'cwd': plan.cwd, 'start_new_session': True,
+            'preexec_fn': _end_with_parent(os.getpid())}
+        if self._foreground != plan.name.rpartition('-')[0]:
+            options |= {
+                'stdin': DEVNULL,
+                'stderr': await outputs.enter_async_context(self._relayed(plan.name, True)),
+                'stdout': await outputs.enter_async_context(
+                    self._relayed(plan.name, plan.output != 'log'))}
         if plan.shell:
             return await asyncio.create_subprocess_shell(' '.join(plan.command), **options)
         return await asyncio.create_subprocess_exec(*plan.command, **options)
 
-    def _is_foreground(self, plan: ProcessPlan) -> bool:
-        return bool(self._foreground) and plan.name.rpartition('-')[0] == self._foreground
+    @contextlib.asynccontextmanager
+    async def _relayed(self, name: str, visible: bool) -> AsyncIterator[int]:
+        """
+        Yield a descriptor whose lines are shown; on leaving, show what is still in it.
 
-    def _readers(self, plan: ProcessPlan, process: Process) -> list[Coroutine[Any, Any, None]]:
-        streams = ((process.stdout, plan.output in ('screen', 'both')), (process.stderr, True))
-        return [self._relay(plan.name, stream, visible and not self._foreground)
-                for stream, visible in streams if stream is not None]
+        asyncio's own pipes would not do: with them a process only counts as ended when whatever
+        it left behind has closed them too.
+        """
+        read, write = os.pipe()
+        stream = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(read, 'rb', buffering=0))
+        relay = asyncio.ensure_future(self._relay(name, stream, visible))
+        try:
+            yield write
+        finally:
+            os.close(write)
+            await asyncio.wait([relay], timeout=0.5)
+            transport.close()
 
     async def _relay(self, name: str, stream: asyncio.StreamReader, visible: bool) -> None:
         rest = b''
