@@ -558,43 +558,41 @@ class Template:
 
 
 def _select(leaves: Sequence[Leaf], pattern: str) -> _Field:
-    """Leaves below the paths that a pattern selects, and the shape they form."""
-    expression = re.compile(
-        '/'.join(re.escape(step).replace(r'\*', r'\d+')
-                 for step in re.findall(r'\w+|\*', pattern)) + '(/.*)?')
-    chosen = [leaf for leaf in leaves
-              if expression.fullmatch('/'.join(str(step) for step in leaf.path))]
+    """Leaves at or below the paths that a pattern selects, and the shape they form."""
+    steps = [int(step) if step.isdigit() else step for step in re.findall(r'\w+|\*', pattern)]
+    chosen = [leaf for leaf in leaves if _lies_below(leaf.path, steps)]
     if not chosen:
         raise KeyError(f"'{pattern}' selects no number of this message")
     if len({leaf.dtype for leaf in chosen}) > 1:
         raise KeyError(f"'{pattern}' selects numbers of several types")
-    return _Field(chosen, _shape(chosen))
+    return _Field(chosen, _shape(chosen, steps))
 
 
-def _shape(leaves: Sequence[Leaf]) -> tuple[int, ...]:
-    """Shape by the sequence indices along the paths; flat where elements are unlike."""
-    total = sum(leaf.count for leaf in leaves)
-    shape: list[int] = []
-    for depth in range(max(len(leaf.path) for leaf in leaves)):
-        steps = {leaf.path[depth] if depth < len(leaf.path) else None for leaf in leaves}
-        if len(steps) > 1 and all(isinstance(step, int) for step in steps):
-            shape.append(len(steps))
-    inner, rest = divmod(total, math.prod(shape))
-    single = inner == 1 and not any(leaf.is_array for leaf in leaves)
-    if rest or not _regular(leaves, inner):
-        return (total,)
-    scalar_inside = single and (shape or len(leaves) == 1)
-    return tuple(shape) if scalar_inside and shape else (*shape, inner)
+def _lies_below(path: Path, steps: Sequence[Any]) -> bool:
+    return len(path) >= len(steps) and all(
+        isinstance(actual, int) if step == '*' else actual == step
+        for actual, step in zip(path, steps))
 
 
-def _regular(leaves: Sequence[Leaf], inner: int) -> bool:
-    """Tell whether each innermost sequence element holds `inner` numbers."""
+def _shape(leaves: Sequence[Leaf], steps: Sequence[Any]) -> tuple[int, ...]:
+    """
+    Shape of a selection: an axis per wildcard and per sequence below, then one for the numbers.
+
+    Where elements are unlike (lines with different numbers of points), it is flat.
+    """
     sizes: dict[Path, int] = {}
     for leaf in leaves:
-        last = max((i for i, step in enumerate(leaf.path) if isinstance(step, int)), default=-1)
-        key = leaf.path[:last + 1]
-        sizes[key] = sizes.get(key, 0) + leaf.count
-    return set(sizes.values()) == {inner} or len(sizes) == 1
+        indices = tuple(step for depth, step in enumerate(leaf.path) if isinstance(step, int)
+                        and (depth >= len(steps) or steps[depth] == '*'))
+        sizes[indices] = sizes.get(indices, 0) + leaf.count
+    total, inner = sum(sizes.values()), next(iter(sizes.values()))
+    if len({(len(indices), size) for indices, size in sizes.items()}) > 1:
+        return (total,)
+    outer = tuple(len(set(axis)) for axis in zip(*sizes))
+    if math.prod(outer) * inner != total:
+        return (total,)
+    is_scalar = len(leaves[0].path) == len(steps) and not leaves[0].is_array
+    return outer if is_scalar and outer else (*outer, inner)
 
 
 def _view(buffer: bytearray, offsets: np.ndarray, dtype: np.dtype) -> Any:

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any
 
 from biped_com_ros.ros.codec import Template
@@ -67,6 +68,8 @@ class TemplatePublisher:
         self.publisher = node.create_publisher(
             type(prototype), topic, qos, qos_overriding_options=overridable())
         self._publish = self.publisher.publish
+        self._latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        self._wanted, self._ask_again = self._latched, 0.0
         self.set_prototype(prototype)
 
     def set_prototype(self, prototype: Any) -> None:
@@ -85,8 +88,17 @@ class TemplatePublisher:
 
     @property
     def wanted(self) -> bool:
-        """Tell whether anybody would receive what is published."""
-        return True
+        """
+        Tell whether anybody would receive what is published (asked ten times a second).
+
+        Where it is False, computing and publishing can be left out. Latched topics are always
+        wanted: subscribers may come later.
+        """
+        now = monotonic()
+        if now > self._ask_again:
+            self._ask_again = now + 0.1
+            self._wanted = self._latched or self.publisher.get_subscription_count() > 0
+        return self._wanted
 
     def publish(self, stamp: Stamp | None = None) -> None:
         """Publish the message with its present numbers and this stamp in every header."""
