@@ -54,7 +54,7 @@ class Stance:
     @property
     def ground_height(self) -> float:
         """Height of the lowest sole in contact (of all soles, if none is), m."""
-        heights = self.soles_in_world[:, 2].tolist()
+        heights: list[float] = self.soles_in_world[:, 2].tolist()
         return min((z for z, touches in zip(heights, self.in_contact) if touches),
                    default=min(heights))
 
@@ -224,8 +224,9 @@ def twist_from_stance(state: RobotState, in_contact: Sequence[bool]) -> Array | 
 
 
 def _weights(in_contact: Sequence[bool]) -> Array:
-    weights = np.array(in_contact, dtype=float)
-    return weights / max(weights.sum(), 1.0)
+    weights: Array = np.array(in_contact, dtype=float)
+    weights /= max(float(weights.sum()), 1.0)
+    return weights
 
 
 def _twist_above(weights: Array, soles: Array, velocities: Array, angular: Array) -> Array:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, MISSING
+import math
 from pathlib import Path
 import types
 import typing
@@ -242,14 +243,32 @@ def robot_config_from_mapping(values: Mapping[str, Any], where: str = 'robot') -
 
 def _read_yaml(path: Path) -> Mapping[str, Any]:
     try:
-        values = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise ConfigurationError(f"robot file '{path}' cannot be read: {error.strerror}") from None
+        text = path.read_text(encoding='utf-8')
+        _check_keys(yaml.compose(text, yaml.SafeLoader), path)
+        values = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"robot file '{path}' cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise ConfigurationError(f"robot file '{path}' is not valid YAML: {error}") from None
     if not isinstance(values, Mapping):
         raise ConfigurationError(f"robot file '{path}' must hold a mapping of keys to values")
     return values
+
+
+def _check_keys(node: Any, path: Path) -> None:
+    """Refuse a key that is given twice; YAML itself would silently keep the last one."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _check_keys(item, path)
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if str(key.value) in seen:
+                raise ConfigurationError(
+                    f"robot file '{path}' gives key '{key.value}' twice, the second time in line "
+                    f'{key.start_mark.line + 1}')
+            seen.add(str(key.value))
+            _check_keys(value, path)
 
 
 def _check_feet(config: RobotConfig) -> None:
@@ -298,7 +317,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         items = _expect(Mapping, value, where, 'a mapping').items()
         return {str(k): _convert(arguments[1], v, f'{where}: {k}') for k, v in items}
     if kind is float:
-        return float(_expect((int, float), value, where, 'a number'))
+        return _convert_number(value, where)
     return str(_expect((str, int, float), value, where, 'a string'))
 
 
@@ -325,6 +344,13 @@ def _convert_tuple(arguments: tuple[Any, ...], value: Any, where: str) -> tuple[
             f'{where} must be a list of {len(arguments)} values, not {len(items)}: {items}')
     return tuple(_convert(k, v, f'{where}[{i}]')
                  for i, (k, v) in enumerate(zip(arguments, items)))
+
+
+def _convert_number(value: Any, where: str) -> float:
+    number = float(_expect((int, float), value, where, 'a number'))
+    if not math.isfinite(number):
+        raise ConfigurationError(f'{where} must be a finite number, not {number}')
+    return number
 
 
 def _expect(kind: Any, value: Any, where: str, description: str) -> Any:

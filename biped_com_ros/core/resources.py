@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import os
 from pathlib import Path
 import sys
+from urllib.parse import unquote
 
 from biped_com_ros.core.errors import ConfigurationError
 
@@ -45,6 +46,9 @@ def find_package(package: str) -> Path:
     ConfigurationError
         If no prefix has it; the message lists where it was looked for.
     """
+    if not package:
+        raise ConfigurationError(
+            'a package:// URI needs the name of a package: package://my_package/urdf/robot.urdf')
     if package == PACKAGE and (Path(__file__).resolve().parents[2] / 'package.xml').is_file():
         return Path(__file__).resolve().parents[2]
     searched = []
@@ -73,7 +77,7 @@ def resolve_uri(uri: str, relative_to: Path | None = None) -> Path:
         package, _, inside = uri[len('package://'):].partition('/')
         candidates = [find_package(package) / inside]
     else:
-        path = Path(uri.removeprefix('file://')).expanduser()
+        path = Path(unquote(uri[7:]) if uri.startswith('file://') else uri).expanduser()
         candidates = [base / path for base in (relative_to, package_share(), Path.cwd()) if base]
     for candidate in candidates:
         if candidate.is_file():

@@ -120,11 +120,13 @@ class RobotModel:
     def __init__(self, config: RobotConfig, urdf: str) -> None:
         self.config, self.urdf = config, urdf
         robot = urdf_tools.parse_urdf(urdf)
+        # Before Pinocchio, whose parser tells what is wrong with a number only on stderr.
+        inertials, mimics = urdf_tools.link_inertials(robot), urdf_tools.mimic_joints(robot)
         self.pin_model = _build(urdf_tools.for_kinematics(robot))
         _check_configured_names(config, tuple(self.pin_model.names)[2:], self.frame_names)
         _unbound(self.pin_model, urdf_tools.continuous_joints(robot))
-        self._set_joints(urdf_tools.mimic_joints(robot))
-        self._set_links(urdf_tools.link_inertials(robot))
+        self._set_joints(mimics)
+        self._set_links(inertials)
         self.soles = self._make_soles()
         self._set_base()
         self._kinematics = _Kinematics(self.pin_model)
