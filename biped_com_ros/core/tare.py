@@ -110,6 +110,8 @@ class StillnessWatch:
 
     def take(self, velocities: Array, stamp_ns: int) -> None:
         """Take joint velocities (n,), rad/s, of the time `stamp_ns`."""
+        if stamp_ns < self.moved_ns:  # the clock was set anew
+            self.moved_ns = NEVER
         # No joint is faster than all of them together: at rest this is one cheap comparison.
         if velocities.dot(velocities) <= self._limit * self._limit:
             return
@@ -140,13 +142,16 @@ class RecentReadings:
     def add(self, reading: Array, stamp_ns: int) -> None:
         """Take a reading (6,) after the sign, before any offset."""
         i = self._next
+        if stamp_ns < self._stamps[i - 1]:  # the clock was set anew
+            self._stamps = [NEVER] * len(self._stamps)
         self._readings[i] = reading
         self._stamps[i] = stamp_ns
         self._next = i + 1 if i + 1 < len(self._stamps) else 0
 
-    def clear(self) -> None:
-        """Forget everything, as when the clock was set anew."""
-        self._stamps = [NEVER] * len(self._stamps)
+    @property
+    def newest_ns(self) -> int:
+        """Stamp of the last reading; -1 without any."""
+        return self._stamps[self._next - 1]
 
     def tare(self, expected: Array, still: StillnessWatch, limits: TareLimits,
              config: WrenchSensorConfig, now_ns: int) -> SensorOffset:

@@ -18,8 +18,8 @@ A reading takes this way, all of it linear: sign, offset, low-pass, minus the we
 on the sensor, moved to the sole (or hand) and added to the foot's other sensors. The feet and
 hands add up to the total in ``base_footprint``.
 
-Relative poses come from the latest joint positions, the direction of gravity from the latest base
-orientation; the inertial force of what hangs on a sensor is ignored
+Relative poses come from the latest joint positions, the direction of gravity from the latest
+orientation of the IMU; the inertial force of what hangs on a sensor is ignored
 (:func:`biped_com_ros.core.wrench.weight_matrix`).
 """
 
@@ -207,19 +207,20 @@ class WrenchAggregation:
         self.expected = np.zeros((len(sensors), 6))
         self.ready = False
 
-    def set_state(self, state: RobotState, R_world_base: Array) -> None:
+    def set_state(self, state: RobotState, R_world_imu: Array) -> None:
         """
         Take the robot's posture and attitude.
 
         Parameters
         ----------
         state
-            Joint positions.
-        R_world_base
-            Attitude of the base frame against any frame with z up, shape (3, 3).
+            The robot seen from its base.
+        R_world_imu
+            Orientation of the IMU's link, shape (3, 3), z up; its heading does not matter.
         """
         in_base = state.placements_in_base(self._frames)
         self._refresh_moving(state, in_base)
+        R_world_base = R_world_imu.dot(in_base[-1, :3])  # the row is R_base_imu transposed
         # Level axes headed like the base: those of base_footprint.
         np.matmul(in_base, level_rotation(R_world_base).T, out=self._in_level)
         n = len(self.channels)
@@ -268,8 +269,8 @@ class WrenchAggregation:
 
     def footprint_in_level(self) -> Array:
         """Return the origin of ``base_footprint`` from the base, in level axes, (3,), m."""
-        soles = self._in_level[len(self.channels) + len(self.bodies):, 3]
-        return footprint_position(soles, [b is not None and b.in_contact for b in self._feet])
+        return footprint_position(
+            self._soles_in_level, [foot is not None and foot.in_contact for foot in self._feet])
 
     def _combine(self, body: ContactBody) -> None:
         body.wrench[:] = 0.0
@@ -325,11 +326,13 @@ class WrenchAggregation:
         soles = list(zip(model.soles.joints, _poses(model.soles)))
         hands = model.frames(h.frame for h in config.hands.values() if h.wrench_sensors)
         sensors = model.frames(c.config.frame for c in self.channels)
+        imu = model.frames((config.imu.frame,))
         rows = [*zip(sensors.joints, _poses(sensors)),
                 *(sole for sole, foot in zip(soles, self._feet) if foot is not None),
-                *zip(hands.joints, _poses(hands)), *soles]
+                *zip(hands.joints, _poses(hands)), *soles, *zip(imu.joints, _poses(imu))]
         self._frames = FrameSet(map(str, range(len(rows))), *zip(*rows))
         self._in_level = np.zeros((len(rows), 4, 3))
+        self._soles_in_level = self._in_level[-1 - len(soles):-1, 3]
         self._gravity, self._weights = np.zeros((n, 3, 1)), np.zeros((n, 6, 3))
         self._to_body = np.zeros((n, 6, 6))
         self._sum, self._levers = WrenchSum(len(self.bodies)), np.zeros((len(self.bodies), 3))

@@ -100,13 +100,15 @@ def test_a_varying_torque_is_refused():
         readings.tare(np.zeros(6), StillnessWatch((), 1.0), LIMITS, SENSOR, 49 * MS)
 
 
-def test_readings_of_another_time_are_forgotten():
-    readings = RecentReadings('left', 3)
-    for i in range(3):
-        readings.add(np.zeros(6), i * MS)
-    readings.clear()
-    with pytest.raises(InputError, match='nothing usable yet'):
-        readings.tare(np.zeros(6), StillnessWatch((), 1.0), LIMITS, SENSOR, 5 * MS)
+def test_what_was_before_the_clock_was_set_back_is_forgotten():
+    readings, still = RecentReadings('left', 3), StillnessWatch(('hip',), 0.1)
+    for t in (101, 102, 103, 1, 2):
+        readings.add(np.zeros(6), t * MS)
+        still.take(np.array([0.5 if t > 100 else 0.0]), t * MS)
+    with pytest.raises(InputError, match='2 of the 3'):
+        readings.tare(np.zeros(6), still, LIMITS, SENSOR, 2 * MS)
+    readings.add(np.zeros(6), 3 * MS)
+    assert readings.tare(np.zeros(6), still, LIMITS, SENSOR, 3 * MS).samples == 3
 
 
 @pytest.fixture

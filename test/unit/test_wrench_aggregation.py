@@ -48,7 +48,7 @@ def place(aggregation, robot, heading_error=0.0):
     names = aggregation.model.joint_names
     joints = np.array([robot.joints[robot.joint_names.index(name)] for name in names])
     drift = pin.rpy.rpyToMatrix(0.0, 0.0, heading_error)
-    aggregation.set_state(aggregation.model.state(joints), drift @ robot.base.rotation)
+    aggregation.set_state(aggregation.model.state(joints), drift @ robot.frames['imu_link'].rotation)
 
 
 def feed(aggregation, robot, contacts, offsets=None, stamp_ns=10 * MS):
