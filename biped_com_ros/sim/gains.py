@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import math
 from typing import Any
 
-from biped_com_ros.core.config import RobotConfig
+from biped_com_ros.core.config import RobotConfig, TorsoConfig
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.sim.description import Array, Description
 import mujoco
@@ -101,14 +101,12 @@ def set_rotor_inertias(model: Any, data: Any, joints: tuple[str, ...], gains: Ga
     mujoco.mj_setConst(model, data)
 
 
-def set_tendon_gains(model: Any, data: Any, config: RobotConfig) -> Array:
+def set_tendon_gains(model: Any, data: Any, torso: TorsoConfig) -> tuple[Array, float]:
     """
-    Set the tendon servos' gains (in place) and return their pretensions, N.
+    Set the tendon servos' gains (in place); return their pretensions and the load, N.
 
     Four evenly spaced tendons of stiffness k at radius r resist bending with 2 r^2 k.
     """
-    torso = config.torso
-    assert torso is not None
     count = len(torso.attachment_angles_deg)
     base = model.body('vertebra/1').id
     weight = 9.81 * model.body_subtreemass[base]
@@ -120,7 +118,7 @@ def set_tendon_gains(model: Any, data: Any, config: RobotConfig) -> Array:
         servo = model.actuator(f'tendon/{i}').id
         model.actuator_biasprm[servo, 1:3] = -stiffness, -0.02 * stiffness
         model.actuator_forcerange[servo] = -10.0 * pretension, 0.0
-    return np.full(count, pretension)
+    return np.full(count, pretension), float(weight)
 
 
 def _stiffness(load: _Load, moment: float) -> float:

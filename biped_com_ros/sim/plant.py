@@ -29,11 +29,12 @@ from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNam
 from biped_com_ros.sim import gains, hidden, torso
 from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
 from biped_com_ros.sim.description import (
-    Array, Description, parse, quaternion_wxyz, Transform)
+    Array, Description, parse, quaternion_wxyz)
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
 from biped_com_ros.sim.mjcf import resolve_mimics, Writer
 from biped_com_ros.sim.readings import Readings, sensor_slots, WXYZ_TO_XYZW
 from biped_com_ros.sim.sensors import Delay, steps_of
+from biped_com_ros.sim.tendons import TendonTorso
 import mujoco
 import numpy as np
 
@@ -77,6 +78,8 @@ class Plant:
         self.data = mujoco.MjData(self.model)
         self._substeps = self._count_substeps()
         self._pushes: list[tuple[int, Array, int]] = []
+        self._torso: TendonTorso | None = None
+        self._virtual_positions: Array | None = None
         self._name_joints(joint_names)
         self._name_links(link_names)
         self._make_readings()
@@ -128,8 +131,14 @@ class Plant:
     def hold(self) -> Command:
         """Return a command that keeps the posture the robot was put down in."""
         n = len(self.actuated_joint_names)
-        return Command(self._start[self._actuated].copy(), np.zeros(n), np.zeros(n),
-                       self._start_tendons.copy())
+        return Command(self._start[self._actuated], np.zeros(n), np.zeros(n),
+                       self.tendon_lengths_for(self._start[self._virtual]))
+
+    def tendon_lengths_for(self, virtual_positions: Array) -> Array:
+        """Return tendon lengths (m) that ask for a torso posture; empty without tendons."""
+        if self._torso is None:
+            return np.zeros(0)
+        return self._torso.lengths_for(virtual_positions)
 
     def step(self, command: Command | None = None) -> Observation:
         """
@@ -250,7 +259,6 @@ class Plant:
     def _set_gains(self) -> None:
         """Derive gains in the starting posture, where the robot hangs in the air."""
         model, data, names = self.model, self.data, self.actuated_joint_names
-        self._start, self._start_tendons = np.zeros(len(self.joint_names)), np.zeros(0)
         mujoco.mj_resetData(model, data)
         self._set_positions(self._posture('stand'))
         mujoco.mj_forward(model, data)
@@ -258,18 +266,9 @@ class Plant:
         model.actuator_biasprm[self._motors, 1] = -self.gains.stiffness
         model.actuator_biasprm[self._motors, 2] = -self.gains.damping
         gains.set_rotor_inertias(model, data, names, self.gains)
-        self._pretension = np.zeros(0)
         if self._has_tendons:
-            self._set_up_tendons()
-
-    def _set_up_tendons(self) -> None:
-        model, config = self.model, self.config
-        self._pretension = gains.set_tendon_gains(model, self.data, config)
-        self._tendon_motors = np.array(
-            [model.actuator(f'tendon/{i}').id for i in range(self.tendon_count)])
-        self._mount = torso.mount(self._description, config.torso)
-        self._torso_ends = (
-            self._bodies[config.torso.lower], model.body(f'vertebra/{torso.SEGMENTS}').id)
+            assert self.config.torso is not None
+            self._torso = TendonTorso(model, data, self._description, self.config.torso)
 
     def _make_readings(self) -> None:
         names = tuple(self.joint_names[i] for i in self._real)
@@ -311,6 +310,8 @@ class Plant:
         qpos[self._q_of] = positions[self._real]
         for address, leader, gain, offset in self._followers:
             qpos[address] = offset + (0.0 if leader is None else gain * positions[leader])
+        if self._torso is not None:
+            self._torso.place(positions[self._virtual])
 
     def _place(self, positions: Array, height: float) -> None:
         """Stand the robot on its soles: level on the average, the lowest corner at `height`."""
@@ -325,7 +326,6 @@ class Plant:
         data.qpos[:2] -= base[:2]
         data.qpos[2] += height - self._lowest_corner()
         mujoco.mj_forward(model, data)
-        self._start_tendons = data.ten_length.copy()
 
     def _level(self) -> None:
         """Turn the robot so that the base heads along x and the soles look up on the average."""
@@ -366,9 +366,8 @@ class Plant:
         position = held.position - self._motor_offsets
         control[self._motors] = (
             g.stiffness * position + g.damping * held.velocity + held.effort)
-        if self.tendon_count:
-            stiffness = -self.model.actuator_biasprm[self._tendon_motors, 1]
-            control[self._tendon_motors] = stiffness * held.tendon_lengths - self._pretension
+        if self._torso is not None:
+            self._torso.drive(control, held.tendon_lengths)
         self.data.ctrl[:] = self._command_delay.push(control)
 
     def _step_pushed(self) -> None:
@@ -386,20 +385,15 @@ class Plant:
         observation, data = self.observation, self.data
         observation.time = time
         self._readings.read(observation, self._real)
-        if self.tendon_count:
-            self._observe_torso(observation)
+        if self._torso is not None:
+            self._observe_torso(self._torso)
             observation.tendon_lengths[:] = data.ten_length
-            np.negative(data.actuator_force[self._tendon_motors],
-                        out=observation.tendon_tensions)
+            self._torso.tensions(out=observation.tendon_tensions)
 
-    def _observe_torso(self, observation: Observation) -> None:
+    def _observe_torso(self, backbone: TendonTorso) -> None:
         """Show the bent backbone as the six virtual joints that the URDF has in its place."""
-        data, assembly = self.data, self._mount
-        lower, tip = (
-            Transform(data.xmat[b].reshape(3, 3), data.xpos[b]) for b in self._torso_ends)
-        bend = assembly.lower_to_base.inverse() @ lower.inverse() @ tip
-        positions = torso.virtual_positions(bend, assembly, self.config.torso)
-        before = self._virtual_positions
+        observation, before = self.observation, self._virtual_positions
+        positions = backbone.virtual_positions()
         observation.joint_positions[self._virtual] = positions
         observation.joint_velocities[self._virtual] = (
             0.0 if before is None else (positions - before) / self.dt)

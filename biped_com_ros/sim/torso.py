@@ -31,7 +31,7 @@ from xml.etree.ElementTree import SubElement
 from biped_com_ros.core.config import TorsoConfig
 from biped_com_ros.core.errors import RobotDescriptionError
 from biped_com_ros.sim.description import (
-    Array, Description, pose_attributes, text, Transform)
+    Array, Description, pose_attributes, rotation_about, text, Transform)
 import numpy as np
 
 SEGMENTS = 6
@@ -161,6 +161,12 @@ def virtual_positions(tip: Transform, at: Mount, torso: TorsoConfig) -> Array:
         roll, yaw = math.atan2(-r[1, 2], r[2, 2]), math.atan2(-r[0, 1], r[0, 0])
     x, y, z = tip.position
     return np.array((x, y, z + at.rest - torso.backbone_length, roll, pitch, yaw))
+
+
+def virtual_rotation(angles: Array, at: Mount) -> Array:
+    """Return the rotation (3, 3) that roll, pitch and yaw (3,) of the virtual joints make."""
+    roll, pitch, yaw = (rotation_about(axis, a) for axis, a in zip(AXES, angles))
+    return yaw @ pitch @ roll if at.is_yaw_first else roll @ pitch @ yaw
 
 
 def chord_lengths(bend: float, direction: float, length: float, torso: TorsoConfig) -> Array:
