@@ -1,0 +1,109 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The running tendon torso: placed, driven and seen as the six virtual joints of the URDF."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from biped_com_ros.core.config import TorsoConfig
+from biped_com_ros.sim import torso
+from biped_com_ros.sim.description import Array, Description, Transform
+from biped_com_ros.sim.gains import set_tendon_gains
+import mujoco
+import numpy as np
+
+
+class TendonTorso:
+    """
+    Tendon servos and the shape of the backbone.
+
+    A servo pulls with ``pretension + k (l - command)`` plus damping, never pushes, and never
+    pulls harder than it can: where its length is what was asked for, it pulls with its pretension.
+
+    Parameters
+    ----------
+    model, data
+        MuJoCo's, after ``mj_forward`` with the torso straight; the servos' gains are set here.
+    robot, config
+        The robot's links and its torso.
+
+    Attributes
+    ----------
+    count
+        Number of tendons.
+    pretension
+        Shape (count,), N.
+    compression
+        How much shorter than its free length the straight backbone is under weight and
+        pretensions, m.
+    """
+
+    def __init__(self, model: Any, data: Any, robot: Description, config: TorsoConfig) -> None:
+        self._data, self._config = data, config
+        self.count = len(config.attachment_angles_deg)
+        self.pretension, load = set_tendon_gains(model, data, config)
+        self.compression = float(load + self.pretension.sum()) / config.axial_stiffness
+        self._mount = torso.mount(robot, config)
+        self._motors = np.array([model.actuator(f'tendon/{i}').id for i in range(self.count)])
+        self._stiffness = -model.actuator_biasprm[self._motors, 1]
+        segments = range(1, torso.SEGMENTS + 1)
+        self._qpos = np.array([[model.joint(f'vertebra/{k}/{n}').qposadr[0]
+                                for n in ('z', 'roll', 'pitch', 'yaw')] for k in segments])
+        self._ends = model.body(f'link/{config.lower}').id, model.body(f'vertebra/{torso.SEGMENTS}').id
+
+    def place(self, positions: Array) -> None:
+        """
+        Shape the backbone like virtual joint positions (6,), compressed as it will be.
+
+        The joints x and y follow from the bend and are not looked at.
+        """
+        bend, direction, twist, length = self._shape(positions)
+        bend, shrink = bend / torso.SEGMENTS, length - self._config.backbone_length
+        self._data.qpos[self._qpos] = (
+            (shrink - self.compression) / torso.SEGMENTS, -bend * math.sin(direction),
+            bend * math.cos(direction), twist / torso.SEGMENTS)
+
+    def lengths_for(self, positions: Array) -> Array:
+        """Return tendon lengths (count,) that ask for virtual joint positions (6,), m."""
+        bend, direction, _, length = self._shape(positions)
+        return torso.chord_lengths(bend, direction, length - self.compression, self._config)
+
+    def drive(self, control: Array, lengths: Array) -> None:
+        """Put what asks for tendon lengths (count,), m, into the actuators' `control`."""
+        control[self._motors] = self._stiffness * lengths - self.pretension
+
+    def tensions(self, out: Array) -> None:
+        """Write the tendons' tensions (count,), N, to `out`."""
+        np.negative(self._data.actuator_force[self._motors], out=out)
+
+    def virtual_positions(self) -> Array:
+        """Return the backbone's shape as the virtual joints x, y, z, roll, pitch, yaw (6,)."""
+        data = self._data
+        lower, tip = (Transform(data.xmat[body].reshape(3, 3), data.xpos[body])
+                      for body in self._ends)
+        foot = lower @ self._mount.lower_to_base
+        return torso.virtual_positions(foot.inverse() @ tip, self._mount, self._config)
+
+    def _shape(self, positions: Array) -> tuple[float, float, float, float]:
+        """Bend, its direction, torsion (rad) and length (m) of a constant curvature."""
+        rotation = torso.virtual_rotation(positions[3:], self._mount)
+        across = math.hypot(rotation[0, 2], rotation[1, 2])
+        bend = math.atan2(across, rotation[2, 2])
+        direction = math.atan2(rotation[1, 2], rotation[0, 2]) if across > 1e-12 else 0.0
+        # R = Rz(direction) Ry(bend) Rz(twist - direction): what is left after the bend is torsion.
+        twist = math.atan2(rotation[1, 0] - rotation[0, 1], rotation[0, 0] + rotation[1, 1])
+        rise = positions[2] + self._config.backbone_length - self._mount.rest
+        return bend, direction, twist, rise * (bend / math.sin(bend) if bend > 1e-9 else 1.0)
