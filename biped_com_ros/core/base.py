@@ -17,7 +17,7 @@ Where the base is: orientation from an IMU on any link, position from the soles 
 The IMU gives ``R_world_imu``; with the joints that is ``R_world_base``. A sole that stands does
 not move, so the base is where the legs put it: ``p = anchor - R_world_base p_base_sole``, averaged
 over the soles in contact. When the contacts change, the anchors are taken anew from the estimate
-of that very moment: the base never jumps.
+of that moment, whatever the feet have slipped: the base never jumps.
 """
 
 from __future__ import annotations
@@ -189,11 +189,14 @@ class StanceBase:
         return tuple(told)
 
     def _change_stance(self, soles_from_base: Array, contacts: tuple[bool, ...]) -> None:
-        """Continue from where the base is by the soles that have stood until now."""
+        """Continue from the last estimate, by the soles that stood since and still do."""
         if self._position is None:
             self._position = -footprint_position(soles_from_base, contacts)
         elif not self.is_held:
-            self._position = self._weights.dot(self._anchors - soles_from_base)
+            stood = self.stance.in_contact
+            stayed = tuple(before and now for before, now in zip(stood, contacts))
+            weights = _weights(stayed if any(stayed) else stood)
+            self._position = weights.dot(self.stance.soles_in_world - soles_from_base)
         self._anchors = soles_from_base + self._position
         self._weights = _weights(contacts)
         self.is_held = not any(contacts)

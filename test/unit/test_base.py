@@ -1,0 +1,260 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Leg odometry on synthetic motion whose base pose is known.
+
+A sole is nailed to the world in some pose, the joints move along smooth curves, and the base is
+where that puts it; the IMU's reading follows from the same poses by differences.
+"""
+
+from biped_com_ros.core.base import ContactGuess, Stance, StanceBase, twist_from_stance
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.pose import Pose, yaw_of
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from small_robot import small_robot
+
+LEFT, RIGHT, BOTH, NONE = (True, False), (False, True), (True, True), (False, False)
+H = 1e-6
+
+
+class Motion:
+    """The small robot on one nailed sole, its joints on sines; `stance` may change."""
+
+    def __init__(self, seed, **changes):
+        self.model = small_robot(**changes)
+        rng = np.random.default_rng(seed)
+        count = len(self.model.joint_names)
+        self.amplitude, self.rate = rng.uniform(0.1, 0.5, count), rng.uniform(0.5, 3.0, count)
+        self.phase = rng.uniform(0.0, 6.0, count)
+        self.nail(0, Pose(Rotation.from_euler('ZYX', (1.9, 0.05, -0.1)).as_matrix(),
+                          np.array([0.7, -0.4, 0.3])))
+
+    def joints(self, t):
+        angle = self.rate * t + self.phase
+        return (self.amplitude * np.sin(angle), self.amplitude * self.rate * np.cos(angle))
+
+    def state(self, t):
+        return self.model.state(*self.joints(t))
+
+    def sole_in_base(self, t, foot):
+        row = self.state(t).placements_in_base(self.model.soles)[foot]
+        return Pose(row[:3].T, row[3])
+
+    def nail(self, foot, sole_in_world):
+        self.foot, self.sole_in_world = foot, sole_in_world
+
+    def step_onto(self, foot, t):
+        """Nail the other foot where it is at time t."""
+        self.nail(foot, self.base(t) @ self.sole_in_base(t, foot))
+
+    def base(self, t):
+        return self.sole_in_world @ self.sole_in_base(t, self.foot).inverse()
+
+    def R_world_imu(self, t):
+        return (self.base(t) @ self.state(t).pose_in_base('imu_link')).rotation
+
+    def gyro(self, t):
+        turn = self.R_world_imu(t - H).T @ self.R_world_imu(t + H)
+        return Rotation.from_matrix(turn).as_rotvec() / (2.0 * H)
+
+    def base_twist(self, t):
+        """Twist of the base along its own axes, by differences of its pose."""
+        before, here, after = self.base(t - H), self.base(t), self.base(t + H)
+        linear = here.rotation.T @ (after.position - before.position) / (2.0 * H)
+        turn = Rotation.from_matrix(before.rotation.T @ after.rotation).as_rotvec()
+        return np.array((linear, turn / (2.0 * H)))
+
+
+@pytest.fixture(params=[{}, {'base_rpy': [0.1, -0.2, np.pi]}], ids=['', 'base_rpy'])
+def motion(request):
+    return Motion(3, **request.param)
+
+
+def test_the_base_moves_as_the_truth_on_one_foot(motion):
+    estimator = StanceBase(motion.model, 'imu_link')
+    offset = None
+    for t in np.linspace(0.0, 2.0, 40):
+        estimate = estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
+        truth = motion.base(t)
+        np.testing.assert_allclose(estimate.rotation, truth.rotation, atol=1e-12)
+        offset = truth.position - estimate.position if offset is None else offset
+        np.testing.assert_allclose(estimate.position + offset, truth.position, atol=1e-12)
+    # The first anchor, hence the nailed sole, is the origin.
+    np.testing.assert_allclose(offset, motion.sole_in_world.position, atol=1e-12)
+    np.testing.assert_allclose(estimator.stance.soles_in_world[0], 0.0, atol=1e-12)
+    assert estimator.stance.in_contact == LEFT
+    assert not estimator.is_held
+
+
+def test_changing_feet_keeps_following_the_truth(motion):
+    """Left, both at once for one instant, right; errors must not creep in at any switch."""
+    estimator = StanceBase(motion.model, 'imu_link')
+    start = motion.sole_in_world.position.copy()
+    for t in np.linspace(0.0, 1.0, 20):
+        estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
+    motion.step_onto(1, 1.0)
+    for t in np.linspace(1.0, 2.5, 20):
+        contacts = BOTH if t == 1.0 else RIGHT
+        estimate = estimator.update(motion.state(t), motion.R_world_imu(t), contacts)
+        np.testing.assert_allclose(estimate.position + start, motion.base(t).position, atol=1e-12)
+        np.testing.assert_allclose(estimate.rotation, motion.base(t).rotation, atol=1e-12)
+
+
+@pytest.mark.parametrize('sequence', [
+    (LEFT, RIGHT), (BOTH, LEFT), (BOTH, RIGHT), (LEFT, BOTH, RIGHT), (LEFT, NONE, RIGHT),
+    (NONE, LEFT), (BOTH, NONE, BOTH)])
+def test_the_base_never_jumps_at_a_switch_even_when_feet_have_slipped(sequence):
+    """Every contact pattern while only the left sole really is at rest, so that anchors differ."""
+    motion, estimator = Motion(5), None
+    estimator = StanceBase(motion.model, 'imu_link')
+    t = 0.0
+    for contacts in sequence:
+        for _ in range(20):
+            before = estimator.update(motion.state(t), motion.R_world_imu(t), contacts)
+            t += 0.01
+        # The same instant seen with the old and the new contacts.
+        last = t - 0.01
+        following = sequence[(sequence.index(contacts) + 1) % len(sequence)]
+        after = estimator.update(motion.state(last), motion.R_world_imu(last), following)
+        np.testing.assert_allclose(after.position, before.position, atol=1e-12)
+
+
+def test_two_feet_share_the_base_evenly():
+    motion = Motion(6)
+    estimator = StanceBase(motion.model, 'imu_link')
+    estimator.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
+    both = estimator.update(motion.state(0.3), motion.R_world_imu(0.3), BOTH)
+    ones = []
+    for contacts in (LEFT, RIGHT):
+        one = StanceBase(motion.model, 'imu_link')
+        one.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
+        one.update(motion.state(0.0), motion.R_world_imu(0.0), contacts)
+        ones.append(one.update(motion.state(0.3), motion.R_world_imu(0.3), contacts).position)
+    assert np.linalg.norm(ones[0] - ones[1]) > 0.01
+    np.testing.assert_allclose(both.position, np.mean(ones, axis=0), atol=1e-12)
+
+
+def test_the_world_begins_below_the_feet_with_the_heading_of_the_imu():
+    motion = Motion(7)
+    estimator = StanceBase(motion.model, 'imu_link')
+    pose = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
+    soles = estimator.stance.soles_in_world
+    np.testing.assert_allclose(soles.mean(axis=0)[:2], 0.0, atol=1e-12)
+    assert soles[:, 2].min() == pytest.approx(0.0, abs=1e-12)
+    assert estimator.stance.ground_height == pytest.approx(0.0, abs=1e-12)
+    assert yaw_of(pose.rotation) == pytest.approx(yaw_of(motion.base(0.0).rotation))
+
+
+def test_in_the_air_the_position_is_held_and_says_so():
+    motion = Motion(8)
+    estimator = StanceBase(motion.model, 'imu_link')
+    stood = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)
+    flying = estimator.update(motion.state(0.4), motion.R_world_imu(0.4), NONE)
+    assert estimator.is_held
+    # It moved until the sample that told of the lift-off, and not afterwards.
+    later = estimator.update(motion.state(0.8), motion.R_world_imu(0.8), NONE)
+    assert np.linalg.norm(flying.position - stood.position) > 0.01
+    np.testing.assert_array_equal(later.position, flying.position)
+    np.testing.assert_allclose(later.rotation, motion.base(0.8).rotation, atol=1e-12)
+    twist = estimator.twist_in_base(motion.state(0.8), motion.gyro(0.8))
+    np.testing.assert_array_equal(twist[0], 0.0)
+    np.testing.assert_allclose(twist[1], motion.base_twist(0.8)[1], atol=1e-6)
+    estimator.update(motion.state(0.8), motion.R_world_imu(0.8), LEFT)
+    assert not estimator.is_held
+
+
+def test_before_the_first_contact_the_feet_are_above_the_origin():
+    motion = Motion(8)
+    estimator = StanceBase(motion.model, 'imu_link')
+    pose = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), NONE)
+    assert estimator.is_held
+    assert np.isfinite(pose.position).all()
+    assert estimator.stance.soles_in_world[:, 2].min() == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize('t', [0.0, 0.7, 1.4])
+def test_the_twist_is_the_derivative_of_the_pose(motion, t):
+    estimator = StanceBase(motion.model, 'imu_link')
+    estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
+    expected = motion.base_twist(t)
+    assert np.abs(expected).min() > 1e-3
+    np.testing.assert_allclose(
+        estimator.twist_in_base(motion.state(t), motion.gyro(t)), expected, atol=1e-6)
+    np.testing.assert_allclose(twist_from_stance(motion.state(t), LEFT), expected, atol=1e-6)
+
+
+def test_the_twist_follows_the_mean_of_both_feet():
+    motion = Motion(9)
+    estimator = StanceBase(motion.model, 'imu_link')
+    positions = []
+    for t in (0.5, 0.5 - H, 0.5 + H):
+        positions.append(
+            estimator.update(motion.state(t), motion.R_world_imu(t), BOTH).position)
+    numeric = motion.base(0.5).rotation.T @ (positions[2] - positions[1]) / (2.0 * H)
+    twist = estimator.twist_in_base(motion.state(0.5), motion.gyro(0.5))
+    np.testing.assert_allclose(twist[0], numeric, atol=1e-6)
+
+
+def test_no_stance_no_twist():
+    assert twist_from_stance(Motion(9).state(0.0), NONE) is None
+
+
+def test_reset_begins_at_the_origin_again():
+    motion = Motion(10)
+    estimator = StanceBase(motion.model, 'imu_link')
+    first = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)
+    estimator.update(motion.state(0.5), motion.R_world_imu(0.5), RIGHT)
+    estimator.reset()
+    again = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)
+    np.testing.assert_array_equal(again.position, first.position)
+
+
+def test_contacts_are_guessed_when_nobody_tells():
+    motion = Motion(11)
+    estimator = StanceBase(motion.model, 'imu_link', ContactGuess(0.01))
+    # The left sole is nailed; turn the world so that the right one is far above or far below.
+    down = motion.state(0.0).placements_in_base(motion.model.soles)[:, 3]
+    lean = Rotation.align_vectors([[0.0, 0.0, 1.0]], [down[1] - down[0]])[0].as_matrix()
+    R_base_imu = motion.state(0.0).pose_in_base('imu_link').rotation
+    estimator.update(motion.state(0.0), lean @ R_base_imu)
+    assert estimator.stance.in_contact == LEFT
+    estimator.update(motion.state(0.0), np.diag([1.0, -1.0, -1.0]) @ lean @ R_base_imu)
+    assert estimator.stance.in_contact == RIGHT
+
+
+def test_the_guess_has_hysteresis():
+    guess = ContactGuess(0.01)
+
+    def at(height):
+        return guess.update(np.array([[0.0, 0.1, -1.0], [0.0, -0.1, -1.0 + height]]))
+    assert at(0.015) == LEFT
+    assert at(0.009) == BOTH
+    assert at(0.015) == BOTH
+    assert at(0.021) == LEFT
+    assert at(-0.5) == RIGHT
+
+
+def test_the_ground_is_the_lowest_sole_that_touches():
+    soles = np.array([[0.0, 0.1, 0.03], [0.0, -0.1, -0.2]])
+    assert Stance(soles, LEFT).ground_height == 0.03
+    assert Stance(soles, BOTH).ground_height == -0.2
+    assert Stance(soles, NONE).ground_height == -0.2
+
+
+def test_contacts_for_other_feet_are_refused():
+    motion = Motion(12)
+    with pytest.raises(InputError, match=r'2 values, one per foot \(left, right\), not 3'):
+        StanceBase(motion.model, 'imu_link').update(motion.state(0.0), np.eye(3), (True,) * 3)
