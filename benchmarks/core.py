@@ -1,0 +1,212 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The core's functions against the bare Pinocchio calls that give the same result.
+
+::
+
+    python benchmarks/core.py [--robot talos] [--quick] [--check]
+
+Both sides get the same joint positions (mimicking joints are filled in by the same function) and
+leave the same outputs as NumPy arrays that outlive the next call; Pinocchio's are read in the
+obvious way. They take turns, so that a ratio compares what ran
+side by side. With ``--check`` the exit code is 1 if target 5 is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+import sys
+
+from benchmarks.common import (
+    alternate, attempt, console, machine, microseconds, print_table, ratio, Target)
+from biped_com_ros.core.pose import Pose
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.wrench import sum_wrenches, transform_wrench, wrench_adjoint, WrenchSum
+import numpy as np
+import pinocchio as pin
+
+Call = Callable[[], object]
+
+
+@dataclass
+class Pair:
+    """A function of ours and Pinocchio's way to the same numbers."""
+
+    ours: Call
+    bare: Call
+    what_is_bare: str
+
+
+class Inputs:
+    """A random state of a robot, in our terms and in Pinocchio's."""
+
+    def __init__(self, robot: str) -> None:
+        generator = np.random.default_rng(1)
+        self.robot = RobotModel.load(robot)
+        self.model = self.robot.pin_model
+        self.data = self.model.createData()
+        n = len(self.robot.joint_names)
+        self.positions, self.velocities = generator.uniform(-0.5, 0.5, (2, n))
+        self.q = self.robot.configuration(self.positions)
+        self.v = self.robot.velocity(self.velocities)
+        self.frames = [self.model.getFrameId(name) for name in self.robot.link_names]
+        coms = self.robot.link_coms_in_link
+        self.inertials = list(zip(self.frames, coms))
+        self.link_frames = self.robot.frames(self.robot.link_names)
+        self.base = Pose.from_rpy((0.1, -0.2, 0.3), np.array([0.4, -0.5, 0.9]))
+        self.wrenches = generator.normal(size=(4, 6))
+        poses = [pin.SE3.Random() for _ in range(4)]
+        self.rotations = np.array([p.rotation for p in poses])
+        self.origins = np.array([p.translation for p in poses])
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n\n')[0])
+    parser.add_argument('--robot', default='talos', help='name or YAML of the robot')
+    parser.add_argument('--quick', action='store_true', help='a few seconds, for CI')
+    parser.add_argument('--check', action='store_true',
+                        help='exit with 1 if target 5 is missed, three times over')
+    options = parser.parse_args()
+    inputs = Inputs(options.robot)
+    console.print(machine())
+    met = attempt(lambda: measure(inputs, 40 if options.quick else 200), ('5a', '5b'),
+                  3 if options.check else 1)
+    return 1 if options.check and not met else 0
+
+
+def measure(inputs: Inputs, rounds: int) -> list[Target]:
+    """Time every pair, print the table and return the targets."""
+    pairs = make_pairs(inputs)
+    check_same(pairs)
+    data, q, model = inputs.data, inputs.q, inputs.model
+    calls: dict[str, Call] = {'centerOfMass(q)': lambda: pin.centerOfMass(model, data, q)}
+    for name, pair in pairs.items():
+        calls[name], calls[f'bare {name}'] = pair.ours, pair.bare
+    calls['all link CoMs, loop'] = lambda: link_coms_one_by_one(inputs)
+    times = alternate(calls, rounds)
+    print_table(
+        f'{inputs.robot.config.name}: {len(inputs.robot.joint_names)} joints, '
+        f'{len(inputs.robot.link_names)} links with mass',
+        ('function', 'us', 'bare us', 'ratio', 'to centerOfMass', 'bare Pinocchio'),
+        [row(times, name, pair) for name, pair in pairs.items()])
+    return targets(times, pairs)
+
+
+def row(times: dict[str, np.ndarray], name: str, pair: Pair) -> tuple[str, ...]:
+    """Return the table's row of one pair."""
+    bare = f'bare {name}'
+    return (name, f'{microseconds(times[name]):.2f}', f'{microseconds(times[bare]):.2f}',
+            f'{ratio(times, name, bare):.2f}', f'{ratio(times, name, "centerOfMass(q)"):.2f}',
+            pair.what_is_bare)
+
+
+def targets(times: dict[str, np.ndarray], pairs: dict[str, Pair]) -> list[Target]:
+    """Return target 5 and the demand on every function."""
+    worst = max(pairs, key=lambda name: ratio(times, name, f'bare {name}'))
+    return [
+        Target('5a', 'all link CoMs against centerOfMass(q)',
+               ratio(times, 'all link CoMs', 'centerOfMass(q)'), 3.0),
+        Target('5b', 'all link CoMs faster than the loop',
+               ratio(times, 'all link CoMs, loop', 'all link CoMs'), 10.0, at_least=True),
+        Target('', f'every function against bare Pinocchio (worst: {worst})',
+               ratio(times, worst, f'bare {worst}'), 1.3)]
+
+
+def make_pairs(i: Inputs) -> dict[str, Pair]:
+    """Return what is compared, by name."""
+    state = i.robot.state(i.positions, i.velocities)
+    total = WrenchSum(len(i.wrenches))
+    out = np.empty(6)
+    rotation, origin, wrench = i.rotations[0], i.origins[0], i.wrenches[0]
+    return {
+        'CoM, velocity and placements': Pair(
+            lambda: read_state(i), lambda: bare_state(i), 'centerOfMass(q, v), read oMi'),
+        'all link CoMs': Pair(
+            lambda: i.robot.state(i.positions).link_coms_in_base,
+            lambda: link_coms_one_by_one(i), 'framesForwardKinematics, oMf[i].act(c)'),
+        'all link frames': Pair(
+            lambda: i.robot.state(i.positions).placements_in_base(i.link_frames),
+            lambda: bare_frames(i), 'framesForwardKinematics, read oMf'),
+        'state in the world': Pair(
+            lambda: state.in_world(i.base).com_in_world,
+            lambda: pin.SE3(i.base.rotation, i.base.position).act(state.com_in_base),
+            'SE3(R, p).act(com)'),
+        'transform a wrench': Pair(
+            lambda: transform_wrench(rotation, origin, wrench),
+            lambda: pin.SE3(rotation, origin).act(pin.Force(wrench)).vector.copy(),
+            'SE3(R, p).act(Force(w))'),
+        'wrench adjoint': Pair(
+            lambda: wrench_adjoint(rotation, origin),
+            lambda: pin.SE3(rotation, origin).toDualActionMatrix().copy(),
+            'SE3(R, p).toDualActionMatrix'),
+        'sum 4 wrenches, no allocation': Pair(
+            lambda: total.into(out, i.rotations, i.origins, i.wrenches).copy(),
+            lambda: bare_sum(i), 'sum of SE3.act(Force(w))'),
+        'sum 4 wrenches': Pair(
+            lambda: sum_wrenches(i.rotations, i.origins, i.wrenches),
+            lambda: bare_sum(i), 'sum of SE3.act(Force(w))'),
+    }
+
+
+def check_same(pairs: dict[str, Pair]) -> None:
+    """Make sure that both sides of every pair compute the same numbers."""
+    for name, pair in pairs.items():
+        ours, bare = pair.ours(), pair.bare()
+        for a, b in zip(ours if isinstance(ours, tuple) else (ours,),
+                        bare if isinstance(bare, tuple) else (bare,)):
+            np.testing.assert_allclose(a, b, atol=1e-10, err_msg=name)
+
+
+def read_state(i: Inputs) -> tuple[np.ndarray, np.ndarray]:
+    """Return CoM and velocity by way of a RobotState, which also keeps all placements."""
+    state = i.robot.state(i.positions, i.velocities)
+    return state.com_in_base, state.com_velocity_in_base
+
+
+def bare_state(i: Inputs) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same by Pinocchio alone, placements read as arrays."""
+    q, v = i.robot.configuration(i.positions), i.robot.velocity(i.velocities)
+    pin.centerOfMass(i.model, i.data, q, v, False)
+    placements = [(m.rotation.copy(), m.translation.copy()) for m in i.data.oMi]
+    del placements
+    return i.data.com[0].copy(), i.data.vcom[0].copy()
+
+
+def link_coms_one_by_one(i: Inputs) -> np.ndarray:
+    """Return the CoM of each link, as everybody writes it first."""
+    pin.framesForwardKinematics(i.model, i.data, i.robot.configuration(i.positions))
+    return np.array([i.data.oMf[frame].act(com) for frame, com in i.inertials])
+
+
+def bare_frames(i: Inputs) -> np.ndarray:
+    """Return the pose of each link as RobotState does, frame by frame."""
+    pin.framesForwardKinematics(i.model, i.data, i.robot.configuration(i.positions))
+    return np.array([
+        (*i.data.oMf[frame].rotation.T, i.data.oMf[frame].translation) for frame in i.frames])
+
+
+def bare_sum(i: Inputs) -> np.ndarray:
+    """Return the total of four wrenches by Pinocchio's types."""
+    total = pin.Force.Zero()
+    for rotation, origin, wrench in zip(i.rotations, i.origins, i.wrenches):
+        total += pin.SE3(rotation, origin).act(pin.Force(wrench))
+    return total.vector.copy()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,260 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Sends sensor messages at a steady rate or as fast as they are answered, and times the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+import os
+from pathlib import Path
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.outputs import joint_state_publisher, TemplatePublisher
+from geometry_msgs.msg import PointStamped, WrenchStamped
+import numpy as np
+import rclpy
+from rclpy.experimental import EventsExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import Imu
+from std_msgs.msg import Header
+
+_STAMP = slice(4, 12)
+_PATIENCE = 20.0  # s
+_ANSWER_TIMEOUT = 1.0  # s
+#: Fewer than the depth of the queues, so that nothing has to be lost.
+_IN_FLIGHT = 8
+
+
+class Process:
+    """A process under measurement and what it costs."""
+
+    def __init__(self, kind: str, arguments: list[str]) -> None:
+        self.kind = kind
+        descriptor, self._report = tempfile.mkstemp(prefix='biped_com_benchmark_')
+        os.close(descriptor)
+        environment = {**os.environ, 'BENCHMARK_REPORT': self._report}
+        begun = time.monotonic()
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', 'benchmarks.subject', kind, *arguments], env=environment,
+            stdout=subprocess.PIPE, text=True)
+        self._wait_until_ready()
+        self.start_up = time.monotonic() - begun
+
+    def _wait_until_ready(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.strip() == 'ready':
+                return
+        raise RuntimeError(f"'{self.kind}' ended before it was ready: its message is above")
+
+    @property
+    def cpu_time(self) -> float:
+        """CPU time of all its threads so far, s."""
+        # The CPU-time clock of another process (clock_getcpuclockid).
+        return time.clock_gettime((~self._process.pid << 3) | 2)
+
+    @property
+    def memory(self) -> float:
+        """Resident memory, bytes."""
+        pages = int(Path(f'/proc/{self._process.pid}/statm').read_text().split()[1])
+        return pages * os.sysconf('SC_PAGE_SIZE')
+
+    def end(self) -> dict[str, Any]:
+        """End it and return its report."""
+        import json
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(3.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        text = Path(self._report).read_text()
+        os.unlink(self._report)
+        return dict(json.loads(text)) if text else {}
+
+
+@dataclass
+class Result:
+    """One measurement of one subject."""
+
+    sent: int = 0
+    seconds: float = 0.0
+    cpu: float = 0.0
+    round_trips: list[int] = field(default_factory=list)
+
+    @property
+    def loss(self) -> float:
+        """Share of the messages that got no answer."""
+        return 1.0 - len(self.round_trips) / self.sent
+
+    @property
+    def cpu_share(self) -> float:
+        """CPU per time."""
+        return self.cpu / self.seconds
+
+    @property
+    def cpu_per_update(self) -> float:
+        """CPU per answered message, s."""
+        return self.cpu / max(len(self.round_trips), 1)
+
+    @property
+    def rate(self) -> float:
+        """Answers per second."""
+        return len(self.round_trips) / self.seconds
+
+    def quantile(self, share: float) -> float:
+        """Quantile of the round trip, s."""
+        return 1e-9 * float(np.quantile(self.round_trips, share)) if self.round_trips else np.nan
+
+
+class Channel:
+    """Everything that one subject receives, and its answers."""
+
+    def __init__(self, node: Node, namespace: str, robot: RobotModel, answer_type: Any,
+                 answer_topic: str, sensors: bool) -> None:
+        self.arrived: list[int] = []
+        self._joints = joint_state_publisher(
+            node, f'{namespace}/joint_states', robot.joint_names)
+        self._joints.fields['position'][...] = robot.posture('stand')
+        self._jitter = np.zeros(len(robot.joint_names))
+        self._random = np.random.default_rng(0)
+        self._sensors = _sensors(node, namespace, robot) if sensors else []
+        qos = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self._subscription = node.create_subscription(
+            answer_type, f'{namespace}/{answer_topic}', self._on_answer, qos, raw=True)
+
+    def connected(self) -> bool:
+        """Tell whether the subject listens and answers."""
+        return bool(self._subscription.get_publisher_count()
+                    and all(out.publisher.get_subscription_count()
+                            for out in (self._joints, *self._sensors)))
+
+    def send(self) -> None:
+        """Send one set of messages, stamped now."""
+        self._joints.fields['velocity'][...] = self._random.random()
+        stamp = Stamp.from_ns(time.time_ns())
+        for out in self._sensors:
+            out.publish(stamp)
+        self._joints.publish(stamp)
+
+    def _on_answer(self, raw: bytes) -> None:
+        self.arrived.append(time.time_ns() - Stamp.from_raw(raw, 4).ns)
+
+
+def _sensors(node: Node, namespace: str, robot: RobotModel) -> list[TemplatePublisher]:
+    """Return what a standing robot's IMU and ankles send."""
+    outs = []
+    imu = robot.config.imu
+    out = TemplatePublisher(node, f'{namespace}/{imu.topic}',
+                            Imu(header=Header(frame_id=imu.frame)),
+                            {'w': 'orientation.w', 'z': 'linear_acceleration.z'})
+    out.fields['w'][...], out.fields['z'][...] = 1.0, 9.81
+    outs.append(out)
+    for sensor in robot.config.wrench_sensors.values():
+        out = TemplatePublisher(node, f'{namespace}/{sensor.topic}',
+                                WrenchStamped(header=Header(frame_id=sensor.frame)),
+                                {'wrench': 'wrench'})
+        share = 9.81 * robot.mass / len(robot.config.wrench_sensors)
+        out.fields['wrench'][...] = [0.0, 0.0, share, 0.0, 0.0, 0.0]
+        outs.append(out)
+    return outs
+
+
+class Driver:
+    """The side of the sensors."""
+
+    def __init__(self, robot: RobotModel) -> None:
+        self.robot = robot
+        self.node = Node('benchmark_driver')
+        self._executor = EventsExecutor()
+        self._executor.add_node(self.node)
+
+    def channel(self, namespace: str, answer_type: Any = PointStamped,
+                answer_topic: str = 'relay/com', sensors: bool = False) -> Channel:
+        """Open what one subject receives and sends, and wait until it is connected."""
+        channel = Channel(self.node, namespace, self.robot, answer_type, answer_topic, sensors)
+        self._wait(channel.connected, f'connection with {namespace}')
+        # Discovery is seen by each side on its own: the other one is there once it answers.
+        self._wait(lambda: self._answers(channel), f'an answer on {namespace}/{answer_topic}')
+        return channel
+
+    def _answers(self, channel: Channel) -> bool:
+        channel.send()
+        self._executor.spin_once(timeout_sec=0.02)
+        return len(channel.arrived) > 0
+
+    def _wait(self, condition: Any, what: str) -> None:
+        until = time.monotonic() + _PATIENCE
+        while not condition():
+            if time.monotonic() > until:
+                raise RuntimeError(f'no {what} within {_PATIENCE:g} s')
+            self._executor.spin_once(timeout_sec=0.02)
+
+    def steady(self, channel: Channel, process: Process, rate: float, seconds: float) -> Result:
+        """Send at `rate`, whether or not there are answers."""
+        self._drain(channel)
+        period, due = 1e9 / rate, time.time_ns()
+        count = round(rate * seconds)
+        begun, cpu = time.monotonic(), process.cpu_time
+        for _ in range(count):
+            channel.send()
+            due += period
+            while (left := due - time.time_ns()) > 0:
+                self._executor.spin_once(timeout_sec=1e-9 * left)
+        elapsed = time.monotonic() - begun
+        used = process.cpu_time - cpu
+        self._collect(channel, count)
+        return Result(count, elapsed, used, channel.arrived)
+
+    def saturate(self, channel: Channel, process: Process, seconds: float) -> Result:
+        """Keep a few messages under way, so that the subject never waits and nothing is lost."""
+        self._drain(channel)
+        count, cpu, begun = 0, process.cpu_time, time.monotonic()
+        until, lost = begun + seconds, 0
+        while time.monotonic() < until:
+            while count - lost - len(channel.arrived) < _IN_FLIGHT:
+                channel.send()
+                count += 1
+            before = len(channel.arrived)
+            self._executor.spin_once(timeout_sec=_ANSWER_TIMEOUT)
+            if len(channel.arrived) == before:
+                lost = count - before
+        elapsed, used = time.monotonic() - begun, process.cpu_time - cpu
+        self._collect(channel, count)
+        return Result(count, elapsed, used, channel.arrived)
+
+    def _drain(self, channel: Channel) -> None:
+        self._collect(channel, sys.maxsize, 0.05)
+        channel.arrived = []
+
+    def _collect(self, channel: Channel, count: int, seconds: float = _ANSWER_TIMEOUT) -> None:
+        """Wait for late answers."""
+        until = time.monotonic() + seconds
+        while len(channel.arrived) < count and (left := until - time.monotonic()) > 0.0:
+            self._executor.spin_once(timeout_sec=left)
+
+
+def start(domain: int) -> None:
+    """Join a domain of our own on this machine only, and pass it on to the subjects."""
+    os.environ['ROS_DOMAIN_ID'] = str(domain)
+    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    rclpy.init()

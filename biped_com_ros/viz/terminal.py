@@ -1,0 +1,220 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The demo's measurements in words and as a table.
+
+:class:`Period` collects what arrived during one second, :class:`Record` the whole run; both give
+a :class:`Snapshot`, which :func:`table`, :func:`line` and :func:`summary` turn into something to
+read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+GOOD, BAD, QUIET = 'green', 'bold red', 'dim'
+#: Above these an error is shown in red: m, and as a share of the weight.
+COM_LIMIT, WEIGHT_LIMIT = 1e-3, 2e-3
+
+
+@dataclass
+class Mean:
+    """Mean and largest norm of vectors that come one by one."""
+
+    size: int
+    count: int = 0
+    largest: float = 0.0
+    total: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.total = np.zeros(self.size)
+
+    def add(self, value: Array | float) -> None:
+        """Take one more."""
+        self.total += value
+        self.count += 1
+        self.largest = max(self.largest, float(np.linalg.norm(value)))
+
+    @property
+    def mean(self) -> Array:
+        """Mean, (size,); NaN if nothing came."""
+        return self.total / self.count if self.count else np.full(self.size, math.nan)
+
+
+@dataclass
+class Period:
+    """
+    What arrived during some time.
+
+    Attributes
+    ----------
+    com_error
+        CoM estimated minus the simulator's truth, in the world, m.
+    vertical_force
+        Sum over all feet as measured, N.
+    """
+
+    com_error: Mean = field(default_factory=lambda: Mean(3))
+    vertical_force: Mean = field(default_factory=lambda: Mean(1))
+
+
+@dataclass
+class Snapshot:
+    """
+    One row of the demo's story.
+
+    Attributes
+    ----------
+    time
+        Since the motion began, simulated s.
+    doing
+        What the robot does, in words.
+    com_error
+        Mean of the CoM's error (3,), m.
+    com_error_largest
+        Largest norm of it, m.
+    weight, model_weight
+        Measured and by the URDF, N.
+    gravity
+        m/s2.
+    contacts
+        Vertical force, N, and whether there is contact, by foot.
+    rates
+        Messages per second by topic.
+    real_time_factor
+        Simulated seconds per second.
+    health
+        Level (0 OK, 1 WARN, 2 ERROR, 3 STALE) and words of the worst diagnostic.
+    waiting
+        What is still missing, in words; empty once everything is there.
+    """
+
+    time: float
+    doing: str
+    com_error: Array
+    com_error_largest: float
+    weight: float
+    model_weight: float
+    gravity: float
+    contacts: Mapping[str, tuple[float, bool]]
+    rates: Mapping[str, float]
+    real_time_factor: float
+    health: tuple[int, str]
+    waiting: Sequence[str] = ()
+
+    @property
+    def com_distance(self) -> float:
+        """Norm of the mean error of the CoM, m."""
+        return float(np.linalg.norm(self.com_error))
+
+    @property
+    def weight_error(self) -> float:
+        """Measured minus model weight as a share of the model's."""
+        return self.weight / self.model_weight - 1.0
+
+
+def line(shot: Snapshot) -> str:
+    """Return the snapshot as one plain line, for pipes and logs."""
+    if shot.waiting:
+        return 'waiting for ' + ', '.join(shot.waiting)
+    feet = ' '.join(f'{name}={force:.1f}N{"" if contact else "(free)"}'
+                    for name, (force, contact) in shot.contacts.items())
+    rates = ' '.join(f'{name}={rate:.0f}Hz' for name, rate in shot.rates.items())
+    return (f't={shot.time:.1f}s {shot.doing}: CoM off by {_millimetres(shot.com_error)}; '
+            f'weight {_weight(shot)}; {feet}; {rates}; real time x{shot.real_time_factor:.2f}; '
+            f'{shot.health[1]}')
+
+
+def summary(shot: Snapshot) -> str:
+    """Return what the whole run showed, for the end."""
+    if math.isnan(shot.com_distance):
+        return 'Nothing was measured: ' + (line(shot) if shot.waiting else shot.health[1])
+    return '\n'.join((
+        f'Over {shot.time:.1f} s of simulated time (x{shot.real_time_factor:.2f} real time):',
+        f'  CoM off by {_millimetres(shot.com_error)}, at most '
+        f'{1e3 * shot.com_error_largest:.2f} mm',
+        f'  weight {_weight(shot)}',
+        f'  {_verdict(shot)}'))
+
+
+def table(shot: Snapshot, title: str) -> Any:
+    """Return the snapshot as a ``rich`` table."""
+    from rich.table import Table
+    result = Table(title=title, title_justify='left', min_width=76, show_header=False)
+    result.add_column(style='bold', no_wrap=True)
+    result.add_column()
+    if shot.waiting:
+        result.add_row('starting', f'[yellow]waiting for {", ".join(shot.waiting)}[/]')
+    for name, text in _rows(shot):
+        result.add_row(name, text)
+    return result
+
+
+def _rows(shot: Snapshot) -> list[tuple[str, str]]:
+    rows = [('robot', f't = {shot.time:.1f} s   {shot.doing}')]
+    if not math.isnan(shot.com_distance):
+        colour = GOOD if shot.com_distance < COM_LIMIT else BAD
+        rows.append(('CoM - truth', f'[{colour}]{_millimetres(shot.com_error)}[/]'))
+    if not math.isnan(shot.weight):
+        colour = GOOD if abs(shot.weight_error) < WEIGHT_LIMIT else BAD
+        rows.append(('weight', f'[{colour}]{_weight(shot)}[/]'))
+    rows += [('contacts', '   '.join(_contact(*item) for item in shot.contacts.items()) or '-'),
+             ('rates', '   '.join(_rate(*item) for item in shot.rates.items())),
+             ('real time', f'x {shot.real_time_factor:.2f}'),
+             ('health', _health(*shot.health))]
+    if not shot.waiting and not math.isnan(shot.com_distance):
+        rows.append(('so', _verdict(shot)))
+    return rows
+
+
+def _millimetres(vector: Array) -> str:
+    x, y, z = 1e3 * vector
+    return f'{1e3 * np.linalg.norm(vector):.2f} mm (x {x:+.2f}, y {y:+.2f}, z {z:+.2f})'
+
+
+def _weight(shot: Snapshot) -> str:
+    kilograms = (shot.weight - shot.model_weight) / shot.gravity
+    return (f'{shot.weight:.2f} N measured, {shot.model_weight:.2f} N by the URDF: '
+            f'{100.0 * shot.weight_error:+.2f} %, {kilograms:+.3f} kg')
+
+
+def _contact(name: str, force_and_contact: tuple[float, bool]) -> str:
+    force, contact = force_and_contact
+    mark, colour = ('●', GOOD) if contact else ('○', QUIET)
+    return f'[{colour}]{mark}[/] {name} {force:.1f} N'
+
+
+def _rate(name: str, rate: float) -> str:
+    return f'[{GOOD if rate > 1.0 else BAD}]{name} {rate:.0f} Hz[/]'
+
+
+def _health(level: int, words: str) -> str:
+    return f'[{(GOOD, "yellow", BAD, BAD)[level]}]{words}[/]'
+
+
+def _verdict(shot: Snapshot) -> str:
+    com_good, weight_good = shot.com_distance < COM_LIMIT, abs(shot.weight_error) < WEIGHT_LIMIT
+    if com_good and weight_good:
+        return 'the URDF describes this robot'
+    wrong = ' and '.join(name for name, good in (
+        ('the centre of mass', com_good), ('the weight', weight_good)) if not good)
+    return f'the URDF has {wrong} of this robot wrong: it needs a calibration'

@@ -1,0 +1,82 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the demo shows says what was measured."""
+
+from __future__ import annotations
+
+import math
+
+from biped_com_ros.viz.terminal import line, Mean, Snapshot, summary, table
+import numpy as np
+import pytest
+from rich.console import Console
+
+
+def snapshot(**changes):
+    values = {
+        'time': 12.34, 'doing': 'sways to the left', 'com_error': np.array([3e-3, -4e-3, 12e-3]),
+        'com_error_largest': 0.0141, 'weight': 36.0, 'model_weight': 35.316, 'gravity': 9.81,
+        'contacts': {'left': (20.5, True), 'right': (0.4, False)},
+        'rates': {'joint_states': 500.0, 'com': 0.0}, 'real_time_factor': 0.98,
+        'health': (0, 'all 12 checks well')}
+    return Snapshot(**{**values, **changes})
+
+
+def rendered(shot):
+    console = Console(width=120, record=True, file=open('/dev/null', 'w'))
+    console.print(table(shot, 'the title'))
+    return console.export_text()
+
+
+def test_mean_and_largest_of_vectors():
+    mean = Mean(2)
+    assert np.isnan(mean.mean).all()
+    mean.add(np.array([3.0, 4.0]))
+    mean.add(np.array([-1.0, 0.0]))
+    np.testing.assert_allclose(mean.mean, [1.0, 2.0])
+    assert mean.largest == 5.0
+
+
+@pytest.mark.parametrize('show', [line, rendered])
+def test_shows_the_measured_errors_with_their_signs(show):
+    text = show(snapshot())
+    assert '13.00 mm (x +3.00, y -4.00, z +12.00)' in text
+    assert '+1.94 %, +0.070 kg' in text
+    assert 'sways to the left' in text and 'all 12 checks well' in text
+    assert '20.5' in text and '0.98' in text
+
+
+def test_says_what_it_waits_for_instead_of_numbers():
+    shot = snapshot(waiting=['joint_states (the simulator)'], com_error=np.full(3, math.nan),
+                    weight=math.nan)
+    assert line(shot) == 'waiting for joint_states (the simulator)'
+    assert 'waiting for joint_states (the simulator)' in rendered(shot)
+    assert 'nan' not in rendered(shot)
+    assert 'Nothing was measured: waiting for joint_states' in summary(shot)
+
+
+@pytest.mark.parametrize('com_error, weight, verdict', [
+    (1e-4, 35.32, 'describes this robot'),
+    (5e-3, 35.32, 'has the centre of mass of this robot wrong'),
+    (1e-4, 36.00, 'has the weight of this robot wrong'),
+    (5e-3, 34.00, 'has the centre of mass and the weight of this robot wrong')])
+def test_judges_the_urdf(com_error, weight, verdict):
+    shot = snapshot(com_error=np.array([0.0, com_error, 0.0]), weight=weight)
+    assert verdict in summary(shot)
+    assert verdict in rendered(shot)
+
+
+def test_names_the_foot_that_is_free():
+    assert 'right=0.4N(free)' in line(snapshot())
+    assert '○ right' in rendered(snapshot()) and '● left' in rendered(snapshot())
