@@ -110,7 +110,9 @@ class Writer:
         self._sensors = SubElement(self._root, 'sensor')
         self._actuators = SubElement(self._root, 'actuator')
         self._write_motors()
-        self._write_mimics()
+        equality = SubElement(self._root, 'equality')
+        self._write_mimics(equality)
+        self._write_stiff_torso(equality)
         self._write_soles()
         self._write_sensors()
         if self._torso:
@@ -211,8 +213,13 @@ class Writer:
             if math.isfinite(joint.effort):
                 motor.set('forcerange', text(-joint.effort, joint.effort))
 
-    def _write_mimics(self) -> None:
-        equality = SubElement(self._root, 'equality')
+    def _write_stiff_torso(self, equality: ElementTree.Element) -> None:
+        """Hold the virtual joints where there are no tendons to do it; Plant says at what."""
+        for name in stiff_torso_joints(self._config, tendons=bool(self._virtual)):
+            SubElement(equality, 'joint', name=f'hold/{name}', joint1=f'joint/{name}',
+                       solref='0.004 1', polycoef='0 0 0 0 0')
+
+    def _write_mimics(self, equality: ElementTree.Element) -> None:
         for name, (leader, multiplier, offset) in self._mimics.items():
             locked = self._config.locked_joints
             if name in locked:
@@ -290,6 +297,13 @@ class Writer:
             raise UnknownNameError('link outside the torso', link, self._bodies,
                                    self._config.name)
         return self._bodies[link]
+
+
+def stiff_torso_joints(config: RobotConfig, tendons: bool) -> tuple[str, ...]:
+    """Virtual torso joints that have neither tendons nor motors and so must be held."""
+    if config.torso is None or tendons:
+        return ()
+    return tuple(name for name in config.torso.joints if name in config.passive_joints)
 
 
 def resolve_mimics(description: Description) -> dict[str, tuple[str, float, float]]:

@@ -31,7 +31,7 @@ from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
 from biped_com_ros.sim.description import (
     Array, Description, parse, quaternion_wxyz)
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
-from biped_com_ros.sim.mjcf import resolve_mimics, Writer
+from biped_com_ros.sim.mjcf import resolve_mimics, stiff_torso_joints, Writer
 from biped_com_ros.sim.readings import Readings, sensor_slots, WXYZ_TO_XYZW
 from biped_com_ros.sim.sensors import Delay, steps_of
 from biped_com_ros.sim.tendons import TendonTorso
@@ -312,6 +312,8 @@ class Plant:
             qpos[address] = offset + (0.0 if leader is None else gain * positions[leader])
         if self._torso is not None:
             self._torso.place(positions[self._virtual])
+        for name in stiff_torso_joints(self.config, self._has_tendons):
+            self.model.equality(f'hold/{name}').data[0] = positions[self.joint_names.index(name)]
 
     def _place(self, positions: Array, height: float) -> None:
         """Stand the robot on its soles: level on the average, the lowest corner at `height`."""
