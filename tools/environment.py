@@ -504,10 +504,19 @@ def environment_of(plan: Plan, environ: Mapping[str, str] | None = None) -> dict
         path = [str(ROOT), result.get('PYTHONPATH', '')]
         result['PYTHONPATH'] = os.pathsep.join(filter(None, path))
         return result
+    result['LD_LIBRARY_PATH'] = os.pathsep.join(libraries_outside_ros(result))
     for name in FOREIGN_VARIABLES:
         result.pop(name, None)
     result['AMENT_PREFIX_PATH'] = str(plan.directory)
     return result
+
+
+def libraries_outside_ros(environ: Mapping[str, str]) -> list[str]:
+    """Return the library path without what belongs to a sourced ROS 2."""
+    prefixes = [Path(p) for p in environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep) if p]
+    libraries = filter(None, environ.get('LD_LIBRARY_PATH', '').split(os.pathsep))
+    return [library for library in libraries
+            if not any(prefix in (Path(library), *Path(library).parents) for prefix in prefixes)]
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -222,9 +222,11 @@ def test_failed_step_shows_the_end_of_the_log(plan):
 
 def test_wheels_are_shielded_from_other_environments(plan):
     variables = environment.environment_of(
-        plan, bare(PYTHONPATH='/elsewhere', ROS_DISTRO='foxy', AMENT_PREFIX_PATH='/opt/ros/foxy'))
+        plan, bare(PYTHONPATH='/elsewhere', ROS_DISTRO='foxy', AMENT_PREFIX_PATH='/opt/ros/foxy',
+                   LD_LIBRARY_PATH='/opt/ros/foxy/lib:/usr/local/lib'))
     assert 'PYTHONPATH' not in variables
     assert 'ROS_DISTRO' not in variables
+    assert variables['LD_LIBRARY_PATH'] == '/usr/local/lib'
     assert variables['AMENT_PREFIX_PATH'] == str(plan.directory)
     assert variables['PATH'].startswith(f'{plan.directory}/bin{os.pathsep}')
 
