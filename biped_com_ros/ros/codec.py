@@ -214,13 +214,14 @@ class Selection:
 class Plan:
     """How to read the selected values of all messages that share one structure."""
 
-    __slots__ = ('data', '_segments', '_structure', '_reference', '_offset', '_count',
+    __slots__ = ('data', 'segments', '_structure', '_reference', '_offset', '_count',
                  '_indices')
 
     def __init__(self, raw: bytes, layout: Layout, selection: Selection) -> None:
         offsets = _element_offsets(layout, selection.paths)
         self.data = selection.data
-        self._segments = _segments(raw, layout)
+        #: (bytes, offset) that a message of this structure has, except for padding.
+        self.segments = _segments(raw, layout)
         self._structure = np.concatenate(
             [np.arange(*span) for span in layout.structure] or [np.arange(0)])
         self._reference = np.frombuffer(raw, np.uint8)[self._structure].tobytes()
@@ -230,7 +231,7 @@ class Plan:
 
     def matches(self, raw: bytes) -> bool:
         """Tell whether a message has this structure (may deny it where only padding differs)."""
-        for segment, offset in self._segments:
+        for segment, offset in self.segments:
             if not raw.startswith(segment, offset):
                 return False
         return True
@@ -252,6 +253,7 @@ class PlainPlan:
     """The same through rclpy's own conversion, valid for one message."""
 
     __slots__ = ('data', '_values')
+    segments = ()
 
     def __init__(self, message: Any, selection: Selection) -> None:
         self.data = selection.data
@@ -264,6 +266,15 @@ class PlainPlan:
     def gather(self, raw: bytes, out: np.ndarray) -> None:
         """Write the selected values into `out` (k,), float64."""
         out[...] = self._values
+
+
+class _NoPlan:
+    """Matches nothing."""
+
+    segments = ((b'no message begins like this', 0),)
+
+
+NO_PLAN = _NoPlan()
 
 
 class Reader:

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 import time
+import traceback
 from typing import Any
 import weakref
 
+from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.ros.qos import STATE_OUTPUT
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock, ClockType
@@ -132,6 +134,17 @@ _exceptions: weakref.WeakKeyDictionary[Any, Exceptions] = weakref.WeakKeyDiction
 def exceptions_of(node: Any) -> Exceptions:
     """Return the accounts of a node."""
     return _exceptions.setdefault(node, Exceptions())
+
+
+def log_exception(node: Any, error: BaseException) -> None:
+    """Count what a node's callback raised, and log it unless its kind was logged just now."""
+    if not exceptions_of(node).record(error):
+        return
+    if isinstance(error, BipedComError):
+        node.get_logger().error(str(error))
+        return
+    details = ''.join(traceback.format_exception(type(error), error, error.__traceback__))
+    node.get_logger().error(f'a callback failed, the node goes on:\n{details}')
 
 
 def steady_clock() -> Any:

@@ -32,7 +32,7 @@ import traceback
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.ros.diagnostics import exceptions_of
+from biped_com_ros.ros.diagnostics import log_exception
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
@@ -109,7 +109,7 @@ def _spin_some(executor: Any, nodes: Sequence[Node]) -> None:
     except _ENDS:
         raise
     except Exception as error:  # noqa: B902 - no callback may end the process
-        _log_exception(_node_behind(error, nodes), error)
+        log_exception(_node_behind(error, nodes), error)
         for node in nodes:
             guard_callbacks(node)  # the one that failed was created after the start
 
@@ -169,7 +169,7 @@ def guarded(node: Node, callback: Callable[..., Any]) -> Callable[..., Any]:
         except _ENDS:
             raise
         except Exception as error:  # noqa: B902 - see above
-            _log_exception(node, error)
+            log_exception(node, error)
             return None
     wrapped._is_guarded = True  # type: ignore[attr-defined]
     return wrapped
@@ -206,16 +206,6 @@ def _node_behind(error: BaseException, nodes: Sequence[Node]) -> Node:
             if any(candidate is node for node in nodes):
                 return candidate
     return nodes[0]
-
-
-def _log_exception(node: Node, error: BaseException) -> None:
-    if not exceptions_of(node).record(error):
-        return
-    if isinstance(error, BipedComError):
-        node.get_logger().error(str(error))
-        return
-    details = ''.join(traceback.format_exception(type(error), error, error.__traceback__))
-    node.get_logger().error(f'a callback failed, the node goes on:\n{details}')
 
 
 def _fail(message: str, nodes: Sequence[Node] = ()) -> int:
