@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+import json
 import os
 from pathlib import Path
 import signal
@@ -49,9 +50,10 @@ class Process:
 
     def __init__(self, kind: str, arguments: list[str]) -> None:
         self.kind = kind
-        descriptor, self._report = tempfile.mkstemp(prefix='biped_com_benchmark_')
+        self.report: dict[str, Any] = {}
+        descriptor, self._report_file = tempfile.mkstemp(prefix='biped_com_benchmark_')
         os.close(descriptor)
-        environment = {**os.environ, 'BENCHMARK_REPORT': self._report}
+        environment = {**os.environ, 'BENCHMARK_REPORT': self._report_file}
         begun = time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'benchmarks.subject', kind, *arguments], env=environment,
@@ -78,18 +80,17 @@ class Process:
         pages = int(Path(f'/proc/{self._process.pid}/statm').read_text().split()[1])
         return pages * os.sysconf('SC_PAGE_SIZE')
 
-    def end(self) -> dict[str, Any]:
-        """End it and return its report."""
-        import json
+    def end(self) -> None:
+        """End it and keep its report."""
         self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(3.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        text = Path(self._report).read_text()
-        os.unlink(self._report)
-        return dict(json.loads(text)) if text else {}
+        text = Path(self._report_file).read_text()
+        os.unlink(self._report_file)
+        self.report = json.loads(text) if text else {}
 
 
 @dataclass

@@ -1,0 +1,282 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What the nodes cost end to end, against relays that do nothing, with the eight targets.
+
+::
+
+    python benchmarks/latency.py [--robot talos] [--quick] [--check] [--rates 100 1000]
+
+A driver sends JointState (and, for the wrench_aggregator, IMU and wrenches) to each subject in
+turns, at steady rates and as fast as it is answered, and times the answers by their stamps. The
+com_estimator has a subscriber on every output. Times of a shared machine drift by a factor of
+two: compare within one table only.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+import os
+import random
+import statistics
+import sys
+
+from benchmarks import callbacks
+from benchmarks.common import (
+    attempt, console, machine, microseconds, print_table, print_targets, ratio, Target)
+from benchmarks.driver import Channel, Driver, Process, Result, start
+from benchmarks.naive import ROBOT
+from biped_com_ros.core.robot import RobotModel
+from geometry_msgs.msg import WrenchStamped
+import rclpy
+
+RATES = (100.0, 250.0, 500.0, 1000.0)
+RELAY, EVENTS, NAIVE = 'relay', 'relay_events', 'naive'
+ESTIMATOR, AGGREGATOR, FIVE = 'com_estimator', 'wrench_aggregator', 'five'
+COMPOSED_RATE = 500.0
+_MICRO = 1e6
+
+#: Everything that the com_estimator publishes besides ``com``, which the driver listens to.
+OUTPUTS = ('geometry_msgs/msg/Vector3Stamped=com_velocity', 'geometry_msgs/msg/PointStamped=dcm',
+           'geometry_msgs/msg/PoseArray=link_coms', 'visualization_msgs/msg/MarkerArray=markers')
+
+
+@dataclass
+class Subject:
+    """A process, what it is sent, and all that was measured of it."""
+
+    process: Process
+    channel: Channel
+    steady: dict[float, list[Result]] = field(default_factory=dict)
+    saturated: list[Result] = field(default_factory=list)
+
+    def at(self, rate: float, value: str) -> float:
+        """Return the median over the rounds of a property of the results at one rate."""
+        return statistics.median(getattr(r, value) for r in self.steady[rate])
+
+    def full(self, value: str) -> float:
+        """Return the median over the rounds of a property of the saturated results."""
+        return statistics.median(getattr(r, value) for r in self.saturated)
+
+    def round_trip(self, rate: float, share: float) -> float:
+        """Return the median over the rounds of a quantile of the round trip, s."""
+        return statistics.median(r.quantile(share) for r in self.steady[rate])
+
+    def loss(self, rate: float) -> float:
+        """Return the share of all messages at one rate that got no answer."""
+        results = self.steady[rate]
+        return 1.0 - sum(len(r.round_trips) for r in results) / sum(r.sent for r in results)
+
+
+def main() -> int:
+    """Run the command line."""
+    options = _parser().parse_args()
+    os.environ[ROBOT] = options.robot
+    console.print(machine())
+    start(options.domain or random.randint(1, 100))
+    try:
+        if options.check:
+            return 0 if _check(options) else 1
+        _everything(options)
+        return 0
+    finally:
+        rclpy.try_shutdown()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n\n')[0])
+    parser.add_argument('--robot', default='talos', help='name or YAML of the robot')
+    parser.add_argument('--rates', type=float, nargs='+', default=RATES, metavar='HZ')
+    parser.add_argument('--seconds', type=float, default=3.0, help='of one measurement')
+    parser.add_argument('--rounds', type=int, default=3, help='turns that each subject gets')
+    parser.add_argument('--domain', type=int, default=0, help='ROS_DOMAIN_ID; default: random')
+    parser.add_argument('--quick', action='store_true', help='one short round')
+    parser.add_argument('--check', action='store_true',
+                        help='only targets 1 and 2, exit with 1 if one is missed three times')
+    return parser
+
+
+def _check(options: argparse.Namespace) -> bool:
+    """Measure in process what guards continuous integration."""
+    return attempt(lambda: _callback_targets(options.robot, 20 if options.quick else 60),
+                   ('1', '2'), 3)
+
+
+def _callback_targets(robot: str, rounds: int) -> list[Target]:
+    times = callbacks.measure(robot, rounds)
+    print_table(
+        'One callback, in process, every output wanted', ('callback', 'us', 'to relay'),
+        [(name, f'{microseconds(t):.1f}', f'{ratio(times, name, RELAY):.2f}')
+         for name, t in times.items()])
+    return [
+        Target('1', "full node's callback against the stock relay's",
+               ratio(times, ESTIMATOR, RELAY), 1.25, stretch=1.0),
+        Target('2', "naive callback against the full node's",
+               ratio(times, NAIVE, ESTIMATOR), 60.0, at_least=True, stretch=90.0)]
+
+
+def _everything(options: argparse.Namespace) -> None:
+    seconds, rounds = (1.0, 1) if options.quick else (options.seconds, options.rounds)
+    targets = _callback_targets(options.robot, 20 if options.quick else 100)
+    driver = Driver(RobotModel.load(options.robot))
+    start_up = _start_up_ratio(3 if options.quick else 7, options.robot)
+    subjects, sinks = _start_subjects(driver, options.robot)
+    rates = sorted({*options.rates, 1000.0})
+    for turn in range(rounds):
+        console.print(f'round {turn + 1} of {rounds}', style='dim')
+        _one_round(driver, subjects, rates, seconds)
+    _print_results(subjects, rates)
+    for process in (*sinks, *(subject.process for subject in subjects.values())):
+        process.end()
+    targets += _end_to_end_targets(subjects)
+    targets += _composition(driver, options.robot, seconds, rounds)
+    targets += _collector_targets(subjects[ESTIMATOR], start_up)
+    print_targets(targets)
+
+
+def _start_subjects(driver: Driver, robot: str) -> tuple[dict[str, Subject], list[Process]]:
+    console.print('starting the nodes and waiting for discovery', style='dim')
+    subjects = {}
+    for kind in (RELAY, EVENTS, NAIVE, ESTIMATOR):
+        name = {EVENTS: RELAY}.get(kind, kind)
+        process = Process(kind, _arguments(kind, robot))
+        subjects[kind] = Subject(process, driver.channel(_space(kind), answer_topic=f'{name}/com'))
+    process = Process(AGGREGATOR, _arguments(AGGREGATOR, robot))
+    subjects[AGGREGATOR] = Subject(process, driver.channel(
+        _space(AGGREGATOR), WrenchStamped, f'{AGGREGATOR}/wrench', sensors=True))
+    sinks = [_sink(f'{_space(kind)}/{kind}') for kind in (NAIVE, ESTIMATOR)]
+    return subjects, sinks
+
+
+def _space(kind: str) -> str:
+    return f'/bench/{kind}'
+
+
+def _sink(prefix: str) -> Process:
+    return Process('sink', [output.replace('=', f'={prefix}/') for output in OUTPUTS])
+
+
+def _arguments(kind: str, robot: str, space: str = '') -> list[str]:
+    arguments = ['--ros-args', '-r', f'__ns:={space or _space(kind)}', '--log-level', 'error']
+    if kind in (ESTIMATOR, AGGREGATOR, FIVE):
+        arguments += ['-p', f'robot:={robot}']
+    if kind in (ESTIMATOR, FIVE):
+        arguments += ['-p', 'base_source:=fixed']
+    return arguments
+
+
+def _one_round(driver: Driver, subjects: dict[str, Subject], rates: Sequence[float],
+               seconds: float) -> None:
+    for rate in rates:
+        for subject in subjects.values():
+            subject.steady.setdefault(rate, []).append(
+                driver.steady(subject.channel, subject.process, rate, seconds))
+    for subject in subjects.values():
+        subject.saturated.append(driver.saturate(subject.channel, subject.process, seconds))
+
+
+def _print_results(subjects: dict[str, Subject], rates: Sequence[float]) -> None:
+    for rate in rates:
+        base = subjects[RELAY]
+        print_table(
+            f'{rate:.0f} Hz', ('node', 'loss %', 'p50 us', 'p99 us', 'CPU %', 'CPU us/update',
+                               'CPU to relay'),
+            [(name, f'{100 * s.loss(rate):.2f}', f'{_MICRO * s.round_trip(rate, 0.5):.0f}',
+              f'{_MICRO * s.round_trip(rate, 0.99):.0f}', f'{100 * s.at(rate, "cpu_share"):.1f}',
+              f'{_MICRO * s.at(rate, "cpu_per_update"):.0f}',
+              f'{s.at(rate, "cpu_per_update") / base.at(rate, "cpu_per_update"):.2f}')
+             for name, s in subjects.items()])
+    print_table(
+        'As fast as it answers', ('node', 'updates/s', 'loss %', 'CPU us/update', 'memory MB',
+                                  'start-up s'),
+        [(name, f'{s.full("rate"):.0f}', f'{100 * s.full("loss"):.2f}',
+          f'{_MICRO * s.full("cpu_per_update"):.0f}', f'{s.process.memory / 1e6:.0f}',
+          f'{s.process.start_up:.2f}') for name, s in subjects.items()])
+
+
+def _end_to_end_targets(subjects: dict[str, Subject]) -> list[Target]:
+    ours, relay, events = (subjects[name] for name in (ESTIMATOR, RELAY, EVENTS))
+    cost = ours.full('cpu_per_update')
+    trips = [ours.round_trip(1000.0, share) / relay.round_trip(1000.0, share)
+             for share in (0.5, 0.99)]
+    return [
+        Target('3', 'saturated CPU per update against the stock relay',
+               cost / relay.full('cpu_per_update'), 0.65),
+        Target('3', 'saturated CPU per update against the EventsExecutor relay',
+               cost / events.full('cpu_per_update'), 1.3),
+        Target('4', 'round trip p50 at 1 kHz against the stock relay', trips[0], 0.9),
+        Target('4', 'round trip p99 at 1 kHz against the stock relay', trips[1], 0.9),
+        Target('4', 'loss at 1 kHz', 100.0 * ours.loss(1000.0), 0.0, unit='%'),
+        Target('6', 'highest rate against naive',
+               ours.full('rate') / subjects[NAIVE].full('rate'), 20.0, at_least=True)]
+
+
+def _composition(driver: Driver, robot: str, seconds: float, rounds: int) -> list[Target]:
+    """Compare five estimators in one process with one, and with five processes."""
+    console.print('five nodes in one process and in five', style='dim')
+    together = Process(FIVE, _arguments(FIVE, robot))
+    apart = [Process(ESTIMATOR, [*_arguments(ESTIMATOR, robot, '/bench/apart'),
+                                 '-r', f'__node:={ESTIMATOR}_{i}']) for i in range(5)]
+    alone = Process(ESTIMATOR, _arguments(ESTIMATOR, robot, '/bench/alone'))
+    channels = {
+        'together': driver.channel('/bench/five', answer_topic=f'{ESTIMATOR}/com'),
+        'apart': driver.channel('/bench/apart', answer_topic=f'{ESTIMATOR}_0/com'),
+        'alone': driver.channel('/bench/alone', answer_topic=f'{ESTIMATOR}/com')}
+    groups = {'together': [together], 'apart': apart, 'alone': [alone]}
+    cpu: dict[str, list[float]] = {name: [] for name in groups}
+    for _ in range(rounds):
+        for name, group in groups.items():
+            before = [process.cpu_time for process in group]
+            result = driver.steady(channels[name], group[0], COMPOSED_RATE, seconds)
+            used = sum(p.cpu_time - b for p, b in zip(group, before))
+            cpu[name].append(used / result.seconds)
+    memory = {name: sum(p.memory for p in group) for name, group in groups.items()}
+    for process in (together, alone, *apart):
+        process.end()
+    share = {name: statistics.median(values) for name, values in cpu.items()}
+    print_table(f'com_estimator at {COMPOSED_RATE:.0f} Hz', ('what', 'CPU %', 'memory MB'),
+                [(words, f'{100 * share[name]:.1f}', f'{memory[name] / 1e6:.0f}')
+                 for name, words in (('alone', 'one node'), ('together', 'five in one process'),
+                                     ('apart', 'five processes'))])
+    return [Target('7', "five nodes composed against one node's CPU",
+                   share['together'] / share['alone'], 1.7),
+            Target('7', 'five nodes composed against five processes',
+                   share['together'] / share['apart'], 0.45)]
+
+
+def _start_up_ratio(times: int, robot: str) -> tuple[float, float]:
+    """Return the start-up of the estimator and of a bare node in turns, medians, s."""
+    ours, bare = [], []
+    for _ in range(times):
+        for kind, starts in ((ESTIMATOR, ours), ('bare', bare)):
+            process = Process(kind, _arguments(kind, robot, '/bench/start_up'))
+            starts.append(process.start_up)
+            process.end()
+    return statistics.median(ours), statistics.median(bare)
+
+
+def _collector_targets(subject: Subject, start_up: tuple[float, float]) -> list[Target]:
+    pauses = subject.process.report.get('pauses', [])
+    ours, bare = start_up
+    print_table('Start-up until the first callback', ('node', 's'),
+                [('com_estimator', f'{ours:.2f}'), ('bare rclpy node', f'{bare:.2f}')])
+    return [Target('8', 'longest pause of the garbage collector after warm-up',
+                   1e3 * max(pauses, default=0.0), 1.0, unit='ms'),
+            Target('8', 'start-up against a bare rclpy node', ours / bare, 1.5)]
+
+
+if __name__ == '__main__':
+    sys.exit(main())
