@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from datetime import datetime
 import os
@@ -24,6 +25,7 @@ import tempfile
 from typing import TextIO
 
 _COLOURS = (36, 32, 35, 34, 33, 96, 92, 95)
+_REMEMBERED = 10
 _LEVEL_COLOURS = {'INFO': '', 'WARNING': '33', 'ERROR': '31'}
 
 
@@ -47,6 +49,7 @@ class Console:
         self.log_file = (log_directory or new_log_directory(os.environ)) / 'launch.log'
         self._log = self.log_file.open('a', encoding='utf-8', errors='replace')
         self._colours: dict[str, int] = {}
+        self._hidden: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
         self.quiet = False
 
     def close(self) -> None:
@@ -57,13 +60,23 @@ class Console:
         """Show one line of a process's output; only log it if not visible."""
         self._log.write(f'[{name}] {text}\n')
         if visible and not self.quiet:
-            self._print(f'{self._painted(f"[{name}]", self._colour_of(name))} {text}')
+            self._print_line(name, text)
+        else:
+            self._hidden[name].append(text)
+
+    def show_hidden(self, name: str) -> None:
+        """Show the last lines of a process that were only logged."""
+        for text in self._hidden.pop(name, ()):
+            self._print_line(name, text)
 
     def say(self, level: str, text: str) -> None:
         """Tell something of our own; quiet keeps all but errors in the log."""
         self._log.write(f'{datetime.now().isoformat(timespec="milliseconds")} [{level}] {text}\n')
         if not self.quiet or level == 'ERROR':
             self._print(f'{self._painted(f"[{level}]", _LEVEL_COLOURS[level])} {text}')
+
+    def _print_line(self, name: str, text: str) -> None:
+        self._print(f'{self._painted(f"[{name}]", self._colour_of(name))} {text}')
 
     def _print(self, text: str) -> None:
         try:

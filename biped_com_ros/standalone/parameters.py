@@ -14,8 +14,8 @@
 """
 Parameters of nodes: values typed as launch does it, handed over in YAML files.
 
-The rule of ``ros2 launch``: a value is read as YAML and keeps the type it has there; ``type=`` says
-otherwise, and ``value-sep=`` makes it a list.
+The rule of ``ros2 launch``: a value is read as YAML and keeps the type it has there; ``type=``
+says otherwise, and ``value-sep=`` makes it a list.
 """
 
 from __future__ import annotations

@@ -24,6 +24,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+import shlex
+import subprocess
+import sys
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.resources import find_package
@@ -185,6 +188,23 @@ def _env(context: Context, _where: str, name: str, default: str | None = None) -
     return value
 
 
+def _command(context: Context, _where: str, command: str, on_stderr: str = 'fail') -> str:
+    valid = ('fail', 'ignore', 'warn')
+    if on_stderr not in valid:
+        raise UnknownNameError('way to take stderr', on_stderr, valid, where='$(command)')
+    try:
+        result = subprocess.run(shlex.split(command), env=context.environment, text=True,
+                                capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"command '{command}' cannot be run: {error}") from error
+    if result.returncode != 0 or (result.stderr and on_stderr == 'fail'):
+        raise ConfigurationError(f"command '{command}' failed with exit code {result.returncode}: "
+                                 f'{result.stderr.strip() or "no error message"}')
+    if result.stderr and on_stderr == 'warn':
+        print(f"command '{command}': {result.stderr.strip()}", file=sys.stderr)
+    return result.stdout
+
+
 def _file(where: str) -> Path:
     return Path(where.rpartition(':')[0])
 
@@ -217,6 +237,7 @@ _FUNCTIONS = {
     'eval': _Function((1,), lambda _context, _where, text: evaluate_expression(text)),
     'find-pkg-share': _Function(
         (1,), lambda _context, _where, package: str(find_package(package))),
+    'command': _Function((1, 2), _command),
     'dirname': _Function((0,), lambda _context, where: str(_file(where).parent)),
     'filename': _Function((0,), lambda _context, where: str(_file(where))),
     'not': _Function((1,), _negation),

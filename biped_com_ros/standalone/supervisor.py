@@ -200,6 +200,7 @@ class Supervisor:
         if code == 0 or (self._ending.is_set() and code in _ASKED_FOR):
             self._console.say('INFO', f'[{plan.name}]: process has finished cleanly [pid {pid}]')
             return 0
+        self._console.show_hidden(plan.name)
         self._console.say(
             'ERROR', f"[{plan.name}]: process has died [pid {pid}, {_describe(code)}, cmd "
             f"'{' '.join(plan.command)}']; all output: {self._console.log_file}")

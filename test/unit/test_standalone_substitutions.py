@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from biped_com_ros.core.resources import package_share
 from biped_com_ros.standalone.context import Context, join_namespace
 from biped_com_ros.standalone.errors import LaunchFileError
@@ -65,6 +67,32 @@ def test_finds_our_own_package(context: Context) -> None:
     assert perform('$(find-pkg-share biped_com_ros)', context, WHERE) == str(package_share())
 
 
+def test_takes_what_a_command_prints(context: Context) -> None:
+    context.environment['X'] = 'from launch'
+    code = r"import os, sys; print(\'<\' + os.environ[\'X\'] + sys.argv[1] + \'>\', end=\'\')"
+    text = rf"$(command '{sys.executable} -c \"{code}\" $(var robot)')"
+    assert perform(text, context, WHERE) == '<from launchtalos>'
+
+
+@pytest.mark.parametrize(('code', 'message'), [
+    ('sys.exit(3)', 'failed with exit code 3'), ('sys.exit(str(4))', 'exit code 1: 4'),
+    ('sys.stderr.write(str(5))', 'exit code 0: 5')])
+def test_a_failing_command_is_an_error(context: Context, code: str, message: str) -> None:
+    with pytest.raises(LaunchFileError, match=message):
+        perform(rf"$(command '{sys.executable} -c \"import sys; {code}\"')", context, WHERE)
+
+
+def test_stderr_of_a_command_may_be_ignored(
+        context: Context, capfd: pytest.CaptureFixture[str]) -> None:
+    text = rf"$(command '{sys.executable} -c \"import sys; sys.stderr.write(str(5))\"' '%s')"
+    assert perform(text % 'ignore', context, WHERE) == ''
+    assert capfd.readouterr().err == ''
+    assert perform(text % 'warn', context, WHERE) == ''
+    assert capfd.readouterr().err.endswith(': 5\n')
+    with pytest.raises(LaunchFileError, match="'what'.*valid: fail, ignore, warn"):
+        perform(text % 'what', context, WHERE)
+
+
 def test_keeps_the_structure_of_nested_calls() -> None:
     assert parse("a$(env X '$(var y) z')", WHERE) == (
         'a', Call('env', (('X',), (Call('var', (('y',),)), ' z'))))
@@ -72,7 +100,7 @@ def test_keeps_the_structure_of_nested_calls() -> None:
 
 @pytest.mark.parametrize(('text', 'message'), [
     ('$(varr robot)', "unknown substitution 'varr'; did you mean 'var'"),
-    ('$(command ls)', "unknown substitution 'command'.*valid: and, dirname, env"),
+    ('$(anon name)', "unknown substitution 'anon'.*valid: and, command, dirname, env"),
     ('$(var)', r'takes 1 argument\(s\), 0 given'),
     ('$(var a b)', r'takes 1 argument\(s\), 2 given'),
     ('ab$(var robot', 'character 3: the closing parenthesis is missing'),

@@ -48,10 +48,11 @@ SCRIPTS = {
         """,
     'stubborn': """
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, frame: print('ignored', number, flush=True))
+            # In one write: two processes share the pipe.
+            signal.signal(number, lambda number, frame: os.write(1, b'ignored %d\\n' % number))
         child = subprocess.Popen([sys.executable, __file__, 'grandchild']) \\
             if 'grandchild' not in sys.argv else None
-        print('ready', flush=True)
+        os.write(1, b'ready\\n')
         while True:
             time.sleep(1)
         """,
@@ -329,6 +330,13 @@ def test_the_foreground_process_gets_the_terminal(start: Start, tmp_path: Path) 
     assert '[environment' not in runner.output and '[talks' not in runner.output
     log, = (tmp_path / 'log').glob('*/launch.log')
     assert '[talks-1] on stdout\n' in log.read_text()
+
+
+def test_who_dies_in_the_background_shows_its_last_words(start: Start) -> None:
+    runner = start(node('fails') + node('environment'), '--foreground', 'environment')
+    assert runner.process.wait(timeout=20) == 7
+    assert re.search(r'\[fails-1\] about to fail\n\[ERROR\] \[fails-1\]: process has died',
+                     runner.output)
 
 
 def test_the_runner_goes_on_when_nobody_reads(start: Start, tmp_path: Path, package: Path) -> None:
