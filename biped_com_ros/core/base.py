@@ -31,10 +31,6 @@ from biped_com_ros.core.pose import Array, cross, Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
 import numpy as np
 
-ZERO = np.zeros(3)
-ZERO.setflags(write=False)
-
-
 @dataclass(frozen=True)
 class Stance:
     """
@@ -85,6 +81,32 @@ class ContactGuess:
         return self._in_contact
 
 
+class _ImuMount:
+    """How the IMU is turned against the base, and how fast it turns against it."""
+
+    def __init__(self, model: RobotModel, imu_frame: str) -> None:
+        self._frame = model.frames((imu_frame,))
+        # On most robots the joints have no say in it.
+        self._R_imu_base: Array | None = None
+        if self._frame.are_fixed_to_base:
+            at_rest = model.state(np.zeros(len(model.joint_names)))
+            self._R_imu_base = self._rotation(at_rest)
+
+    def R_imu_base(self, state: RobotState) -> Array:
+        """Return the rotation (3, 3) that takes coordinates in the base to the IMU."""
+        return self._rotation(state) if self._R_imu_base is None else self._R_imu_base
+
+    def angular_velocity_of_base(self, state: RobotState, gyro: Array) -> Array:
+        """Return the base's angular velocity along its own axes: what the joints add is gone."""
+        in_base: Array = gyro.dot(self.R_imu_base(state))
+        if self._R_imu_base is None:
+            in_base -= state.twists_in_base(self._frame)[0, 1]
+        return in_base
+
+    def _rotation(self, state: RobotState) -> Array:
+        return state.placements_in_base(self._frame)[0, :3].copy()
+
+
 class StanceBase:
     """
     Leg odometry: the pose of the base from an IMU and the soles on the ground.
@@ -111,15 +133,15 @@ class StanceBase:
 
     def __init__(self, model: RobotModel, imu_frame: str,
                  guess: ContactGuess | None = None) -> None:
-        self._model = model
-        self._frames = model.soles + model.frames((imu_frame,))
+        self._soles = model.soles
+        self._mount = _ImuMount(model, imu_frame)
         self._guess = guess or ContactGuess()
         self.reset()
 
     def reset(self) -> None:
         """Forget where the robot is; the next update starts at the origin again."""
         self._position: Array | None = None
-        self._anchors = np.zeros((len(self._model.soles.names), 3))
+        self._anchors = np.zeros((len(self._soles.names), 3))
         self._weights = np.zeros(len(self._anchors))
         self.is_held = True
         self.stance = Stance(self._anchors, (False,) * len(self._anchors))
@@ -138,19 +160,19 @@ class StanceBase:
         in_contact
             Which soles stand, in the order of ``config.feet``; guessed if left out.
         """
-        placements = state.placements_in_base(self._frames)
-        R_world_base = R_world_imu.dot(placements[-1, :3])  # the row is R_base_imu transposed
-        soles_from_base = placements[:-1, 3].dot(R_world_base.T)
+        R_world_base = R_world_imu.dot(self._mount.R_imu_base(state))
+        soles_from_base = state.positions_in_base(self._soles).dot(R_world_base.T)
         contacts = self._contacts(soles_from_base, in_contact)
         if contacts != self.stance.in_contact or self._position is None:
             self._change_stance(soles_from_base, contacts)
         if not self.is_held:
             self._position = self._weights.dot(self._anchors - soles_from_base)
         assert self._position is not None
-        self.stance = Stance(soles_from_base + self._position, contacts)
+        soles_from_base += self._position
+        self.stance = Stance(soles_from_base, contacts)
         return Pose(R_world_base, self._position)
 
-    def twist_in_base(self, state: RobotState, angular_velocity_in_imu: Array) -> Array:
+    def twist_in_base(self, state: RobotState, angular_velocity_in_imu: Array) -> Array | None:
         """
         Return how the base moves, for the stance of the last :meth:`update`.
 
@@ -163,21 +185,20 @@ class StanceBase:
 
         Returns
         -------
-        numpy.ndarray
+        numpy.ndarray or None
             Shape (2, 3), along the axes of the base: velocity of the base's origin in the world,
-            m/s (zero while the position is held), and angular velocity of the base, rad/s.
+            m/s, and angular velocity of the base, rad/s. None while the position is held: in the
+            air, nothing tells the velocity.
 
         Notes
         -----
         The gyroscope feels the base and the joints between: ``omega = R_base_imu gyro -
         omega_base_imu``. A standing sole is at rest: ``0 = v + omega x p + p'``.
         """
-        placements = state.placements_in_base(self._frames)
-        twists = state.twists_in_base(self._frames)
-        angular = angular_velocity_in_imu.dot(placements[-1, :3]) - twists[-1, 1]
         if self.is_held:
-            return np.array((ZERO, angular))
-        return _twist_above(self._weights, placements[:-1, 3], twists[:-1, 0], angular)
+            return None
+        angular = self._mount.angular_velocity_of_base(state, angular_velocity_in_imu)
+        return _twist_above(state, self._weights, angular)
 
     def _contacts(self, soles: Array, told: Sequence[bool] | None) -> tuple[bool, ...]:
         if told is None:
@@ -185,7 +206,7 @@ class StanceBase:
         if len(told) != len(self._anchors):
             raise InputError(
                 f'contacts must be {len(self._anchors)} values, one per foot '
-                f'({", ".join(self._model.soles.names)}), not {len(told)}')
+                f'({", ".join(self._soles.names)}), not {len(told)}')
         return tuple(told)
 
     def _change_stance(self, soles_from_base: Array, contacts: tuple[bool, ...]) -> None:
@@ -220,10 +241,9 @@ def twist_from_stance(state: RobotState, in_contact: Sequence[bool]) -> Array | 
     """
     if not any(in_contact):
         return None
-    soles, weights = state.model.soles, _weights(in_contact)
-    twists = state.twists_in_base(soles)
-    return _twist_above(weights, state.placements_in_base(soles)[:, 3], twists[:, 0],
-                        -weights.dot(twists[:, 1]))
+    weights = _weights(in_contact)
+    angular = -weights.dot(state.twists_in_base(state.model.soles)[:, 1])
+    return _twist_above(state, weights, angular)
 
 
 def _weights(in_contact: Sequence[bool]) -> Array:
@@ -232,8 +252,10 @@ def _weights(in_contact: Sequence[bool]) -> Array:
     return weights
 
 
-def _twist_above(weights: Array, soles: Array, velocities: Array, angular: Array) -> Array:
+def _twist_above(state: RobotState, weights: Array, angular: Array) -> Array:
     """Twist (2, 3) of a base that turns at `angular` above soles at rest; all in the base."""
+    soles = state.model.soles
     # The velocity is linear in the sole, so the mean of the soles stands for all of them.
-    linear = -cross(angular, weights.dot(soles)) - weights.dot(velocities)
+    sole = weights.dot(state.positions_in_base(soles))
+    linear = cross(sole, angular) - weights.dot(state.velocities_in_base(soles))
     return np.array((linear, angular))

@@ -65,7 +65,10 @@ class Pose:
 
     def apply(self, points_in_b: Array) -> Array:
         """Take points (..., 3) from frame B to frame A."""
-        return points_in_b @ self.rotation.T + self.position
+        # For such small arrays `dot` takes less than half of the time of `@`.
+        points: Array = points_in_b.dot(self.rotation.T)
+        points += self.position
+        return points
 
     def inverse(self) -> Pose:
         """Return the pose of A in B."""
@@ -73,7 +76,7 @@ class Pose:
 
     def __matmul__(self, other: Pose) -> Pose:
         """Chain: (B in A) @ (C in B) is C in A."""
-        return Pose(self.rotation @ other.rotation, self.apply(other.position))
+        return Pose(self.rotation.dot(other.rotation), self.apply(other.position))
 
 
 def rotation_from_quaternion(quaternion: Array) -> Array:
@@ -96,6 +99,25 @@ def rotation_from_quaternion(quaternion: Array) -> Array:
         1.0 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y),
         s * (x * y + w * z), 1.0 - s * (x * x + z * z), s * (y * z - w * x),
         s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y))).reshape(3, 3)
+
+
+def turned(quaternion: Array, angular_velocity: Array, dt: float) -> Array:
+    """
+    Return the orientation `dt` seconds later, to first order; not normalised.
+
+    Parameters
+    ----------
+    quaternion
+        Orientation of a frame (x, y, z, w).
+    angular_velocity
+        Of that frame, along its own axes as a gyroscope reads it, shape (3,), rad/s.
+    dt
+        Seconds; may be negative. Short: the error is ``(|omega| dt)^3 / 12`` rad.
+    """
+    x, y, z, w = quaternion.tolist()
+    a, b, c = (0.5 * dt * angular_velocity).tolist()
+    return np.array((x + w * a + y * c - z * b, y + w * b + z * a - x * c,
+                     z + w * c + x * b - y * a, w - x * a - y * b - z * c))
 
 
 def quaternion_from_rotation(rotation: Array) -> Array:

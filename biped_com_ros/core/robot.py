@@ -79,6 +79,11 @@ class FrameSet:
         return FrameSet(self.names + other.names, (*self.joints, *other.joints),
                         self.poses_in_joint() + other.poses_in_joint())
 
+    @property
+    def are_fixed_to_base(self) -> bool:
+        """Whether none of them moves against the base."""
+        return bool((self.joints == ROOT).all())
+
     def poses_in_joint(self) -> list[Pose]:
         """Return the pose of each frame in the joint that carries it."""
         return [Pose(row[:3, :3].T, row[3, :3]) for row in self.placement_in_joint]
@@ -391,6 +396,20 @@ class RobotState:
         poses: Array = np.matmul(
             frames.placement_in_joint, self._placements.take(frames.joints, axis=0))
         return poses
+
+    def positions_in_base(self, frames: FrameSet) -> Array:
+        """Return the origins of frames in the base, shape (F, 3), m."""
+        positions: Array = np.matmul(
+            frames.placement_in_joint[:, 3:], self._placements.take(frames.joints, axis=0))[:, 0]
+        return positions
+
+    def velocities_in_base(self, frames: FrameSet) -> Array:
+        """Return the velocities of the frames' origins relative to the base, (F, 3), m/s."""
+        in_joint = np.matmul(self._twists.take(frames.joints, axis=0)[:, np.newaxis],
+                             frames.twist_transfer[:, :, :3])
+        velocities: Array = np.matmul(
+            in_joint, self._placements.take(frames.joints, axis=0)[:, :3])[:, 0]
+        return velocities
 
     def twists_in_base(self, frames: FrameSet) -> Array:
         """

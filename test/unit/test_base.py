@@ -33,8 +33,9 @@ H = 1e-6
 class Motion:
     """The small robot on one nailed sole, its joints on sines; `stance` may change."""
 
-    def __init__(self, seed, **changes):
+    def __init__(self, seed, imu='imu_link', **changes):
         self.model = small_robot(**changes)
+        self.imu = imu
         rng = np.random.default_rng(seed)
         count = len(self.model.joint_names)
         self.amplitude, self.rate = rng.uniform(0.1, 0.5, count), rng.uniform(0.5, 3.0, count)
@@ -64,7 +65,7 @@ class Motion:
         return self.sole_in_world @ self.sole_in_base(t, self.foot).inverse()
 
     def R_world_imu(self, t):
-        return (self.base(t) @ self.state(t).pose_in_base('imu_link')).rotation
+        return (self.base(t) @ self.state(t).pose_in_base(self.imu)).rotation
 
     def gyro(self, t):
         turn = self.R_world_imu(t - H).T @ self.R_world_imu(t + H)
@@ -78,13 +79,14 @@ class Motion:
         return np.array((linear, turn / (2.0 * H)))
 
 
-@pytest.fixture(params=[{}, {'base_rpy': [0.1, -0.2, np.pi]}], ids=['', 'base_rpy'])
+@pytest.fixture(params=[{}, {'imu': 'backpack'}, {'base_rpy': [0.1, -0.2, np.pi]}],
+                ids=['imu on the chest', 'imu fixed to the base', 'base_rpy'])
 def motion(request):
     return Motion(3, **request.param)
 
 
 def test_the_base_moves_as_the_truth_on_one_foot(motion):
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = StanceBase(motion.model, motion.imu)
     offset = None
     for t in np.linspace(0.0, 2.0, 40):
         estimate = estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
@@ -101,7 +103,7 @@ def test_the_base_moves_as_the_truth_on_one_foot(motion):
 
 def test_changing_feet_keeps_following_the_truth(motion):
     """Left, both at once for one instant, right; errors must not creep in at any switch."""
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = StanceBase(motion.model, motion.imu)
     start = motion.sole_in_world.position.copy()
     for t in np.linspace(0.0, 1.0, 20):
         estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
@@ -169,9 +171,7 @@ def test_in_the_air_the_position_is_held_and_says_so():
     assert np.linalg.norm(flying.position - stood.position) > 0.01
     np.testing.assert_array_equal(later.position, flying.position)
     np.testing.assert_allclose(later.rotation, motion.base(0.8).rotation, atol=1e-12)
-    twist = estimator.twist_in_base(motion.state(0.8), motion.gyro(0.8))
-    np.testing.assert_array_equal(twist[0], 0.0)
-    np.testing.assert_allclose(twist[1], motion.base_twist(0.8)[1], atol=1e-6)
+    assert estimator.twist_in_base(motion.state(0.8), motion.gyro(0.8)) is None
     estimator.update(motion.state(0.8), motion.R_world_imu(0.8), LEFT)
     assert not estimator.is_held
 
@@ -187,7 +187,7 @@ def test_before_the_first_contact_the_feet_are_above_the_origin():
 
 @pytest.mark.parametrize('t', [0.0, 0.7, 1.4])
 def test_the_twist_is_the_derivative_of_the_pose(motion, t):
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = StanceBase(motion.model, motion.imu)
     estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
     expected = motion.base_twist(t)
     assert np.abs(expected).min() > 1e-3

@@ -15,7 +15,7 @@
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.pose import (
-    cross, Pose, quaternion_from_rotation, rotation_from_quaternion, yaw_of)
+    cross, Pose, quaternion_from_rotation, rotation_from_quaternion, turned, yaw_of)
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -50,6 +50,15 @@ def test_quaternion_as_a_plain_list():
 def test_what_is_no_rotation_is_refused(bad):
     with pytest.raises(InputError, match='not a rotation; its norm must be 1'):
         rotation_from_quaternion(np.array(bad))
+
+
+@pytest.mark.parametrize('dt', [0.01, -0.01])
+def test_an_orientation_is_carried_on_by_the_gyroscope(dt):
+    """The rate is along the axes of the turning frame, so it multiplies from the right."""
+    start, rate = Rotation.random(random_state=3), np.array([0.7, -1.1, 0.4])
+    exact = start * Rotation.from_rotvec(rate * dt)
+    ahead = Rotation.from_matrix(rotation_from_quaternion(turned(start.as_quat(), rate, dt)))
+    assert (exact.inv() * ahead).magnitude() < (np.linalg.norm(rate) * 0.01) ** 3 / 11.0
 
 
 def test_rpy_is_about_fixed_axes_as_in_urdf():
