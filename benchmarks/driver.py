@@ -26,6 +26,8 @@ import tempfile
 import time
 from typing import Any
 
+from biped_com_ros.core.com import GRAVITY
+from biped_com_ros.core.pose import quaternion_from_rotation
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.outputs import joint_state_publisher, TemplatePublisher
@@ -162,20 +164,23 @@ class Channel:
 
 
 def _sensors(node: Node, namespace: str, robot: RobotModel) -> list[TemplatePublisher]:
-    """Return what a standing robot's IMU and ankles send."""
-    outs = []
-    imu = robot.config.imu
-    out = TemplatePublisher(node, f'{namespace}/{imu.topic}',
-                            Imu(header=Header(frame_id=imu.frame)),
-                            {'w': 'orientation.w', 'z': 'linear_acceleration.z'})
-    out.fields['w'][...], out.fields['z'][...] = 1.0, 9.81
-    outs.append(out)
-    for sensor in robot.config.wrench_sensors.values():
+    """Return what IMU and wrench sensors of a robot send that stands upright."""
+    config = robot.config
+    state = robot.state(robot.posture('stand'))
+    outs = [TemplatePublisher(node, f'{namespace}/{config.imu.topic}',
+                              Imu(header=Header(frame_id=config.imu.frame)),
+                              {'orientation': 'orientation', 'acceleration': 'linear_acceleration'})]
+    R_world_imu = state.pose_in_base(config.imu.frame).rotation
+    outs[0].fields['orientation'][...] = quaternion_from_rotation(R_world_imu)
+    outs[0].fields['acceleration'][...] = R_world_imu.T @ [0.0, 0.0, GRAVITY]
+    in_feet = [name for foot in config.feet.values() for name in foot.wrench_sensors]
+    for name, sensor in config.wrench_sensors.items():
         out = TemplatePublisher(node, f'{namespace}/{sensor.topic}',
                                 WrenchStamped(header=Header(frame_id=sensor.frame)),
-                                {'wrench': 'wrench'})
-        share = 9.81 * robot.mass / len(robot.config.wrench_sensors)
-        out.fields['wrench'][...] = [0.0, 0.0, share, 0.0, 0.0, 0.0]
+                                {'force': 'wrench.force'})
+        share = GRAVITY * robot.mass / len(in_feet) if name in in_feet else 0.0
+        out.fields['force'][...] = (
+            state.pose_in_base(sensor.frame).rotation.T @ [0.0, 0.0, sensor.sign * share])
         outs.append(out)
     return outs
 

@@ -20,7 +20,7 @@ import os
 from typing import Any
 
 from biped_com_ros.core.config import load_robot_config
-from biped_com_ros.core.urdf import load_urdf
+from biped_com_ros.core.urdf import link_inertials, load_urdf, parse_urdf
 from geometry_msgs.msg import PointStamped, Pose, PoseArray, TransformStamped, Vector3Stamped
 import numpy as np
 import pinocchio as pin
@@ -39,11 +39,11 @@ class NaiveEstimator(Node):
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('naive', **node_kwargs)
         config = load_robot_config(os.environ.get(ROBOT, 'talos'))
-        self.model = pin.buildModelFromXML(load_urdf(config), pin.JointModelFreeFlyer())
+        urdf = load_urdf(config)
+        self.model = pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer())
         self.data = self.model.createData()
-        self.bodies = [(frame.name, index, frame.inertia)
-                       for index, frame in enumerate(self.model.frames)
-                       if frame.type == pin.FrameType.BODY and frame.inertia.mass > 0.0]
+        self.links = [(self.model.getFrameId(link.link), link.com_in_link)
+                      for link in link_inertials(parse_urdf(urdf))]
         self.create_subscription(
             JointState, 'joint_states', self.on_joints,
             QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT))
@@ -71,7 +71,7 @@ class NaiveEstimator(Node):
         com = pin.centerOfMass(self.model, self.data, q, v)
         velocity = self.data.vcom[0]
         self.publish_points(message.header.stamp, com, velocity)
-        points = [self.data.oMf[index].act(inertia.lever) for _, index, inertia in self.bodies]
+        points = [self.data.oMf[frame].act(com) for frame, com in self.links]
         self.publish_links(message.header.stamp, points)
         self.publish_markers(message.header.stamp, com, points)
         self.publish_tf(message.header.stamp, com)
