@@ -215,7 +215,7 @@ class Plan:
     """How to read the selected values of all messages that share one structure."""
 
     __slots__ = ('data', 'segments', '_structure', '_reference', '_offset', '_count',
-                 '_indices')
+                 '_indices', '_scratch')
 
     def __init__(self, raw: bytes, layout: Layout, selection: Selection) -> None:
         offsets = _element_offsets(layout, selection.paths)
@@ -227,7 +227,9 @@ class Plan:
         self._reference = np.frombuffer(raw, np.uint8)[self._structure].tobytes()
         self._offset = int(offsets.min()) if len(offsets) else ENCAPSULATION
         self._count = (int(offsets.max()) - self._offset) // 8 + 1 if len(offsets) else 0
-        self._indices = (offsets - self._offset) // 8
+        indices = (offsets - self._offset) // 8
+        self._scratch = np.empty(self._count)
+        self._indices = None if np.array_equal(indices, np.arange(self._count)) else indices
 
     def matches(self, raw: bytes) -> bool:
         """Tell whether a message has this structure (may deny it where only padding differs)."""
@@ -245,8 +247,12 @@ class Plan:
 
     def gather(self, raw: bytes, out: np.ndarray) -> None:
         """Write the selected values into `out` (k,), float64."""
-        np.frombuffer(raw, _FLOAT64, self._count, self._offset).take(
-            self._indices, None, out, 'clip')
+        if self._indices is None:
+            out[...] = np.frombuffer(raw, _FLOAT64, self._count, self._offset)
+            return
+        # The bytes are not aligned, of which `take` would make a copy of its own, only slower.
+        self._scratch[...] = np.frombuffer(raw, _FLOAT64, self._count, self._offset)
+        self._scratch.take(self._indices, None, out, 'clip')
 
 
 class PlainPlan:
@@ -559,6 +565,9 @@ class Template:
         self.plain, self.plain_reason = True, reason
 
     def _use_messages(self) -> None:
+        # A copy without shared parts: prototypes are often written like [Point()] * 3.
+        self.prototype = deserialize_message(
+            serialize_message(self.prototype), type(self.prototype))
         leaves = list(_leaves_without_layout(self.prototype, ()))
         self._selected = {name: _select(leaves, pattern)
                           for name, pattern in self._patterns.items()}
