@@ -1,0 +1,358 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The launch files, parameter files and RViz configuration of the package, run and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+import dataclasses
+import importlib
+import os
+from pathlib import Path
+import re
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+from biped_com_ros.core.resources import package_share
+from biped_com_ros.standalone.actions import declared_arguments, load, Planner
+from biped_com_ros.standalone.context import Context
+from biped_com_ros.standalone.parameters import is_parameter_document, ParameterFiles
+import pytest
+import yaml
+
+rclpy = pytest.importorskip('rclpy')
+
+SHARE = package_share()
+LAUNCH_FILES = sorted((SHARE / 'launch').glob('*.xml'))
+PARAMETER_FILES = sorted([*(SHARE / 'config').glob('*.yaml'),
+                          *(SHARE / 'config' / 'hidden').glob('*.yaml')])
+# What a configuration sets differently from the node's default on purpose: (file, parameter).
+DELIBERATE: set[tuple[str, str]] = set()
+
+
+def names(files: list[Path]) -> list[str]:
+    return [file.name for file in files]
+
+
+# ---------------------------------------------------------------------------- launch files
+
+def test_there_are_the_launch_files_that_the_readme_promises() -> None:
+    assert names(LAUNCH_FILES) == ['bringup.launch.xml', 'demo.launch.xml',
+                                   'simulation.launch.xml', 'view.launch.xml']
+
+
+@pytest.mark.parametrize('file', LAUNCH_FILES, ids=names(LAUNCH_FILES))
+def test_every_argument_is_described_and_optional(file: Path) -> None:
+    for argument in declared_arguments(load(file), Context({})):
+        assert argument.description, argument.name
+        assert argument.default is not None, argument.name
+
+
+@pytest.mark.parametrize('file', LAUNCH_FILES, ids=names(LAUNCH_FILES))
+def test_ros2_launch_accepts_it_too(file: Path) -> None:
+    parser = pytest.importorskip('launch.frontend').Parser
+    pytest.importorskip('launch_ros')
+    entity, frontend = parser.load(str(file))
+    description = frontend.parse_description(entity)
+    ours = [argument.name for argument in declared_arguments(load(file), Context({}))]
+    theirs = {argument.name for argument in description.get_launch_arguments()}
+    assert set(ours) <= theirs
+
+
+def planned(tmp_path: Path, file: str, **arguments: str) -> dict[str, list[str]]:
+    """Commands of a launch file by executable."""
+    planner = Planner(Context(dict(arguments)), ParameterFiles(tmp_path))
+    planner.run(load(SHARE / 'launch' / file))
+    return {plan.name.rpartition('-')[0]: list(plan.command) for plan in planner.processes}
+
+
+def given_parameters(command: list[str]) -> dict[str, Any]:
+    """Parameters that a command line gives to every node of the process, the last one wins."""
+    values: dict[str, Any] = {}
+    for flag, word in zip(command, command[1:]):
+        if flag == '--params-file':
+            document = yaml.safe_load(Path(word).read_text())
+            values.update(document.get('/**', {}).get('ros__parameters', {}))
+    return values
+
+
+def test_bringup_composes_by_default(tmp_path: Path) -> None:
+    commands = planned(tmp_path, 'bringup.launch.xml', robot='talos', namespace='r1')
+    assert list(commands) == ['suite']
+    assert given_parameters(commands['suite']) == {
+        'nodes': ['wrench_aggregator', 'com_estimator'], 'robot': 'talos', 'urdf': '',
+        'base_source': 'imu', 'use_sim_time': False}
+    assert '__ns:=/r1' in commands['suite'] and '/tf:=tf' in commands['suite']
+    assert not [word for word in commands['suite'] if word.startswith('__node')]
+
+
+def test_bringup_without_composition_says_the_same(tmp_path: Path) -> None:
+    suite = given_parameters(planned(tmp_path, 'bringup.launch.xml', base_source='tf')['suite'])
+    commands = planned(tmp_path, 'bringup.launch.xml', base_source='tf', composed='false')
+    assert list(commands) == ['wrench_aggregator', 'com_estimator']
+    apart = {**given_parameters(commands['wrench_aggregator']),
+             **given_parameters(commands['com_estimator'])}
+    assert apart == {name: value for name, value in suite.items() if name != 'nodes'}
+    files = {name: [word for word in command if word.endswith(f'{name}.yaml')]
+             for name, command in commands.items()}
+    assert all(files.values())
+
+
+def test_the_simulation_runs_on_its_own_clock(tmp_path: Path) -> None:
+    commands = planned(tmp_path, 'simulation.launch.xml', robot='g1', seed='7', hidden='masses')
+    assert list(commands) == ['simulator', 'suite']
+    assert given_parameters(commands['suite'])['use_sim_time'] is True
+    assert given_parameters(commands['suite'])['robot'] == 'g1'
+    simulator = given_parameters(commands['simulator'])
+    assert (simulator['robot'], simulator['seed']) == ('g1', 7)
+    assert 'use_sim_time' not in simulator
+    assert any(word.endswith('hidden/masses.yaml') for word in commands['simulator'])
+
+
+def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
+    commands = planned(tmp_path, 'demo.launch.xml', robot='talos', duration='5')
+    assert list(commands) == ['simulator', 'suite', 'demo']
+    assert given_parameters(commands['demo']) == {
+        'robot': 'talos', 'motion': 'show', 'hidden': 'masses', 'duration': 5.0,
+        'use_sim_time': True}
+
+
+# ------------------------------------------------------------------------- parameter files
+
+def sections(file: Path) -> dict[str, dict[str, Any]]:
+    """Parameters by node of a parameter file of ours."""
+    document = yaml.safe_load(file.read_text())
+    assert is_parameter_document(document)
+    return {key.removeprefix('/**/'): value['ros__parameters']
+            for key, value in document.items()}
+
+
+def dataclass_of(node: str) -> Any:
+    """Return the dataclass that declares a node's parameters."""
+    module = importlib.import_module(f'biped_com_ros.nodes.{node}')
+    if hasattr(module, 'PARAMETERS'):
+        return module.PARAMETERS
+    found = [value for name, value in vars(module).items()
+             if name.endswith('Parameters') and dataclasses.is_dataclass(value)
+             and value.__module__ == module.__name__]
+    assert len(found) == 1, f'{node} has {len(found)} dataclasses of parameters'
+    return found[0]
+
+
+def defaults(node: str) -> dict[str, Any]:
+    return {field.name: field.default if field.default is not dataclasses.MISSING
+            else field.default_factory() for field in dataclasses.fields(dataclass_of(node))}
+
+
+@pytest.mark.parametrize('file', PARAMETER_FILES, ids=names(PARAMETER_FILES))
+def test_every_key_of_a_parameter_file_is_declared(file: Path) -> None:
+    for node, values in sections(file).items():
+        unknown = values.keys() - defaults(node).keys()
+        assert not unknown, f'{file.name}: {node} does not have {sorted(unknown)}'
+
+
+def plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize('file', PARAMETER_FILES, ids=names(PARAMETER_FILES))
+def test_values_have_the_declared_type(file: Path) -> None:
+    for node, values in sections(file).items():
+        for name, value in values.items():
+            default = plain(defaults(node)[name])
+            assert type(value) is type(default), f'{file.name}: {name}'
+            if default and isinstance(default, list):
+                assert {type(item) for item in value} <= {type(item) for item in default}
+
+
+@pytest.mark.parametrize('file', [file for file in PARAMETER_FILES if file.parent.name == 'config'],
+                         ids=lambda file: file.name)
+def test_a_nodes_file_shows_every_parameter_with_its_default(file: Path) -> None:
+    (node, values), = sections(file).items()
+    assert node == file.stem
+    assert values.keys() == defaults(node).keys()
+    different = {name for name, value in values.items()
+                 if value != plain(defaults(node)[name]) and (file.name, name) not in DELIBERATE}
+    assert not different, f'{file.name} differs from the defaults in {sorted(different)}'
+
+
+# --------------------------------------------------------------------- nodes that are started
+
+TALKER = """
+import rclpy
+from rclpy.node import Node
+from std_msgs.msg import String
+
+rclpy.init()
+node = Node('talker')
+publisher = node.create_publisher(String, 'chatter', 10)
+declared = {name: node.declare_parameter(name, default).value for name, default in [
+    ('word', ''), ('number', 0), ('ratio', 0.0), ('flag', False), ('group.deep', ''),
+    ('items', ['']), ('from_file', 0), ('overridden', 0)]}
+text = repr((node.get_fully_qualified_name(), declared))
+node.create_timer(0.05, lambda: publisher.publish(String(data=text)))
+try:
+    rclpy.spin(node)
+except (KeyboardInterrupt, rclpy.executors.ExternalShutdownException):
+    pass
+"""
+
+TALKER_LAUNCH = """<launch>
+  <arg name="word"/>
+  <group>
+    <push_ros_namespace namespace="robot1"/>
+    <set_remap from="chatter" to="news"/>
+    <set_parameter name="flag" value="true"/>
+    <node pkg="fake" exec="talker" name="speaker" namespace="sub" output="screen">
+      <param from="$(dirname)/p.yaml"/>
+      <param name="word" value="$(var word)" type="str"/>
+      <param name="number" value="3"/>
+      <param name="ratio" value="1" type="float"/>
+      <param name="group"><param name="deep" value="x"/></param>
+      <param name="items" value="a,b" value-sep=","/>
+      <param name="overridden" value="2"/>
+    </node>
+  </group>
+</launch>"""
+
+
+class Launched:
+    """One run_launch process."""
+
+    def __init__(self, tmp_path: Path, words: list[str], prefix: str = '') -> None:
+        self.file = tmp_path / 'output.txt'
+        environment = {**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log'),
+                       'AMENT_PREFIX_PATH': os.pathsep.join(filter(None, [
+                           prefix, os.environ.get('AMENT_PREFIX_PATH', '')]))}
+        with self.file.open('w') as output:
+            self.process = subprocess.Popen(
+                [sys.executable, '-m', 'biped_com_ros.standalone.launch', *words],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+
+    @property
+    def output(self) -> str:
+        return self.file.read_text()
+
+    def pids(self) -> list[int]:
+        return [int(pid) for pid in re.findall(r'process started with pid \[(\d+)\]', self.output)]
+
+    def interrupt(self) -> tuple[int, float]:
+        """Send SIGINT; return the exit code and the seconds until the end."""
+        start = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=20), time.monotonic() - start
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[Callable[..., Launched]]:
+    started: list[Launched] = []
+
+    def run(*words: str, prefix: str = '') -> Launched:
+        started.append(Launched(tmp_path, list(words), prefix))
+        return started[-1]
+
+    yield run
+    for launched in started:
+        if launched.process.poll() is None:
+            launched.process.terminate()
+            launched.process.wait(timeout=20)
+
+
+@pytest.fixture
+def listener() -> Iterator[Any]:
+    """Return a node that waits for one message of a topic."""
+    context = rclpy.Context()
+    context.init()
+    node = rclpy.create_node('listener', context=context)
+    executor = rclpy.executors.SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+
+    def wait_for(kind: Any, topic: str, launched: Launched, timeout: float = 30.0) -> Any:
+        received: list[Any] = []
+        subscription = node.create_subscription(
+            kind, topic, received.append, rclpy.qos.qos_profile_sensor_data)
+        deadline = time.monotonic() + timeout
+        while not received:
+            assert time.monotonic() < deadline, f'nothing on {topic}:\n{launched.output}'
+            assert launched.process.poll() is None, launched.output
+            executor.spin_once(timeout_sec=0.1)
+        node.destroy_subscription(subscription)
+        return received[0]
+
+    yield wait_for
+    executor.shutdown()
+    node.destroy_node()
+    context.try_shutdown()
+
+
+def test_names_remappings_and_parameters_reach_a_real_node(
+        tmp_path: Path, launch: Callable[..., Launched], listener: Any) -> None:
+    from std_msgs.msg import String
+    directory = tmp_path / 'prefix' / 'lib' / 'fake'
+    directory.mkdir(parents=True)
+    (directory / 'talker').write_text(f'#!{sys.executable}\n{TALKER}')
+    (directory / 'talker').chmod(0o755)
+    (tmp_path / 'p.yaml').write_text(
+        '/**/speaker:\n  ros__parameters: {from_file: 4, overridden: 1}\n'
+        '/**/other:\n  ros__parameters: {from_file: 5}\n')
+    (tmp_path / 'talker.launch.xml').write_text(TALKER_LAUNCH)
+    launched = launch(str(tmp_path / 'talker.launch.xml'), 'word:=007',
+                      prefix=str(tmp_path / 'prefix'))
+    name, parameters = eval(listener(String, '/robot1/sub/news', launched).data)
+    assert name == '/robot1/sub/speaker'
+    assert parameters == {
+        'word': '007', 'number': 3, 'ratio': 1.0, 'flag': True, 'group.deep': 'x',
+        'items': ['a', 'b'], 'from_file': 4, 'overridden': 2}
+    code, duration = launched.interrupt()
+    assert code == 0 and duration < 3.0, launched.output
+    assert not any(Path(f'/proc/{pid}').exists() for pid in launched.pids())
+
+
+# ------------------------------------------------------------------------------------ RViz
+
+# Of rviz_common and rviz_default_plugins as in Jazzy.
+RVIZ_CLASSES = {
+    'rviz_common/Displays', 'rviz_common/Group', 'rviz_common/Selection', 'rviz_common/Time',
+    'rviz_common/Tool Properties', 'rviz_common/Views',
+    *(f'rviz_default_plugins/{name}' for name in (
+        'Axes', 'Grid', 'Marker', 'MarkerArray', 'Odometry', 'PointStamped', 'Polygon', 'Pose',
+        'PoseArray', 'RobotModel', 'TF', 'Wrench', 'FocusCamera', 'Interact', 'Measure',
+        'MoveCamera', 'PublishPoint', 'Select', 'Orbit'))}
+
+
+def walk(node: Any) -> Iterator[dict[str, Any]]:
+    """Every mapping in a YAML document."""
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    if isinstance(node, dict):
+        yield node
+    for child in children:
+        yield from walk(child)
+
+
+def test_rviz_shows_what_the_nodes_publish() -> None:
+    document = yaml.safe_load((SHARE / 'rviz' / 'biped.rviz').read_text())
+    manager = document['Visualization Manager']
+    assert manager['Global Options']['Fixed Frame'] == 'odom'
+    classes = {node['Class'] for node in walk(document) if node.get('Class')}
+    assert classes <= RVIZ_CLASSES
+    topics = {node[key]['Value'] for node in walk(manager['Displays'])
+              for key in ('Topic', 'Description Topic') if key in node}
+    # Relative, so that the view of a namespaced robot shows that robot.
+    assert not [topic for topic in topics if topic.startswith('/')]
+    assert {'robot_description', 'com_estimator/markers', 'com_estimator/com',
+            'wrench_aggregator/wrench', 'wrench_aggregator/left/wrench',
+            'wrench_aggregator/right/cop', 'simulator/truth/com'} <= topics
