@@ -35,7 +35,7 @@ help:
 
 demo:
 	@$(environment) $(robots) -- python -m biped_com_ros.standalone.launch \
-		launch/demo.launch.xml $(if $(ROBOT),robot:=$(ROBOT)) $(ARGS)
+		--foreground demo demo.launch.xml $(if $(ROBOT),robot:=$(ROBOT)) $(ARGS)
 
 test:
 	@$(environment) --level dev -- python -m pytest $(or $(ARGS),test)
