@@ -60,6 +60,10 @@ class Plant:
         True masses, kg.
     gains
         Of the actuated joints.
+    velocity_limits
+        The URDF's, of the actuated and then the virtual joints, rad/s and m/s.
+    divergences
+        How often the physics blew up; each time, the robot was put back.
 
     Raises
     ------
@@ -80,6 +84,7 @@ class Plant:
         self._pushes: list[tuple[int, Array, int]] = []
         self._torso: TendonTorso | None = None
         self._virtual_positions: Array | None = None
+        self.divergences = 0
         self._name_joints(joint_names)
         self._name_links(link_names)
         self._make_readings()
@@ -97,6 +102,16 @@ class Plant:
     def mass(self) -> float:
         """True total mass, kg."""
         return float(self.model.body_subtreemass[0])
+
+    @property
+    def virtual_joint_names(self) -> tuple[str, ...]:
+        """Joints that only the tendons move, in the order of the torso's; or none."""
+        return tuple(self.joint_names[i] for i in self._virtual)
+
+    @property
+    def start_of_virtual_joints(self) -> Array:
+        """Where the virtual joints were put at the last reset, rad and m."""
+        return self._start[self._virtual]
 
     @property
     def tendon_count(self) -> int:
@@ -158,10 +173,14 @@ class Plant:
         if command is not None:
             self._accept(command)
         self._drive()
+        before = self.data.time
         if self._pushes:
             self._step_pushed()
         else:
             mujoco.mj_step(self.model, self.data, self._substeps)
+        if self.data.time <= before:  # What MuJoCo does with numbers that are not.
+            self.divergences += 1
+            return self.reset()
         self._observe(self.data.time - self.options.world.timestep)
         return self.observation
 
@@ -242,6 +261,8 @@ class Plant:
         joints = [self._description.joints[name] for name in self.actuated_joint_names]
         self._lower = np.array([joint.lower for joint in joints])
         self._upper = np.array([joint.upper for joint in joints])
+        names = (*self.actuated_joint_names, *self.virtual_joint_names)
+        self.velocity_limits = np.array([self._description.joints[n].velocity for n in names])
 
     def _name_links(self, wanted: Iterable[str] | None) -> None:
         links = self._description.links

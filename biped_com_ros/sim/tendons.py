@@ -62,13 +62,15 @@ class TendonTorso:
         segments = range(1, torso.SEGMENTS + 1)
         self._qpos = np.array([[model.joint(f'vertebra/{k}/{n}').qposadr[0]
                                 for n in ('z', 'roll', 'pitch', 'yaw')] for k in segments])
-        self._ends = model.body(f'link/{config.lower}').id, model.body(f'vertebra/{torso.SEGMENTS}').id
+        self._ends = (model.body(f'link/{config.lower}').id,
+                      model.body(f'vertebra/{torso.SEGMENTS}').id)
 
     def place(self, positions: Array) -> None:
         """
         Shape the backbone like virtual joint positions (6,), compressed as it will be.
 
-        The joints x and y follow from the bend and are not looked at.
+        The joint z is taken for the backbone's elongation; x, y and the little that z sinks when
+        it bends follow from the bend.
         """
         bend, direction, twist, length = self._shape(positions)
         bend, shrink = bend / torso.SEGMENTS, length - self._config.backbone_length
@@ -77,7 +79,7 @@ class TendonTorso:
             bend * math.cos(direction), twist / torso.SEGMENTS)
 
     def lengths_for(self, positions: Array) -> Array:
-        """Return tendon lengths (count,) that ask for virtual joint positions (6,), m."""
+        """Return tendon lengths (count,), m, that ask for virtual joint positions; see `place`."""
         bend, direction, _, length = self._shape(positions)
         return torso.chord_lengths(bend, direction, length - self.compression, self._config)
 
@@ -105,5 +107,5 @@ class TendonTorso:
         direction = math.atan2(rotation[1, 2], rotation[0, 2]) if across > 1e-12 else 0.0
         # R = Rz(direction) Ry(bend) Rz(twist - direction): what is left after the bend is torsion.
         twist = math.atan2(rotation[1, 0] - rotation[0, 1], rotation[0, 0] + rotation[1, 1])
-        rise = positions[2] + self._config.backbone_length - self._mount.rest
-        return bend, direction, twist, rise * (bend / math.sin(bend) if bend > 1e-9 else 1.0)
+        length = positions[2] + self._config.backbone_length - self._mount.rest
+        return bend, direction, twist, length

@@ -1,0 +1,263 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What the robot's controllers make of commands, as ros2_control's do: setpoints for the drives.
+
+Streamed positions are joined by straight lines, so that a drive fed at 100 Hz runs smoothly and
+knows the velocity; no setpoint moves faster than the URDF lets the joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from biped_com_ros.core.errors import InputError, UnknownNameError
+from biped_com_ros.sim.description import Array
+from biped_com_ros.sim.interface import Command
+from biped_com_ros.sim.plant import Plant
+import numpy as np
+
+LONGEST_RAMP = 0.05
+"""Commands further apart than this (s) are not a stream: they are taken up within a ramp."""
+
+SHORTEST_RAMP = 0.01
+"""The ramp to a command that comes alone, s."""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """
+    Knots joined as ros2_control's joint_trajectory_controller does.
+
+    Cubic where velocities are given at the knots, straight lines where not.
+
+    Attributes
+    ----------
+    joints
+        Indices of the joints that take part, shape (j,).
+    times
+        Ascending, shape (k,), s.
+    positions, velocities
+        Shape (k, j); velocities None for straight lines.
+    """
+
+    joints: Any
+    times: Array
+    positions: Array
+    velocities: Array | None
+
+    def at(self, time: float) -> tuple[Array, Array]:
+        """Positions and velocities (j,) at a time; the first and last knot outside."""
+        if time >= self.times[-1]:
+            return self.positions[-1], np.zeros(len(self.joints))
+        k = max(int(np.searchsorted(self.times, time, side='right')) - 1, 0)
+        span = self.times[k + 1] - self.times[k]
+        s = max(time - self.times[k], 0.0) / span
+        start, change = self.positions[k], self.positions[k + 1] - self.positions[k]
+        if self.velocities is None:
+            return start + s * change, change / span
+        v0, v1 = span * self.velocities[k], span * self.velocities[k + 1]
+        a, b = v0 + v1 - 2.0 * change, 3.0 * change - 2.0 * v0 - v1
+        return (start + s * (v0 + s * (b + s * a)),
+                (v0 + s * (2.0 * b + 3.0 * s * a)) / span)
+
+
+class Setpoints:
+    """
+    Setpoints of a plant's drives and tendons.
+
+    Parameters
+    ----------
+    plant
+        The robot.
+    names
+        Joints in the order of position and effort commands; by default the plant's actuated
+        ones. Virtual torso joints are turned into tendon lengths.
+
+    Attributes
+    ----------
+    names
+        As above.
+    tendon_count
+        How many lengths :meth:`set_tendons` takes.
+    """
+
+    def __init__(self, plant: Plant, names: Sequence[str] | None = None) -> None:
+        self._plant = plant
+        self.names = tuple(plant.actuated_joint_names if names is None else names)
+        self.tendon_count = plant.tendon_count
+        self._known = (*plant.actuated_joint_names, *plant.virtual_joint_names)
+        self._index = {name: i for i, name in enumerate(self._known)}
+        for name in self.names:
+            self._require(name)
+        self._order = np.array([self._index[name] for name in self.names], dtype=int)
+        self._count = len(plant.actuated_joint_names)
+        self.reset()
+
+    def reset(self) -> None:
+        """Hold the posture that the plant was put down in."""
+        command = self._command = self._plant.hold()
+        self._now = np.concatenate((command.position, self._plant.start_of_virtual_joints))
+        self._goal, self._velocity = self._now.copy(), np.zeros_like(self._now)
+        self._ramp_end = self._last_command = -np.inf
+        self._trajectory: Trajectory | None = None
+        self._tendons_are_direct = False
+        self._bent = self._now[self._count:].copy()
+
+    def set_positions(self, positions: Array, time: float) -> None:
+        """Take positions in the order of `names`; ends a trajectory that is running."""
+        self._trajectory = None
+        self._goal[self._order] = self._checked('positions', positions)
+        interval = time - self._last_command
+        ramp = interval if interval <= LONGEST_RAMP else SHORTEST_RAMP
+        self._last_command, self._ramp_end = time, time + max(ramp, self._plant.dt)
+        if (self._order >= self._count).any():
+            self._take_tendons_back()
+
+    def set_efforts(self, efforts: Array) -> None:
+        """Take efforts in the order of `names`, added to what the drives do by themselves."""
+        efforts = self._checked('efforts', efforts)
+        motors = self._order < self._count
+        self._command.effort[self._order[motors]] = efforts[motors]
+
+    def set_tendons(self, lengths: Array) -> None:
+        """Take tendon lengths, m."""
+        lengths = np.asarray(lengths, dtype=float)
+        if lengths.shape != (self.tendon_count,):
+            raise InputError(f'the robot has {self.tendon_count} tendons, not {lengths.size}')
+        rest = self._plant.hold().tendon_lengths
+        if not (np.isfinite(lengths).all() and (abs(lengths / rest - 1.0) < 0.5).all()):
+            raise InputError(
+                f'tendon lengths {lengths.tolist()} m must be within half of {rest.tolist()} m')
+        self._command.tendon_lengths[:] = lengths
+        self._tendons_are_direct = True
+
+    def set_trajectory(self, joints: Sequence[str], times: Any, positions: Any,
+                       velocities: Any, start: float) -> None:
+        """
+        Run through knots, from the present setpoints.
+
+        Parameters
+        ----------
+        joints
+            Any of the joints known; the others stay where they are.
+        times
+            After `start`, ascending, shape (k,), s.
+        positions, velocities
+            Shape (k, j); `velocities` may be None.
+        start
+            Time at which it starts, s.
+
+        Raises
+        ------
+        InputError
+            If shapes, times or numbers do not make sense; what runs goes on.
+        UnknownNameError
+            If a joint cannot be commanded.
+        """
+        for name in joints:
+            self._require(name)
+        times, positions, velocities = _checked_knots(joints, times, positions, velocities)
+        index = np.array([self._index[name] for name in joints], dtype=int)
+        if times[0] > 0.0:
+            times = np.concatenate(((0.0,), times))
+            positions = np.concatenate((self._now[np.newaxis, index], positions))
+            if velocities is not None:
+                velocities = np.concatenate((self._velocity[np.newaxis, index], velocities))
+        self._goal[:] = self._now
+        self._ramp_end = -np.inf
+        self._trajectory = Trajectory(index, start + times, positions, velocities)
+        if (index >= self._count).any():
+            self._take_tendons_back()
+
+    def command(self, time: float) -> Command:
+        """Return what the drives are to do during the step that begins at `time`."""
+        dt = self._plant.dt
+        if self._trajectory is not None:
+            self._follow(self._trajectory, time + dt)
+        elif self._ramp_end > -np.inf:
+            self._move_on(time, dt)
+        command = self._command
+        command.position[:] = self._now[:self._count]
+        command.velocity[:] = self._velocity[:self._count]
+        if not self._tendons_are_direct:
+            self._bend(command)
+        return command
+
+    def _bend(self, command: Command) -> None:
+        """Turn a change of the virtual joints' setpoints into tendon lengths."""
+        virtual = self._now[self._count:]
+        if not np.array_equal(virtual, self._bent):
+            self._bent = virtual.copy()
+            command.tendon_lengths[:] = self._plant.tendon_lengths_for(virtual)
+
+    def _take_tendons_back(self) -> None:
+        """Let the virtual joints' setpoints rule the tendons again."""
+        self._tendons_are_direct = False
+        self._bent = np.full(len(self._known) - self._count, np.nan)
+
+    def _follow(self, trajectory: Trajectory, time: float) -> None:
+        self._velocity[:] = 0.0
+        self._now[trajectory.joints], self._velocity[trajectory.joints] = trajectory.at(time)
+        if time >= trajectory.times[-1]:
+            self._goal[:] = self._now
+            self._trajectory = None
+            self._ramp_end = time
+
+    def _move_on(self, time: float, dt: float) -> None:
+        """Go along the straight line to the goal, within the joints' velocity limits."""
+        left = self._goal - self._now
+        if not left.any():
+            self._velocity[:] = 0.0
+            self._ramp_end = -np.inf
+            return
+        self._velocity[:] = left / max(self._ramp_end - time, dt)
+        limit = self._plant.velocity_limits
+        np.clip(self._velocity, -limit, limit, out=self._velocity)
+        self._now += dt * self._velocity
+
+    def _checked(self, what: str, values: Array) -> Array:
+        values = np.asarray(values, dtype=float)
+        if values.shape != (len(self.names),):
+            raise InputError(f'{what}: {values.size} values; valid: {len(self.names)}, one for '
+                             f'each of {", ".join(self.names)}')
+        if not np.isfinite(values).all():
+            bad = [name for name, value in zip(self.names, values) if not np.isfinite(value)]
+            raise InputError(f'{what} of {", ".join(bad)} are not finite')
+        return values
+
+    def _require(self, joint: str) -> None:
+        if joint not in self._index:
+            raise UnknownNameError('joint', joint, self._known, 'a command')
+
+
+def _checked_knots(joints: Sequence[str], times: Any, positions: Any,
+                   velocities: Any) -> tuple[Array, Array, Array | None]:
+    times, positions = np.array(times, dtype=float), np.array(positions, dtype=float)
+    shape = (len(times), len(joints))
+    if not times.size or positions.shape != shape:
+        raise InputError(f'a trajectory needs points of one position for each of its '
+                         f'{len(joints)} joints, not {positions.shape}')
+    if velocities is not None:
+        velocities = np.array(velocities, dtype=float)
+        if velocities.shape != shape:
+            raise InputError(f'velocities have shape {velocities.shape}; valid: {shape}, or none')
+    for what, values in (('times', times), ('positions', positions), ('velocities', velocities)):
+        if values is not None and not np.isfinite(values).all():
+            raise InputError(f'{what} of the trajectory are not finite')
+    if times[0] < 0.0 or (np.diff(times) <= 0.0).any():
+        raise InputError(f'times of the trajectory must ascend from 0, not {times.tolist()}')
+    return times, positions, velocities

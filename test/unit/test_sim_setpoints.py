@@ -1,0 +1,177 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Commands become setpoints that drives can follow."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import InputError, UnknownNameError
+from biped_com_ros.sim.setpoints import Setpoints, Trajectory
+import numpy as np
+import pytest
+from sim_robot import make_plant
+
+NECK, ELBOW = 'neck', 'elbow'
+
+
+@pytest.fixture(scope='module')
+def plant():
+    return make_plant(tendons=True)
+
+
+@pytest.fixture
+def setpoints(plant):
+    plant.reset()
+    return Setpoints(plant)
+
+
+def history(setpoints, joint, start, seconds):
+    """Positions and velocities of one joint's setpoint during some time."""
+    i = setpoints.names.index(joint)
+    rows = []
+    for k in range(round(seconds / 0.002)):
+        command = setpoints.command(start + 0.002 * k)
+        rows.append((command.position[i], command.velocity[i]))
+    return np.array(rows).T
+
+
+def positions_with(setpoints, **values):
+    positions = setpoints.command(0.0).position.copy()
+    for name, value in values.items():
+        positions[setpoints.names.index(name)] = value
+    return positions
+
+
+def test_without_commands_the_start_is_held(setpoints, plant):
+    command, hold = setpoints.command(1.0), plant.hold()
+    for name, value in vars(hold).items():
+        np.testing.assert_array_equal(getattr(command, name), value)
+
+
+def test_a_stream_is_joined_by_lines(setpoints):
+    """Commands every 10 ms along a ramp of 0.5 rad/s give that velocity throughout."""
+    rows = []
+    for k in range(20):
+        setpoints.set_positions(positions_with(setpoints, neck=0.005 * k), 0.01 * k)
+        rows.append(history(setpoints, NECK, 0.01 * k, 0.01))
+    position, velocity = np.concatenate(rows, axis=1)
+    np.testing.assert_allclose(velocity[15:], 0.5, rtol=1e-6)
+    np.testing.assert_allclose(np.diff(position)[15:], 0.001, rtol=1e-6)
+    assert position[-1] == pytest.approx(0.095)
+
+
+def test_a_lone_command_is_reached_and_then_rests(setpoints):
+    setpoints.set_positions(positions_with(setpoints, elbow=0.05), 3.0)
+    position, velocity = history(setpoints, ELBOW, 3.0, 0.05)
+    assert position[-1] == pytest.approx(0.05)
+    assert velocity[-1] == 0.0
+    np.testing.assert_allclose(np.diff(position), 0.002 * velocity[1:], atol=1e-12)
+
+
+def test_no_setpoint_is_faster_than_its_joint(setpoints):
+    setpoints.set_positions(positions_with(setpoints, elbow=1.5), 0.0)
+    position, velocity = history(setpoints, ELBOW, 0.0, 0.3)
+    assert velocity.max() == pytest.approx(10.0)  # The URDF's limit.
+    assert position[-1] == pytest.approx(1.5)
+
+
+def test_a_trajectory_with_velocities_is_cubic():
+    trajectory = Trajectory(np.array((0,)), np.array((1.0, 3.0)), np.array(((0.0,), (1.0,))),
+                            np.array(((0.4,), (-0.2,))))
+    at, h = trajectory.at, 1e-6
+    np.testing.assert_allclose([at(1.0)[0][0], at(1.0)[1][0], at(3.0)[0][0]], (0.0, 0.4, 1.0))
+    np.testing.assert_allclose(at(3.0 - 1e-9)[1], -0.2, atol=1e-6)
+    for t in (1.2, 2.0, 2.9):
+        np.testing.assert_allclose((at(t + h)[0] - at(t - h)[0]) / (2.0 * h), at(t)[1], atol=1e-8)
+    # A cubic has a constant third derivative.
+    thirds = np.diff([at(t)[0][0] for t in np.linspace(1.0, 3.0, 9)], 3)
+    np.testing.assert_allclose(thirds, thirds[0], atol=1e-12)
+
+
+def test_a_trajectory_of_some_joints_leaves_the_others(setpoints):
+    setpoints.set_trajectory([ELBOW, NECK], (0.1, 0.3), [(0.2, -0.1), (0.4, 0.0)], None, 5.0)
+    elbow, velocity = history(setpoints, ELBOW, 5.0, 0.4)
+    assert elbow[49] == pytest.approx(0.2)
+    assert elbow[99] == pytest.approx(0.3)
+    assert elbow[-1] == pytest.approx(0.4)
+    np.testing.assert_allclose((velocity[20], velocity[100], velocity[-1]), (2.0, 1.0, 0.0))
+    np.testing.assert_array_equal(
+        np.delete(setpoints.command(6.0).position, setpoints.names.index(ELBOW)),
+        np.delete(positions_with(setpoints), setpoints.names.index(ELBOW)))
+
+
+def test_positions_end_a_trajectory(setpoints):
+    setpoints.set_trajectory([ELBOW], (1.0,), [(1.0,)], None, 0.0)
+    history(setpoints, ELBOW, 0.0, 0.1)
+    setpoints.set_positions(positions_with(setpoints, elbow=0.1), 0.1)
+    position, _ = history(setpoints, ELBOW, 0.1, 0.5)
+    assert position[-1] == pytest.approx(0.1)
+
+
+def test_efforts_go_to_their_joints_in_the_order_asked_for(plant):
+    plant.reset()
+    names = plant.actuated_joint_names[::-1]
+    setpoints = Setpoints(plant, names)
+    efforts = np.arange(len(names), dtype=float)
+    setpoints.set_efforts(efforts)
+    np.testing.assert_array_equal(setpoints.command(0.0).effort, efforts[::-1])
+
+
+def test_virtual_torso_joints_pull_tendons(plant):
+    """Pitching forward shortens the tendon in front (0 deg) and lengthens that behind (180)."""
+    plant.reset()
+    setpoints = Setpoints(plant)
+    start = plant.hold().tendon_lengths
+    setpoints.set_trajectory(['torso_pitch'], (0.5,), [(0.2,)], None, 0.0)
+    for k in range(260):
+        command = setpoints.command(0.002 * k)
+    back, right, front, left = command.tendon_lengths - start
+    assert back == pytest.approx(0.2 * 0.034, rel=0.02)
+    assert front == pytest.approx(-0.2 * 0.034, rel=0.02)
+    assert left == pytest.approx(right)
+    setpoints.set_tendons(start)
+    np.testing.assert_array_equal(setpoints.command(1.0).tendon_lengths, start)
+    setpoints.set_positions(setpoints.command(1.0).position, 1.0)  # Says nothing about tendons.
+    np.testing.assert_array_equal(setpoints.command(1.0).tendon_lengths, start)
+
+
+@pytest.mark.parametrize('arguments, complaint', [
+    ((['elbow'], [1.0], [[np.nan]], None), 'positions of the trajectory are not finite'),
+    ((['elbow'], [1.0, 0.5], [[0.0], [0.0]], None), 'must ascend from 0'),
+    ((['elbow'], [-1.0], [[0.0]], None), 'must ascend from 0'),
+    ((['elbow'], [1.0], [[0.0, 1.0]], None), 'one position for each of its 1 joints'),
+    ((['elbow'], [], [], None), 'one position for each of its 1 joints'),
+    ((['elbow'], [1.0], [[0.0]], [[0.0, 0.0]]), r'valid: \(1, 1\), or none'),
+])
+def test_bad_trajectories_are_refused(setpoints, arguments, complaint):
+    before = setpoints.command(0.0).position.copy()
+    with pytest.raises(InputError, match=complaint):
+        setpoints.set_trajectory(*arguments, start=0.0)
+    np.testing.assert_array_equal(setpoints.command(2.0).position, before)
+
+
+def test_bad_commands_are_refused(setpoints, plant):
+    with pytest.raises(UnknownNameError, match="did you mean 'elbow'"):
+        setpoints.set_trajectory(['elbo'], [1.0], [[0.0]], None, 0.0)
+    with pytest.raises(InputError, match='positions: 3 values; valid: 14'):
+        setpoints.set_positions(np.zeros(3), 0.0)
+    bad = np.zeros(14)
+    bad[setpoints.names.index(NECK)] = np.inf
+    with pytest.raises(InputError, match='efforts of neck are not finite'):
+        setpoints.set_efforts(bad)
+    with pytest.raises(InputError, match='has 4 tendons, not 3'):
+        setpoints.set_tendons(np.zeros(3))
+    with pytest.raises(InputError, match='must be within half of'):
+        setpoints.set_tendons(np.zeros(4))
+    with pytest.raises(UnknownNameError, match="'antenna'"):
+        Setpoints(plant, ['antenna'])
