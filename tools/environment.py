@@ -65,6 +65,8 @@ FROM_APT = {
 # Variables of another environment that must not reach into one made of wheels.
 FOREIGN_VARIABLES = ('PYTHONPATH', 'PYTHONHOME', 'CMAKE_PREFIX_PATH', 'COLCON_PREFIX_PATH',
                      'ROS_DISTRO', '_ROS_WHEELS_BOOTSTRAP_COMPLETE')
+# What of the output of pip and make is worth showing while it runs.
+TELLING = re.compile(r'(Collecting|Downloading) [\w.-]+|Installing collected packages|^\[ *\d+%\]')
 
 
 class SetupError(Exception):
@@ -314,10 +316,11 @@ class Progress:
         outcome = 'done' if kind is None else 'failed'
         self._show(f'{outcome} in {time.monotonic() - self._started:.0f} s', end='\n')
 
-    def detail(self, text: str) -> None:
-        """Show what is being done just now, where the output is a terminal."""
-        if self._live:
-            self._show(f'{time.monotonic() - self._started:.0f} s  {text}', end='')
+    def detail(self, line: str) -> None:
+        """Show a line of output that tells how far it is, where our output is a terminal."""
+        match = TELLING.search(line) if self._live else None
+        if match:
+            self._show(f'{time.monotonic() - self._started:.0f} s  {match[0]}', end='')
 
     def _show(self, text: str, end: str) -> None:
         start = '\r\033[K' if self._live else ''
@@ -468,11 +471,16 @@ def call(plan: Plan, progress: Progress, command: Sequence[str], hint: str = '')
         process = subprocess.Popen(command, env=environment_of(plan), text=True, cwd=ROOT,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, errors='replace')
-        assert process.stdout is not None
-        for line in process.stdout:
-            log.write(line)
-            progress.detail(line.strip())
-    if process.wait() != 0:
+        try:
+            for line in process.stdout or ():
+                log.write(line)
+                progress.detail(line)
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            process.wait()
+    if process.returncode != 0:
         end = '\n'.join(plan.log.read_text(encoding='utf-8').splitlines()[-25:])
         raise SetupError(f'{end}\n\n`{command[0]}` failed with code {process.returncode}; '
                          f'the whole output is in {plan.log}. {hint}')
