@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if there is no such robot or URDF."""
     parser = argparse.ArgumentParser(description='Print the URDF of a robot.')
     parser.add_argument('robot', help='a name, or the path of a robot YAML')
-    parser.add_argument('urdf', nargs='?', default='', help='overrides the robot\'s URDF')
+    parser.add_argument('urdf', nargs='?', default='', help="overrides the robot's URDF")
     options = parser.parse_args(argv)
     try:
         print(load_urdf(load_robot_config(options.robot), options.urdf))

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 import re
@@ -343,10 +343,8 @@ def _collect_argument(element: Element, trial: Context, found: dict[str, Argumen
         choices = tuple(choice.get('value') for choice in element.children)
         found[name] = Argument(name, default, element.get('description'), choices)
     if name not in trial.configurations and default is not None:
-        try:
+        with suppress(LaunchFileError):
             trial.configurations[name] = perform(default, trial, element.where)
-        except LaunchFileError:
-            pass
 
 
 def _valid_namespace(namespace: str | None, element: Element) -> str | None:

@@ -97,7 +97,7 @@ def _boolean(node: Any) -> Any:
 
 def _compare(node: Any) -> bool:
     left = _value(node.left)
-    for symbol, comparator in zip(node.ops, node.comparators):
+    for symbol, comparator in zip(node.ops, node.comparators, strict=True):
         right = _value(comparator)
         if not _operation(_COMPARE, node, symbol)(left, right):
             return False

@@ -201,9 +201,10 @@ class Supervisor:
             self._console.say('INFO', f'[{plan.name}]: process has finished cleanly [pid {pid}]')
             return 0
         self._console.show_hidden(plan.name)
+        command = ' '.join(plan.command)
         self._console.say(
-            'ERROR', f"[{plan.name}]: process has died [pid {pid}, {_describe(code)}, cmd "
-            f"'{' '.join(plan.command)}']; all output: {self._console.log_file}")
+            'ERROR', f'[{plan.name}]: process has died [pid {pid}, {_describe(code)}, cmd '
+            f"'{command}']; all output: {self._console.log_file}")
         return code
 
 

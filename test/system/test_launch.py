@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 import dataclasses
 import importlib
+from itertools import pairwise
 import os
 from pathlib import Path
 import re
@@ -83,7 +84,7 @@ def planned(tmp_path: Path, file: str, **arguments: str) -> dict[str, list[str]]
 def given_parameters(command: list[str]) -> dict[str, Any]:
     """Parameters that a command line gives to every node of the process, the last one wins."""
     values: dict[str, Any] = {}
-    for flag, word in zip(command, command[1:]):
+    for flag, word in pairwise(command):
         if flag == '--params-file':
             document = yaml.safe_load(Path(word).read_text())
             values.update(document.get('/**', {}).get('ros__parameters', {}))
@@ -179,8 +180,10 @@ def test_values_have_the_declared_type(file: Path) -> None:
                 assert {type(item) for item in value} <= {type(item) for item in default}
 
 
-@pytest.mark.parametrize('file', [file for file in PARAMETER_FILES if file.parent.name == 'config'],
-                         ids=lambda file: file.name)
+NODE_FILES = [file for file in PARAMETER_FILES if file.parent.name == 'config']
+
+
+@pytest.mark.parametrize('file', NODE_FILES, ids=names(NODE_FILES))
 def test_a_nodes_file_shows_every_parameter_with_its_default(file: Path) -> None:
     (node, values), = sections(file).items()
     assert node == file.stem

@@ -89,7 +89,7 @@ def test_stderr_of_a_command_may_be_ignored(
     assert capfd.readouterr().err == ''
     assert perform(text % 'warn', context, WHERE) == ''
     assert capfd.readouterr().err.endswith(': 5\n')
-    with pytest.raises(LaunchFileError, match="'what'.*valid: fail, ignore, warn"):
+    with pytest.raises(LaunchFileError, match=r"'what'.*valid: fail, ignore, warn"):
         perform(text % 'what', context, WHERE)
 
 
