@@ -74,7 +74,8 @@ def _constant(node: Any) -> Any:
 def _operation(table: dict[type, Any], node: ast.AST, of: ast.AST) -> Callable[..., Any]:
     if type(of) not in table:
         raise _not_allowed(node)
-    return table[type(of)]  # type: ignore[no-any-return]
+    function: Callable[..., Any] = table[type(of)]
+    return function
 
 
 def _binary(node: Any) -> Any:
