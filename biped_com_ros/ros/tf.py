@@ -184,11 +184,19 @@ class TransformLookup:
         InputError
             If it is not known (yet).
         """
+        return self._look_up(target, source, stamp)[0]
+
+    def latest(self, target: str, source: str) -> tuple[Pose, Stamp]:
+        """Return the latest pose of frame `source` in frame `target`, and when it held."""
+        return self._look_up(target, source, None)
+
+    def _look_up(self, target: str, source: str, stamp: Stamp | None) -> tuple[Pose, Stamp]:
         from rclpy.time import Time
         time = Time() if stamp is None else Time.from_msg(stamp.to_msg())
         try:
-            transform = self._buffer.lookup_transform(target, source, time).transform
+            found = self._buffer.lookup_transform(target, source, time)
         except self._tf2_ros.TransformException as error:
             raise InputError(f"no transform from '{source}' to '{target}': {error}") from None
-        q, p = transform.rotation, transform.translation
-        return Pose.from_quaternion(np.array([q.x, q.y, q.z, q.w]), np.array([p.x, p.y, p.z]))
+        q, p = found.transform.rotation, found.transform.translation
+        return (Pose.from_quaternion(np.array([q.x, q.y, q.z, q.w]), np.array([p.x, p.y, p.z])),
+                Stamp.from_msg(found.header.stamp))

@@ -1,0 +1,358 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Where the base of the robot is in the world, from one of four sources.
+
+======== ==================================== =================================================
+name     pose                                 velocity
+======== ==================================== =================================================
+imu      orientation from the IMU, position   gyroscope and joint velocities above the
+         from the soles that stand            soles that stand
+odometry ``odom`` (nav_msgs/Odometry)         the twist of the same message
+tf       world frame -> base_link, latest     joint velocities above the soles that stand
+fixed    a parameter                          zero
+======== ==================================== =================================================
+
+Which soles stand is told by ``<foot>/contact`` topics; without them the lowest ones are assumed to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+import time
+from typing import Any, Protocol
+
+from biped_com_ros.core.base import ContactGuess, Stance, StanceBase, twist_from_stance
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.pose import Array, Pose, rotation_from_quaternion, turned
+from biped_com_ros.core.robot import RobotModel, RobotState
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.inputs import BoolInput, ImuInput, Input, OdometryInput
+from biped_com_ros.ros.tf import TransformLookup
+import numpy as np
+
+BASE_SOURCES = ('imu', 'odometry', 'tf', 'fixed')
+
+_SECOND = 1_000_000_000
+
+
+class BaseParameters(Protocol):
+    """The parameters that a base source reads."""
+
+    @property
+    def base_source(self) -> str:
+        """One of :data:`BASE_SOURCES`."""
+
+    @property
+    def world_frame(self) -> str:
+        """Frame in which the base is."""
+
+    @property
+    def base_timeout(self) -> float:
+        """Largest difference between the stamps of the joints and of the base, s."""
+
+    @property
+    def contact_topics(self) -> list[str]:
+        """One per foot, in the order of the configuration; empty for the default names."""
+
+    @property
+    def contact_timeout(self) -> float:
+        """Silence after which a contact is unknown, s."""
+
+    @property
+    def contact_tolerance(self) -> float:
+        """Height within which the lowest soles are assumed to stand, m."""
+
+    @property
+    def fixed_base(self) -> list[float]:
+        """Pose of base_link for ``fixed``: x, y, z, roll, pitch, yaw."""
+
+
+class Contacts:
+    """
+    Which feet stand, as other nodes tell.
+
+    Attributes
+    ----------
+    inputs
+        One per foot; empty if nobody is expected to tell.
+    """
+
+    def __init__(self, node: Any, model: RobotModel, params: BaseParameters,
+                 **options: Any) -> None:
+        feet = tuple(model.config.feet)
+        topics = list(params.contact_topics)
+        if not topics and model.config.wrench_sensors:
+            topics = [f'wrench_aggregator/{foot}/contact' for foot in feet]
+        if topics and len(topics) != len(feet):
+            raise ConfigurationError(
+                f"parameter 'contact_topics': {topics} must be {len(feet)} topics, one per foot, "
+                f'in the order {", ".join(feet)}; or empty')
+        self._values: list[bool | None] = [None] * len(feet)
+        self._arrivals = [(0, 0.0)] * len(feet)
+        self._timeout = params.contact_timeout
+        self.reset()
+        options.update(required=False, timeout=params.contact_timeout)
+        self.inputs: list[Input] = [
+            BoolInput(node, topic, partial(self._on_contact, i), **options)
+            for i, topic in enumerate(topics)]
+
+    def reset(self) -> None:
+        """Forget what was told."""
+        self._values = [None] * len(self._values)
+        self._told: tuple[bool, ...] | None = None
+        self._until_ns, self._until = 0, 0.0
+
+    def told(self, now_ns: int) -> tuple[bool, ...] | None:
+        """Return which feet stand, or None if nobody has told of each of them recently."""
+        # By either clock: simulated time may stand still, recorded stamps may be old.
+        if self._told is None or (now_ns > self._until_ns and time.monotonic() > self._until):
+            return None
+        return self._told
+
+    def _on_contact(self, foot: int, stamp: Stamp, value: bool) -> None:
+        self._values[foot] = value
+        self._arrivals[foot] = stamp.ns, time.monotonic()
+        if None not in self._values:
+            self._told = tuple(map(bool, self._values))
+            oldest_ns, oldest = map(min, zip(*self._arrivals))
+            self._until_ns = oldest_ns + round(self._timeout * _SECOND)
+            self._until = oldest + self._timeout
+
+
+class BaseSource:
+    """
+    What all sources share: contacts, the stance, and what is missing.
+
+    Attributes
+    ----------
+    inputs
+        What has to arrive, by what to call it.
+    stance
+        The soles in the world after the last :meth:`pose`.
+    contacts_told
+        Whether the contacts of `stance` were told by topics, not assumed.
+    problem
+        Why the last :meth:`pose` was None; '' if it was not.
+    """
+
+    name = ''
+
+    def __init__(self, model: RobotModel, params: BaseParameters, contacts: Contacts) -> None:
+        count = len(model.soles.names)
+        self.inputs: dict[str, Input] = {}
+        self.stance = Stance(np.zeros((count, 3)), (False,) * count)
+        self.contacts_told = False
+        self.problem = ''
+        self.is_held = False
+        self._soles, self.contacts = model.soles, contacts
+        self._guess = ContactGuess(params.contact_tolerance)
+        self._timeout_ns = round(params.base_timeout * _SECOND)
+        self._pose_link_base = Pose.from_rpy(model.config.base_rpy, np.zeros(3))
+
+    def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
+        """Return the base in the world at an instant, or None if it is unknown (`problem`)."""
+        raise NotImplementedError
+
+    def twist(self, state: RobotState) -> Array | None:
+        """Return the twist (2, 3) of the base along its axes at the last pose, if known."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Start over after the clock was set anew."""
+        self.contacts.reset()
+
+    def _stand(self, base: Pose, state: RobotState, stamp: Stamp) -> Pose:
+        """Note where the soles are, given the base."""
+        soles = base.apply(state.positions_in_base(self._soles))
+        told = self.contacts.told(stamp.ns)
+        self.contacts_told = told is not None
+        self.stance = Stance(soles, self._guess.update(soles) if told is None else told)
+        self.problem = ''
+        return base
+
+    def _is_late(self, late_ns: int, what: str) -> bool:
+        if -self._timeout_ns <= late_ns <= self._timeout_ns:
+            return False
+        silent = [source for source in self.inputs.values() if source.stamp is None]
+        self.problem = silent[0].report()[1] if silent else (
+            f'the stamps of joint_states and {what} are {abs(late_ns) / _SECOND:.3f} s apart '
+            f'(base_timeout {self._timeout_ns / _SECOND:g} s): check that it publishes, and its '
+            'clock')
+        return True
+
+
+class ImuBase(BaseSource):
+    """Orientation from the IMU, position from the soles that stand."""
+
+    name = 'imu'
+
+    def __init__(self, node: Any, model: RobotModel, params: BaseParameters, contacts: Contacts,
+                 **options: Any) -> None:
+        super().__init__(model, params, contacts)
+        imu = model.config.imu
+        self._estimator = StanceBase(model, imu.frame, self._guess)
+        self._quaternion, self._gyro, self._ns = np.zeros(4), np.zeros(3), -_SECOND * 1000
+        self._input = ImuInput(node, imu.topic, imu.frame, self._on_imu, **options)
+        self.inputs = {'orientation': self._input}
+
+    def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
+        """Return the base, its orientation carried on by the gyroscope to the stamp."""
+        late_ns = stamp.ns - self._ns
+        if self._is_late(late_ns, 'the IMU'):
+            return None
+        told = self.contacts.told(stamp.ns)
+        self.contacts_told = told is not None
+        self.problem = ''
+        estimator = self._estimator
+        base = estimator.update(state, rotation_from_quaternion(
+            turned(self._quaternion, self._gyro, late_ns / _SECOND)), told)
+        self.stance, self.is_held = estimator.stance, estimator.is_held
+        return base
+
+    def twist(self, state: RobotState) -> Array | None:
+        """Return the twist from gyroscope and joints; None while no sole stands."""
+        return self._estimator.twist_in_base(state, self._gyro)
+
+    def reset(self) -> None:
+        """Start at the origin again."""
+        super().reset()
+        self._estimator.reset()
+
+    def _on_imu(self, stamp: Stamp, quaternion: Array, gyro: Array, _: Array) -> None:
+        self._quaternion[:], self._gyro[:], self._ns = quaternion, gyro, stamp.ns
+
+
+class OdometryBase(BaseSource):
+    """Pose and twist from ``nav_msgs/Odometry``."""
+
+    name = 'odometry'
+
+    def __init__(self, node: Any, model: RobotModel, params: BaseParameters, contacts: Contacts,
+                 **options: Any) -> None:
+        super().__init__(model, params, contacts)
+        self._position, self._quaternion = np.zeros(3), np.zeros(4)
+        self._twist, self._ns = np.zeros((2, 3)), -_SECOND * 1000
+        self._input = OdometryInput(node, 'odom', self._on_odometry, params.world_frame,
+                                    model.config.base_link, **options)
+        self.inputs = {'odometry': self._input}
+
+    def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
+        """Return the base, carried on by the twist to the stamp."""
+        late_ns = stamp.ns - self._ns
+        if self._is_late(late_ns, 'the odometry'):
+            return None
+        dt = late_ns / _SECOND
+        linear, angular = self._twist
+        rotation = rotation_from_quaternion(turned(self._quaternion, angular, dt))
+        link = Pose(rotation, self._position + rotation.dot(linear) * dt)
+        return self._stand(link @ self._pose_link_base, state, stamp)
+
+    def twist(self, state: RobotState) -> Array | None:
+        """Return the message's twist along the axes of the base."""
+        twist: Array = self._twist.dot(self._pose_link_base.rotation)
+        return twist
+
+    def _on_odometry(self, stamp: Stamp, position: Array, quaternion: Array,
+                     twist: Array) -> None:
+        self._position[:], self._quaternion[:] = position, quaternion
+        self._twist[:], self._ns = twist.reshape(2, 3), stamp.ns
+
+
+class TfBase(BaseSource):
+    """Pose from the latest transform world frame -> base_link."""
+
+    name = 'tf'
+
+    def __init__(self, node: Any, model: RobotModel, params: BaseParameters,
+                 contacts: Contacts) -> None:
+        super().__init__(model, params, contacts)
+        self._lookup = TransformLookup(node)
+        self._frames = params.world_frame, model.config.base_link
+
+    def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
+        """Return the base by the latest transform, if it is not too old."""
+        try:
+            link, at = self._lookup.latest(*self._frames)
+        except InputError as error:
+            self.problem = str(error)
+            return None
+        if self._is_late(stamp.ns - at.ns, f'the transform {" -> ".join(self._frames)}'):
+            return None
+        return self._stand(link @ self._pose_link_base, state, stamp)
+
+    def twist(self, state: RobotState) -> Array | None:
+        """Return the twist that keeps the standing soles at rest; None if none stands."""
+        return twist_from_stance(state, self.stance.in_contact)
+
+
+class FixedBase(BaseSource):
+    """A base that does not move."""
+
+    name = 'fixed'
+
+    def __init__(self, model: RobotModel, params: BaseParameters, contacts: Contacts) -> None:
+        super().__init__(model, params, contacts)
+        if len(params.fixed_base) != 6:
+            raise ConfigurationError(
+                f"parameter 'fixed_base': {params.fixed_base} must be six numbers: x, y, z (m), "
+                'roll, pitch, yaw (rad)')
+        values = np.array(params.fixed_base)
+        self._base = Pose.from_rpy(values[3:], values[:3]) @ self._pose_link_base
+        self._at_rest = np.zeros((2, 3))
+
+    def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
+        """Return the parameter's pose."""
+        return self._stand(self._base, state, stamp)
+
+    def twist(self, state: RobotState) -> Array | None:
+        """Return zeros."""
+        return self._at_rest
+
+
+def make_base_source(node: Any, model: RobotModel, params: BaseParameters,
+                     **options: Any) -> BaseSource:
+    """
+    Return the source that the parameter `base_source` names, subscribed to what it needs.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    model
+        The robot.
+    params
+        The node's parameters.
+    options
+        For the inputs; see `inputs.Input`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the source lacks something: an IMU in the robot's YAML, tf2_ros.
+    """
+    contacts = Contacts(node, model, params, **options)
+    if params.base_source == 'imu':
+        return ImuBase(node, model, params, contacts, **options)
+    if params.base_source == 'odometry':
+        return OdometryBase(node, model, params, contacts, **options)
+    if params.base_source == 'tf':
+        return TfBase(node, model, params, contacts)
+    return FixedBase(model, params, contacts)
+
+
+def describe_contacts(feet: Sequence[str], in_contact: Sequence[bool]) -> str:
+    """Return the names of the standing feet in words."""
+    return ', '.join(foot for foot, stands in zip(feet, in_contact) if stands) or 'no foot'

@@ -1,0 +1,191 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The centre of mass as transforms and as markers, at their own rates."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Protocol
+
+from biped_com_ros.core.base import Stance
+from biped_com_ros.core.footprint import footprint_pose
+from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.robot import RobotModel, RobotState
+from biped_com_ros.ros import markers
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.outputs import marker_array_publisher
+from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.ros.tf import TransformBroadcaster
+import numpy as np
+from visualization_msgs.msg import Marker
+
+_ARROW_TIME = 0.5
+_PALE = (*markers.ORANGE[:3], 0.6)
+
+
+class FrameParameters(Protocol):
+    """The parameters of the two outputs."""
+
+    @property
+    def base_source(self) -> str:
+        """Where the base comes from: a base given by TF is not sent again."""
+
+    @property
+    def world_frame(self) -> str:
+        """Frame of everything."""
+
+    @property
+    def com_frame(self) -> str:
+        """TF frame at the centre of mass."""
+
+    @property
+    def footprint_frame(self) -> str:
+        """TF frame on the ground between the feet."""
+
+    @property
+    def publish_base_tf(self) -> bool:
+        """Whether the base and its footprint are sent."""
+
+    @property
+    def publish_link_tf(self) -> bool:
+        """Whether a frame per link is sent."""
+
+    @property
+    def marker_density(self) -> float:
+        """Density of the balls that show masses, kg/m3."""
+
+
+class Instant(NamedTuple):
+    """
+    What is known at one instant, in the world.
+
+    Attributes
+    ----------
+    stamp
+        When.
+    state
+        The robot, with its base in the world.
+    stance
+        Its soles.
+    com
+        Centre of mass (3,), m.
+    velocity, dcm
+        Its velocity (3,), m/s, and divergent component (3,), m; None where unknown.
+    """
+
+    stamp: Stamp
+    state: RobotState
+    stance: Stance
+    com: Array
+    velocity: Array | None
+    dcm: Array | None
+
+
+class Pace:
+    """Lets through at most so many instants per second, by their stamps."""
+
+    def __init__(self, rate: float) -> None:
+        self._next_ns = 0
+        self.set_rate(rate)
+
+    def set_rate(self, rate: float) -> None:
+        """Change the rate, Hz; 0 lets nothing through."""
+        self._period_ns = round(1e9 / rate) if rate > 0.0 else 0
+
+    def is_due(self, ns: int) -> bool:
+        """Tell whether this instant is let through."""
+        # An instant long before the next one is due as well: the clock was set back.
+        if not self._period_ns or 0 < self._next_ns - ns <= self._period_ns:
+            return False
+        self._next_ns = ns + self._period_ns
+        return True
+
+
+class FrameOutput:
+    """Sends world -> base -> footprint, world -> com and world -> <link>_com."""
+
+    def __init__(self, node: Any, model: RobotModel, params: FrameParameters) -> None:
+        base, world = model.config.base_link, params.world_frame
+        self._sends_footprint = params.publish_base_tf
+        self._sends_base = params.publish_base_tf and params.base_source != 'tf'
+        self._sends_links = params.publish_link_tf
+        pairs = [(world, base)] * self._sends_base
+        pairs += [(base, params.footprint_frame)] * self._sends_footprint
+        self._com_row = len(pairs)
+        pairs.append((world, params.com_frame))
+        if self._sends_links:
+            pairs += [(world, f'{link}_com') for link in model.link_names]
+        self._bundle = TransformBroadcaster(node).bundle(pairs)
+        self._pose_base_link = Pose.from_rpy(model.config.base_rpy, np.zeros(3)).inverse()
+
+    def publish(self, instant: Instant) -> None:
+        """Send all transforms of an instant."""
+        bundle, row = self._bundle, self._com_row
+        if self._sends_footprint:
+            self._set_base(instant.state.base, instant.stance)
+        bundle.positions[row] = instant.com
+        if self._sends_links:
+            bundle.positions[row + 1:] = instant.state.link_coms_in_world
+        bundle.publish(instant.stamp)
+
+    def _set_base(self, base: Pose, stance: Stance) -> None:
+        link = base @ self._pose_base_link
+        footprint = link.inverse() @ footprint_pose(
+            base, stance.soles_in_world, stance.in_contact)
+        poses = (link, footprint) if self._sends_base else (footprint,)
+        for i, pose in enumerate(poses):
+            self._bundle.positions[i], self._bundle.quaternions[i] = pose.position, pose.quaternion
+
+
+class MarkerOutput:
+    """Balls at the centres of mass, the robot's on the ground, the DCM, the velocity."""
+
+    def __init__(self, node: Any, model: RobotModel, params: FrameParameters) -> None:
+        shown = _shown(model, params.world_frame, params.marker_density)
+        self._count = len(model.link_names)
+        self._out = marker_array_publisher(node, '~/markers', markers.marker_array(*shown), {
+            'position': 'markers[*].pose.position', 'action': 'markers[*].action',
+            'arrow': f'markers[{len(shown) - 1}].points'}, qos=LATCHED)
+
+    def publish(self, instant: Instant) -> None:
+        """Publish the markers of an instant; what is unknown disappears."""
+        fields, count = self._out.fields, self._count
+        com, position = instant.com, fields['position']
+        position[0] = com
+        position[1] = com[0], com[1], instant.stance.ground_height
+        position[2:2 + count] = instant.state.link_coms_in_world
+        fields['action'][2 + count] = Marker.DELETE if instant.dcm is None else Marker.ADD
+        fields['action'][3 + count] = Marker.DELETE if instant.velocity is None else Marker.ADD
+        if instant.dcm is not None:
+            position[2 + count] = instant.dcm
+        if instant.velocity is not None:
+            fields['arrow'][0] = com
+            fields['arrow'][1] = com + _ARROW_TIME * instant.velocity
+        self._out.publish(instant.stamp)
+
+
+def _shown(model: RobotModel, frame: str, density: float) -> list[Marker]:
+    """Prototypes: centre of mass, its projection, one ball per link, DCM, velocity."""
+    whole = _diameter(model.mass, density) / 2.0
+    links = [markers.sphere(frame, 'link_coms', i, _PALE, _diameter(mass, density))
+             for i, mass in enumerate(model.link_masses.tolist())]
+    return [markers.sphere(frame, 'com', 0, markers.RED, whole),
+            markers.cylinder(frame, 'com', 1, markers.RED, whole, 0.002), *links,
+            markers.cylinder(frame, 'com', 2, markers.CYAN, whole / 2.0, 0.004),
+            markers.arrow(frame, 'com', 3, markers.GREEN, whole / 6.0, whole / 3.0, whole / 3.0)]
+
+
+def _diameter(mass: float, density: float) -> float:
+    """Diameter of a ball, m."""
+    return 2.0 * (3.0 * mass / (4.0 * math.pi * density)) ** (1.0 / 3.0)
