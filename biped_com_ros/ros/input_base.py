@@ -33,6 +33,7 @@ from rclpy.qos import QoSProfile
 
 SECOND = 1_000_000_000
 NEVER = -2 ** 62
+_INFINITY = float('inf')
 #: How long a stamp that agreed with the clock vouches for those that follow it closely.
 _TRUST_NS = 20_000_000
 
@@ -218,8 +219,6 @@ class Source:
 
     def __init__(self, size: int) -> None:
         self.flat = np.zeros(size)
-        #: Its product with finite values is 0; four times cheaper than ``np.isfinite().all()``.
-        self.zeros = np.zeros(size)
         self.last_ns = NEVER
 
 
@@ -250,7 +249,8 @@ class StampedInput(Input):
                     and _monotonic_ns() < self._trusted_until):
                 self._examine_stamp(ns, source)
             plan.gather(raw, source.flat)
-            if source.zeros.dot(source.flat) != 0.0:
+            # NaN and infinity survive; four times cheaper than ``np.isfinite().all()``.
+            if not source.flat.dot(source.flat) < _INFINITY:
                 self._examine_values(source)
             source.last_ns = ns
             self._take(source, Stamp(ns, raw[codec.HEADER_STAMP:codec.AFTER_STAMP]))
@@ -271,7 +271,7 @@ class StampedInput(Input):
         """Raise Refusal if no message built like this can be used."""
 
     def _examine_values(self, source: Any) -> None:
-        """Raise Refusal because of values that are not finite, unless that is harmless."""
+        """Raise Refusal if values are not finite, unless that is harmless."""
         raise NotImplementedError
 
     def _take(self, source: Any, stamp: Stamp) -> None:

@@ -43,8 +43,6 @@ class JointSource(Source):
             field for field in ('position', *_OPTIONAL) if len(getattr(message, field))]
         super().__init__(len(self.fields) * len(self.columns))
         self.values = self.flat.reshape(len(self.fields), -1) if self.fields else self.flat
-        #: Optional fields that were ever finite: NaN in them is an error from then on.
-        self.measured = dict.fromkeys(_OPTIONAL, False)
         self.has_required = np.count_nonzero(self.targets < n_required) == n_required
         self.has_all = len(self.columns) == len(joint_indices) and len(self.fields) == 3
 
@@ -115,7 +113,9 @@ class JointStateInput(StampedInput):
         self._values = np.zeros((3, len(names)))
         self.positions, self.velocities, self.efforts = self._values
         self._optional_values = dict(zip(_OPTIONAL, self._values[1:]))
+        #: Which are measured now, and which ever were: NaN in those is an error.
         self._measured = {field: np.zeros(len(names), bool) for field in _OPTIONAL}
+        self._ever_measured = {field: np.zeros(len(names), bool) for field in _OPTIONAL}
         self._sources: dict[Any, JointSource] = {}
         self._first_arrival: float | None = None
         self._forget()
@@ -164,8 +164,9 @@ class JointStateInput(StampedInput):
     def _examine_values(self, source: JointSource) -> None:
         for field, values in zip(source.fields, source.values):
             bad = ~np.isfinite(values)
-            never = field != 'position' and not source.measured[field]
-            if bad.any() and not (never and np.isnan(values[bad]).all()):
+            if field in _OPTIONAL and not self._ever_measured[field][source.targets[bad]].any():
+                bad = np.isinf(values)
+            if bad.any():
                 names = [f"'{self.joint_names[i]}' = {value}" for i, value in
                          zip(source.targets[bad], values[bad])]
                 raise Refusal('not finite', f'{field} of {", ".join(names[:5])}')
@@ -191,7 +192,7 @@ class JointStateInput(StampedInput):
             return False
         self._examine_completeness(ns)
         self._difference(ns)
-        if source.has_all and all(source.measured.values()):
+        if source.has_all and self.velocities_measured and self.efforts_measured:
             self._express = source
         return True
 
@@ -201,8 +202,8 @@ class JointStateInput(StampedInput):
         if field in source.fields:
             values = source.values[source.fields.index(field)]
             finite = bool(np.isfinite(values).all())
-        source.measured[field] = source.measured[field] or finite
         self._measured[field][source.targets] = finite
+        self._ever_measured[field][source.targets] |= finite
         self._optional_values[field][source.targets] = values if finite else 0.0
 
     def _leads(self, source: JointSource, ns: int) -> bool:
