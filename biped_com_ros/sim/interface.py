@@ -165,7 +165,7 @@ class Truth:
     sole_wrenches
         Shape (feet, 6): ground on robot in each sole frame, N, N m.
     base_position, base_quaternion, base_twist
-        Of the base frame: (3,), (4,) x, y, z, w, and (6,) linear then angular in the base frame.
+        Of the link `base_link`: (3,), (4,) x, y, z, w, and (6,) linear then angular in its axes.
     """
 
     com: Array

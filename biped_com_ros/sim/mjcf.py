@@ -16,7 +16,7 @@ From a robot's description to MuJoCo's XML.
 
 Names in the XML carry what they are, so that no URDF name can collide with another or with
 MuJoCo's own: ``link/…`` bodies, ``joint/…`` joints, ``sole/…``, ``wrench/…``, ``imu/…`` and
-``base`` sites, ``motor/…`` actuators, ``tendon/…`` tendons.
+``base`` and ``base_link`` sites, ``motor/…`` actuators, ``tendon/…`` tendons.
 """
 
 from __future__ import annotations
@@ -271,13 +271,15 @@ class Writer:
             SubElement(self._sensors, kind, name=f'wrench/{name}/{kind}', site=f'wrench/{name}')
 
     def _write_base(self) -> None:
-        pose = Transform.from_rpy((0, 0, 0), self._config.base_rpy)
-        SubElement(self._body(self._config.base_link), 'site', name='base',
-                   **pose_attributes(pose))
+        """Odometry is about the link `base_link`; site `base` has REP-103's axes in it."""
+        body, site = self._body(self._config.base_link), 'base_link'
+        forward = Transform.from_rpy((0, 0, 0), self._config.base_rpy)
+        SubElement(body, 'site', name='base', **pose_attributes(forward))
+        SubElement(body, 'site', name=site)
         for kind in ('framepos', 'framequat'):
-            SubElement(self._sensors, kind, name=f'base/{kind}', objtype='site', objname='base')
+            SubElement(self._sensors, kind, name=f'base/{kind}', objtype='site', objname=site)
         for kind in ('velocimeter', 'gyro'):
-            SubElement(self._sensors, kind, name=f'base/{kind}', site='base')
+            SubElement(self._sensors, kind, name=f'base/{kind}', site=site)
 
     def _rigid(self, link: str, frame: str, where: str) -> Transform:
         """Pose of `frame` in `link`, which must not move against each other."""

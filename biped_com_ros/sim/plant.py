@@ -217,6 +217,20 @@ class Plant:
             sole_wrenches=self._contacts.wrenches_at_soles(at_origin),
             base_position=base[:3], base_quaternion=base[3:7][WXYZ_TO_XYZW], base_twist=base[7:])
 
+    @property
+    def has_fallen(self) -> bool:
+        """Whether the base leans by more than 60 deg or hangs at half its starting height."""
+        base = self.data.site('base')
+        return bool(base.xmat[8] < 0.5 or base.xpos[2] < 0.5 * self._start_height)
+
+    def saturated_joints(self) -> tuple[str, ...]:
+        """Names of the actuated joints whose motor gives all it can."""
+        force, limits = self.data.actuator_force, self.model.actuator_forcerange
+        at_limit = self.model.actuator_forcelimited.astype(bool) & (
+            (force <= limits[:, 0]) | (force >= limits[:, 1]))
+        return tuple(name for name, i in zip(self.actuated_joint_names, self._motors)
+                     if at_limit[i])
+
     def close(self) -> None:
         """Let go of MuJoCo's memory."""
         del self.data, self.model
@@ -349,6 +363,7 @@ class Plant:
         data.qpos[:2] -= base[:2]
         data.qpos[2] += height - self._lowest_corner()
         mujoco.mj_forward(model, data)
+        self._start_height = float(data.site('base').xpos[2])
 
     def _level(self) -> None:
         """Turn the robot so that the base heads along x and the soles look up on the average."""

@@ -184,10 +184,12 @@ def chord_lengths(bend: float, direction: float, length: float, torso: TorsoConf
 
 def _write_springs(body: ElementTree.Element, torso: TorsoConfig, k: int, height: float) -> None:
     below = text(0.0, 0.0, -0.5 * height)
+    roll = ('roll', 'hinge', '1 0 0', torso.bending_stiffness)
+    pitch = ('pitch', 'hinge', '0 1 0', torso.bending_stiffness)
+    # Two hinges one after the other twist a little; swapped in every other piece, they untwist.
+    bends = (roll, pitch) if k % 2 else (pitch, roll)
     for name, kind, axis, stiffness in (
-            ('z', 'slide', '0 0 1', torso.axial_stiffness),
-            ('roll', 'hinge', '1 0 0', torso.bending_stiffness),
-            ('pitch', 'hinge', '0 1 0', torso.bending_stiffness),
+            ('z', 'slide', '0 0 1', torso.axial_stiffness), *bends,
             ('yaw', 'hinge', '0 0 1', torso.torsion_stiffness)):
         SubElement(body, 'joint', name=f'vertebra/{k}/{name}', type=kind, axis=axis, pos=below,
                    stiffness=text(SEGMENTS * stiffness),
