@@ -20,9 +20,8 @@ which leave out what nobody wants, are told that everything is wanted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from collections.abc import Iterator
 import os
 import time
 from typing import Any
@@ -42,8 +41,11 @@ from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
-#: com_estimator with everything at every update.
-EVERYTHING = {'base_source': 'fixed', 'tf_rate': 1e4, 'marker_rate': 1e4}
+#: Parameters by what is measured. The naive node does what the first one does, without TF.
+ESTIMATORS = {
+    'com_estimator': {'marker_rate': 1e4},
+    'com_estimator, TF at every update': {'marker_rate': 1e4, 'tf_rate': 1e4},
+    'com_estimator, default rates': {}}
 
 
 def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
@@ -53,8 +55,7 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
     with _all_wanted():
         nodes: dict[str, Node] = {
             'relay': Relay(), 'naive': NaiveEstimator(),
-            'com_estimator': _estimator(robot, EVERYTHING),
-            'com_estimator, default rates': _estimator(robot, {'base_source': 'fixed'})}
+            **{name: _estimator(robot, values) for name, values in ESTIMATORS.items()}}
         try:
             calls = {name: _call(node, message) for name, node in nodes.items()}
             return alternate(calls, rounds, budget=5e-3)
@@ -66,7 +67,7 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
 def _estimator(robot: str, values: dict[str, Any]) -> Node:
     node_class = load_class(NODES['com_estimator'])
     overrides = [Parameter(name, value=value)
-                 for name, value in {'robot': robot, **values}.items()]
+                 for name, value in {'robot': robot, 'base_source': 'fixed', **values}.items()]
     node: Node = node_class(parameter_overrides=overrides)
     return node
 

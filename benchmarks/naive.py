@@ -21,20 +21,19 @@ from typing import Any
 
 from biped_com_ros.core.config import load_robot_config
 from biped_com_ros.core.urdf import link_inertials, load_urdf, parse_urdf
-from geometry_msgs.msg import PointStamped, Pose, PoseArray, TransformStamped, Vector3Stamped
+from geometry_msgs.msg import PointStamped, Pose, PoseArray, Vector3Stamped
 import numpy as np
 import pinocchio as pin
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
-from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import Marker, MarkerArray
 
 ROBOT = 'BENCHMARK_ROBOT'
 
 
 class NaiveEstimator(Node):
-    """JointState in; CoM, its velocity, DCM, link CoMs, markers and TF out."""
+    """JointState in; CoM, its velocity, DCM, link CoMs and markers out."""
 
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('naive', **node_kwargs)
@@ -52,7 +51,6 @@ class NaiveEstimator(Node):
         self.dcm = self.create_publisher(PointStamped, '~/dcm', 10)
         self.link_coms = self.create_publisher(PoseArray, '~/link_coms', 10)
         self.markers = self.create_publisher(MarkerArray, '~/markers', 10)
-        self.tf = self.create_publisher(TFMessage, '/tf', 10)
 
     def on_joints(self, message: JointState) -> None:
         """Compute and publish everything."""
@@ -74,7 +72,6 @@ class NaiveEstimator(Node):
         points = [self.data.oMf[frame].act(com) for frame, com in self.links]
         self.publish_links(message.header.stamp, points)
         self.publish_markers(message.header.stamp, com, points)
-        self.publish_tf(message.header.stamp, com)
 
     def publish_points(self, stamp: Any, com: np.ndarray, velocity: np.ndarray) -> None:
         """Publish CoM, its velocity and the DCM."""
@@ -114,12 +111,3 @@ class NaiveEstimator(Node):
             marker.color.r, marker.color.a = 1.0, 0.8
             out.markers.append(marker)
         self.markers.publish(out)
-
-    def publish_tf(self, stamp: Any, com: np.ndarray) -> None:
-        """Publish the frame of the CoM."""
-        transform = TransformStamped()
-        transform.header.stamp, transform.header.frame_id = stamp, 'odom'
-        transform.child_frame_id = 'com'
-        translation = transform.transform.translation
-        translation.x, translation.y, translation.z = com
-        self.tf.publish(TFMessage(transforms=[transform]))

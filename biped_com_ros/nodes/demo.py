@@ -56,7 +56,7 @@ from biped_com_ros.ros.outputs import float_array_publisher
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.qos import STATE_OUTPUT
 from biped_com_ros.ros.robot import RobotSource
-from biped_com_ros.viz.terminal import line, Period, Snapshot, summary, table
+from biped_com_ros.viz.terminal import line, Period, save_picture, Snapshot, summary, table
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 from rclpy.clock import Clock, ClockType
@@ -85,6 +85,8 @@ class Parameters:
     display: str = parameter('auto', 'A live table or plain lines; auto: as the terminal can',
                              options=('auto', 'table', 'plain'), read_only=True)
     hidden: str = parameter('', 'What the simulator hides, for the headline', read_only=True)
+    picture: str = parameter('', 'SVG file for a picture of the table at the end; empty: none',
+                             read_only=True)
 
 
 class Demo(Node):
@@ -96,6 +98,7 @@ class Demo(Node):
         self._measurements: _Measurements | None = None
         self._mover: _Mover | None = None
         self._health = _Health(self)
+        self._shown = _nothing_yet(['the robot description'])
         self._screen = _screen(self.params, _title(self.params))
         self.finished = False
         self._source = RobotSource(self, self.params, self._on_robot)
@@ -128,11 +131,12 @@ class Demo(Node):
 
     def _show(self) -> None:
         if self._measurements is None or self._mover is None:
-            self._screen.show(_nothing_yet(self._missing()))
+            self._screen.show(self._shown)
             return
         if not self.finished:
-            self._screen.show(self._measurements.take(
-                self._mover.label, self._joints.rate, self._health.worst(), self._missing()))
+            self._shown = self._measurements.take(
+                self._mover.label, self._joints.rate, self._health.worst(), self._missing())
+            self._screen.show(self._shown)
 
     def _finish(self) -> None:
         if not self.finished:
@@ -141,11 +145,13 @@ class Demo(Node):
 
     def close(self) -> None:
         """Give the terminal back and say what the run showed."""
-        if self._measurements is not None and self._mover is not None:
-            self._screen.close(summary(self._measurements.whole(
-                self._joints.rate, self._health.worst(), self._missing())))
-        else:
+        if self._measurements is None:
             self._screen.close('')
+            return
+        self._screen.close(summary(self._measurements.whole(
+            self._joints.rate, self._health.worst(), self._missing())))
+        if self.params.picture:
+            save_picture(self._shown, _title(self.params), self.params.picture)
 
 
 class _Mover:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+import io
 import math
 from typing import Any
 
@@ -167,6 +168,14 @@ def table(shot: Snapshot, title: str) -> Any:
     for name, text in _rows(shot):
         result.add_row(name, text)
     return result
+
+
+def save_picture(shot: Snapshot, title: str, path: str) -> None:
+    """Write the table as an SVG file that looks like a terminal."""
+    from rich.console import Console
+    console = Console(record=True, width=100, file=io.StringIO())
+    console.print(table(shot, title))
+    console.save_svg(path, title='make demo')
 
 
 def _rows(shot: Snapshot) -> list[tuple[str, str]]:

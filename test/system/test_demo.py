@@ -1,0 +1,262 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The whole, as a user starts it: simulator, estimators and demo, each a process, over DDS.
+
+What the estimators publish is compared with the simulator's truth here, by code of its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import contextmanager
+import os
+from pathlib import Path
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+from biped_com_ros.core.robot import RobotModel
+from geometry_msgs.msg import PointStamped, WrenchStamped
+import numpy as np
+import pytest
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import qos_profile_sensor_data
+from rclpy.serialization import deserialize_message
+from scipy.spatial.transform import Rotation
+from std_msgs.msg import Float64MultiArray
+from tf2_msgs.msg import TFMessage
+
+GRAVITY = 9.81
+MARK = 'BIPED_COM_ROS_TEST_RUN'
+ERROR = re.compile(r'CoM off by [\d.]+ mm \(x ([-+][\d.]+), y ([-+][\d.]+), z ([-+][\d.]+)\)')
+WEIGHT = re.compile(r'by the URDF: ([-+][\d.]+) %')
+LIMIT = 100.0  # s, for starting and running on a busy machine
+
+
+class Recorder:
+    """Keeps every message of some topics, undecoded, by topic."""
+
+    TOPICS = {
+        'com_estimator/com': PointStamped, 'simulator/truth/com': PointStamped,
+        'simulator/truth/zmp': PointStamped, 'simulator/truth/contacts': Float64MultiArray,
+        'wrench_aggregator/wrench': WrenchStamped, 'tf': TFMessage}
+
+    def __init__(self):
+        self._context = Context()
+        rclpy.init(context=self._context)
+        self.node = Node('recorder', context=self._context)
+        self._raw = defaultdict(list)
+        for topic, kind in self.TOPICS.items():
+            self.node.create_subscription(
+                kind, topic, self._raw[topic].append, qos_profile_sensor_data, raw=True)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._thread = threading.Thread(target=self._spin, daemon=True)
+        self._thread.start()
+
+    def _spin(self):
+        while self._context.ok():
+            self._executor.spin_once(timeout_sec=0.1)
+
+    def close(self):
+        self._context.try_shutdown()
+        self._thread.join(5.0)
+
+    def messages(self, topic):
+        return [deserialize_message(raw, self.TOPICS[topic]) for raw in self._raw[topic]]
+
+    def points(self, topic):
+        """Return points by stamp, ns."""
+        return {_ns(m.header.stamp): np.array([m.point.x, m.point.y, m.point.z])
+                for m in self.messages(topic)}
+
+    def wrenches(self):
+        return {_ns(m.header.stamp): np.array([getattr(part, axis) for part in
+                                               (m.wrench.force, m.wrench.torque)
+                                               for axis in 'xyz'])
+                for m in self.messages('wrench_aggregator/wrench')}
+
+    def footprints(self):
+        """Return (R, p) of base_footprint in odom by stamp, ns, from TF."""
+        poses = defaultdict(dict)
+        for message in self.messages('tf'):
+            for t in message.transforms:
+                q, p = t.transform.rotation, t.transform.translation
+                poses[_ns(t.header.stamp)][t.header.frame_id, t.child_frame_id] = (
+                    Rotation.from_quat([q.x, q.y, q.z, q.w]), np.array([p.x, p.y, p.z]))
+        found = {}
+        for stamp, tree in poses.items():
+            if {('odom', 'base_link'), ('base_link', 'base_footprint')} <= tree.keys():
+                R1, p1 = tree['odom', 'base_link']
+                R2, p2 = tree['base_link', 'base_footprint']
+                found[stamp] = (R1 * R2, p1 + R1.apply(p2))
+        return found
+
+
+def _ns(stamp):
+    return stamp.sec * 10**9 + stamp.nanosec
+
+
+@pytest.fixture
+def recorder():
+    recorder = Recorder()
+    yield recorder
+    recorder.close()
+
+
+@contextmanager
+def demo(*arguments, stdout=subprocess.PIPE, mark=None):
+    """Start the demo as `make demo` does; end it hard if the test did not."""
+    command = [sys.executable, '-m', 'biped_com_ros.standalone.launch', '--foreground', 'demo',
+               'demo.launch.xml', *arguments]
+    environment = {**os.environ, MARK: mark or uuid.uuid4().hex, 'COLUMNS': '100'}
+    process = subprocess.Popen(command, env=environment, stdout=stdout, text=True,
+                               start_new_session=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(5.0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def run(*arguments):
+    """Run the demo until it ends by itself; return what it printed."""
+    with demo(*arguments) as process:
+        output, _ = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, output
+    return output
+
+
+def left_behind(mark):
+    """Return the processes that carry the mark in their environment."""
+    found = []
+    for path in Path('/proc').glob('[0-9]*/environ'):
+        try:
+            if f'{MARK}={mark}'.encode() in path.read_bytes():
+                found.append((path.parent / 'cmdline').read_text().replace('\0', ' '))
+        except OSError:
+            pass
+    return found
+
+
+def measured(recorder, settle=1.5):
+    """Return, after the start has settled, arrays of what belongs to the same stamps."""
+    com, truth = recorder.points('com_estimator/com'), recorder.points('simulator/truth/com')
+    wrench, zmp = recorder.wrenches(), recorder.points('simulator/truth/zmp')
+    footprints = recorder.footprints()
+    begin = min(com) + settle * 1e9
+    com_errors = np.array([com[s] - truth[s] for s in com if s in truth and s > begin])
+    forces = np.array([w[2] for s, w in wrench.items() if s > begin])
+    cop_errors = []
+    for stamp in (s for s in wrench if s > begin and s in zmp and s in footprints):
+        w, (R, p) = wrench[stamp], footprints[stamp]
+        cop = p + R.apply([-w[4] / w[2], w[3] / w[2], 0.0])
+        cop_errors.append(cop[:2] - zmp[stamp][:2])
+    contacts = recorder.messages('simulator/truth/contacts')
+    weights = np.array([sum(m.data) for m in contacts[len(contacts) // 2:]])
+    return com_errors, forces, np.array(cop_errors), weights
+
+
+@pytest.mark.timeout(LIMIT + 20)
+@pytest.mark.parametrize('robot', ['biped', 'talos'])
+def test_standing_exact_robot_is_measured_right(robot, recorder):
+    output = run(f'robot:={robot}', 'hidden:=none', 'motion:=stand', 'duration:=4.0')
+    com_errors, forces, cop_errors, weights = measured(recorder)
+    assert len(com_errors) > 500 and len(forces) > 500 and len(cop_errors) > 50
+    weight = GRAVITY * RobotModel.load(robot).mass
+    assert np.linalg.norm(com_errors, axis=1).max() < 0.5e-3
+    assert forces.mean() == pytest.approx(weight, rel=1e-3)
+    assert weights.mean() == pytest.approx(weight, rel=1e-3)
+    assert np.linalg.norm(cop_errors.mean(axis=0)) < 0.5e-3
+    assert 'the URDF describes this robot' in output
+
+
+@pytest.mark.timeout(LIMIT + 20)
+@pytest.mark.parametrize('robot', ['biped', 'talos'])
+def test_hidden_error_is_shown_as_it_is(robot, recorder):
+    output = run(f'robot:={robot}', 'hidden:=masses', 'seed:=3', 'motion:=stand',
+                 'duration:=4.0')
+    com_errors, forces, _, weights = measured(recorder)
+    summary = output[output.index('Over '):]
+    shown = 1e-3 * np.array([float(text) for text in ERROR.search(summary).groups()])
+    error = com_errors.mean(axis=0)
+    assert np.linalg.norm(error) > 1e-3, 'this seed hides nothing worth showing'
+    np.testing.assert_allclose(shown, error, atol=5e-5)
+    share = weights.mean() / (GRAVITY * RobotModel.load(robot).mass) - 1.0
+    assert abs(share) > 3e-3, 'this seed hides no mass worth showing'
+    assert float(WEIGHT.search(summary).group(1)) == pytest.approx(100.0 * share, abs=0.1)
+    assert forces.mean() == pytest.approx(weights.mean(), rel=1e-3)
+    assert 'it needs a calibration' in summary
+
+
+@pytest.mark.timeout(LIMIT + 20)
+@pytest.mark.parametrize('robot', ['biped', 'talos'])
+def test_moving_robot_stays_on_its_feet_and_is_followed(robot, recorder):
+    output = run(f'robot:={robot}', 'hidden:=none', 'duration:=12.0')
+    com_errors, _, _, _ = measured(recorder)
+    truth = np.array(list(recorder.points('simulator/truth/com').values()))
+    assert 'lifts its arms' in output
+    assert np.ptp(truth[:, 1]) > 0.01, 'it did not sway'
+    assert np.ptp(truth[:, 2]) < 0.2 * truth[:, 2].mean(), 'it fell'
+    assert np.linalg.norm(com_errors, axis=1).max() < 3e-3
+
+
+@pytest.mark.timeout(LIMIT + 20)
+def test_interrupt_ends_everything_within_three_seconds():
+    mark = uuid.uuid4().hex
+    terminal, inside = pty.openpty()
+    with demo(stdout=inside, mark=mark) as process:
+        os.close(inside)
+        text = _read_until(terminal, 'lifts its arms')
+        assert 'CoM - truth' in text and 'real masses differ' in text
+        assert len(left_behind(mark)) >= 4
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        rest = threading.Thread(target=_drain, args=(terminal,), daemon=True)
+        rest.start()
+        assert process.wait(10.0) == 0
+        assert time.monotonic() - begun < 3.0
+    assert left_behind(mark) == []
+
+
+def _read_until(terminal, words):
+    text, until = '', time.monotonic() + LIMIT
+    while words not in text:
+        assert time.monotonic() < until, text[-3000:]
+        if select.select([terminal], [], [], 1.0)[0]:
+            text += os.read(terminal, 65536).decode(errors='replace')
+    return text
+
+
+def _drain(terminal):
+    try:
+        while os.read(terminal, 65536):
+            pass
+    except OSError:
+        pass  # the other side is closed
