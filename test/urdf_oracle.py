@@ -11,7 +11,6 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Rigid placements. ``R_A_B`` and ``p_B_in_A`` are the pose of frame B in frame A."""
 """
 A URDF read and walked with nothing but ElementTree, NumPy and SciPy, to test the others against.
 """

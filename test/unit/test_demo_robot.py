@@ -11,7 +11,6 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Rigid placements. ``R_A_B`` and ``p_B_in_A`` are the pose of frame B in frame A."""
 """The demo robot at three sizes: physically consistent, as tall and as heavy as asked for."""
 
 from functools import cache
@@ -285,7 +284,7 @@ def test_imus_are_away_from_the_joints():
 def test_virtual_joints_are_x_y_z_and_massless():
     robot = biped()
     link = 'pelvis'
-    for name, axis in zip(TORSO, np.vstack((np.eye(3), np.eye(3)))):
+    for name, axis in zip(TORSO, np.vstack((np.eye(3), np.eye(3))), strict=True):
         joint = robot.joints[name]
         assert (joint.parent, joint.kind) == (
             link, 'prismatic' if name[-1] in 'xyz' else 'revolute')
@@ -313,7 +312,8 @@ def test_virtual_joints_reach_every_bend(sized, direction):
     length = 0.129 * height / 0.85
     tip = bent(np.radians(17.0), direction, np.radians(2.0), 0.98 * length)
     roll, pitch, yaw = Rotation.from_matrix(tip[:3, :3]).as_euler('XYZ')
-    values = dict(zip(TORSO, (*(tip[:3, 3] - (0.0, 0.0, length)), roll, pitch, yaw)))
+    moved = tip[:3, 3] - (0.0, 0.0, length)
+    values = dict(zip(TORSO, (*moved, roll, pitch, yaw), strict=True))
     for name, value in values.items():
         assert robot.joints[name].lower < value < robot.joints[name].upper, name
     foot = robot.poses({})['pelvis'] @ robot.joints['torso_x'].origin
