@@ -68,7 +68,7 @@ class TemplatePublisher:
         self.publisher = node.create_publisher(
             type(prototype), topic, qos, qos_overriding_options=overridable())
         self._publish = self.publisher.publish
-        self._latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        self._latched = self.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         self._wanted, self._ask_again = self._latched, 0.0
         self.set_prototype(prototype)
 

@@ -15,7 +15,8 @@
 
 from __future__ import annotations
 
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import (
+    DurabilityPolicy, HistoryPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy)
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 #: Sensor data in: best effort matches every publisher; at 1 kHz a depth below 10 loses messages.
@@ -38,6 +39,9 @@ LATCHED = QoSProfile(
     depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
+_OVERRIDABLE = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY,
+                QoSPolicyKind.DURABILITY)
+
 
 def overridable(identifier: str | None = None) -> QoSOverridingOptions:
     """
@@ -48,4 +52,4 @@ def overridable(identifier: str | None = None) -> QoSOverridingOptions:
     identifier
         Tells apart several publishers of one topic in one node.
     """
-    return QoSOverridingOptions.with_default_policies(entity_id=identifier)
+    return QoSOverridingOptions(_OVERRIDABLE, entity_id=identifier)
