@@ -16,6 +16,7 @@
 
 import dataclasses
 import importlib.util
+import itertools
 import os
 from pathlib import Path
 import sys
@@ -108,13 +109,13 @@ def test_asking_for_another_than_the_sourced_distribution_is_an_error(ros):
 
 def test_too_old_a_distribution_is_an_error(ros):
     ros['ROS_DISTRO'] = 'humble'
-    with pytest.raises(environment.SetupError, match='humble.*Jazzy is the oldest'):
+    with pytest.raises(environment.SetupError, match=r'humble.*Jazzy is the oldest'):
         environment.make_plan('runtime', '', False, ros)
 
 
 def test_each_level_contains_those_below():
     files = [environment.level_files(level) for level in environment.LEVELS]
-    for lower, higher in zip(files, files[1:]):
+    for lower, higher in itertools.pairwise(files):
         assert higher[:len(lower)] == lower
         assert len(higher) > len(lower)
 
