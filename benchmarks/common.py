@@ -49,6 +49,7 @@ def alternate(functions: dict[str, Callable[[], object]], rounds: int,
     -------
     dict of str to numpy.ndarray
         Time per call of each turn, shape (rounds,), s.
+
     """
     calls = {name: _calls(function, budget) for name, function in functions.items()}
     times = {name: np.empty(rounds) for name in functions}
@@ -106,6 +107,7 @@ class Target:
         Whether the bound is a lower one.
     stretch
         What would be excellent.
+
     """
 
     number: str
@@ -190,6 +192,7 @@ def attempt(measure: Callable[[], list[Target]], guarded: Sequence[str], attempt
     -------
     bool
         Whether all guarded targets were met in one of the attempts.
+
     """
     for left in reversed(range(attempts)):
         targets = measure()

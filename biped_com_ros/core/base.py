@@ -42,6 +42,7 @@ class Stance:
         Origins of all soles, shape (F, 3), m, in the order of ``config.feet``.
     in_contact
         Which of them are on the ground.
+
     """
 
     soles_in_world: Array
@@ -64,6 +65,7 @@ class ContactGuess:
     tolerance
         A sole less than this above the lowest one begins to stand, m; it ends to stand at twice
         as much, so that noise does not make it flutter.
+
     """
 
     def __init__(self, tolerance: float = 0.01) -> None:
@@ -129,6 +131,7 @@ class StanceBase:
         The soles after the last :meth:`update`.
     is_held
         Whether no sole is in contact, so that the position is the last one known.
+
     """
 
     def __init__(self, model: RobotModel, imu_frame: str,
@@ -159,6 +162,7 @@ class StanceBase:
             Orientation of the IMU's link, shape (3, 3), z up.
         in_contact
             Which soles stand, in the order of ``config.feet``; guessed if left out.
+
         """
         R_world_base = R_world_imu.dot(self._mount.R_imu_base(state))
         soles_from_base = state.positions_in_base(self._soles).dot(R_world_base.T)
@@ -194,6 +198,7 @@ class StanceBase:
         -----
         The gyroscope feels the base and the joints between: ``omega = R_base_imu gyro -
         omega_base_imu``. A standing sole is at rest: ``0 = v + omega x p + p'``.
+
         """
         if self.is_held:
             return None
@@ -238,6 +243,7 @@ def twist_from_stance(state: RobotState, in_contact: Sequence[bool]) -> Array | 
     -------
     numpy.ndarray or None
         As :meth:`StanceBase.twist_in_base`; None if no sole stands.
+
     """
     if not any(in_contact):
         return None

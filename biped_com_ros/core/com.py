@@ -47,6 +47,7 @@ def com_velocity_in_world(state: RobotState, base_twist_in_base: Array) -> Array
     Notes
     -----
     ``R (v + omega x c + c')`` with the centre of mass c seen from the base.
+
     """
     linear, angular = base_twist_in_base
     in_base = linear + cross(angular, state.com_in_base) + state.com_velocity_in_base
@@ -69,6 +70,7 @@ def natural_frequency(com_height: float, gravity: float = GRAVITY) -> float:
     ------
     InputError
         If the centre of mass is not above the ground: there is no pendulum.
+
     """
     if not com_height > 0.0:
         raise InputError(
@@ -95,6 +97,7 @@ def divergent_component(com_in_world: Array, com_velocity: Array, ground_height:
     ------
     InputError
         If the centre of mass is not above the ground.
+
     """
     x, y, z = com_in_world.tolist()
     velocity_x, velocity_y, _ = com_velocity.tolist()

@@ -55,6 +55,7 @@ class FootConfig:
     sole_origin, sole_rpy
         Pose of the sole frame in the frame of link `sole`, metres and radians, for robots whose
         URDF has no frame on the ground.
+
     """
 
     sole: str
@@ -89,6 +90,7 @@ class WrenchSensorConfig:
         Empty means `frame` itself.
     sign
         +1 where readings are environment on robot, -1 where robot on environment.
+
     """
 
     frame: str
@@ -132,6 +134,7 @@ class TorsoConfig:
         k_b and k_t in N m/rad, k_c in N/m.
     max_bend_deg
         Largest bend of the backbone, deg.
+
     """
 
     lower: str
@@ -175,6 +178,7 @@ class RobotConfig:
         Measured but not actuated.
     locked_joints
         Not measured, assumed at the given position, rad.
+
     """
 
     name: str
@@ -225,6 +229,7 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
     ------
     ConfigurationError
         If there is no such robot, or the file does not make sense.
+
     """
     text = str(name_or_path)
     if not text.endswith(('.yaml', '.yml')):

@@ -31,6 +31,7 @@ class ContactThresholds:
         Normal force as a share of body weight above which a contact begins, below which it ends.
     engage_dwell, release_dwell
         How long the force must stay there, s.
+
     """
 
     engage: float = 0.06
@@ -61,6 +62,7 @@ class ContactDetector:
         When a contact begins and ends.
     body_weight
         N, of the robot's model.
+
     """
 
     def __init__(self, thresholds: ContactThresholds, body_weight: float) -> None:

@@ -45,6 +45,7 @@ class UnknownNameError(ConfigurationError):
         The names that exist.
     where
         Where it was asked for, e.g. ``'feet.left of talos.yaml'``.
+
     """
 
     def __init__(self, kind: str, name: str, valid: Iterable[str], where: str = '') -> None:

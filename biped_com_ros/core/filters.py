@@ -42,6 +42,7 @@ class LowPass:
         Length of the vectors.
     order
         1 or 2.
+
     """
 
     def __init__(self, cutoff: float, size: int, order: int = 2) -> None:
@@ -76,6 +77,7 @@ class LowPass:
         -------
         array (size,)
             Valid until the next call.
+
         """
         if not self.cutoff:
             return sample

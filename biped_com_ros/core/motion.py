@@ -42,6 +42,7 @@ def minimum_jerk(phase: float) -> float:
     ----------
     phase
         Share of the duration that has passed; clipped to [0, 1].
+
     """
     s = min(max(phase, 0.0), 1.0)
     return s * s * s * (10.0 + s * (6.0 * s - 15.0))
@@ -65,6 +66,7 @@ class HipShift:
     ----------
     leg_joints
         Indices of all joints between the base and the soles, into ``model.joint_names``.
+
     """
 
     def __init__(self, model: RobotModel, posture: Array) -> None:
@@ -90,6 +92,7 @@ class HipShift:
         ------
         InputError
             If the legs do not reach.
+
         """
         shift = np.asarray(offset, dtype=float)
         for _ in range(_MAX_ITERATIONS):
@@ -163,6 +166,7 @@ class Keyframe:
         Displacement of the base over the feet, in base axes, m.
     label
         What the robot does meanwhile, for people.
+
     """
 
     duration: float
@@ -194,6 +198,7 @@ class KeyframeMotion:
     ----------
     duration
         Time of one round, s.
+
     """
 
     def __init__(self, model: RobotModel, keyframes: Sequence[Keyframe]) -> None:
@@ -247,6 +252,7 @@ def show_keyframes(model: RobotModel, sway: float = 0.35, arms: str = 'arms_up')
         Sideways amplitude as a share of half the distance between the soles.
     arms
         Posture that lifts the arms; left out where the robot has no such posture.
+
     """
     soles = model.state(model.posture('stand')).placements_in_base(model.soles)[:, 3]
     side = sway * 0.5 * float(np.ptp(soles[:, 1]))

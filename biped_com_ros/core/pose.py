@@ -37,6 +37,7 @@ class Pose:
         ``R_A_B``, shape (3, 3): takes coordinates in B to coordinates in A.
     position
         Origin of B in A, shape (3,), m.
+
     """
 
     rotation: Array
@@ -87,6 +88,7 @@ def rotation_from_quaternion(quaternion: Array) -> Array:
     ------
     InputError
         If the norm is zero (as in a message nobody filled in) or not finite.
+
     """
     # Plain floats and one flat array: a third of the time of arithmetic on NumPy scalars.
     x, y, z, w = np.asarray(quaternion, dtype=float).tolist()
@@ -113,6 +115,7 @@ def turned(quaternion: Array, angular_velocity: Array, dt: float) -> Array:
         Of that frame, along its own axes as a gyroscope reads it, shape (3,), rad/s.
     dt
         Seconds; may be negative. Short: the error is ``(|omega| dt)^3 / 12`` rad.
+
     """
     x, y, z, w = quaternion.tolist()
     a, b, c = (0.5 * dt * angular_velocity).tolist()

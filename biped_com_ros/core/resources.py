@@ -45,6 +45,7 @@ def find_package(package: str) -> Path:
     ------
     ConfigurationError
         If no prefix has it; the message lists where it was looked for.
+
     """
     if not package:
         raise ConfigurationError(
@@ -72,6 +73,7 @@ def resolve_uri(uri: str, relative_to: Path | None = None) -> Path:
         What to resolve; a relative path is taken from `relative_to`, then from the package share.
     relative_to
         Directory of the file that mentions `uri`.
+
     """
     if uri.startswith('package://'):
         package, _, inside = uri[len('package://'):].partition('/')

@@ -59,6 +59,7 @@ class FrameSet:
     twist_transfer
         Shape (F, 6, 6): a joint's twist (linear, angular) times this is the twist of the point
         of the joint at the frame's origin, in the axes of the joint.
+
     """
 
     def __init__(self, names: Iterable[str], joints: Iterable[int],
@@ -120,6 +121,7 @@ class RobotModel:
         If the URDF is broken, has no inertials, or has the base on a moving link.
     UnknownNameError
         If the configuration names a joint or frame that the URDF does not have.
+
     """
 
     def __init__(self, config: RobotConfig, urdf: str) -> None:
@@ -212,6 +214,7 @@ class RobotModel:
         ------
         InputError
             If a value is missing or not finite.
+
         """
         return RobotState(self, joint_positions, joint_velocities)
 
@@ -223,6 +226,7 @@ class RobotModel:
         ----------
         joint_positions
             Shape (n,), in the order of :attr:`joint_names`.
+
         """
         self._check_shape('positions', joint_positions)
         q: Array = self._q_base.copy()
@@ -333,6 +337,7 @@ class RobotState:
         Centre of mass and its velocity relative to the base, shape (3,), m and m/s.
     base
         Pose of the base in the world; identity until :meth:`in_world`.
+
     """
 
     __slots__ = ('model', 'q', 'v', 'com_in_base', 'com_velocity_in_base', 'base',
@@ -392,6 +397,7 @@ class RobotState:
         -------
         numpy.ndarray
             Shape (F, 4, 3): rows 0-2 are ``R_base_frame`` transposed, row 3 the position, m.
+
         """
         poses: Array = np.matmul(
             frames.placement_in_joint, self._placements.take(frames.joints, axis=0))
@@ -420,6 +426,7 @@ class RobotState:
         numpy.ndarray
             Shape (F, 2, 3), in the axes of the base: row 0 the velocity of the frame's origin,
             m/s, row 1 the angular velocity, rad/s.
+
         """
         in_joint = np.matmul(
             self._twists.take(frames.joints, axis=0)[:, np.newaxis], frames.twist_transfer)
@@ -454,6 +461,7 @@ class _Kinematics:
         tuple
             Centre of mass (3,), its velocity (3,), placements of the joints (joints, 4, 3), and
             their twists (joints, 6), linear first, each in the axes of its joint.
+
         """
         if self._views is None:
             return self._read_one_by_one()

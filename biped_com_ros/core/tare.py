@@ -56,6 +56,7 @@ class TareLimits:
         Fastest joint while averaging, rad/s or m/s.
     offset_force
         Largest force taken for an offset, N: more is a robot standing on its feet.
+
     """
 
     force_deviation: float
@@ -81,6 +82,7 @@ class SensorOffset:
         How many.
     stamp
         When, ISO 8601.
+
     """
 
     frame: str
@@ -101,6 +103,7 @@ class StillnessWatch:
         For messages.
     limit
         Speed above which a joint counts as moving, rad/s or m/s.
+
     """
 
     def __init__(self, joint_names: Sequence[str], limit: float) -> None:
@@ -131,6 +134,7 @@ class RecentReadings:
         Name of the sensor, for messages.
     count
         How many readings a tare averages.
+
     """
 
     def __init__(self, sensor: str, count: int) -> None:
@@ -176,6 +180,7 @@ class RecentReadings:
         InputError
             If the robot moved, stood on the ground, or readings are missing; the message says
             what to do.
+
         """
         self._refuse_missing(now_ns)
         deviation = self._readings.std(axis=0)
@@ -233,6 +238,7 @@ def save_offsets(path: Path, robot: str, offsets: Mapping[str, SensorOffset]) ->
     ------
     ConfigurationError
         If the file cannot be written.
+
     """
     content = {'robot': robot, 'sensors': {
         name: {key: [float(v) for v in value] if isinstance(value, tuple) else value
@@ -261,6 +267,7 @@ def load_offsets(path: Path, config: RobotConfig) -> dict[str, SensorOffset]:
         sign than the robot's.
     UnknownNameError
         If it names a sensor that the robot does not have.
+
     """
     content = _read(path)
     if content.get('robot') != config.name:

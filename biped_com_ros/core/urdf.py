@@ -72,6 +72,7 @@ def load_urdf(config: RobotConfig, uri: str = '') -> str:
         If there is no such file, none is configured, or it cannot be read.
     RobotDescriptionError
         If xacro fails.
+
     """
     uri = uri or config.urdf
     if not uri:
@@ -111,6 +112,7 @@ def parse_urdf(urdf: str) -> ElementTree.Element:
         its links do not form one tree.
     UnknownNameError
         If a joint connects a link that does not exist.
+
     """
     try:
         robot = ElementTree.fromstring(urdf.strip())
@@ -170,6 +172,7 @@ def link_inertials(robot: ElementTree.Element) -> tuple[LinkInertial, ...]:
     ------
     RobotDescriptionError
         If a mass is negative or not a number, or if no link has any.
+
     """
     found = [_link_inertial(link) for link in robot.findall('link')]
     massive = tuple(inertial for inertial in found if inertial and inertial.mass > 0.0)

@@ -214,6 +214,7 @@ class CommandInputs:
     ----------
     refused, last_refusal
         Number of refused commands besides those that the array inputs count, and why.
+
     """
 
     def __init__(self, node: Node, setpoints: Setpoints, now: Callable[[], float]) -> None:

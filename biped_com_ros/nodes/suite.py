@@ -53,6 +53,7 @@ def compose(registry: dict[str, str] = NODES) -> list[Node]:
         If there is no such node; lists those that exist.
     ConfigurationError
         If none or one twice is named, or a node cannot start; names it.
+
     """
     reader = Node('suite', start_parameter_services=False)
     try:

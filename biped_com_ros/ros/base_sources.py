@@ -88,6 +88,7 @@ class Contacts:
     ----------
     inputs
         One per foot; empty if nobody is expected to tell.
+
     """
 
     def __init__(self, node: Any, model: RobotModel, params: BaseParameters,
@@ -146,6 +147,7 @@ class BaseSource:
         Whether the contacts of `stance` were told by topics, not assumed.
     problem
         Why the last :meth:`pose` was None; '' if it was not.
+
     """
 
     name = ''
@@ -342,6 +344,7 @@ def make_base_source(node: Any, model: RobotModel, params: BaseParameters,
     ------
     ConfigurationError
         If the source lacks something: an IMU in the robot's YAML, tf2_ros.
+
     """
     contacts = Contacts(node, model, params, **options)
     if params.base_source == 'imu':

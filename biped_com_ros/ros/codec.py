@@ -94,6 +94,7 @@ class Leaf:
         Bytes from the first byte of the serialized message.
     dtype, count
         Type and number of the values; `is_array` tells ``double[1]`` from ``double``.
+
     """
 
     path: Path
@@ -116,6 +117,7 @@ class Layout:
         all offsets stay.
     size : int
         Bytes up to the last value.
+
     """
 
     def __init__(self, message: Any) -> None:
@@ -205,6 +207,7 @@ class Selection:
         The float64 values to read, e.g. ``[('position', 3), ('position', 0)]``.
     data
         Anything the node derived from the structure (names, frame, a refusal).
+
     """
 
     paths: Sequence[Path]
@@ -301,6 +304,7 @@ class Reader:
     --------
     >>> plan = reader.plan_for(raw)
     >>> plan.gather(raw, out)
+
     """
 
     def __init__(self, message_type: Any, select: Callable[[Any], Selection],
@@ -320,6 +324,7 @@ class Reader:
         ------
         Exception
             Whatever rclpy raises for bytes that are no such message.
+
         """
         plan = self._known(raw)
         if plan is None:
@@ -462,6 +467,7 @@ class Template:
     ------
     KeyError
         If a pattern selects nothing.
+
     """
 
     def __init__(self, prototype: Any, fields: dict[str, str],

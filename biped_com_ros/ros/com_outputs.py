@@ -82,6 +82,7 @@ class Instant(NamedTuple):
         Centre of mass (3,), m.
     velocity, dcm
         Its velocity (3,), m/s, and divergent component (3,), m; None where unknown.
+
     """
 
     stamp: Stamp

@@ -32,6 +32,7 @@ class Stamp:
         Nanoseconds since the epoch of the clock that wrote it.
     raw : bytes
         The same as a serialized ``builtin_interfaces/Time``: 8 bytes, little endian.
+
     """
 
     __slots__ = ('ns', 'raw')

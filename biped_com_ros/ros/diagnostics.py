@@ -44,6 +44,7 @@ class Diagnostics:
         Name of the robot; may be set later.
     period
         Seconds of wall-clock time between messages.
+
     """
 
     def __init__(self, node: Any, hardware_id: str = '', period: float = 1.0) -> None:
@@ -64,6 +65,7 @@ class Diagnostics:
             What it is about; shown as ``<node>: <name>``.
         report
             Returns (level, message, {key: value}), called once per second.
+
         """
         self._reports[name] = report
 

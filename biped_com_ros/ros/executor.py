@@ -57,6 +57,7 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
     -------
     int
         Exit code: 0 after a clean end, 1 if a node could not start (said in one line).
+
     """
     factories = [node_factories] if callable(node_factories) else list(node_factories)
     try:
@@ -88,6 +89,7 @@ def spin(nodes: Sequence[Node], executor: Any = None) -> None:
         The nodes.
     executor
         Default: `make_executor`.
+
     """
     executor = make_executor() if executor is None else executor
     for node in nodes:

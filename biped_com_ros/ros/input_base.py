@@ -90,6 +90,7 @@ class Input:
         Of the last good message.
     count : int
         Number of good messages.
+
     """
 
     def __init__(self, node: Any, message_type: Any, topic: str, *,

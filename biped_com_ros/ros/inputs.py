@@ -63,6 +63,7 @@ class VectorInput(StampedInput):
     ----------
     frame : str
         frame_id of the last message.
+
     """
 
     def __init__(self, node: Any, message_type: Any, topic: str, fields: Sequence[str],
@@ -251,6 +252,7 @@ class ArrayInput(Input):
         As for the other inputs.
     n
         Number of values each message has to have; None accepts any.
+
     """
 
     def __init__(self, node: Any, topic: str, n: int | None,

@@ -100,6 +100,7 @@ class JointStateInput(StampedInput):
     ----------
     positions, velocities, efforts : ndarray (n,)
         Last good values: the arrays the callback gets.
+
     """
 
     def __init__(self, node: Any, joint_names: Sequence[str],

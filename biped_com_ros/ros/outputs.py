@@ -60,6 +60,7 @@ class TemplatePublisher:
     >>> if out.wanted:
     ...     out.fields['point'][...] = com_in_world
     ...     out.publish(stamp)
+
     """
 
     def __init__(self, node: Any, topic: str, prototype: Any, fields: dict[str, str],

@@ -20,6 +20,7 @@ Examples
 ... class Parameters:
 ...     tf_rate: float = parameter(30.0, 'How often TF is sent', unit='Hz', minimum=0.0)
 >>> handle = declare_parameters(node, Parameters)
+
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ def parameter(default: Any, description: str, unit: str = '', minimum: float | N
         Valid values (of each element, if it is a list), if they can be listed.
     read_only
         Whether it can only be set at start.
+
     """
     info = ParameterInfo(description, unit, minimum, maximum, tuple(options), read_only)
     metadata = {_KEY: info}
@@ -115,6 +117,7 @@ def declare_parameters(node: Any, parameters_class: type[_T],
     ------
     ConfigurationError
         If a value has the wrong type or is out of range; names parameter, value and range.
+
     """
     fields = _fields_of(parameters_class)
     values = {name: _declare(node, name, *field) for name, field in fields.items()}
@@ -178,6 +181,7 @@ def check_value(name: str, kind: Any, info: ParameterInfo, value: Any) -> Any:
     ------
     ConfigurationError
         Naming the parameter, the value and the valid ones.
+
     """
     element_kind = typing.get_args(kind)
     if element_kind:

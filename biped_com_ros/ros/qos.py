@@ -51,5 +51,6 @@ def overridable(identifier: str | None = None) -> QoSOverridingOptions:
     ----------
     identifier
         Tells apart several publishers of one topic in one node.
+
     """
     return QoSOverridingOptions(_OVERRIDABLE, entity_id=identifier)

@@ -66,6 +66,7 @@ class RobotSource:
     ------
     BipedComError
         If the configuration or a URDF file is wrong.
+
     """
 
     def __init__(self, node: Any, params: RobotParameters,

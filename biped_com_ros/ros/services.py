@@ -33,6 +33,7 @@ def trigger_service(node: Any, name: str, action: Callable[[], str | None]) -> A
     action
         Does it and returns what to answer. A BipedComError becomes ``success: false`` with its
         message.
+
     """
     return node.create_service(
         Trigger, name, lambda request, response: _answer(node, response, action))

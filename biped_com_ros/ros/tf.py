@@ -63,6 +63,7 @@ class TransformBundle:
     ----------
     positions, quaternions
         Assign with ``[...] =``: shapes (n, 3) and (n, 4), quaternions as x, y, z, w.
+
     """
 
     def __init__(self, publisher: Any, pairs: Pairs, plain: bool | None = None) -> None:
@@ -96,6 +97,7 @@ class TransformBroadcaster:
         ----------
         pairs
             (parent, child) frames.
+
         """
         key = tuple(pairs)
         if key not in self._bundles:
@@ -115,6 +117,7 @@ class TransformBroadcaster:
         transforms
             (parent, child, R, p): R_parent_child (3, 3) or None for no rotation; p the origin
             of child in parent (3,).
+
         """
         if not transforms:
             return
@@ -153,6 +156,7 @@ class TransformLookup:
     ------
     ConfigurationError
         If tf2_ros is not installed; names the package to install.
+
     """
 
     def __init__(self, node: Any) -> None:
@@ -183,6 +187,7 @@ class TransformLookup:
         ------
         InputError
             If it is not known (yet).
+
         """
         return self._look_up(target, source, stamp)[0]
 

@@ -35,6 +35,7 @@ class Waiting:
         The rclpy node.
     inputs
         By what to call them in messages.
+
     """
 
     def __init__(self, node: Any, inputs: dict[str, Input]) -> None:

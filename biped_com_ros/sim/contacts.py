@@ -36,6 +36,7 @@ class GroundContacts:
         MuJoCo's.
     feet
         Names; a foot's geoms are called ``sole/<foot>/...`` and its sole frame ``sole/<foot>``.
+
     """
 
     def __init__(self, model: Any, data: Any, feet: Iterable[str]) -> None:

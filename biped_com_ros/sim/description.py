@@ -124,6 +124,7 @@ class Description:
         By name, in the order of the file.
     joints
         By name, in the order of the file.
+
     """
 
     name: str
@@ -193,6 +194,7 @@ def parse(urdf: str) -> Description:
     ------
     RobotDescriptionError
         If it is not well-formed, or a number, a parent or a child does not make sense.
+
     """
     try:
         robot = ElementTree.fromstring(urdf.encode())

@@ -79,6 +79,7 @@ def joint_gains(model: Any, data: Any, config: RobotConfig, robot: Description,
         MuJoCo's, after ``mj_forward`` in the starting posture.
     joints
         Names, in the order wanted.
+
     """
     moment, inertia = _pendulum(model, data, config)
     loads = [_load(model, data, config, robot, name) for name in joints]

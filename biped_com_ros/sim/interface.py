@@ -46,6 +46,7 @@ class SensorOptions:
         Standard deviation of the IMUs' constant roll and pitch errors, rad.
     joint_delay, wrench_delay, imu_delay
         Age of what the sensors say, s; it is stamped on arrival, as on a real robot.
+
     """
 
     encoder_noise: float = 0.0
@@ -83,6 +84,7 @@ class PlantOptions:
         Age of the commands when they reach the motors, s.
     tendons
         Simulate the torso's tendons, where the robot has them; else its virtual joints.
+
     """
 
     dt: float = 0.002
@@ -109,6 +111,7 @@ class Command:
         Shape (n,): rad, rad/s, N m.
     tendon_lengths
         Shape (tendons,), m; empty without a tendon torso.
+
     """
 
     position: Array
@@ -135,6 +138,7 @@ class Observation:
         acceleration at rest is +g.
     tendon_lengths, tendon_tensions
         Shape (tendons,), m and N (positive pulls).
+
     """
 
     time: float
@@ -166,6 +170,7 @@ class Truth:
         Shape (feet, 6): ground on robot in each sole frame, N, N m.
     base_position, base_quaternion, base_twist
         Of the link `base_link`: (3,), (4,) x, y, z, w, and (6,) linear then angular in its axes.
+
     """
 
     com: Array

@@ -63,6 +63,7 @@ class WorldOptions:
         The sole touches with small spheres at the corners of its polygon, m.
     visuals
         Whether to keep the URDF's boxes, cylinders and spheres for rendering.
+
     """
 
     timestep: float = 0.001
@@ -88,6 +89,7 @@ class Writer:
         The world.
     tendons
         Replace the torso's virtual joints by vertebrae and tendons, where the robot has them.
+
     """
 
     def __init__(self, description: Description, config: RobotConfig,

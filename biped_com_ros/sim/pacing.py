@@ -46,6 +46,7 @@ class Pacer:
         Simulated seconds per second over the last second or so.
     lost
         Seconds given up because the computer was too slow.
+
     """
 
     def __init__(self, dt: float, factor: float,

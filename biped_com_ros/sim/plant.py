@@ -69,6 +69,7 @@ class Plant:
     ------
     BipedComError
         If the robot, its configuration and the options do not go together.
+
     """
 
     def __init__(self, config: RobotConfig, urdf: str, options: PlantOptions = PlantOptions(),
@@ -129,6 +130,7 @@ class Plant:
             Name of a configured posture, or joint positions by name; unnamed joints at zero.
         height
             Of the lowest sole above the floor, m.
+
         """
         positions = self._posture(posture)
         mujoco.mj_resetData(self.model, self.data)
@@ -169,6 +171,7 @@ class Plant:
         ------
         InputError
             If a command has the wrong shape or is not finite; the plant keeps the last good one.
+
         """
         if command is not None:
             self._accept(command)
@@ -196,6 +199,7 @@ class Plant:
             Force (N) through the link's centre of mass and moment (N m), in the world, (6,).
         duration
             Rounded to whole physics steps, s.
+
         """
         if link not in self._bodies:
             raise UnknownNameError('link', link, self._bodies, self.config.name)

@@ -50,6 +50,7 @@ class Readings:
     ----------
     encoder_offsets
         What each encoder adds to its joint's position, shape (n,), rad.
+
     """
 
     def __init__(self, model: Any, data: Any, config: RobotConfig, joints: tuple[str, ...],

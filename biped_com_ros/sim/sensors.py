@@ -36,6 +36,7 @@ class Noise:
         Of the array the noise goes to.
     seed
         Anything NumPy takes for a seed; give every sensor its own.
+
     """
 
     def __init__(self, sigma: Any, shape: tuple[int, ...], seed: Any) -> None:
@@ -64,6 +65,7 @@ class Delay:
         How late the output is; 0 passes the input on at once.
     size
         Length of the vectors that go through.
+
     """
 
     def __init__(self, steps: int, size: int) -> None:
@@ -100,6 +102,7 @@ def steps_of(delay: float, step: float, what: str) -> int:
     ------
     ConfigurationError
         If it is negative, not finite or absurdly long.
+
     """
     if not 0.0 <= delay <= 10.0:
         raise ConfigurationError(f'{what} must be between 0 and 10 s, not {delay}')

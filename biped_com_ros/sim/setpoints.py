@@ -52,6 +52,7 @@ class Trajectory:
         Ascending, shape (k,), s.
     positions, velocities
         Shape (k, j); velocities None for straight lines.
+
     """
 
     joints: Any
@@ -93,6 +94,7 @@ class Setpoints:
         As above.
     tendon_count
         How many lengths :meth:`set_tendons` takes.
+
     """
 
     def __init__(self, plant: Plant, names: Sequence[str] | None = None) -> None:
@@ -167,6 +169,7 @@ class Setpoints:
             If shapes, times or numbers do not make sense; what runs goes on.
         UnknownNameError
             If a joint cannot be commanded.
+
         """
         for name in joints:
             self._require(name)

@@ -49,6 +49,7 @@ class TendonTorso:
     compression
         How much shorter than its free length the straight backbone is under weight and
         pretensions, m.
+
     """
 
     def __init__(self, model: Any, data: Any, robot: Description, config: TorsoConfig) -> None:

@@ -60,6 +60,7 @@ class Mount:
         What the URDF gives the links between the virtual joints, kg; the vertebrae share it.
     is_yaw_first
         Whether the rotations stand in the order yaw, pitch, roll instead of roll, pitch, yaw.
+
     """
 
     lower_to_base: Transform
@@ -80,6 +81,7 @@ def mount(robot: Description, torso: TorsoConfig) -> Mount:
     ------
     RobotDescriptionError
         If the six joints do not lead from `lower` to `upper` along x, y, z and about them.
+
     """
     chain = robot.path(torso.lower, torso.upper)
     moving = [joint for joint in chain if joint.moves]
@@ -151,6 +153,7 @@ def virtual_positions(tip: Transform, at: Mount, torso: TorsoConfig) -> Array:
     ----------
     tip
         Pose of the backbone's far end in its foot.
+
     """
     r = tip.rotation
     if at.is_yaw_first:

@@ -76,6 +76,7 @@ class Planner:
         Starts with the arguments given by the user in its configurations; changed by the walk.
     files
         Where parameter files are written.
+
     """
 
     def __init__(self, context: Context, files: ParameterFiles) -> None:

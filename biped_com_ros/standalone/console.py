@@ -39,6 +39,7 @@ class Console:
         Whether to colour names and levels; by default only on a terminal and without NO_COLOR.
     log_directory
         Where the log file goes; by default a new one under ``ROS_LOG_DIR`` or ``~/.ros/log``.
+
     """
 
     def __init__(self, stream: TextIO | None = None, colour: bool | None = None,

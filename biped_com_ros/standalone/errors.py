@@ -30,6 +30,7 @@ class LaunchFileError(ConfigurationError):
         ``'file:line'`` as editors understand it.
     message
         What is wrong, with its value and the valid options.
+
     """
 
     def __init__(self, where: str, message: str) -> None:

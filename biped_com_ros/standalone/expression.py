@@ -47,6 +47,7 @@ def evaluate_expression(text: str) -> str:
     ------
     ConfigurationError
         If it is not an expression, uses what is not whitelisted, or cannot be computed.
+
     """
     try:
         tree = ast.parse(text.strip(), mode='eval')

@@ -53,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0; 2 if the launch file or an argument is wrong; else the exit code of the first process
         that ended with an error.
+
     """
     options = _parser().parse_intermixed_args(argv)
     try:

@@ -39,6 +39,7 @@ def executable_command(package: str, name: str, environment: Mapping[str, str]) 
     ------
     ConfigurationError
         If there is no such executable; the message lists those that exist.
+
     """
     module = [sys.executable, '-m', f'{_NODES}.{name}'] if package == PACKAGE and _is_node(name) \
         else []

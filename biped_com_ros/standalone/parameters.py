@@ -123,6 +123,7 @@ def coerce(text: str, kind: str, where: str, name: str) -> Any:
     ------
     LaunchFileError
         If the result is not what ROS parameters can hold, or not of the wanted type.
+
     """
     if kind == 'str':
         return text

@@ -83,6 +83,7 @@ def check(root: Element) -> None:
     ------
     LaunchFileError
         At the first thing that is unknown, missing or contradictory.
+
     """
     if root.tag != 'launch':
         raise unknown(root.where, 'root tag', root.tag, ['launch'])

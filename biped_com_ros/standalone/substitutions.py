@@ -54,6 +54,7 @@ def parse(text: str, where: str) -> tuple[Piece, ...]:
     ------
     LaunchFileError
         If a substitution is unknown, malformed, or has the wrong number of arguments.
+
     """
     parser = _Parser(text, where)
     return parser.pieces(stop='', quoted=False)

@@ -52,6 +52,7 @@ class Supervisor:
     foreground
         Executable that gets the terminal itself, without prefix (for tables, menus); the others'
         output then goes to the log file.
+
     """
 
     def __init__(self, plans: Sequence[ProcessPlan], console: Console,
@@ -73,6 +74,7 @@ class Supervisor:
         -------
         int
             0, or the exit code of the first process that ended with an error.
+
         """
         loop = asyncio.get_running_loop()
         for number in _FORWARDED:

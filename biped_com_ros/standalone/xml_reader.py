@@ -55,6 +55,7 @@ def read_xml(file: Path) -> Element:
     ------
     LaunchFileError
         If the file is missing or not well-formed, or holds text outside of attributes.
+
     """
     try:
         text = file.read_bytes()

@@ -72,6 +72,7 @@ class Period:
         CoM estimated minus the simulator's truth, in the world, m.
     vertical_force
         Sum over all feet as measured, N.
+
     """
 
     com_error: Mean = field(default_factory=lambda: Mean(3))
@@ -107,6 +108,7 @@ class Snapshot:
         Level (0 OK, 1 WARN, 2 ERROR, 3 STALE) and words of the worst diagnostic.
     waiting
         What is still missing, in words; empty once everything is there.
+
     """
 
     time: float
