@@ -31,9 +31,9 @@ class Rig:
         The one under test, and the rest of the robot.
     """
 
-    def __init__(self, name='node', **options):
+    def __init__(self, name='node', node=None, **options):
         self.executor = make_executor()
-        self.node, self.peer = Node(name, **options), Node('peer')
+        self.node, self.peer = node or Node(name, **options), Node('peer')
         self.executor.add_node(self.node)
         self.executor.add_node(self.peer)
 

@@ -1,0 +1,357 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The simulator over DDS, as other nodes meet it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+import signal
+import subprocess
+import sys
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.nodes.simulator import Simulator, SimulatorParameters
+from biped_com_ros.ros.qos import LATCHED
+from builtin_interfaces.msg import Duration
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PointStamped, PoseArray, Vector3Stamped, WrenchStamped
+from nav_msgs.msg import Odometry
+import numpy as np
+import pytest
+import rclpy
+from rclpy.parameter import Parameter
+from ros_rig import Rig
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Imu, JointState
+from sim_robot import CONFIG, DATA, MASS, URDF
+from std_msgs.msg import Float64MultiArray, Header, String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+import yaml
+
+DEFAULTS = Path(__file__).resolve().parents[2] / 'config' / 'simulator.yaml'
+MODEL = RobotModel(CONFIG, URDF)
+ACTUATED = MODEL.actuated_joint_names
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+def overrides(**parameters):
+    values = {'robot': str(DATA / 'sim_robot.yaml'), 'urdf': str(DATA / 'sim_robot.urdf'),
+              'tendons': False, **parameters}
+    return {'parameter_overrides': [Parameter(n, value=v) for n, v in values.items()]}
+
+
+class SimulatorRig(Rig):
+    """A simulator and a peer that has its sensors and diagnostics."""
+
+    def __init__(self, **parameters):
+        super().__init__(node=Simulator(**overrides(**parameters)))
+        self.joints = self.listen(JointState, 'joint_states')
+        self.diagnostics = {}
+        self.peer.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, 10)
+
+    def position(self, joint):
+        return self.joints[-1].position[self.joints[-1].name.index(joint)]
+
+    def hold(self):
+        """Positions that keep the posture, in the order of commands."""
+        return [CONFIG.postures['stand'].get(name, 0.0) for name in ACTUATED]
+
+    def health(self, line):
+        """Return (level, message) of the next report of a line."""
+        self.diagnostics.clear()
+        self.until(lambda: line in self.diagnostics, what=f'diagnostics of {line}')
+        return self.diagnostics[line]
+
+    def _diagnose(self, array):
+        for status in array.status:
+            if status.name.startswith('simulator: '):
+                self.diagnostics[status.name.removeprefix('simulator: ')] = (
+                    status.level, status.message)
+
+
+@pytest.fixture
+def rig():
+    rig = SimulatorRig()
+    yield rig
+    rig.close()
+
+
+@pytest.fixture(scope='module')
+def standing():
+    """Return a simulator whose robot has come to rest, for tests that only look."""
+    rig = SimulatorRig()
+    rig.spin(1.0)
+    yield rig
+    rig.close()
+
+
+def ns(stamp):
+    return stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+def vector(xyz):
+    return np.array((xyz.x, xyz.y, xyz.z))
+
+
+def test_all_sensors_speak_of_the_same_instants(standing):
+    rig = standing
+    topics = {'imu': Imu, 'left_foot/wrench': WrenchStamped, 'right_foot/wrench': WrenchStamped,
+              'odom': Odometry, 'simulator/truth/com': PointStamped,
+              'simulator/truth/com_velocity': Vector3Stamped,
+              'simulator/truth/zmp': PointStamped, 'simulator/truth/link_coms': PoseArray}
+    got = {topic: rig.listen(kind, topic) for topic, kind in topics.items()}
+    rig.joints.clear()
+    rig.until(lambda: all(len(messages) > 100 for messages in got.values()))
+    stamps = {ns(message.header.stamp) for message in rig.joints}
+    frames = {'imu': 'imu_link', 'left_foot/wrench': 'left_ft', 'right_foot/wrench': 'right_ft'}
+    for topic, messages in got.items():
+        own = [ns(message.header.stamp) for message in messages]
+        # At most one message in a burst may be lost to a full queue on a busy machine.
+        assert len(stamps.intersection(own)) > 90, topic
+        assert (np.diff(own) > 0).all() and (np.diff(own) % 2_000_000 == 0).all()
+        assert messages[0].header.frame_id == frames.get(topic, 'odom')
+    assert got['odom'][0].child_frame_id == 'base_link'
+
+
+def test_the_readings_of_a_standing_robot(standing):
+    rig = standing
+    left, right = (rig.listen(WrenchStamped, f'{s}_foot/wrench') for s in ('left', 'right'))
+    com, zmp = (rig.listen(PointStamped, f'simulator/truth/{n}') for n in ('com', 'zmp'))
+    contacts = rig.listen(Float64MultiArray, 'simulator/truth/contacts')
+    imu = rig.listen(Imu, 'imu')
+    rig.until(lambda: all((left, right, com, zmp, contacts, imu)))
+    rig.spin(0.2)
+    # The sensors' z point down; the right one reports robot on environment.
+    carried = -left[-1].wrench.force.z + right[-1].wrench.force.z
+    assert carried == pytest.approx(9.81 * (MASS - 2 * 0.6), rel=1e-3)
+    assert [dim.label for dim in contacts[-1].layout.dim] == ['left', 'right']
+    assert sum(contacts[-1].data) == pytest.approx(9.81 * MASS, rel=1e-3)
+    np.testing.assert_allclose(vector(zmp[-1].point)[:2], vector(com[-1].point)[:2], atol=5e-4)
+    assert np.linalg.norm(vector(imu[-1].linear_acceleration)) == pytest.approx(9.81, abs=0.02)
+    joints = rig.joints[-1]
+    assert tuple(joints.name) == MODEL.joint_names
+    assert len(joints.velocity) == len(joints.effort) == len(joints.name)
+    knee = joints.name.index('left_knee')
+    assert joints.position[knee] == pytest.approx(0.6, abs=0.01)
+    assert abs(joints.effort[knee]) > 1.0
+
+
+def test_the_truth_of_each_link(standing):
+    rig = standing
+    coms = rig.listen(PoseArray, 'simulator/truth/link_coms')
+    total = rig.listen(PointStamped, 'simulator/truth/com')
+    rig.until(lambda: len(coms) > 10 and len(total) > 10)
+    names = rig.node.get_parameter('link_names').value
+    assert tuple(names) == MODEL.link_names
+    at = {ns(m.header.stamp): vector(m.point) for m in total}
+    message = next(m for m in coms if ns(m.header.stamp) in at)
+    points = np.array([vector(pose.position) for pose in message.poses])
+    np.testing.assert_allclose(MODEL.link_masses @ points / MODEL.mass,
+                               at[ns(message.header.stamp)], atol=1e-6)
+    assert not rig.node.set_parameters([Parameter('link_names', value=['a'])])[0].successful
+
+
+def test_late_nodes_get_the_description(standing):
+    descriptions = standing.listen(String, 'robot_description', LATCHED)
+    standing.until(lambda: descriptions)
+    assert descriptions[0].data == URDF
+
+
+def test_the_clock(standing):
+    clock = standing.listen(Clock, '/clock')
+    standing.until(lambda: len(clock) > 30)
+    times = [ns(message.clock) for message in clock]
+    np.testing.assert_array_equal(np.diff(times), 10_000_000)
+    assert abs(times[-1] - ns(standing.joints[-1].header.stamp)) <= 20_000_000
+
+
+def test_it_keeps_real_time(standing):
+    standing.health('simulation')
+    level, message = standing.health('simulation')
+    assert message.endswith('of real time') or 'too slow or too busy' in message
+    assert standing.health('robot') == (DiagnosticStatus.OK, f'sim_robot, {MASS:.3f} kg')
+
+
+def test_position_commands(rig):
+    command = rig.publisher(Float64MultiArray, 'position_controller/commands')
+    positions = rig.hold()
+    positions[ACTUATED.index('elbow')] = 0.5
+    command.publish(Float64MultiArray(data=positions))
+    rig.until(lambda: rig.joints and rig.position('elbow') > 0.45)
+    for bad in (positions[:-1], [*positions[:-1], float('nan')]):
+        command.publish(Float64MultiArray(data=bad))
+    rig.until(lambda: rig.health('commands')[0] == DiagnosticStatus.WARN)
+    assert '2 commands refused' in rig.health('commands')[1]
+    rig.spin(0.5)
+    assert rig.position('elbow') == pytest.approx(0.5, abs=0.05)
+
+
+def test_effort_commands_add_to_the_drives(rig):
+    command = rig.publisher(Float64MultiArray, 'effort_controller/commands')
+    rig.until(lambda: rig.joints)
+    efforts = [0.0] * len(ACTUATED)
+    efforts[ACTUATED.index('neck')] = 2.0
+    command.publish(Float64MultiArray(data=efforts))
+    rig.until(lambda: rig.position('neck') > 0.1, what='the neck to turn')
+    assert abs(rig.position('elbow')) < 0.1
+
+
+def trajectory(joints, points, stamp=None):
+    message = JointTrajectory(header=Header(), joint_names=joints)
+    if stamp is not None:
+        message.header.stamp = stamp
+    for time, positions in points:
+        message.points.append(JointTrajectoryPoint(
+            positions=positions, time_from_start=Duration(
+                sec=int(time), nanosec=round(1e9 * (time % 1.0)))))
+    return message
+
+
+def test_trajectories(rig):
+    out = rig.publisher(JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
+    rig.until(lambda: rig.joints)
+    out.publish(trajectory(['elbow', 'neck'], [(0.2, [0.2, -0.1]), (0.5, [0.4, 0.3])]))
+    rig.until(lambda: rig.position('elbow') > 0.37 and rig.position('neck') > 0.25)
+
+
+@pytest.mark.parametrize('message, complaint', [
+    (trajectory(['elbo'], [(1.0, [0.0])]), "did you mean 'elbow'"),
+    (trajectory(['elbow'], []), 'no points'),
+    (trajectory(['elbow'], [(1.0, [0.0, 1.0])]), 'a point has 2 positions for 1 joint_names'),
+    (trajectory(['elbow'], [(1.0, [float('inf')])]), 'not finite'),
+    (trajectory(['elbow'], [(1.0, [0.0]), (0.5, [0.1])]), 'must ascend'),
+])
+def test_bad_trajectories_are_refused(standing, message, complaint):
+    out = standing.publisher(JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
+    before = standing.node._commands.refused
+    out.publish(message)
+    standing.until(lambda: standing.node._commands.refused > before, what='the refusal')
+    level, text = standing.health('commands')
+    assert level == DiagnosticStatus.WARN
+    assert complaint in text
+
+
+def test_pushes(rig):
+    out = rig.publisher(WrenchStamped, 'simulator/push')
+    velocity = rig.listen(Vector3Stamped, 'simulator/truth/com_velocity')
+    rig.node.set_parameters([Parameter('push_duration', value=0.05)])
+    push = WrenchStamped(header=Header(frame_id='chest'))
+    push.wrench.force.x = 60.0
+    rig.until(lambda: velocity)
+    out.publish(push)
+    rig.until(lambda: max(v.vector.x for v in velocity) > 0.05, what='the push to be felt')
+    push.header.frame_id = 'chst'
+    out.publish(push)
+    rig.until(lambda: rig.node._commands.refused, what='the refusal')
+    assert "did you mean 'chest'" in rig.health('commands')[1]
+
+
+def test_reset_puts_the_robot_back_and_time_goes_on(rig):
+    out = rig.publisher(WrenchStamped, 'simulator/push')
+    push = WrenchStamped(header=Header(frame_id='chest'))
+    push.wrench.force.x = 400.0
+    out.publish(push)
+    rig.until(lambda: rig.health('simulation')[0] == DiagnosticStatus.ERROR, what='the fall')
+    assert '~/reset' in rig.health('simulation')[1]
+    answer = rig.call(rig.peer.create_client(Trigger, 'simulator/reset'), Trigger.Request())
+    assert answer.success and 'stands in stand again' in answer.message
+    rig.spin(0.5)
+    assert rig.health('simulation')[0] != DiagnosticStatus.ERROR
+    assert (np.diff([ns(m.header.stamp) for m in rig.joints]) > 0).all()
+
+
+def test_tendons():
+    rig = SimulatorRig(tendons=True)
+    states = rig.listen(JointState, 'tendon_states')
+    out = rig.publisher(Float64MultiArray, 'tendon_controller/commands')
+    rig.until(lambda: len(states) > 100)
+    lengths = np.array(states[-1].position)
+    assert tuple(states[-1].name) == ('tendon_0', 'tendon_1', 'tendon_2', 'tendon_3')
+    assert min(states[-1].effort) > 10.0
+    out.publish(Float64MultiArray(data=(lengths + (0.004, 0.0, -0.004, 0.0)).tolist()))
+    rig.until(lambda: rig.position('torso_pitch') > 0.05, what='the torso to bend')
+    out.publish(Float64MultiArray(data=[0.0] * 4))
+    rig.until(lambda: rig.node._commands.refused)
+    assert 'within half of' in rig.health('commands')[1]
+    rig.close()
+
+
+def test_hidden_errors_and_noise_reach_the_topics():
+    rig = SimulatorRig(hidden_errors=['chest 1.0 0.02 0 0'], encoder_noise=1e-3)
+    contacts = rig.listen(Float64MultiArray, 'simulator/truth/contacts')
+    rig.spin(1.5)
+    assert sum(contacts[-1].data) == pytest.approx(9.81 * (MASS + 1.0), rel=0.01)
+    knee = [m.position[m.name.index('left_knee')] for m in rig.joints[-300:]]
+    assert np.std(knee) == pytest.approx(1e-3, rel=0.2)
+    rig.close()
+
+
+@pytest.mark.parametrize('parameters, complaint', [
+    ({'rate': -1.0}, "parameter 'rate': -1.0 is out of range; valid: 10 to 2000 Hz"),
+    ({'rate': 300.0}, 'must be a multiple of the physics timestep'),
+    ({'posture': 'sit'}, "unknown posture 'sit'"),
+    ({'hidden_errors': ['chest heavy']}, 'four finite numbers'),
+    ({'hidden_errors': ['chst 1 0 0 0']}, "did you mean 'chest'"),
+    ({'force_noise': float('nan')}, 'has to be finite'),
+])
+def test_nonsense_is_refused_by_name(parameters, complaint):
+    with pytest.raises(ConfigurationError, match=complaint):
+        Simulator(**overrides(**parameters))
+
+
+def test_the_defaults_file_has_every_parameter():
+    values = yaml.safe_load(DEFAULTS.read_text())['/**/simulator']['ros__parameters']
+    defaults = SimulatorParameters()
+    assert values == {field.name: getattr(defaults, field.name)
+                      for field in dataclasses.fields(SimulatorParameters)}
+
+
+def run_node(*arguments):
+    return subprocess.Popen(
+        [sys.executable, '-m', 'biped_com_ros.nodes.simulator', '--ros-args', *arguments],
+        cwd=DATA.parents[1], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_as_a_process():
+    """It starts with its defaults file and ends cleanly at ctrl-C."""
+    process = run_node('-r', '__ns:=/alone', '--params-file', str(DEFAULTS),
+                       '-p', f'robot:={DATA / "sim_robot.yaml"}',
+                       '-p', f'urdf:={DATA / "sim_robot.urdf"}')
+    try:
+        rig = Rig('listener')
+        joints = rig.listen(JointState, '/alone/joint_states')
+        rig.until(lambda: len(joints) > 20, what='the process')
+        rig.close()
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=5.0)
+    finally:
+        process.kill()
+    assert process.returncode == 0, output
+    assert 'Traceback' not in output
+
+
+def test_a_process_that_cannot_start_says_why():
+    process = run_node('-p', 'robot:=bipd')
+    output, _ = process.communicate(timeout=20.0)
+    assert process.returncode == 1
+    assert "did you mean 'biped'" in output and 'Traceback' not in output
