@@ -23,7 +23,7 @@ of that moment, whatever the feet have slipped: the base never jumps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.footprint import footprint_position
@@ -31,8 +31,23 @@ from biped_com_ros.core.pose import Array, cross, Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
 import numpy as np
 
-@dataclass(frozen=True)
-class Stance:
+class Twist(NamedTuple):
+    """
+    How a base moves in the world, along the axes of the base.
+
+    Attributes
+    ----------
+    linear
+        Velocity of the base's origin, shape (3,), m/s.
+    angular
+        Angular velocity, shape (3,), rad/s.
+    """
+
+    linear: Array
+    angular: Array
+
+
+class Stance(NamedTuple):
     """
     Which soles carry the robot, and where they are.
 
@@ -52,8 +67,7 @@ class Stance:
     def ground_height(self) -> float:
         """Height of the lowest sole in contact (of all soles, if none is), m."""
         heights: list[float] = self.soles_in_world[:, 2].tolist()
-        return min((z for z, touches in zip(heights, self.in_contact) if touches),
-                   default=min(heights))
+        return min([z for z, touches in zip(heights, self.in_contact) if touches] or heights)
 
 
 class ContactGuess:
@@ -83,32 +97,6 @@ class ContactGuess:
         return self._in_contact
 
 
-class _ImuMount:
-    """How the IMU is turned against the base, and how fast it turns against it."""
-
-    def __init__(self, model: RobotModel, imu_frame: str) -> None:
-        self._frame = model.frames((imu_frame,))
-        # On most robots the joints have no say in it.
-        self._R_imu_base: Array | None = None
-        if self._frame.are_fixed_to_base:
-            at_rest = model.state(np.zeros(len(model.joint_names)))
-            self._R_imu_base = self._rotation(at_rest)
-
-    def R_imu_base(self, state: RobotState) -> Array:
-        """Return the rotation (3, 3) that takes coordinates in the base to the IMU."""
-        return self._rotation(state) if self._R_imu_base is None else self._R_imu_base
-
-    def angular_velocity_of_base(self, state: RobotState, gyro: Array) -> Array:
-        """Return the base's angular velocity along its own axes: what the joints add is gone."""
-        in_base: Array = gyro.dot(self.R_imu_base(state))
-        if self._R_imu_base is None:
-            in_base -= state.twists_in_base(self._frame)[0, 1]
-        return in_base
-
-    def _rotation(self, state: RobotState) -> Array:
-        return state.placements_in_base(self._frame)[0, :3].copy()
-
-
 class StanceBase:
     """
     Leg odometry: the pose of the base from an IMU and the soles on the ground.
@@ -136,15 +124,16 @@ class StanceBase:
 
     def __init__(self, model: RobotModel, imu_frame: str,
                  guess: ContactGuess | None = None) -> None:
-        self._soles = model.soles
-        self._mount = _ImuMount(model, imu_frame)
+        self._feet = model.soles.names
+        self._frames = model.soles + model.frames((imu_frame,))
         self._guess = guess or ContactGuess()
         self.reset()
 
     def reset(self) -> None:
         """Forget where the robot is; the next update starts at the origin again."""
         self._position: Array | None = None
-        self._anchors = np.zeros((len(self._soles.names), 3))
+        self._placements = np.zeros((len(self._feet) + 1, 4, 3))
+        self._anchors = np.zeros((len(self._feet), 3))
         self._weights = np.zeros(len(self._anchors))
         self.is_held = True
         self.stance = Stance(self._anchors, (False,) * len(self._anchors))
@@ -164,8 +153,9 @@ class StanceBase:
             Which soles stand, in the order of ``config.feet``; guessed if left out.
 
         """
-        R_world_base = R_world_imu.dot(self._mount.R_imu_base(state))
-        soles_from_base = state.positions_in_base(self._soles).dot(R_world_base.T)
+        self._placements = placements = state.placements_in_base(self._frames)
+        R_world_base = R_world_imu.dot(placements[-1, :3])  # the rows are R_imu_base
+        soles_from_base = placements[:-1, 3].dot(R_world_base.T)
         contacts = self._contacts(soles_from_base, in_contact)
         if contacts != self.stance.in_contact or self._position is None:
             self._change_stance(soles_from_base, contacts)
@@ -176,34 +166,34 @@ class StanceBase:
         self.stance = Stance(soles_from_base, contacts)
         return Pose(R_world_base, self._position)
 
-    def twist_in_base(self, state: RobotState, angular_velocity_in_imu: Array) -> Array | None:
+    def twist(self, state: RobotState, angular_velocity_in_imu: Array) -> Twist | None:
         """
-        Return how the base moves, for the stance of the last :meth:`update`.
+        Return how the base moves, by the stance of the last :meth:`update`.
 
         Parameters
         ----------
         state
-            The robot seen from its base, with joint velocities.
+            The same state as at the last :meth:`update`, with joint velocities.
         angular_velocity_in_imu
             The gyroscope's reading, shape (3,), rad/s.
 
         Returns
         -------
-        numpy.ndarray or None
-            Shape (2, 3), along the axes of the base: velocity of the base's origin in the world,
-            m/s, and angular velocity of the base, rad/s. None while the position is held: in the
-            air, nothing tells the velocity.
+        Twist or None
+            None while the position is held: in the air, nothing tells the velocity.
 
         Notes
         -----
         The gyroscope feels the base and the joints between: ``omega = R_base_imu gyro -
         omega_base_imu``. A standing sole is at rest: ``0 = v + omega x p + p'``.
-
         """
         if self.is_held:
             return None
-        angular = self._mount.angular_velocity_of_base(state, angular_velocity_in_imu)
-        return _twist_above(state, self._weights, angular)
+        placements = self._placements
+        twists = state.twists_in_base(self._frames, placements)
+        angular = angular_velocity_in_imu.dot(placements[-1, :3])
+        angular -= twists[-1, 1]
+        return _above(self._weights, placements[:-1, 3], twists[:-1, 0], angular)
 
     def _contacts(self, soles: Array, told: Sequence[bool] | None) -> tuple[bool, ...]:
         if told is None:
@@ -211,7 +201,7 @@ class StanceBase:
         if len(told) != len(self._anchors):
             raise InputError(
                 f'contacts must be {len(self._anchors)} values, one per foot '
-                f'({", ".join(self._soles.names)}), not {len(told)}')
+                f'({", ".join(self._feet)}), not {len(told)}')
         return tuple(told)
 
     def _change_stance(self, soles_from_base: Array, contacts: tuple[bool, ...]) -> None:
@@ -228,28 +218,28 @@ class StanceBase:
         self.is_held = not any(contacts)
 
 
-def twist_from_stance(state: RobotState, in_contact: Sequence[bool]) -> Array | None:
+def twist_from_stance(state: RobotState, in_contact: Sequence[bool]) -> Twist | None:
     """
     Return how the base moves when no gyroscope tells: the soles in contact neither move nor turn.
 
     Parameters
     ----------
     state
-        The robot seen from its base, with joint velocities.
+        The robot with its joint velocities.
     in_contact
-        Which soles stand flat.
+        Which soles stand flat, in the order of ``config.feet``.
 
     Returns
     -------
-    numpy.ndarray or None
-        As :meth:`StanceBase.twist_in_base`; None if no sole stands.
-
+    Twist or None
+        None if no sole stands.
     """
     if not any(in_contact):
         return None
-    weights = _weights(in_contact)
-    angular = -weights.dot(state.twists_in_base(state.model.soles)[:, 1])
-    return _twist_above(state, weights, angular)
+    weights, soles = _weights(in_contact), state.model.soles
+    placements = state.placements_in_base(soles)
+    twists = state.twists_in_base(soles, placements)
+    return _above(weights, placements[:, 3], twists[:, 0], -weights.dot(twists[:, 1]))
 
 
 def _weights(in_contact: Sequence[bool]) -> Array:
@@ -258,10 +248,9 @@ def _weights(in_contact: Sequence[bool]) -> Array:
     return weights
 
 
-def _twist_above(state: RobotState, weights: Array, angular: Array) -> Array:
-    """Twist (2, 3) of a base that turns at `angular` above soles at rest; all in the base."""
-    soles = state.model.soles
+def _above(weights: Array, soles: Array, velocities: Array, angular: Array) -> Twist:
+    """Twist of a base that turns at `angular` above soles at rest; all seen from the base."""
     # The velocity is linear in the sole, so the mean of the soles stands for all of them.
-    sole = weights.dot(state.positions_in_base(soles))
-    linear = cross(sole, angular) - weights.dot(state.velocities_in_base(soles))
-    return np.array((linear, angular))
+    linear = cross(weights.dot(soles), angular)
+    linear -= weights.dot(velocities)
+    return Twist(linear, angular)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 
+from biped_com_ros.core.base import Twist
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.pose import Array, cross
 from biped_com_ros.core.robot import RobotState
@@ -32,7 +33,7 @@ GRAVITY = 9.81
 """Gravity of ROS and Gazebo, m/s^2; the simulator uses the same."""
 
 
-def com_velocity_in_world(state: RobotState, base_twist_in_base: Array) -> Array:
+def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:
     """
     Return the velocity of the centre of mass in the world, shape (3,), m/s.
 
@@ -40,17 +41,17 @@ def com_velocity_in_world(state: RobotState, base_twist_in_base: Array) -> Array
     ----------
     state
         With the pose of its base (:meth:`RobotState.in_world`) and its joint velocities.
-    base_twist_in_base
-        Shape (2, 3): velocity of the base's origin in the world, m/s, and angular velocity of the
-        base, rad/s, both along the axes of the base.
+    twist
+        How that base moves.
 
     Notes
     -----
     ``R (v + omega x c + c')`` with the centre of mass c seen from the base.
 
     """
-    linear, angular = base_twist_in_base
-    in_base = linear + cross(angular, state.com_in_base) + state.com_velocity_in_base
+    in_base = cross(twist.angular, state.com_in_base)
+    in_base += twist.linear
+    in_base += state.com_velocity_in_base
     velocity: Array = state.base.rotation.dot(in_base)
     return velocity
 

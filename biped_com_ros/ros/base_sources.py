@@ -34,7 +34,7 @@ from functools import partial
 import time
 from typing import Any, Protocol
 
-from biped_com_ros.core.base import ContactGuess, Stance, StanceBase, twist_from_stance
+from biped_com_ros.core.base import ContactGuess, Stance, StanceBase, Twist, twist_from_stance
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.pose import Array, Pose, rotation_from_quaternion, turned
 from biped_com_ros.core.robot import RobotModel, RobotState
@@ -168,8 +168,8 @@ class BaseSource:
         """Return the base in the world at an instant, or None if it is unknown (`problem`)."""
         raise NotImplementedError
 
-    def twist(self, state: RobotState) -> Array | None:
-        """Return the twist (2, 3) of the base along its axes at the last pose, if known."""
+    def twist(self, state: RobotState) -> Twist | None:
+        """Return how the base moves at the instant of the last pose, if that is known."""
         raise NotImplementedError
 
     def reset(self) -> None:
@@ -218,15 +218,16 @@ class ImuBase(BaseSource):
         told = self.contacts.told(stamp.ns)
         self.contacts_told = told is not None
         self.problem = ''
-        estimator = self._estimator
-        base = estimator.update(state, rotation_from_quaternion(
-            turned(self._quaternion, self._gyro, late_ns / _SECOND)), told)
+        estimator, quaternion = self._estimator, self._quaternion
+        if late_ns:
+            quaternion = turned(quaternion, self._gyro, late_ns / _SECOND)
+        base = estimator.update(state, rotation_from_quaternion(quaternion), told)
         self.stance, self.is_held = estimator.stance, estimator.is_held
         return base
 
-    def twist(self, state: RobotState) -> Array | None:
+    def twist(self, state: RobotState) -> Twist | None:
         """Return the twist from gyroscope and joints; None while no sole stands."""
-        return self._estimator.twist_in_base(state, self._gyro)
+        return self._estimator.twist(state, self._gyro)
 
     def reset(self) -> None:
         """Start at the origin again."""
@@ -262,10 +263,9 @@ class OdometryBase(BaseSource):
         link = Pose(rotation, self._position + rotation.dot(linear) * dt)
         return self._stand(link @ self._pose_link_base, state, stamp)
 
-    def twist(self, state: RobotState) -> Array | None:
+    def twist(self, state: RobotState) -> Twist | None:
         """Return the message's twist along the axes of the base."""
-        twist: Array = self._twist.dot(self._pose_link_base.rotation)
-        return twist
+        return Twist(*self._twist.dot(self._pose_link_base.rotation))
 
     def _on_odometry(self, stamp: Stamp, position: Array, quaternion: Array,
                      twist: Array) -> None:
@@ -295,7 +295,7 @@ class TfBase(BaseSource):
             return None
         return self._stand(link @ self._pose_link_base, state, stamp)
 
-    def twist(self, state: RobotState) -> Array | None:
+    def twist(self, state: RobotState) -> Twist | None:
         """Return the twist that keeps the standing soles at rest; None if none stands."""
         return twist_from_stance(state, self.stance.in_contact)
 
@@ -313,13 +313,13 @@ class FixedBase(BaseSource):
                 'roll, pitch, yaw (rad)')
         values = np.array(params.fixed_base)
         self._base = Pose.from_rpy(values[3:], values[:3]) @ self._pose_link_base
-        self._at_rest = np.zeros((2, 3))
+        self._at_rest = Twist(np.zeros(3), np.zeros(3))
 
     def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
         """Return the parameter's pose."""
         return self._stand(self._base, state, stamp)
 
-    def twist(self, state: RobotState) -> Array | None:
+    def twist(self, state: RobotState) -> Twist | None:
         """Return zeros."""
         return self._at_rest
 

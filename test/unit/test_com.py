@@ -13,6 +13,7 @@
 # limitations under the License.
 """Velocity of the centre of mass and divergent component, against differences and the pendulum."""
 
+from biped_com_ros.core.base import Twist
 from biped_com_ros.core.com import (
     com_velocity_in_world, divergent_component, GRAVITY, natural_frequency)
 from biped_com_ros.core.errors import InputError
@@ -30,18 +31,18 @@ def test_velocity_is_the_derivative_of_the_com_with_everything_moving(seed):
     rng, model, h = np.random.default_rng(seed), small_robot(), 1e-6
     positions, velocities = random_joints(model, rng)
     base = Pose(Rotation.random(random_state=seed).as_matrix(), rng.normal(size=3))
-    twist = rng.normal(size=(2, 3))
+    twist = Twist(*rng.normal(size=(2, 3)))
 
     def com_at(t):
-        turned = base.rotation @ Rotation.from_rotvec(twist[1] * t).as_matrix()
-        moved = Pose(turned, base.position + base.rotation @ twist[0] * t)
+        turned = base.rotation @ Rotation.from_rotvec(twist.angular * t).as_matrix()
+        moved = Pose(turned, base.position + base.rotation @ twist.linear * t)
         return model.state(positions + velocities * t).in_world(moved).com_in_world
 
     state = model.state(positions, velocities).in_world(base)
     numeric = (com_at(h) - com_at(-h)) / (2.0 * h)
     np.testing.assert_allclose(com_velocity_in_world(state, twist), numeric, atol=1e-7)
     assert np.linalg.norm(state.com_velocity_in_base) > 0.01
-    assert np.linalg.norm(np.cross(twist[1], state.com_in_base)) > 0.01
+    assert np.linalg.norm(np.cross(twist.angular, state.com_in_base)) > 0.01
 
 
 def test_natural_frequency_of_a_pendulum():
