@@ -121,7 +121,8 @@ class SimulatorParameters:
             dt=1.0 / self.rate, seed=self.seed, tendons=self.tendons,
             world=WorldOptions(timestep=1.0 / self.physics_rate, friction=self.friction),
             sensors=SensorOptions(**{name: getattr(self, name) for name in names}),
-            errors=parse_errors(self.hidden_errors), com_sigma=self.hidden_com_sigma,
+            errors=parse_errors(filter(None, self.hidden_errors)),
+            com_sigma=self.hidden_com_sigma,
             mass_sigma=self.hidden_mass_sigma, command_delay=self.command_delay)
 
 
