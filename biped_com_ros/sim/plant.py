@@ -355,7 +355,11 @@ class Plant:
             self.model.equality(f'hold/{name}').data[0] = positions[self.joint_names.index(name)]
 
     def _place(self, positions: Array, height: float) -> None:
-        """Stand the robot on its soles: level on the average, the lowest corner at `height`."""
+        """
+        Stand the robot on its soles: level on the average, the lowest corner at `height`.
+
+        The middle of the soles is at the origin, where leg odometry begins too.
+        """
         model, data = self.model, self.data
         self._start = positions
         self._set_positions(positions)
@@ -363,8 +367,8 @@ class Plant:
         mujoco.mj_kinematics(model, data)
         self._level()
         mujoco.mj_kinematics(model, data)
-        base = data.site('base').xpos
-        data.qpos[:2] -= base[:2]
+        soles = [data.site(f'sole/{name}').xpos for name in self.config.feet]
+        data.qpos[:2] -= np.mean(soles, axis=0)[:2]
         data.qpos[2] += height - self._lowest_corner()
         mujoco.mj_forward(model, data)
         self._start_height = float(data.site('base').xpos[2])
