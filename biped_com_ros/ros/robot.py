@@ -28,6 +28,8 @@ from std_msgs.msg import String
 
 #: Value of the parameter `urdf` that asks for the topic.
 TOPIC = 'topic'
+#: Seconds between messages about waiting.
+REMIND_PERIOD = 5.0
 
 
 class RobotParameters(Protocol):
@@ -95,7 +97,8 @@ class RobotSource:
     def _wait_for_topic(self) -> None:
         self._subscription = self._node.create_subscription(
             String, 'robot_description', self._described, LATCHED)
-        self._timer = self._node.create_timer(5.0, self._remind, clock=steady_clock())
+        self._timer = self._node.create_timer(
+            REMIND_PERIOD, self._remind, clock=steady_clock())
 
     def _waiting(self) -> str:
         topic = self._subscription.topic_name

@@ -1,0 +1,117 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Nodes for the tests of executor and suite: healthy ones and such as fail in every way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import sys
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.nodes import suite
+from biped_com_ros.ros.diagnostics import Diagnostics
+from biped_com_ros.ros.executor import run
+from biped_com_ros.ros.parameters import declare_parameters, parameter
+from rclpy.node import Node
+from std_msgs.msg import Float64, String
+from std_srvs.srv import Trigger
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of Healthy."""
+
+    gain: float = parameter(1.0, 'Factor', minimum=0.0)
+
+
+class Healthy(Node):
+    """Multiplies what it hears."""
+
+    def __init__(self, **node_kwargs):
+        super().__init__('healthy', **node_kwargs)
+        self.gain = declare_parameters(self, Parameters).gain
+        self.publisher = self.create_publisher(Float64, 'out', 10)
+        self.create_subscription(Float64, 'in', self.hear, 10)
+
+    def hear(self, message):
+        self.publisher.publish(Float64(data=self.gain * message.data))
+
+
+class Second(Healthy):
+    """The same under another name."""
+
+    def __init__(self, **node_kwargs):
+        Node.__init__(self, 'second', **node_kwargs)
+        self.gain = declare_parameters(self, Parameters).gain
+        self.publisher = self.create_publisher(Float64, '~/out', 10)
+        self.create_subscription(Float64, 'in', self.hear, 10)
+
+
+class Faulty(Node):
+    """Raises in a timer, a late timer, a subscription and a service, and still ticks."""
+
+    def __init__(self, **node_kwargs):
+        super().__init__('faulty', **node_kwargs)
+        self.diagnostics = Diagnostics(self, period=0.2)
+        self.publisher = self.create_publisher(String, 'tick', 10)
+        self.create_subscription(Float64, 'in', self.fail_to_hear, 10)
+        self.create_service(Trigger, '~/serve', self.fail_to_serve)
+        self.create_timer(0.02, self.fail_to_tick)
+        self.once = self.create_timer(0.1, self.create_late)
+
+    def create_late(self):
+        self.once.cancel()
+        self.create_timer(0.02, self.fail_late)
+
+    def fail_late(self):
+        self.publisher.publish(String(data='late'))
+        raise ValueError('failed late')
+
+    def fail_to_tick(self):
+        self.publisher.publish(String(data='tick'))
+        raise ZeroDivisionError('failed to tick')
+
+    def fail_to_hear(self, message):
+        self.publisher.publish(String(data='heard'))
+        raise ConfigurationError('failed to hear')
+
+    def fail_to_serve(self, request, response):
+        raise KeyError('failed to serve')
+
+
+class Stillborn(Node):
+    """Cannot start."""
+
+    def __init__(self, **node_kwargs):
+        super().__init__('stillborn', **node_kwargs)
+        raise ConfigurationError("the widget 'x' is missing\n(valid: a, b)")
+
+
+class Buggy(Node):
+    """Has a bug in its constructor."""
+
+    def __init__(self, **node_kwargs):
+        super().__init__('buggy', **node_kwargs)
+        raise AttributeError('a bug')
+
+
+NODES = {kind.__name__.lower(): f'faulty_nodes:{kind.__name__}'
+         for kind in (Healthy, Second, Faulty, Stillborn, Buggy)}
+
+
+if __name__ == '__main__':
+    name = sys.argv.pop(1)
+    if name == 'suite':
+        sys.exit(run(lambda: suite.compose(NODES)))
+    sys.exit(run(globals()[name]))
