@@ -288,8 +288,11 @@ def listener() -> Iterator[Any]:
 
     def wait_for(kind: Any, topic: str, launched: Launched, timeout: float = 30.0) -> Any:
         received: list[Any] = []
-        subscription = node.create_subscription(
-            kind, topic, received.append, rclpy.qos.qos_profile_sensor_data)
+        qos = rclpy.qos.qos_profile_sensor_data
+        if topic.endswith('robot_description'):
+            qos = rclpy.qos.QoSProfile(
+                depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL)
+        subscription = node.create_subscription(kind, topic, received.append, qos)
         deadline = time.monotonic() + timeout
         while not received:
             assert time.monotonic() < deadline, f'nothing on {topic}:\n{launched.output}'
@@ -325,6 +328,42 @@ def test_names_remappings_and_parameters_reach_a_real_node(
     code, duration = launched.interrupt()
     assert code == 0 and duration < 3.0, launched.output
     assert not any(Path(f'/proc/{pid}').exists() for pid in launched.pids())
+
+
+@pytest.mark.parametrize('composed', ['true', 'false'])
+def test_the_whole_runs_in_a_namespace_and_ends_at_ctrl_c(
+        launch: Callable[..., Launched], listener: Any, composed: str) -> None:
+    from geometry_msgs.msg import PointStamped, WrenchStamped
+    from std_msgs.msg import String
+    launched = launch('simulation.launch.xml', 'namespace:=r1', f'composed:={composed}')
+    assert '<robot' in listener(String, '/r1/robot_description', launched).data
+    weight = listener(WrenchStamped, '/r1/wrench_aggregator/wrench', launched)
+    assert weight.wrench.force.z > 20.0
+    com = listener(PointStamped, '/r1/com_estimator/com', launched)
+    truth = listener(PointStamped, '/r1/simulator/truth/com', launched)
+    assert com.header.frame_id == truth.header.frame_id == 'odom'
+    assert abs(com.point.z - truth.point.z) < 0.02
+    assert len(launched.pids()) == (2 if composed == 'true' else 3)
+    code, duration = launched.interrupt()
+    assert duration < 3.0, launched.output
+    assert code == 0, launched.output
+    assert 'still running' not in launched.output
+    assert not any(Path(f'/proc/{pid}').exists() for pid in launched.pids())
+
+
+def test_frames_of_a_namespaced_robot_are_its_own(
+        launch: Callable[..., Launched], listener: Any) -> None:
+    tf2_msgs = pytest.importorskip('tf2_msgs.msg')
+    launched = launch('simulation.launch.xml', 'namespace:=r2')
+    message = listener(tf2_msgs.TFMessage, '/r2/tf', launched)
+    assert message.transforms[0].header.frame_id
+
+
+def test_a_robot_that_does_not_exist_ends_the_launch(launch: Callable[..., Launched]) -> None:
+    launched = launch('simulation.launch.xml', 'robot:=bipedd')
+    assert launched.process.wait(timeout=30) == 1
+    assert "unknown robot 'bipedd'; did you mean 'biped'?" in launched.output
+    assert 'shutting down: simulator-1 has ended' in launched.output
 
 
 # ------------------------------------------------------------------------------------ RViz
