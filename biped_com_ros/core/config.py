@@ -203,7 +203,7 @@ class RobotConfig:
 
     @property
     def imu(self) -> ImuConfig:
-        """The IMU that gives the base's orientation: ``base``, or else the first one."""
+        """Return the IMU that gives the base's orientation: ``base``, or else the first one."""
         if not self.imus:
             raise ConfigurationError(
                 f"robot '{self.name}' has no IMU; add one under 'imus', or choose another "

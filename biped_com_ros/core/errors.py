@@ -19,8 +19,8 @@ Every message names the thing, the value it had, the values it may have, and wha
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+import difflib
 
 
 class BipedComError(Exception):

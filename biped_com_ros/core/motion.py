@@ -81,7 +81,7 @@ class HipShift:
 
     def positions(self, offset: Offset | Array) -> Array:
         """
-        Return all joint positions (n,) with the base moved by `offset`.
+        Return the positions of all joints (n,) with the base moved by `offset`.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class KeyframeMotion:
         return self._segment(time)[1].label
 
     def positions(self, time: float) -> Array:
-        """Return the joint positions (n,) at `time`, s, in the order of ``model.joint_names``."""
+        """Return the positions of the joints (n,) at `time`, s, as ``model.joint_names`` orders them."""
         before, after, phase = self._segment(time)
         share = minimum_jerk(phase)
         positions = _between(self._postures[before.posture], self._postures[after.posture], share)

@@ -178,7 +178,7 @@ class RobotModel:
         return positions
 
     def frames(self, names: Iterable[str]) -> FrameSet:
-        """Look frames (URDF links) up by name."""
+        """Look up frames, which are URDF links, by name."""
         names = tuple(names)
         found = [self.pin_model.frames[self._frame_id(name)] for name in names]
         return FrameSet(names, [_parent(f) for f in found], [_pose(f.placement) for f in found])

@@ -177,7 +177,7 @@ class Layout:
 
 
 def value_at(message: Any, path: Path) -> Any:
-    """Value of a message's field, e.g. ``value_at(poses, ('poses', 3, 'position', 'x'))``."""
+    """Return a field's value; its path is like ``('poses', 3, 'position', 'x')``."""
     for step in path:
         message = message[step] if isinstance(step, int) else getattr(message, step)
     return message

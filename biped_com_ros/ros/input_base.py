@@ -122,7 +122,7 @@ class Input:
     # -- for users
 
     def age(self, now: Any = None) -> float:
-        """Seconds since the stamp of the last good message (since start if there was none)."""
+        """Return the time since the stamp of the last good message or else since the start, s."""
         at = self._now() if now is None else nanoseconds_of(now)
         return (at - (self._started if self.stamp is None else self.stamp.ns)) / SECOND
 
@@ -326,7 +326,7 @@ class StampedInput(Input):
             + advice))
 
     def _refuse_without_clock(self) -> None:
-        """Simulated time has not begun: no error while everything is starting."""
+        """Refuse what comes before simulated time begins; no error while everything starts."""
         if time.monotonic() - self._started_monotonic > 2.0:
             raise Refusal('no clock', 'use_sim_time is set, but nothing came on /clock yet')
         raise Refusal('no clock', '')

@@ -46,7 +46,7 @@ class Waiting:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What has not arrived, or has fallen silent."""
+        """Return what has not arrived, or has fallen silent."""
         return tuple(name for name, source in self._inputs.items() if source.stale())
 
     def _look(self) -> None:
