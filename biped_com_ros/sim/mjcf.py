@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 import math
-from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import SubElement
 
@@ -174,7 +173,7 @@ class Writer:
 
     def _add_body(self, parent: ElementTree.Element, link: str,
                   pose: Transform) -> ElementTree.Element:
-        body = SubElement(parent, 'body', name=f'link/{link}', **pose_attributes(pose))
+        body = SubElement(parent, 'body', pose_attributes(pose), name=f'link/{link}')
         self._bodies[link] = body
         described = self._robot.links[link]
         if described.mass > 0.0:
@@ -238,7 +237,7 @@ class Writer:
         for name, foot in self._config.feet.items():
             body = self._body(foot.sole)
             pose = Transform.from_rpy(foot.sole_origin, foot.sole_rpy)
-            SubElement(body, 'site', name=f'sole/{name}', **pose_attributes(pose))
+            SubElement(body, 'site', pose_attributes(pose), name=f'sole/{name}')
             for i, (x, y) in enumerate(foot.polygon):
                 center = pose @ Transform(position=np.array((x, y, radius)))
                 # The mass is the URDF's: a collision sphere brings none of its own.
@@ -268,7 +267,7 @@ class Writer:
         # MuJoCo reports what passes through the joint above the body that carries the site.
         link = sensor.link or sensor.frame
         pose = self._rigid(link, sensor.frame, f'wrench_sensors.{name}')
-        SubElement(self._body(link), 'site', name=f'wrench/{name}', **pose_attributes(pose))
+        SubElement(self._body(link), 'site', pose_attributes(pose), name=f'wrench/{name}')
         for kind in ('force', 'torque'):
             SubElement(self._sensors, kind, name=f'wrench/{name}/{kind}', site=f'wrench/{name}')
 
@@ -276,7 +275,7 @@ class Writer:
         """Odometry is about the link `base_link`; site `base` has REP-103's axes in it."""
         body, site = self._body(self._config.base_link), 'base_link'
         forward = Transform.from_rpy((0, 0, 0), self._config.base_rpy)
-        SubElement(body, 'site', name='base', **pose_attributes(forward))
+        SubElement(body, 'site', pose_attributes(forward), name='base')
         SubElement(body, 'site', name=site)
         for kind in ('framepos', 'framequat'):
             SubElement(self._sensors, kind, name=f'base/{kind}', objtype='site', objname=site)
@@ -348,8 +347,8 @@ def _inertial_element(link: Link) -> ElementTree.Element:
     if np.linalg.det(axes) < 0.0:
         axes[:, 0] *= -1.0
     return ElementTree.Element(
-        'inertial', mass=text(link.mass), diaginertia=text(*moments),
-        **pose_attributes(Transform(axes, link.com)))
+        'inertial', pose_attributes(Transform(axes, link.com)), mass=text(link.mass),
+        diaginertia=text(*moments))
 
 
 def _consistent(moments: Array) -> Array:
@@ -372,5 +371,5 @@ def _write_visuals(body: ElementTree.Element, link: Link) -> None:
             size = text(shape.get('radius'), 0.5 * float(shape.get('length', '0')))
         else:
             size = text(shape.get('radius'))
-        SubElement(body, 'geom', type=shape.tag, size=size, contype='0', conaffinity='0',
-                   group='1', mass='0', rgba=rgba, **pose_attributes(pose))
+        SubElement(body, 'geom', pose_attributes(pose), type=shape.tag, size=size, contype='0',
+                   conaffinity='0', group='1', mass='0', rgba=rgba)

@@ -80,7 +80,7 @@ class Readings:
         observation.joint_positions[real] = joints[0]
         observation.joint_velocities[real] = joints[1]
         observation.joint_efforts[real] = joints[2]
-        observation.wrenches.flat = self._read_wrenches(values)
+        observation.wrenches[:] = self._read_wrenches(values).reshape(-1, 6)
         imus = self._read_imus(values)
         observation.imu_quaternions[:] = imus[:, :4]
         observation.angular_velocities[:] = imus[:, 4:7]

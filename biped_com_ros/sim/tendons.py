@@ -22,7 +22,6 @@ from biped_com_ros.core.config import TorsoConfig
 from biped_com_ros.sim import torso
 from biped_com_ros.sim.description import Array, Description, Transform
 from biped_com_ros.sim.gains import set_tendon_gains
-import mujoco
 import numpy as np
 
 

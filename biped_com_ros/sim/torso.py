@@ -115,7 +115,7 @@ def write_vertebrae(lower: ElementTree.Element, torso: TorsoConfig,
     up = Transform(position=np.array((0.0, 0.0, height)))
     body, pose = lower, at.lower_to_base @ up
     for k in range(1, SEGMENTS + 1):
-        body = SubElement(body, 'body', name=f'vertebra/{k}', **pose_attributes(pose))
+        body = SubElement(body, 'body', pose_attributes(pose), name=f'vertebra/{k}')
         _write_springs(body, torso, k, height)
         _write_mass(body, torso, at.mass / SEGMENTS)
         write_disk(body, torso, k, Transform())

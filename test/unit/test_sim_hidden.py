@@ -70,8 +70,8 @@ def test_lines_are_read():
         'chest': LinkError(1.2, (0.01, 0.0, -0.02)), 'arm': LinkError(0.0, (0.0, 0.001, 0.0))}
 
 
-@pytest.mark.parametrize('line', ['', 'chest', 'chest 1 2 3', 'chest 1 2 3 four', 'chest nan 0 0 0',
-                                  'chest 1 2 3 4 5'])
+@pytest.mark.parametrize('line', [
+    '', 'chest', 'chest 1 2 3', 'chest 1 2 3 four', 'chest nan 0 0 0', 'chest 1 2 3 4 5'])
 def test_bad_lines_are_refused(line):
     with pytest.raises(ConfigurationError, match='four finite numbers'):
         hidden.parse_errors([line])
