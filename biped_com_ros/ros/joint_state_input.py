@@ -42,7 +42,8 @@ class JointSource(Source):
         self.fields = [] if self.problem else [
             field for field in ('position', *_OPTIONAL) if len(getattr(message, field))]
         super().__init__(len(self.fields) * len(self.columns))
-        self.values = self.flat.reshape(len(self.fields), -1) if self.fields else self.flat
+        #: The same values, a row per field.
+        self.values = self.flat.reshape(len(self.fields), len(self.columns))
         self.has_required = np.count_nonzero(self.targets < n_required) == n_required
         self.has_all = len(self.columns) == len(joint_indices) and len(self.fields) == 3
 
@@ -163,7 +164,8 @@ class JointStateInput(StampedInput):
             source.last_ns = max(source.last_ns, self._last_ns)
 
     def _examine_values(self, source: JointSource) -> None:
-        for field, values in zip(source.fields, source.values):
+        for row, field in enumerate(source.fields):
+            values = source.values[row]
             bad = ~np.isfinite(values)
             if field in _OPTIONAL and not self._ever_measured[field][source.targets[bad]].any():
                 bad = np.isinf(values)

@@ -137,7 +137,7 @@ def pose_publisher(node: Any, topic: str, frame_id: str, **options: Any) -> Temp
 
 def pose_array_publisher(node: Any, topic: str, frame_id: str, n: int,
                          **options: Any) -> TemplatePublisher:
-    """Publish a PoseArray of n poses; fields ``position`` (n, 3) and ``orientation`` (n, 4) xyzw."""
+    """Publish a PoseArray; fields ``position`` (n, 3) and ``orientation`` (n, 4) xyzw."""
     prototype = PoseArray(header=Header(frame_id=frame_id), poses=[Pose() for _ in range(n)])
     return TemplatePublisher(
         node, topic, prototype,

@@ -192,7 +192,7 @@ def check_value(name: str, kind: Any, info: ParameterInfo, value: Any) -> Any:
     return _check_element(name, kind, info, value)
 
 
-def _check_element(name: str, kind: type, info: ParameterInfo, value: Any) -> Any:
+def _check_element(name: str, kind: Any, info: ParameterInfo, value: Any) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):

@@ -113,8 +113,8 @@ def test_callbacks_that_raise_do_not_end_the_node(rig, kind):
             sender.publish(Float64())
         answer = rig.call(client, Trigger.Request())
         assert not answer.success and 'log of faulty' in answer.message
-        for what in ('tick', 'late', 'heard'):
-            rig.until(lambda: sum(t.data == what for t in ticks) >= 3, what=what)
+        rig.until(lambda: all([t.data for t in ticks].count(what) >= 3
+                              for what in ('tick', 'late', 'heard')), what='three of each')
         rig.until(lambda: any(s.name == 'faulty: callbacks' and s.level == DiagnosticStatus.ERROR
                               and 'failed' in s.message for d in diagnostics for s in d.status))
         code, _, output = process.end(signal.SIGINT)

@@ -90,7 +90,7 @@ def test_a_list_given_as_default_is_not_shared(make):
     ('enabled', 1, r"'enabled': 1 has to be a bool"),
     ('gains', [1.0, -2.0], r"'gains\[1\]': -2.0 is out of range; valid: at least 0"),
     ('gains', 'many', r"'gains': 'many' has to be a list of float"),
-    ('names', ['a'.encode()], r'names')])
+    ('names', [1, 2], r"'names\[0\]': 1 has to be a string")])
 def test_nonsense_is_refused_with_name_value_and_range(make, name, value, complaint):
     with pytest.raises(ConfigurationError, match=complaint):
         make(**{name: value})
