@@ -139,8 +139,13 @@ def exceptions_of(node: Any) -> Exceptions:
 
 
 def log_exception(node: Any, error: BaseException) -> None:
-    """Count what a node's callback raised, and log it unless its kind was logged just now."""
-    if not exceptions_of(node).record(error):
+    """
+    Count what a node's callback raised, and log it unless its kind was logged just now.
+
+    After shutdown nothing can be published any more; what a last callback says of that is no news.
+    """
+    context = getattr(node, 'context', None)
+    if (context is not None and not context.ok()) or not exceptions_of(node).record(error):
         return
     if isinstance(error, BipedComError):
         node.get_logger().error(str(error))

@@ -27,6 +27,7 @@ import functools
 import gc
 import inspect
 import os
+import signal
 import sys
 import traceback
 from typing import Any
@@ -60,6 +61,8 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
 
     """
     factories = [node_factories] if callable(node_factories) else list(node_factories)
+    # rclpy's own handler shuts down; Python's on top would break into whatever callback runs.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         rclpy.init(args=None if argv is None else list(argv))
     except Exception as error:  # noqa: B902 - rclpy has no common root for bad arguments
@@ -75,6 +78,10 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
         return 0
     except BipedComError as error:
         return _fail(str(error), nodes)
+    except Exception:
+        if rclpy.ok():
+            raise
+        return 0  # interrupted while starting: whatever it was about to create cannot be had
     finally:
         _end(nodes)
 
