@@ -83,6 +83,7 @@ class Plant:
         self.data = mujoco.MjData(self.model)
         self._substeps = self._count_substeps()
         self._pushes: list[tuple[int, Array, int]] = []
+        self._pushed = False
         self._torso: TendonTorso | None = None
         self._virtual_positions: Array | None = None
         self.divergences = 0
@@ -175,12 +176,10 @@ class Plant:
         """
         if command is not None:
             self._accept(command)
+        start = self.data.ctrl.copy()
         self._drive()
         before = self.data.time
-        if self._pushes:
-            self._step_pushed()
-        else:
-            mujoco.mj_step(self.model, self.data, self._substeps)
+        self._advance(start)
         if self.data.time <= before:  # What MuJoCo does with numbers that are not.
             self.divergences += 1
             return self.reset()
@@ -416,16 +415,33 @@ class Plant:
             self._torso.drive(control, held.tendon_lengths)
         self.data.ctrl[:] = self._command_delay.push(control)
 
-    def _step_pushed(self) -> None:
+    def _advance(self, start: Array) -> None:
+        """
+        Take the physics steps of one observation, controls moving evenly from `start`.
+
+        Setpoints that jumped once per observation would shake the stiff drives at just the
+        rate of the sensors, which then always see the same phase of it: a moving robot's weight
+        would be off by per cents.
+        """
+        data, end = self.data, self.data.ctrl.copy()
+        for step in range(1, self._substeps + 1):
+            data.ctrl[:] = start + (step / self._substeps) * (end - start)
+            self._push_now()
+            mujoco.mj_step(self.model, data)
+
+    def _push_now(self) -> None:
+        """Apply the pushes that last into this physics step."""
         applied = self.data.xfrc_applied
-        for _ in range(self._substeps):
-            applied[:] = 0.0
-            for body, wrench, _ in self._pushes:
-                applied[body] += wrench
-            mujoco.mj_step(self.model, self.data)
-            self._pushes = [(b, w, left - 1) for b, w, left in self._pushes if left > 1]
         if not self._pushes:
-            applied[:] = 0.0
+            if self._pushed:
+                applied[:] = 0.0
+            self._pushed = False
+            return
+        self._pushed = True
+        applied[:] = 0.0
+        for body, wrench, _ in self._pushes:
+            applied[body] += wrench
+        self._pushes = [(b, w, left - 1) for b, w, left in self._pushes if left > 1]
 
     def _observe(self, time: float) -> None:
         observation, data = self.observation, self.data
