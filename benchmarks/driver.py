@@ -155,9 +155,9 @@ class Channel:
         """Send one set of messages, stamped now."""
         self._joints.fields['velocity'][...] = self._random.random()
         stamp = Stamp.from_ns(time.time_ns())
+        self._joints.publish(stamp)
         for out in self._sensors:
             out.publish(stamp)
-        self._joints.publish(stamp)
 
     def _on_answer(self, raw: bytes) -> None:
         self.arrived.append(time.time_ns() - Stamp.from_raw(raw, 4).ns)
@@ -217,7 +217,7 @@ class Driver:
 
     def steady(self, channel: Channel, process: Process, rate: float, seconds: float) -> Result:
         """Send at `rate`, whether or not there are answers."""
-        self._drain(channel)
+        self._warm_up(channel)
         period, due = 1e9 / rate, time.time_ns()
         count = round(rate * seconds)
         begun, cpu = time.monotonic(), process.cpu_time
@@ -233,7 +233,7 @@ class Driver:
 
     def saturate(self, channel: Channel, process: Process, seconds: float) -> Result:
         """Keep a few messages under way, so that the subject never waits and nothing is lost."""
-        self._drain(channel)
+        self._warm_up(channel)
         count, cpu, begun = 0, process.cpu_time, time.monotonic()
         until, lost = begun + seconds, 0
         while time.monotonic() < until:
@@ -248,7 +248,9 @@ class Driver:
         self._collect(channel, count)
         return Result(count, elapsed, used, channel.arrived)
 
-    def _drain(self, channel: Channel) -> None:
+    def _warm_up(self, channel: Channel) -> None:
+        """Let the subject see fresh data, and forget the answers to all that came before."""
+        channel.send()
         self._collect(channel, sys.maxsize, 0.05)
         channel.arrived = []
 
