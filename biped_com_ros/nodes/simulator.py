@@ -224,8 +224,7 @@ class CommandInputs:
         self.refused, self.last_refusal = 0, ''
         count = len(setpoints.names)
         self.arrays = [
-            self._array('position_controller/commands', count,
-                        lambda values: setpoints.set_positions(values, now())),
+            self._array('position_controller/commands', count, setpoints.set_positions),
             self._array('effort_controller/commands', count, setpoints.set_efforts)]
         if setpoints.tendon_count:
             self.arrays.append(self._array(

@@ -14,14 +14,15 @@
 """
 What the robot's controllers make of commands, as ros2_control's do: setpoints for the drives.
 
-Streamed positions are joined by straight lines, so that a drive fed at 100 Hz runs smoothly and
-knows the velocity; no setpoint moves faster than the URDF lets the joint.
+Positions pass a smoothing filter, so that a drive fed at 100 Hz runs smoothly and knows the
+velocity; no setpoint moves faster than the URDF lets the joint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+import math
 from typing import Any
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
@@ -30,11 +31,16 @@ from biped_com_ros.sim.interface import Command
 from biped_com_ros.sim.plant import Plant
 import numpy as np
 
-LONGEST_RAMP = 0.05
-"""Commands further apart than this (s) are not a stream: they are taken up within a ramp."""
+SMOOTHING = 60.0
+"""
+Bandwidth of the critically damped filter that positions pass, rad/s.
 
-SHORTEST_RAMP = 0.01
-"""The ramp to a command that comes alone, s."""
+A stream is followed 2 / SMOOTHING (33 ms) behind and with a steady velocity, though its messages
+come irregularly; stiff legs that step with every message would make the soles slip.
+"""
+
+AT_REST = 1e-9
+"""Setpoints closer to the command than this (rad, m) are there."""
 
 
 @dataclass(frozen=True)
@@ -114,18 +120,16 @@ class Setpoints:
         command = self._command = self._plant.hold()
         self._now = np.concatenate((command.position, self._plant.start_of_virtual_joints))
         self._goal, self._velocity = self._now.copy(), np.zeros_like(self._now)
-        self._ramp_end = self._last_command = -np.inf
+        self._is_moving = False
         self._trajectory: Trajectory | None = None
         self._tendons_are_direct = False
         self._bent = self._now[self._count:].copy()
 
-    def set_positions(self, positions: Array, time: float) -> None:
+    def set_positions(self, positions: Array) -> None:
         """Take positions in the order of `names`; ends a trajectory that is running."""
         self._trajectory = None
         self._goal[self._order] = self._checked('positions', positions)
-        interval = time - self._last_command
-        ramp = interval if interval <= LONGEST_RAMP else SHORTEST_RAMP
-        self._last_command, self._ramp_end = time, time + max(ramp, self._plant.dt)
+        self._is_moving = True
         if (self._order >= self._count).any():
             self._take_tendons_back()
 
@@ -181,7 +185,7 @@ class Setpoints:
             if velocities is not None:
                 velocities = np.concatenate((self._velocity[np.newaxis, index], velocities))
         self._goal[:] = self._now
-        self._ramp_end = -np.inf
+        self._is_moving = False
         self._trajectory = Trajectory(index, start + times, positions, velocities)
         if (index >= self._count).any():
             self._take_tendons_back()
@@ -191,8 +195,8 @@ class Setpoints:
         dt = self._plant.dt
         if self._trajectory is not None:
             self._follow(self._trajectory, time + dt)
-        elif self._ramp_end > -np.inf:
-            self._move_on(time, dt)
+        elif self._is_moving:
+            self._approach(dt)
         command = self._command
         command.position[:] = self._now[:self._count]
         command.velocity[:] = self._velocity[:self._count]
@@ -218,19 +222,20 @@ class Setpoints:
         if time >= trajectory.times[-1]:
             self._goal[:] = self._now
             self._trajectory = None
-            self._ramp_end = time
 
-    def _move_on(self, time: float, dt: float) -> None:
-        """Go along the straight line to the goal, within the joints' velocity limits."""
-        left = self._goal - self._now
-        if not left.any():
-            self._velocity[:] = 0.0
-            self._ramp_end = -np.inf
-            return
-        self._velocity[:] = left / max(self._ramp_end - time, dt)
-        limit = self._plant.velocity_limits
-        np.clip(self._velocity, -limit, limit, out=self._velocity)
-        self._now += dt * self._velocity
+    def _approach(self, dt: float) -> None:
+        """Let a step of the critically damped motion to the goal pass, within speed limits."""
+        limit, decay = self._plant.velocity_limits, math.exp(-SMOOTHING * dt)
+        off = self._now - self._goal
+        push = self._velocity + SMOOTHING * off
+        after = decay * (off + dt * push) + self._goal
+        np.clip(after, self._now - dt * limit, self._now + dt * limit, out=after)
+        self._velocity[:] = np.clip(decay * (self._velocity - SMOOTHING * dt * push),
+                                    -limit, limit)
+        self._now[:] = after
+        if max(np.abs(after - self._goal).max(), np.abs(self._velocity).max()) < AT_REST:
+            self._now[:], self._velocity[:] = self._goal, 0.0
+            self._is_moving = False
 
     def _checked(self, what: str, values: Array) -> Array:
         values = np.asarray(values, dtype=float)
