@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
+import os
 from pathlib import Path
 import shlex
 import sys
@@ -64,6 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         _check_arguments(root, context)
         return _launch(root, context, options)
+    except BrokenPipeError:
+        # Nobody reads what was asked for (`| head`); keep the interpreter's last flush quiet too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except BipedComError as error:
         print(f'run_launch: {error}', file=sys.stderr)
         return _BAD_USE

@@ -389,6 +389,21 @@ def test_show_args(start: Start) -> None:
     assert 'b\n      no description\n      (required)' in runner.output
 
 
+def test_nobody_has_to_read_the_arguments_to_the_end(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / 'many.launch.xml'
+    file.write_text('<launch>' + ''.join(
+        f'<arg name="a{i}" description="{"x" * 1000}"/>' for i in range(200)) + '</launch>')
+    runner = subprocess.Popen(
+        [sys.executable, '-m', 'biped_com_ros.standalone.launch', '-s', str(file)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert runner.stdout is not None and runner.stderr is not None
+    assert runner.stdout.readline().startswith('Arguments')
+    runner.stdout.close()
+    assert runner.wait(timeout=20) == 0
+    assert runner.stderr.read() == ''
+    runner.stderr.close()
+
+
 def test_dry_run_prints_the_commands(start: Start, package: Path) -> None:
     runner = start(node('ends', 'args="$(var a)"'), '--dry-run', 'a:=x')
     assert runner.process.wait(timeout=20) == 2  # not declared
