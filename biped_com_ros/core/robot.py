@@ -41,6 +41,9 @@ import numpy as np
 from numpy.typing import NDArray
 import pinocchio as pin
 
+#: rad, m and per second: a hundred joints at this value stay below the absurd.
+_SUSPECT = 1e4
+_ABSURD_SQUARED = 1e12
 ROOT = 1  # Pinocchio numbers the universe 0 and the floating base 1.
 
 
@@ -347,8 +350,9 @@ class RobotState:
         self.q = q = model.configuration(joint_positions)
         self.v = v = model.velocity(joint_velocities)
         # One scalar test on the common path; the culprit is looked for only when it fails.
-        if not math.isfinite(q.dot(q) + v.dot(v)):
-            raise InputError(_not_finite(model, joint_positions, joint_velocities))
+        # NaN fails it as well.
+        if not q.dot(q) + v.dot(v) < _ABSURD_SQUARED:
+            raise InputError(_absurd_values(model, joint_positions, joint_velocities))
         kinematics = model._kinematics
         pin.centerOfMass(model.pin_model, kinematics.data, q, v, False)
         (self.com_in_base, self.com_velocity_in_base, self._placements,
@@ -513,15 +517,14 @@ def _view(address: int, shape: tuple[int, ...]) -> Array:
     return np.ctypeslib.as_array(block).reshape(shape)
 
 
-def _not_finite(model: RobotModel, positions: Array, velocities: Array | None) -> str:
+def _absurd_values(model: RobotModel, positions: Array, velocities: Array | None) -> str:
     """Name the joints whose values cannot be used, at the price of looking at each."""
     kinds = {'position': positions}
     if velocities is not None:
         kinds['velocity'] = velocities
-    # Squares of these overflow, so they are as good as infinite.
-    bad = [f"{kind} of joint '{name}' is {value}" for kind, values in kinds.items()
-           for name, value in zip(model.joint_names, values) if not abs(value) < 1e150]
-    return f'{"; ".join(bad)}; it must be a finite number'
+    bad = [f"{kind} of joint '{name}' is {value:g}" for kind, values in kinds.items()
+           for name, value in zip(model.joint_names, values) if not abs(value) < _SUSPECT]
+    return f'{"; ".join(bad)}; it must be a finite number below {_SUSPECT:g}'
 
 
 def _build(urdf: str) -> Any:

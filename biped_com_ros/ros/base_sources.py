@@ -103,18 +103,18 @@ class Contacts:
                 f'in the order {", ".join(feet)}; or empty')
         self._values: list[bool | None] = [None] * len(feet)
         self._arrivals = [(0, 0.0)] * len(feet)
+        self._told: tuple[bool, ...] | None = None
+        self._until_ns, self._until = 0, 0.0
         self._timeout = params.contact_timeout
-        self.reset()
         options.update(required=False, timeout=params.contact_timeout)
         self.inputs: list[Input] = [
             BoolInput(node, topic, partial(self._on_contact, i), **options)
             for i, topic in enumerate(topics)]
 
-    def reset(self) -> None:
-        """Forget what was told."""
-        self._values = [None] * len(self._values)
-        self._told: tuple[bool, ...] | None = None
-        self._until_ns, self._until = 0, 0.0
+    def clock_was_reset(self) -> None:
+        """Forget by which time of the old clock what was told will be too old."""
+        self._arrivals = [(0, monotonic) for _, monotonic in self._arrivals]
+        self._until_ns = 0
 
     def told(self, now_ns: int) -> tuple[bool, ...] | None:
         """Return which feet stand, or None if nobody has told of each of them recently."""
@@ -174,7 +174,7 @@ class BaseSource:
 
     def reset(self) -> None:
         """Start over after the clock was set anew."""
-        self.contacts.reset()
+        self.contacts.clock_was_reset()
 
     def _stand(self, base: Pose, state: RobotState, stamp: Stamp) -> Pose:
         """Note where the soles are, given the base."""

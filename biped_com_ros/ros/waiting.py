@@ -63,7 +63,7 @@ class Waiting:
 
     def _greet(self, name: str, source: Input) -> None:
         if self._silent_since.pop(name, None) is not None:
-            self._node.get_logger().info(f"{name} arrives on '{source.topic}'")
+            self._node.get_logger().info(f"got {name} on '{source.topic}'")
 
     def _warn(self, name: str, source: Input, now: float) -> None:
         _, why, _ = source.report()

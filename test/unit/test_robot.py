@@ -276,11 +276,12 @@ def test_wrong_number_of_joint_values_is_refused(model):
         model.state(np.zeros(9), np.zeros(10))
 
 
-@pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf, 1e300])
+@pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf, 1e300, -1e7])
 def test_a_value_that_is_not_finite_is_refused_with_its_joint(model, value):
     bad = np.zeros(9)
     bad[model.joint_names.index('left_knee')] = value
-    with pytest.raises(InputError, match=r"^position of joint 'left_knee' is (nan|-?inf|1e\+300)"):
+    with pytest.raises(InputError, match=f"^position of joint 'left_knee' is {value:g}; it must"
+                       .replace('+', r'\+')):
         model.state(bad)
     with pytest.raises(InputError, match="^velocity of joint 'left_knee' is"):
         model.state(np.zeros(9), bad)

@@ -1,0 +1,805 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The whole node over DDS: a synthetic motion goes in, its known base and CoM have to come out.
+
+The truth is that of ``stance_motion``: a sole nailed to the world, the joints on sines.
+"""
+
+import dataclasses
+import itertools
+import os
+from pathlib import Path
+import signal
+import subprocess
+import sys
+import time
+import types
+
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.nodes.com_estimator import ComEstimator, ComEstimatorParameters
+from biped_com_ros.ros.executor import make_executor
+from biped_com_ros.ros.qos import LATCHED
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PointStamped, PoseArray, Vector3Stamped
+from nav_msgs.msg import Odometry
+import numpy as np
+import pytest
+import rclpy
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import qos_profile_sensor_data
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import Imu, JointState
+from small_robot import MAPPING, URDF
+from stance_motion import BOTH, LEFT, Motion, NONE, RIGHT
+from std_msgs.msg import Bool, Header, String
+from tf2_msgs.msg import TFMessage
+from visualization_msgs.msg import Marker, MarkerArray
+import yaml
+
+CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'com_estimator.yaml'
+OUTPUTS = {'com': PointStamped, 'com_velocity': Vector3Stamped, 'dcm': PointStamped,
+           'link_coms': PoseArray, 'markers': MarkerArray}
+COUNTER = itertools.count()
+CONTACTS = ['feet/left', 'feet/right']
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+@pytest.fixture(scope='module')
+def files(tmp_path_factory):
+    """Return a function that writes the small robot's YAML, with changes, and its URDF."""
+    def write(**changes):
+        directory = tmp_path_factory.mktemp('robot')
+        (directory / 'small.urdf').write_text(URDF)
+        values = {'urdf': str(directory / 'small.urdf'), **MAPPING, **changes}
+        path = directory / 'small.yaml'
+        path.write_text(yaml.safe_dump(values))
+        return str(path)
+    return write
+
+
+class Rig:
+    """The node, the drivers of a moving robot around it and a listener, on one executor."""
+
+    def __init__(self, robot, motion, **parameters):
+        self.motion, self.t, self.silent = motion, 0.0, set()
+        self.contacts, self.bad = LEFT, {}
+        self.got = {topic: [] for topic in OUTPUTS}
+        self.transforms, self.diagnostics = [], {}
+        self.executor = make_executor()
+        # A namespace of its own: two rigs must not hear each other.
+        self.space = f'/rig_{next(COUNTER)}'
+        self.peer = peer = Node('driver', namespace=self.space)
+        self.joints = peer.create_publisher(JointState, 'joint_states', 10)
+        self.imu = peer.create_publisher(Imu, 'imu', qos_profile_sensor_data)
+        self.odom = peer.create_publisher(Odometry, 'odom', 10)
+        self.feet = [peer.create_publisher(Bool, topic, LATCHED) for topic in CONTACTS]
+        self.node = make_node(robot, self.space, **parameters)
+        for topic, kind in OUTPUTS.items():
+            peer.create_subscription(kind, f'com_estimator/{topic}', self.got[topic].append,
+                                     LATCHED if topic == 'markers' else 10)
+        peer.create_subscription(TFMessage, 'tf', self.transforms.append, 10)
+        peer.create_subscription(DiagnosticArray, 'diagnostics', self._diagnose, 10)
+        self.executor.add_node(peer)
+        self.executor.add_node(self.node)
+        self.until(lambda: peer.count_subscribers('joint_states') and all(
+            peer.count_publishers(f'com_estimator/{t}') for t in OUTPUTS))
+
+    def close(self):
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.peer.destroy_node()
+
+    def until(self, condition, timeout=10.0):
+        end = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < end, 'waited in vain'
+            self.executor.spin_once(timeout_sec=0.02)
+
+    def spin(self, seconds):
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            self.executor.spin_once(timeout_sec=left)
+
+    def warm_up(self):
+        """Play until everything has come out once."""
+        self.until(lambda: self.step() or all(self.got.values()), timeout=20.0)
+        self.clear()
+        self.transforms.clear()
+
+    def step(self, dt=0.004, stamp=None):
+        """Advance the motion, send everything, joint states last; returns their stamp."""
+        self.t += dt
+        stamp = stamp or self.peer.get_clock().now().to_msg()
+        self.send_contacts()
+        self.send_imu(stamp)
+        self.send_odometry(stamp)
+        self.spin(0.004)
+        if 'joints' not in self.silent:
+            self.joints.publish(self.joint_state(stamp))
+        self.spin(0.004)
+        return stamp
+
+    def play(self, steps):
+        stamp = None
+        for _ in range(steps):
+            stamp = self.step()
+        self.spin(0.02)
+        return stamp
+
+    def send_contacts(self):
+        if 'contacts' not in self.silent:
+            for publisher, stands in zip(self.feet, self.contacts):
+                publisher.publish(Bool(data=stands))
+
+    def send_imu(self, stamp, frame='imu_link'):
+        if 'imu' in self.silent:
+            return
+        message = Imu()
+        message.header.stamp, message.header.frame_id = stamp, self.bad.get('imu_frame', frame)
+        quaternion = Rotation.from_matrix(self.motion.R_world_imu(self.t)).as_quat()
+        q, w, rate = message.orientation, message.angular_velocity, self.motion.gyro(self.t)
+        q.x, q.y, q.z, q.w = map(float, quaternion)
+        w.x, w.y, w.z = map(float, rate)
+        self.imu.publish(message)
+
+    def send_odometry(self, stamp):
+        """Send pose and twist of base_link, which base_rpy may turn against the base."""
+        message = Odometry()
+        message.header.stamp, message.header.frame_id = stamp, self.bad.get('odom_frame', 'odom')
+        message.child_frame_id = self.bad.get('odom_child', 'base_link')
+        turn = self.motion.model.config.base_rpy
+        R_base_link = Rotation.from_euler('xyz', turn).as_matrix().T
+        pose, twist = self.motion.base(self.t), self.motion.base_twist(self.t) @ R_base_link
+        place, q = message.pose.pose.position, message.pose.pose.orientation
+        place.x, place.y, place.z = map(float, pose.position)
+        q.x, q.y, q.z, q.w = map(float, Rotation.from_matrix(pose.rotation @ R_base_link).as_quat())
+        for out, values in zip((message.twist.twist.linear, message.twist.twist.angular), twist):
+            out.x, out.y, out.z = map(float, values)
+        self.odom.publish(message)
+
+    def joint_state(self, stamp, **changes):
+        """Return the joints in reverse order with a stranger among them; joints by name."""
+        names = list(self.motion.model.joint_names)
+        positions, velocities = self.motion.joints(self.t)
+        values = dict(zip(names, positions)) | changes
+        return JointState(
+            header=Header(stamp=stamp), name=[*names[::-1], 'stranger'],
+            position=[*(float(values[n]) for n in names[::-1]), 9.0],
+            velocity=[*map(float, velocities[::-1]), 9.0])
+
+    def clear(self):
+        for messages in self.got.values():
+            messages.clear()
+
+    def health(self, line, wanted=None, timeout=8.0):
+        """Play until a line of the diagnostics has the level (or changes twice); returns it."""
+        seen = []
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            self.diagnostics.clear()
+            self.until(lambda: self.step() and line in self.diagnostics)
+            seen.append(self.diagnostics[line])
+            if (seen[-1][0] == wanted) if wanted is not None else len(seen) == 2:
+                return seen[-1][1]
+        raise AssertionError(f'{line}: {seen}')
+
+    def _diagnose(self, array):
+        for status in array.status:
+            prefix = 'com_estimator: '
+            if status.name.startswith(prefix):
+                self.diagnostics[status.name[len(prefix):]] = (status.level, status.message)
+
+    def truth(self):
+        """Return the robot in the world, the true base twist, and where the world begins."""
+        state = self.motion.state(self.t).in_world(self.motion.base(self.t))
+        return state, self.motion.base_twist(self.t)
+
+
+def make_node(robot, space='', **parameters):
+    values = {'robot': robot, 'contact_topics': CONTACTS, 'tf_rate': 1000.0,
+              'marker_rate': 1000.0, **parameters}
+    remap = ['--ros-args', '-r', '/tf:=tf', '-r', '/diagnostics:=diagnostics'] if space else []
+    return ComEstimator(
+        namespace=space, cli_args=remap, parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
+
+
+def vector(message):
+    return np.array([message.x, message.y, message.z])
+
+
+def true_com_velocity(motion, t, h=1e-5):
+    """By differences of the CoM in the world."""
+    before, after = (motion.state(t + s).in_world(motion.base(t + s)).com_in_world
+                     for s in (-h, h))
+    return (after - before) / (2.0 * h)
+
+
+@pytest.fixture(scope='module')
+def shared_rig(files):
+    rig = Rig(files(), Motion(3))
+    rig.warm_up()
+    yield rig
+    rig.close()
+
+
+@pytest.fixture
+def rig(shared_rig):
+    """Return the shared rig, with the robot on its left foot and everything in order."""
+    shared_rig.silent, shared_rig.contacts, shared_rig.bad = set(), LEFT, {}
+    # A new world, with its origin below the left sole.
+    shared_rig.node.base.reset()
+    shared_rig.play(5)
+    shared_rig.clear()
+    shared_rig.transforms.clear()
+    return shared_rig
+
+
+@pytest.fixture
+def own_rig(files):
+    """Return a maker of rigs with parameters of their own."""
+    rigs = []
+
+    def make(motion=None, changes=None, **parameters):
+        rigs.append(Rig(files(**(changes or {})), motion or Motion(3), **parameters))
+        return rigs[-1]
+    yield make
+    for rig in rigs:
+        rig.close()
+
+
+def assert_truth(rig, origin, atol=1e-9):
+    """Compare the newest outputs with the truth, whose world begins elsewhere."""
+    state, _ = rig.truth()
+    com = state.com_in_world - origin
+    velocity = true_com_velocity(rig.motion, rig.t)
+    np.testing.assert_allclose(vector(rig.got['com'][-1].point), com, atol=atol)
+    np.testing.assert_allclose(vector(rig.got['com_velocity'][-1].vector), velocity, atol=1e-5)
+    links = [vector(pose.position) for pose in rig.got['link_coms'][-1].poses]
+    np.testing.assert_allclose(links, state.link_coms_in_world - origin, atol=atol)
+    ground = rig.motion.sole_in_world.position[2] - origin[2]
+    dcm = com + velocity / np.sqrt(9.81 / (com[2] - ground))
+    np.testing.assert_allclose(vector(rig.got['dcm'][-1].point), [*dcm[:2], ground], atol=1e-5)
+
+
+# -- what comes out
+
+
+def test_com_velocity_dcm_and_link_coms_are_the_truth(rig):
+    for _ in range(3):
+        stamp = rig.play(20)
+        assert_truth(rig, rig.motion.sole_in_world.position)
+    for topic in ('com', 'com_velocity', 'dcm', 'link_coms'):
+        assert rig.got[topic][-1].header.frame_id == 'odom'
+        assert rig.got[topic][-1].header.stamp == stamp
+
+
+def test_every_message_of_joint_states_gives_one_of_each_with_its_stamp(rig):
+    stamps = [rig.step() for _ in range(20)]
+    rig.spin(0.05)
+    for topic in ('com', 'com_velocity', 'dcm', 'link_coms'):
+        assert [message.header.stamp for message in rig.got[topic]] == stamps
+
+
+def test_changing_feet_makes_no_jump(rig):
+    rig.play(5)
+    origin = rig.motion.sole_in_world.position.copy()
+    keep = rig.motion.foot, rig.motion.sole_in_world
+    rig.motion.step_onto(1, rig.t)
+    rig.contacts = BOTH
+    rig.step(dt=0.0)
+    rig.contacts = RIGHT
+    rig.play(30)
+    assert_truth(rig, origin)
+    rig.motion.nail(*keep)
+
+
+def test_the_orientation_is_carried_on_to_the_joint_states(rig):
+    """The IMU is 8 ms behind; its error would be 1e-2, what is left is of third order."""
+    rig.play(5)
+    stamp = rig.peer.get_clock().now().to_msg()
+    rig.send_imu(stamp)
+    rig.spin(0.02)
+    rig.t += 0.008
+    later = Time(sec=stamp.sec, nanosec=stamp.nanosec + 8_000_000)
+    if later.nanosec >= 1_000_000_000:
+        later = Time(sec=stamp.sec + 1, nanosec=later.nanosec - 1_000_000_000)
+    rig.joints.publish(rig.joint_state(later))
+    rig.until(lambda: rig.got['com'][-1].header.stamp == later)
+    state, _ = rig.truth()
+    com = state.com_in_world - rig.motion.sole_in_world.position
+    np.testing.assert_allclose(vector(rig.got['com'][-1].point), com, atol=3e-4)
+
+
+def test_link_names_and_masses_are_parameters(rig):
+    model = rig.motion.model
+    assert tuple(rig.node.get_parameter('link_names').value) == model.link_names
+    np.testing.assert_array_equal(rig.node.get_parameter('link_masses').value, model.link_masses)
+    for name in ('link_names', 'link_masses'):
+        assert rig.node.describe_parameter(name).read_only
+    rig.play(2)
+    assert len(rig.got['link_coms'][-1].poses) == len(model.link_names)
+
+
+def transforms(message):
+    return {t.child_frame_id: (t.header.frame_id, matrix(t.transform))
+            for t in message.transforms}
+
+
+def matrix(transform):
+    out, q = np.eye(4), transform.rotation
+    out[:3, :3] = Rotation.from_quat([q.x, q.y, q.z, q.w]).as_matrix()
+    out[:3, 3] = vector(transform.translation)
+    return out
+
+
+def test_transforms_chain_from_the_world_to_the_footprint_and_the_masses(rig):
+    rig.play(5)
+    found, state = transforms(rig.transforms[-1]), rig.truth()[0]
+    origin = rig.motion.sole_in_world.position
+    parent, base = found['base_link']
+    assert parent == 'odom'
+    np.testing.assert_allclose(base[:3, :3], state.base.rotation, atol=1e-9)
+    np.testing.assert_allclose(base[:3, 3], state.base.position - origin, atol=1e-9)
+    parent, footprint = found['base_footprint']
+    assert parent == 'base_link'
+    footprint = base @ footprint
+    np.testing.assert_allclose(footprint[:3, 3], 0.0, atol=1e-9)
+    np.testing.assert_allclose(footprint[2, :3], [0.0, 0.0, 1.0], atol=1e-9)
+    heading = np.arctan2(base[1, 0], base[0, 0])
+    assert np.arctan2(footprint[1, 0], footprint[0, 0]) == pytest.approx(heading)
+    assert found['com'][0] == 'odom'
+    np.testing.assert_allclose(found['com'][1][:3, 3], state.com_in_world - origin, atol=1e-9)
+    for name, com in zip(rig.motion.model.link_names, state.link_coms_in_world):
+        np.testing.assert_allclose(found[f'{name}_com'][1][:3, 3], com - origin, atol=1e-9)
+
+
+def test_markers_show_everything_also_to_late_joiners(rig):
+    rig.play(5)
+    late = []
+    subscription = rig.peer.create_subscription(
+        MarkerArray, 'com_estimator/markers', late.append, LATCHED)
+    rig.until(lambda: late)
+    rig.peer.destroy_subscription(subscription)
+    shown = {(m.ns, m.id): m for m in late[0].markers}
+    count = len(rig.motion.model.link_names)
+    assert len(shown) == len(late[0].markers) == count + 4
+    assert all(m.header.frame_id == 'odom' and m.action == Marker.ADD for m in shown.values())
+    com, ground, dcm, arrow = (shown['com', i] for i in range(4))
+    at = vector(com.pose.position)
+    np.testing.assert_allclose(vector(ground.pose.position), [*at[:2], 0.0], atol=1e-9)
+    np.testing.assert_allclose(vector(dcm.pose.position), vector(rig.got['dcm'][-1].point))
+    np.testing.assert_allclose(vector(arrow.points[0]), at)
+    np.testing.assert_allclose(vector(arrow.points[1]),
+                               at + 0.5 * vector(rig.got['com_velocity'][-1].vector))
+    balls = np.array([shown['link_coms', i].scale.x ** 3 for i in range(count)])
+    np.testing.assert_allclose(balls / balls.sum(),
+                               rig.motion.model.link_masses / rig.motion.model.mass)
+
+
+def test_a_robot_whose_base_link_is_turned(own_rig):
+    """TF speaks of the URDF's base_link, the estimate of the base that looks forward."""
+    rpy = [0.1, -0.2, np.pi]
+    rig = own_rig(Motion(4, base_rpy=rpy), {'base_rpy': rpy})
+    rig.warm_up()
+    rig.play(5)
+    found, state = transforms(rig.transforms[-1]), rig.truth()[0]
+    link = state.pose_in_world('base_link')
+    np.testing.assert_allclose(found['base_link'][1][:3, :3], link.rotation, atol=1e-9)
+    np.testing.assert_allclose(
+        found['base_link'][1][:3, 3], link.position - rig.motion.sole_in_world.position, atol=1e-9)
+    footprint = found['base_link'][1] @ found['base_footprint'][1]
+    forward = np.arctan2(state.base.rotation[1, 0], state.base.rotation[0, 0])
+    assert np.arctan2(footprint[1, 0], footprint[0, 0]) == pytest.approx(forward)
+    assert_truth(rig, rig.motion.sole_in_world.position)
+
+
+def test_rates_of_transforms_and_markers(own_rig):
+    rig = own_rig(tf_rate=50.0, marker_rate=0.0, publish_base_tf=False, publish_link_tf=False)
+    rig.until(lambda: rig.step() and rig.got['com'] and rig.transforms)
+    rig.transforms.clear()
+    rig.clear()
+    first = rig.step()
+    last = rig.play(60)
+    seconds = last.sec - first.sec + 1e-9 * (last.nanosec - first.nanosec)
+    assert 0.6 * 50 * seconds < len(rig.transforms) < 1.1 * 50 * seconds + 2
+    assert {t.child_frame_id for m in rig.transforms for t in m.transforms} == {'com'}
+    assert not rig.got['markers']
+
+
+def test_rates_change_at_run_time(rig):
+    rig.node.set_parameters([Parameter('marker_rate', value=0.0)])
+    rig.play(2)
+    rig.clear()
+    rig.play(5)
+    assert not rig.got['markers'] and rig.got['com']
+    rig.node.set_parameters([Parameter('marker_rate', value=1000.0)])
+    rig.play(5)
+    assert rig.got['markers']
+    refused, = rig.node.set_parameters([Parameter('tf_rate', value=-1.0)])
+    assert not refused.successful and 'tf_rate' in refused.reason and '10000' in refused.reason
+
+
+# -- where the base comes from
+
+
+@pytest.mark.parametrize('rpy', [[0.0, 0.0, 0.0], [0.1, -0.2, np.pi]])
+def test_odometry_gives_base_and_velocity(own_rig, rpy):
+    rig = own_rig(Motion(5, base_rpy=rpy), {'base_rpy': rpy}, base_source='odometry')
+    rig.silent.add('imu')
+    rig.warm_up()
+    rig.play(10)
+    assert_truth(rig, np.zeros(3))
+    assert 'by odometry, standing on left' in rig.health('base', OK)
+
+
+def test_odometry_of_other_frames_is_refused(own_rig):
+    rig = own_rig(base_source='odometry')
+    rig.warm_up()
+    rig.bad = {'odom_child': 'base_footprint'}
+    message = rig.health(f'input {rig.space}/odom', ERROR)
+    assert "child_frame_id is 'base_footprint'; valid: 'base_link'" in message
+    rig.clear()
+    rig.play(5)
+    assert not rig.got['com']
+    rig.bad = {'odom_frame': 'map'}
+    rig.play(3)
+    assert "frame_id is 'map'; valid: 'odom'" in rig.health(f'input {rig.space}/odom', ERROR)
+
+
+def test_a_fixed_base(own_rig):
+    pose = [0.1, 0.2, 1.3, 0.1, 0.2, 0.3]
+    rig = own_rig(base_source='fixed', fixed_base=pose)
+    rig.silent |= {'imu', 'contacts'}
+    rig.warm_up()
+    rig.play(3)
+    state = rig.motion.state(rig.t)
+    rotation = Rotation.from_euler('xyz', pose[3:]).as_matrix()
+    np.testing.assert_allclose(vector(rig.got['com'][-1].point),
+                               rotation @ state.com_in_base + pose[:3], atol=1e-9)
+    np.testing.assert_allclose(vector(rig.got['com_velocity'][-1].vector),
+                               rotation @ state.com_velocity_in_base, atol=1e-9)
+
+
+def test_tf_as_source_says_what_to_install(files):
+    if 'tf2_ros' in sys.modules:
+        pytest.skip('tf2_ros is installed')
+    with pytest.raises(ConfigurationError, match='needs tf2_ros: install ros-.*-tf2-ros .apt.'):
+        make_node(files(), base_source='tf')
+
+
+def fake_tf2(monkeypatch):
+    """Install a tf2_ros that answers from a dictionary; returns it."""
+    answers = {}
+    module = types.ModuleType('tf2_ros')
+    module.TransformException = type('TransformException', (Exception,), {})
+
+    class Buffer:
+        def __init__(self, node):
+            pass
+
+        def lookup_transform(self, target, source, when):
+            if (target, source) not in answers:
+                raise module.TransformException(f'"{source}" does not exist')
+            return answers[target, source]
+    module.Buffer, module.TransformListener = Buffer, lambda *args, **kwargs: None
+    monkeypatch.setitem(sys.modules, 'tf2_ros', module)
+    return answers
+
+
+def test_tf_gives_the_base_and_its_absence_is_told(own_rig, monkeypatch):
+    from geometry_msgs.msg import TransformStamped
+    answers = fake_tf2(monkeypatch)
+    rig = own_rig(base_source='tf')
+    rig.silent.add('imu')
+    message = rig.health('base', ERROR)
+    assert "no transform from 'base_link' to 'odom': \"base_link\" does not exist" in message
+    assert not rig.got['com']
+
+    def tell(stamp):
+        pose, found = rig.motion.base(rig.t), TransformStamped()
+        found.header.stamp = stamp
+        t, q = found.transform.translation, found.transform.rotation
+        t.x, t.y, t.z = map(float, pose.position)
+        q.x, q.y, q.z, q.w = map(float, Rotation.from_matrix(pose.rotation).as_quat())
+        answers['odom', 'base_link'] = found
+    for _ in range(200):
+        stamp = rig.peer.get_clock().now().to_msg()
+        rig.t += 0.004
+        tell(stamp)
+        rig.step(dt=0.0, stamp=stamp)
+        if all(rig.got.values()):
+            break
+    assert_truth(rig, np.zeros(3))
+    assert {'base_footprint', 'com'} <= set(transforms(rig.transforms[-1]))
+    assert 'base_link' not in transforms(rig.transforms[-1])
+    rig.spin(0.2)
+    rig.clear()
+    assert 'the transform odom -> base_link are' in rig.health('base', ERROR)
+    assert not rig.got['com']
+
+
+# -- contacts
+
+
+def test_without_contacts_the_lowest_soles_are_assumed_and_said(own_rig):
+    rig = own_rig(contact_timeout=0.2)
+    rig.silent.add('contacts')
+    rig.warm_up()
+    message = rig.health('base', WARN)
+    assert 'assuming that the lowest soles stand (' in message
+    assert f'nobody tells on {rig.space}/feet/left, {rig.space}/feet/right: start wrench_aggregator' in message
+    rig.silent.clear()
+    assert rig.health('base', OK) == 'by imu, standing on left'
+
+
+def test_in_the_air_the_base_is_held_and_there_is_no_velocity(rig):
+    rig.contacts = NONE
+    rig.play(3)
+    rig.clear()
+    rig.play(10)
+    assert rig.got['com'] and rig.got['link_coms']
+    assert not rig.got['com_velocity'] and not rig.got['dcm']
+    actions = {(m.ns, m.id): m.action for m in rig.got['markers'][-1].markers}
+    assert actions['com', 2] == actions['com', 3] == Marker.DELETE
+    assert actions['com', 0] == Marker.ADD
+    assert rig.health('base', WARN) == 'held where it was: no foot stands'
+
+
+def test_a_robot_without_wrench_sensors_needs_no_contact_topics(own_rig):
+    rig = own_rig(contact_topics=[])
+    rig.warm_up()
+    assert 'no wrench sensors: set contact_topics' in rig.health('base', WARN)
+
+
+# -- bad input
+
+
+def test_it_says_what_it_waits_for_and_what_it_got(own_rig, monkeypatch, capfd):
+    from biped_com_ros.ros import waiting
+    monkeypatch.setattr(waiting, '_REMIND', 0.6)
+    rig = own_rig()
+    rig.spin(2.0)
+    told = capfd.readouterr().err
+    assert 'waiting for joint states for ' in told
+    assert "waiting for orientation for " in told
+    assert f"on '{rig.space}/imu'" in told
+    assert not any(rig.got.values())
+    rig.warm_up()
+    rig.play(200)
+    told = capfd.readouterr().err
+    assert told.count(f"got joint states on '{rig.space}/joint_states'") == 1
+    assert told.count(f"got orientation on '{rig.space}/imu'") == 1
+    assert 'waiting' not in told
+
+
+@pytest.mark.parametrize(('changes', 'message'), [
+    ({'left_knee': float('nan')}, "position of 'left_knee' = nan"),
+    ({'waist': float('inf')}, "position of 'waist' = inf"),
+])
+def test_values_that_are_not_finite_are_named_and_not_used(rig, changes, message):
+    for _ in range(5):
+        rig.t += 0.004
+        stamp = rig.peer.get_clock().now().to_msg()
+        rig.send_imu(stamp)
+        rig.spin(0.004)
+        rig.joints.publish(rig.joint_state(stamp, **changes))
+        rig.spin(0.004)
+    rig.spin(0.05)
+    assert not rig.got['com']
+    assert message in rig.node.joints.last_error
+    assert message in rig.health(f'input {rig.space}/joint_states', WARN)
+    assert rig.got['com'], 'and the node goes on'
+    assert_truth(rig, rig.motion.sole_in_world.position)
+
+
+def test_a_value_too_large_to_be_true_is_named_and_not_used(rig):
+    for _ in range(3):
+        stamp = rig.peer.get_clock().now().to_msg()
+        rig.send_imu(stamp)
+        rig.spin(0.004)
+        rig.joints.publish(rig.joint_state(stamp, neck=1e15))
+        rig.spin(0.01)
+    assert not rig.got['com']
+    assert "position of joint 'neck' is 1e+15" in rig.health('callbacks', ERROR)
+    assert rig.got['com'], 'and the node goes on'
+
+
+def test_missing_and_duplicate_joints_are_named_and_not_used(own_rig):
+    rig = own_rig()
+    rig.warm_up()
+
+    def send(edit):
+        for _ in range(int(0.8 / 0.008)):
+            stamp = rig.peer.get_clock().now().to_msg()
+            rig.send_imu(stamp)
+            message = rig.joint_state(stamp)
+            edit(message)
+            rig.joints.publish(message)
+            rig.spin(0.008)
+
+    def without(message):
+        i = message.name.index('left_knee')
+        message.name = [n for n in message.name if n != 'left_knee']
+        message.position = np.delete(message.position, i).tolist()
+        message.velocity = np.delete(message.velocity, i).tolist()
+    send(without)
+    rig.clear()
+    send(without)
+    assert not rig.got['com']
+    assert "joint 'left_knee' " in rig.node.joints.last_error
+
+    def twice(message):
+        message.name = [*message.name, 'waist']
+        message.position = [*message.position, 0.1]
+        message.velocity = [*message.velocity, 0.1]
+    send(twice)
+    assert not rig.got['com']
+    assert "names joint 'waist' more than once" in rig.node.joints.last_error
+    rig.until(lambda: rig.step() and rig.got['com'])
+
+
+def test_stamps_going_backward_or_stale_are_refused(rig):
+    stamp = rig.play(3)
+    rig.clear()
+    back = Time(sec=stamp.sec, nanosec=max(stamp.nanosec - 50_000_000, 0))
+    rig.joints.publish(rig.joint_state(back))
+    rig.spin(0.05)
+    assert not rig.got['com'] and 's before the last one' in rig.node.joints.last_error
+    rig.joints.publish(rig.joint_state(Time(sec=stamp.sec - 60)))
+    rig.spin(0.05)
+    assert not rig.got['com'] and 'behind the' in rig.node.joints.last_error
+
+
+def test_an_imu_that_dies_stops_everything_and_is_named(rig):
+    rig.silent.add('imu')
+    rig.play(40)
+    rig.clear()
+    rig.play(10)
+    assert not any(rig.got.values())
+    assert 'waiting for orientation' in rig.health('base', ERROR)
+    rig.silent.clear()
+    rig.until(lambda: rig.step() and rig.got['com'])
+    assert rig.health('base', OK)
+
+
+def test_joint_states_that_die_are_named(rig):
+    rig.silent.add('joints')
+    assert 'waiting for joint states' in rig.health('base', ERROR)
+    assert 'not published' in rig.health('com', ERROR)
+
+
+def test_an_imu_in_another_frame_is_refused(rig):
+    rig.bad = {'imu_frame': 'camera_imu'}
+    rig.play(40)
+    rig.clear()
+    rig.play(5)
+    assert not rig.got['com']
+    assert "frame_id is 'camera_imu'; valid: 'imu_link'" in rig.health(f'input {rig.space}/imu', ERROR)
+
+
+def test_after_the_clock_was_set_back_the_world_begins_anew(own_rig):
+    rig = own_rig(max_stamp_age=0.0)
+    stamps = (Time(sec=second, nanosec=n * 4_000_000)
+              for second in (1000, 10) for n in range(1, 200))
+    rig.until(lambda: rig.step(stamp=next(stamps)) and rig.got['com'])
+    rig.motion.step_onto(1, rig.t)
+    rig.contacts = RIGHT
+    rig.until(lambda: rig.step(stamp=next(stamps)) and rig.got['com'][-1].header.stamp.sec == 10)
+    rig.play(0)
+    soles = rig.node.base.stance.soles_in_world
+    np.testing.assert_allclose(soles[1], 0.0, atol=1e-9)
+
+
+def test_a_broken_urdf_on_the_topic_is_named_and_a_good_one_still_taken(files):
+    peer, executor = Node('describer'), make_executor()
+    node = make_node(files(), urdf='topic')
+    out = peer.create_publisher(String, 'robot_description', LATCHED)
+    reports = {}
+    peer.create_subscription(
+        DiagnosticArray, '/diagnostics',
+        lambda array: reports.update({s.name: s.message for s in array.status}), 10)
+    executor.add_node(peer)
+    executor.add_node(node)
+
+    def until(condition):
+        end = time.monotonic() + 10.0
+        while not condition():
+            assert time.monotonic() < end, reports
+            executor.spin_once(timeout_sec=0.05)
+    try:
+        for broken, words in (
+                (URDF[:-20], 'not well-formed XML'),
+                (URDF.replace('<mass value=', '<mas value='), "<inertial> of link 'trunk'"),
+                (URDF.replace('imu_link', 'imu_lnk'), "unknown frame 'imu_link'")):
+            out.publish(String(data=broken))
+            until(lambda: words in reports.get('com_estimator: robot', ''))  # noqa: B023
+            assert node.model is None
+        out.publish(String(data=URDF))
+        until(lambda: node.model is not None)
+        until(lambda: 'waiting for joint states' in reports.get('com_estimator: base', ''))
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        peer.destroy_node()
+
+
+@pytest.mark.parametrize(('changes', 'parameters', 'message'), [
+    ({'imus': {}}, {}, "robot 'small' has no IMU"),
+    ({'feets': {}}, {}, "unknown key 'feets' in small.yaml; did you mean 'feet'"),
+    ({'base_link': 'pelvis'}, {}, "unknown frame 'pelvis'"),
+    ({}, {'base_source': 'gps'}, "'base_source': 'gps' .*'imu', 'odometry', 'tf', 'fixed'"),
+    ({}, {'fixed_base': [0.0], 'base_source': 'fixed'}, 'must be six numbers: x, y, z'),
+    ({}, {'contact_topics': ['left']}, 'must be 2 topics, one per foot, in the order left, right'),
+    ({}, {'tf_rate': -3.0}, "'tf_rate': -3.0 is out of range; valid: 0 to 10000 Hz"),
+])
+def test_a_start_that_makes_no_sense_is_one_clear_error(files, changes, parameters, message):
+    with pytest.raises((ConfigurationError, UnknownNameError), match=message):
+        make_node(files(**changes), **parameters)
+
+
+def test_the_dcm_of_a_com_below_the_ground_is_not_published(own_rig):
+    rig = own_rig(base_source='fixed', fixed_base=[0.0, 0.0, 0.0, np.pi, 0.0, 0.0])
+    rig.until(lambda: rig.step() and rig.got['com'] and rig.got['com_velocity'])
+    rig.play(10)
+    assert not rig.got['dcm']
+    assert 'no dcm: the centre of mass is -' in rig.health('com', WARN)
+
+
+# -- the file of parameters, the process
+
+
+def test_the_parameter_file_has_every_parameter_with_its_default():
+    text = yaml.safe_load(CONFIG.read_text())['/**/com_estimator']['ros__parameters']
+    defaults = ComEstimatorParameters()
+    assert text == {f.name: getattr(defaults, f.name)
+                    for f in dataclasses.fields(ComEstimatorParameters)}
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, '-m', 'biped_com_ros.nodes.com_estimator', '--ros-args', *arguments],
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(p for p in sys.path if p)},
+        stderr=subprocess.PIPE, text=True)
+
+
+def test_the_process_ends_cleanly_on_an_interrupt(files):
+    peer = Node('watcher')
+    process = start('--params-file', str(CONFIG), '-p', f'robot:={files()}')
+    end = time.monotonic() + 20.0
+    while not peer.count_publishers('/com_estimator/com'):
+        assert time.monotonic() < end and process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=10.0)
+    peer.destroy_node()
+    assert process.returncode == 0, said
+    assert 'Traceback' not in said
+
+
+def test_the_process_says_in_one_line_why_it_cannot_start(tmp_path):
+    process = start('-p', f'robot:={tmp_path / "none.yaml"}')
+    _, said = process.communicate(timeout=20.0)
+    assert process.returncode == 1
+    assert len(said.strip().splitlines()) == 1
+    assert "none.yaml' cannot be read" in said
