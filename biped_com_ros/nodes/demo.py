@@ -106,18 +106,18 @@ class Demo(Node):
                           clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def _on_robot(self, model: RobotModel) -> None:
-        self._joints = JointStateInput(self, model.joint_names, self._on_joints)
+        self._joints = JointStateInput(self, model.joint_names, self._on_joints, max_age=0.0)
         self._mover = _Mover(self, model, self.params)
         self._measurements = _Measurements(self, model)
 
     def _on_joints(self, stamp: Stamp, *_: Any) -> None:
         if self._measurements is None or self._mover is None:
             return
+        self._measurements.now_ns = stamp.ns
         if not self._measurements.running and not self._missing():
             begin = stamp.ns + round(1e9 * self.params.settle)
             self._measurements.start(begin)
             self._mover.start(begin)
-        self._measurements.now_ns = stamp.ns
         self._mover.update(stamp.ns)
         if self.params.duration and self._mover.time(stamp.ns) >= self.params.duration:
             self._finish()
@@ -131,12 +131,15 @@ class Demo(Node):
 
     def _show(self) -> None:
         if self._measurements is None or self._mover is None:
-            self._screen.show(self._shown)
+            self._screen.show(self._shown, self._shown)
             return
         if not self.finished:
             self._shown = self._measurements.take(
                 self._mover.label, self._joints.rate, self._health.worst(), self._missing())
-            self._screen.show(self._shown)
+            self._screen.show(self._shown, self._whole(self._measurements))
+
+    def _whole(self, measurements: _Measurements) -> Snapshot:
+        return measurements.whole(self._joints.rate, self._health.worst(), self._missing())
 
     def _finish(self) -> None:
         if not self.finished:
@@ -148,10 +151,10 @@ class Demo(Node):
         if self._measurements is None:
             self._screen.close('')
             return
-        self._screen.close(summary(self._measurements.whole(
-            self._joints.rate, self._health.worst(), self._missing())))
+        whole = self._whole(self._measurements)
+        self._screen.close(summary(whole))
         if self.params.picture:
-            save_picture(self._shown, _title(self.params), self.params.picture)
+            save_picture(self._shown, whole, _title(self.params), self.params.picture)
 
 
 class _Mover:
@@ -167,7 +170,7 @@ class _Mover:
             node, 'position_controller/commands', len(self._actuated),
             labels=model.actuated_joint_names)
         self._start_ns, self._next_ns = sys.maxsize, 0
-        self.label = 'stands'
+        self.label = 'settles'
 
     def start(self, ns: int) -> None:
         self._start_ns = ns
@@ -193,7 +196,8 @@ class _Measurements:
         self._truths: OrderedDict[int, np.ndarray] = OrderedDict()
         self._period, self._all = Period(), Period()
         self._contacts = {foot: (math.nan, False) for foot in model.config.feet}
-        self._start_ns = self._shown_ns = self.now_ns = sys.maxsize
+        self._start_ns = sys.maxsize
+        self._shown_ns = self.now_ns = 0
         self._shown_at = self._started_at = time.monotonic()
         self.running = False
         self.inputs: dict[str, Input] = {
@@ -208,14 +212,15 @@ class _Measurements:
     def start(self, ns: int) -> None:
         """Count from `ns` on; what came before belongs to the start."""
         self._start_ns = ns
-        self._started_at = time.monotonic()
+        self._started_at = time.monotonic() + (ns - self.now_ns) * 1e-9
         self.running = True
 
     def take(self, doing: str, joint_rate: float, health: tuple[int, str],
              missing: Sequence[str]) -> Snapshot:
         """Return what arrived since the last time."""
         now = time.monotonic()
-        factor = (self.now_ns - self._shown_ns) * 1e-9 / (now - self._shown_at)
+        begun = self._shown_ns > 0
+        factor = (self.now_ns - self._shown_ns) * 1e-9 / (now - self._shown_at) if begun else 0.0
         period, self._period = self._period, Period()
         self._shown_ns, self._shown_at = self.now_ns, now
         return self._snapshot(period, doing, joint_rate, health, missing, factor)
@@ -303,7 +308,7 @@ class _Health:
 class _PlainScreen:
     """One line per snapshot."""
 
-    def show(self, shot: Snapshot) -> None:
+    def show(self, shot: Snapshot, _: Snapshot) -> None:
         print(line(shot), flush=True)
 
     def close(self, text: str) -> None:
@@ -320,8 +325,8 @@ class _LiveScreen:
         self._live = Live(console=Console(), auto_refresh=False, transient=False)
         self._live.start()
 
-    def show(self, shot: Snapshot) -> None:
-        self._live.update(table(shot, self._title), refresh=True)
+    def show(self, shot: Snapshot, whole: Snapshot) -> None:
+        self._live.update(table(shot, whole, self._title), refresh=True)
 
     def close(self, text: str) -> None:
         self._live.stop()

@@ -21,7 +21,7 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 import io
 import math
@@ -139,6 +139,8 @@ def line(shot: Snapshot) -> str:
     """Return the snapshot as one plain line, for pipes and logs."""
     if shot.waiting:
         return 'waiting for ' + ', '.join(shot.waiting)
+    if math.isnan(shot.com_distance):
+        return f'{shot.doing}; {shot.health[1]}'
     feet = ' '.join(f'{name}={force:.1f}N{"" if contact else "(free)"}'
                     for name, (force, contact) in shot.contacts.items())
     rates = ' '.join(f'{name}={rate:.0f}Hz' for name, rate in shot.rates.items())
@@ -159,42 +161,61 @@ def summary(shot: Snapshot) -> str:
         f'  {_verdict(shot)}'))
 
 
-def table(shot: Snapshot, title: str) -> Any:
-    """Return the snapshot as a ``rich`` table."""
+def table(shot: Snapshot, whole: Snapshot, title: str) -> Any:
+    """Return a ``rich`` table of the last period and, beside it, of the whole run."""
     from rich.table import Table
-    result = Table(title=title, title_justify='left', min_width=76, show_header=False)
+    result = Table(title=title, title_justify='left', min_width=76)
     result.add_column(style='bold', no_wrap=True)
-    result.add_column()
+    result.add_column('now')
+    result.add_column('since the start')
     if shot.waiting:
-        result.add_row('starting', f'[yellow]waiting for {", ".join(shot.waiting)}[/]')
-    for name, text in _rows(shot):
-        result.add_row(name, text)
+        result.add_row('starting', f'[yellow]waiting for {", ".join(shot.waiting)}[/]', '')
+    for row in _rows(shot, whole):
+        result.add_row(*row)
     return result
 
 
-def save_picture(shot: Snapshot, title: str, path: str) -> None:
+def save_picture(shot: Snapshot, whole: Snapshot, title: str, path: str) -> None:
     """Write the table as an SVG file that looks like a terminal."""
     from rich.console import Console
     console = Console(record=True, width=100, file=io.StringIO())
-    console.print(table(shot, title))
+    console.print(table(shot, whole, title))
     console.save_svg(path, title='make demo')
 
 
-def _rows(shot: Snapshot) -> list[tuple[str, str]]:
-    rows = [('robot', f't = {shot.time:.1f} s   {shot.doing}')]
-    if not math.isnan(shot.com_distance):
-        colour = GOOD if shot.com_distance < COM_LIMIT else BAD
-        rows.append(('CoM - truth', f'[{colour}]{_millimetres(shot.com_error)}[/]'))
-    if not math.isnan(shot.weight):
-        colour = GOOD if abs(shot.weight_error) < WEIGHT_LIMIT else BAD
-        rows.append(('weight', f'[{colour}]{_weight(shot)}[/]'))
-    rows += [('contacts', '   '.join(_contact(*item) for item in shot.contacts.items()) or '-'),
-             ('rates', '   '.join(_rate(*item) for item in shot.rates.items())),
-             ('real time', f'x {shot.real_time_factor:.2f}'),
-             ('health', _health(*shot.health))]
-    if not shot.waiting and not math.isnan(shot.com_distance):
-        rows.append(('so', _verdict(shot)))
+def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
+    rows = [('robot', shot.doing, f't = {shot.time:.1f} s')]
+    if not math.isnan(whole.com_distance):
+        rows += [('CoM - truth', _coloured_com(shot), _coloured_com(whole)),
+                 ('weight', _coloured_weight(shot), _coloured_weight(whole))]
+    rows += [('contacts', _lines(_contact(*item) for item in shot.contacts.items()), ''),
+             ('rates', _lines(_rate(*item) for item in shot.rates.items()), ''),
+             ('real time', f'x {shot.real_time_factor:.2f}', f'x {whole.real_time_factor:.2f}'),
+             ('health', _health(*shot.health), '')]
+    if not shot.waiting and not math.isnan(whole.com_distance):
+        rows.append(('so', '', _verdict(whole)))
     return rows
+
+
+def _lines(parts: Iterable[str]) -> str:
+    return '\n'.join(parts) or '-'
+
+
+def _coloured_com(shot: Snapshot) -> str:
+    x, y, z = 1e3 * shot.com_error
+    colour = GOOD if shot.com_distance < COM_LIMIT else BAD
+    return (f'[{colour}]{1e3 * shot.com_distance:.2f} mm[/]\n'
+            f'x {x:+.2f}  y {y:+.2f}  z {z:+.2f}')
+
+
+def _coloured_weight(shot: Snapshot) -> str:
+    colour = GOOD if abs(shot.weight_error) < WEIGHT_LIMIT else BAD
+    return (f'[{colour}]{100.0 * shot.weight_error:+.2f} %, {_kilograms(shot):+.3f} kg[/]\n'
+            f'{shot.weight:.2f} N, by the URDF {shot.model_weight:.2f} N')
+
+
+def _kilograms(shot: Snapshot) -> float:
+    return (shot.weight - shot.model_weight) / shot.gravity
 
 
 def _millimetres(vector: Array) -> str:
@@ -203,9 +224,8 @@ def _millimetres(vector: Array) -> str:
 
 
 def _weight(shot: Snapshot) -> str:
-    kilograms = (shot.weight - shot.model_weight) / shot.gravity
     return (f'{shot.weight:.2f} N measured, {shot.model_weight:.2f} N by the URDF: '
-            f'{100.0 * shot.weight_error:+.2f} %, {kilograms:+.3f} kg')
+            f'{100.0 * shot.weight_error:+.2f} %, {_kilograms(shot):+.3f} kg')
 
 
 def _contact(name: str, force_and_contact: tuple[float, bool]) -> str:
