@@ -84,7 +84,7 @@ def parameter(element: Element, context: Context) -> tuple[str, Any]:
     name = perform(element.get('name'), context, element.where)
     if element.children:
         return name, dict(parameter(child, context) for child in element.children)
-    kind = element.get('type')
+    kind = element.get('type').replace('yaml', '')  # the rule without a type
     if 'value-sep' in element.attributes:
         parts = element.get('value').split(element.get('value-sep'))
         item_kind = kind.removeprefix('list_of_')

@@ -45,7 +45,7 @@ _NAME_VALUE = Tag(('name', 'value'))
 _FROM_TO = Tag(('from', 'to'))
 _BOOLEAN = ('true', 'false', 'True', 'False')
 
-PARAMETER_TYPES = ('str', 'int', 'float', 'bool',
+PARAMETER_TYPES = ('yaml', 'str', 'int', 'float', 'bool',
                    'list_of_str', 'list_of_int', 'list_of_float', 'list_of_bool')
 _PARAM = Tag(optional=('name', 'value', 'value-sep', 'type', 'from', 'allow_substs'),
              choices={'type': PARAMETER_TYPES, 'allow_substs': _BOOLEAN})

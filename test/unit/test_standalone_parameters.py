@@ -53,6 +53,7 @@ def element(tmp_path: Path, xml: str) -> Element:
     ('value="[1, 2]"', [1, 2]),
     ('value="[a, b]"', ['a', 'b']),
     ('value="1" type="str"', '1'),
+    ('value="[1, 2]" type="yaml"', [1, 2]),
     ('value="$(var number)" type="str"', '3'),
     ('value="$(var empty)" type="str"', ''),
     ('value="1" type="float"', 1.0),
