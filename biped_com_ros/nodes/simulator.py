@@ -328,7 +328,7 @@ class Simulator(Node):
         self._description.publish(String(data=model.urdf))
 
     def _now(self) -> float:
-        """Simulated time of the last observation, s."""
+        """Return the simulated time of the last observation, s."""
         return self._time_of_reset + self._plant.observation.time
 
     def _tick(self) -> None:

@@ -77,6 +77,8 @@ def joint_gains(model: Any, data: Any, config: RobotConfig, robot: Description,
     ----------
     model, data
         MuJoCo's, after ``mj_forward`` in the starting posture.
+    config, robot
+        The robot's file and its links.
     joints
         Names, in the order wanted.
 
@@ -135,7 +137,7 @@ def _damping(load: _Load, stiffness: float, pendulum_inertia: float) -> float:
 
 
 def _pendulum(model: Any, data: Any, config: RobotConfig) -> tuple[float, float]:
-    """m g h (N m) and m h^2 (kg m^2), h from the lowest sole to the centre of mass."""
+    """Return m g h (N m) and m h^2 (kg m^2), h from the lowest sole to the centre of mass."""
     lowest = min(data.site(f'sole/{name}').xpos[2] for name in config.feet)
     mass, height = model.body_subtreemass[0], data.subtree_com[0][2] - lowest
     return float(9.81 * mass * height), float(mass * height ** 2)

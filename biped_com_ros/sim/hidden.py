@@ -56,6 +56,7 @@ def draw(
         Standard deviation of each axis of each link's centre of mass, m.
     mass_sigma
         Standard deviation of each link's mass as a share of it.
+
     """
     if not (com_sigma >= 0.0 and mass_sigma >= 0.0):
         raise ConfigurationError(
@@ -78,6 +79,7 @@ def parse_errors(lines: Iterable[str]) -> dict[str, LinkError]:
     ------
     ConfigurationError
         If a line is not a name and four finite numbers.
+
     """
     errors = {}
     for line in lines:
@@ -104,6 +106,7 @@ def apply(description: Description, errors: Mapping[str, LinkError]) -> Descript
         If an error names a link that the URDF does not have, or one without mass.
     ConfigurationError
         If an error would take a link's mass to zero or below.
+
     """
     massive = [name for name, link in description.links.items() if link.mass > 0.0]
     for name in errors:

@@ -102,7 +102,7 @@ class Plant:
 
     @property
     def mass(self) -> float:
-        """True total mass, kg."""
+        """Return the true total mass, kg."""
         return float(self.model.body_subtreemass[0])
 
     @property
@@ -117,7 +117,7 @@ class Plant:
 
     @property
     def tendon_count(self) -> int:
-        """Number of tendons, 0 without a tendon torso."""
+        """Return the number of tendons, 0 without a tendon torso."""
         return int(self.model.ntendon)
 
     def reset(self, posture: str | Mapping[str, float] = 'stand',

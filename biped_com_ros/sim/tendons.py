@@ -88,7 +88,7 @@ class TendonTorso:
         control[self._motors] = self._stiffness * lengths - self.pretension
 
     def tensions(self, out: Array) -> None:
-        """Write the tendons' tensions (count,), N, to `out`."""
+        """Write how hard each tendon pulls, N, to `out` (count,)."""
         np.negative(self._data.actuator_force[self._motors], out=out)
 
     def virtual_positions(self) -> Array:

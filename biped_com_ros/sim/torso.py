@@ -153,6 +153,8 @@ def virtual_positions(tip: Transform, at: Mount, torso: TorsoConfig) -> Array:
     ----------
     tip
         Pose of the backbone's far end in its foot.
+    at, torso
+        Where and what the backbone is.
 
     """
     r = tip.rotation

@@ -20,6 +20,8 @@ import pytest
 
 
 class FakeClock:
+    """Stands still unless it is set."""
+
     def __init__(self):
         self.now = 100.0
 

@@ -424,8 +424,7 @@ def test_nonsense_is_refused_by_name():
         make_plant(with_simulation(damping={'elbow': -1.0}))
     moving = replace(CONFIG.wrench_sensors['left_foot'], frame='left_shin')
     with pytest.raises(RobotDescriptionError, match="moves against link 'left_foot' with joint"):
-        make_plant(replace(CONFIG, wrench_sensors={'left_foot': moving,
-            'right_foot': CONFIG.wrench_sensors['right_foot']}))
+        make_plant(replace(CONFIG, wrench_sensors=dict(CONFIG.wrench_sensors, left_foot=moving)))
     plant = make_plant()
     with pytest.raises(UnknownNameError, match="unknown posture 'sit'"):
         plant.reset('sit')
