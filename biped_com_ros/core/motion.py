@@ -217,7 +217,7 @@ class KeyframeMotion:
         return self._segment(time)[1].label
 
     def positions(self, time: float) -> Array:
-        """Return the positions of the joints (n,) at `time`, s, as ``model.joint_names`` orders them."""
+        """Return the positions of the joints (n,) at `time`, s, in the model's order."""
         before, after, phase = self._segment(time)
         share = minimum_jerk(phase)
         positions = _between(self._postures[before.posture], self._postures[after.posture], share)
