@@ -96,7 +96,7 @@ class Robot:
             self.links[link][1])) for link in SENSORS[sensor][2]]
         return [*contacts.get(sensor, ()), *weights]
 
-    def reading(self, sensor, contacts, offset=np.zeros(6)):
+    def reading(self, sensor, contacts, offset=0.0):
         """What a sensor reports (6,) with an offset of its own."""
         frame, sign, _ = SENSORS[sensor]
         return sign * (seen_from(self.frames[frame], self.forces_on(sensor, contacts)) + offset)
@@ -145,7 +145,7 @@ class Robot:
 
 
 def seen_from(frame, forces):
-    """Return the wrench (6,) of forces in the world, in the axes and about the origin of a frame."""
+    """Return the wrench (6,) of forces in the world, as felt at the origin of a frame."""
     force, moment = np.zeros(3), np.zeros(3)
     for c in forces:
         force += c.force

@@ -18,6 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from biped_com_ros.core.pose import Array
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -59,10 +62,10 @@ class WeightCheck:
                  tolerance: float, robot_file: str) -> None:
         self.body_weight, self.tolerance = body_weight, tolerance
         self._sensors_of, self._file = sensors_of, robot_file
-        self._foot_sums: list[float] = []
+        self._foot_sums = np.zeros(len(sensors_of))
         self._start()
 
-    def add(self, vertical_force: float, foot_forces: Sequence[float], in_contact: bool) -> None:
+    def add(self, vertical_force: float, foot_forces: Array, in_contact: bool) -> None:
         """
         Take one instant.
 
@@ -71,21 +74,21 @@ class WeightCheck:
         vertical_force
             Of the total wrench, N.
         foot_forces
-            Normal force of each foot in the order of `sensors_of`, N.
+            Normal force of each foot in the order of `sensors_of`, N, shape (F,).
         in_contact
             Whether any foot is on the ground.
         """
         self._count += 1
         self._sum += vertical_force
         self._contacts += in_contact
-        self._foot_sums = [a + b for a, b in zip(self._foot_sums, foot_forces)]
+        self._foot_sums += foot_forces
 
     def verdict(self) -> Verdict | None:
         """Judge the mean since the last verdict and start anew; None if there is no data."""
         if not self._count:
             return None
         mean = self._sum / self._count
-        feet = [total / self._count for total in self._foot_sums]
+        feet = (self._foot_sums / self._count).tolist()
         touching = self._contacts > 0.5 * self._count
         self._start()
         ratio = mean / self.body_weight
@@ -97,7 +100,7 @@ class WeightCheck:
 
     def _start(self) -> None:
         self._count, self._sum, self._contacts = 0, 0.0, 0
-        self._foot_sums = [0.0] * len(self._sensors_of)
+        self._foot_sums[:] = 0.0
 
     def _wrong_sign(self, ratio: float, feet: Sequence[float]) -> str:
         """The ground never pulls: a foot that is pulled has a sensor of the other sign."""

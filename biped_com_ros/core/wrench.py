@@ -107,11 +107,10 @@ class WrenchSum:
         np.matmul(wrenches.reshape(turned.shape), R_A_frames.transpose(0, 2, 1), out=turned)
         np.add.reduce(turned, axis=0, out=self._columns)
         np.matmul(p_frames_in_A.T, turned[:, 0], out=S)
-        out[:] = self._columns.reshape(6)
+        fx, fy, fz, mx, my, mz = self._columns.ravel().tolist()
         # The sum of all p x f is the antisymmetric part of the sum of all p fT.
-        out[3] += S[1, 2] - S[2, 1]
-        out[4] += S[2, 0] - S[0, 2]
-        out[5] += S[0, 1] - S[1, 0]
+        _, xy, xz, yx, _, yz, zx, zy, _ = S.ravel().tolist()
+        out[:] = fx, fy, fz, mx + yz - zy, my + zx - xz, mz + xy - yx
         return out
 
 
@@ -218,4 +217,14 @@ def weight_matrix(mass: float, com_in_frame: ArrayLike) -> Array:
     inertial force ``-m a`` is ignored: at the accelerations of a stance foot it is nothing, on a
     foot swinging at 10 m/s2 it is as large as its weight.
     """
-    return mass * np.vstack([np.eye(3), skew(com_in_frame)])
+    return set_weight_matrix(np.zeros((6, 3)), mass, np.asarray(com_in_frame, dtype=float))
+
+
+def set_weight_matrix(out: Array, mass: float, com_in_frame: Array) -> Array:
+    """Write :func:`weight_matrix` to `out` (6, 3), which is all zero or was written before."""
+    x, y, z = (mass * com_in_frame).tolist()
+    out[0, 0] = out[1, 1] = out[2, 2] = mass
+    out[3, 1], out[3, 2] = -z, y
+    out[4, 0], out[4, 2] = z, -x
+    out[5, 0], out[5, 1] = -y, x
+    return out

@@ -36,7 +36,8 @@ from biped_com_ros.core.filters import LowPass
 from biped_com_ros.core.footprint import footprint_position
 from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
-from biped_com_ros.core.wrench import weight_matrix, wrench_adjoint, WrenchSum
+from biped_com_ros.core.synchronizer import Synchronizer
+from biped_com_ros.core.wrench import set_weight_matrix, wrench_adjoint, WrenchSum
 import numpy as np
 
 LONGEST_STEP_NS = 500_000_000
@@ -76,6 +77,8 @@ class SensorChannel:
         The last reading after the sign, before the offset, shape (6,).
     filtered
         The last reading after everything, shape (6,).
+    low_pass
+        May be replaced at any time.
     """
 
     def __init__(self, name: str, config: WrenchSensorConfig,
@@ -84,7 +87,7 @@ class SensorChannel:
         self.offset = np.zeros(6)
         self.signed, self.filtered = np.zeros(6), np.zeros(6)
         self._untared = np.empty(6)
-        self._low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
+        self.low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
         self._stamp_ns = 0
 
     def take(self, raw: Array, stamp_ns: int) -> None:
@@ -93,48 +96,13 @@ class SensorChannel:
         np.subtract(self.signed, self.offset, out=self._untared)
         step_ns, self._stamp_ns = stamp_ns - self._stamp_ns, stamp_ns
         if not 0 < step_ns < LONGEST_STEP_NS:
-            self._low_pass.reset()
-        self.filtered = self._low_pass.update(self._untared, 1e-9 * step_ns)
+            self.low_pass.reset()
+        self.filtered = self.low_pass.update(self._untared, 1e-9 * step_ns)
 
     def set_offset(self, offset: Sequence[float] | Array) -> None:
         """Use another offset from the next reading on, without a step of the low-pass."""
         self.offset[:] = offset
-        self._low_pass.reset()
-
-
-class SampleSet:
-    """
-    Tells when all members of a group have delivered for the same instant.
-
-    A set is complete when every member has a sample that no earlier set used, and the stamps
-    differ by at most half a period of the slowest member. So a member that died stops the sets.
-
-    Parameters
-    ----------
-    size
-        Number of members.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._stamps = [0] * size
-        self._periods = [0.0] * size
-        self._fresh = [False] * size
-
-    def add(self, member: int, stamp_ns: int) -> bool:
-        """Take the stamp of a member's newest sample; True if that completes a set."""
-        stamps = self._stamps
-        step = stamp_ns - stamps[member]
-        if len(stamps) == 1:
-            stamps[0] = stamp_ns
-            return True
-        if stamps[member] and step > 0:
-            self._periods[member] += (0.1 if self._periods[member] else 1.0) * (
-                step - self._periods[member])
-        stamps[member], self._fresh[member] = stamp_ns, True
-        if not all(self._fresh) or max(stamps) - min(stamps) > 0.5 * max(self._periods):
-            return False
-        self._fresh = [False] * len(stamps)
-        return True
+        self.low_pass.reset()
 
 
 class ContactBody:
@@ -153,10 +121,11 @@ class ContactBody:
         Whether it is on the ground; None for a hand.
     """
 
-    def __init__(self, name: str, sensors: tuple[int, ...], wrench: Array,
+    def __init__(self, name: str, sensors: tuple[int, ...],
                  detector: ContactDetector | None) -> None:
-        self.name, self.sensors, self.wrench, self.detector = name, sensors, wrench, detector
-        self.samples = SampleSet(len(sensors))
+        self.name, self.sensors, self.detector = name, sensors, detector
+        self.wrench = np.zeros(6)
+        self.samples = Synchronizer(len(sensors), 6)
 
     @property
     def in_contact(self) -> bool:
@@ -201,7 +170,8 @@ class WrenchAggregation:
         self.channels = [SensorChannel(name, c, settings) for name, c in sensors.items()]
         self._subtrees = [model.subtree_links(c.link or c.frame) for c in sensors.values()]
         self.bodies = self._make_bodies()
-        self._samples = SampleSet(len(self.bodies))
+        self._place = {id(body): i for i, body in enumerate(self.bodies)}
+        self._samples = Synchronizer(len(self.bodies), 6)
         self._refuse_double_counting()
         self._prepare_frames()
         self.expected = np.zeros((len(sensors), 6))
@@ -246,57 +216,67 @@ class WrenchAggregation:
         ContactBody or None
             The foot or hand whose wrench is complete with this reading.
         """
-        self.channels[sensor].take(raw, stamp_ns)
-        body, member = self._owners[sensor]
-        if body is None or not body.samples.add(member, stamp_ns) or not self.ready:
+        channel, (body, member) = self.channels[sensor], self._owners[sensor]
+        channel.take(raw, stamp_ns)
+        if body is None or not self.ready:
             return None
-        self._combine(body)
+        np.subtract(channel.filtered, self.expected[sensor], out=self._contact)
+        share = self._to_body[sensor].dot(self._contact)
+        if not body.samples.add(member, stamp_ns, share):
+            return None
+        np.add.reduce(body.samples.latest, axis=0, out=body.wrench)
         if body.detector is not None:
-            body.detector.update(float(body.wrench[2]), stamp_ns)
+            body.detector.update(body.wrench.item(2), stamp_ns)
         return body
 
-    def completes_total(self, body: ContactBody, stamp_ns: int) -> bool:
-        """Tell whether, with this body's wrench, all are there for one instant."""
-        return self._samples.add(self.bodies.index(body), stamp_ns)
+    @property
+    def stands(self) -> bool:
+        """Whether any foot is on the ground."""
+        return any(body.in_contact for body in self.bodies)
 
-    def total(self) -> Array:
-        """Return the sum over feet and hands in ``base_footprint``, shape (6,); reused."""
+    def total(self, body: ContactBody, stamp_ns: int) -> Array | None:
+        """
+        Take a new wrench of a foot or hand.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            If with it all feet and hands are there for one instant, the sum in
+            ``base_footprint``, shape (6,); valid until the next call.
+        """
+        if not self._samples.add(self._place[id(body)], stamp_ns, body.wrench):
+            return None
         n = len(self.channels)
         placements = self._in_level[n:n + len(self.bodies)]
         np.subtract(placements[:, 3], self.footprint_in_level(), out=self._levers)
-        return self._sum.into(
-            self._total, placements[:, :3].transpose(0, 2, 1), self._levers, self._wrenches)
+        return self._sum.into(self._total, placements[:, :3].transpose(0, 2, 1), self._levers,
+                              self._samples.latest)
+
+    @property
+    def foot_forces(self) -> Array:
+        """Normal force of each foot that has sensors, at the instant of the last total, N."""
+        return self._samples.latest[:sum(foot is not None for foot in self._feet), 2]
 
     def footprint_in_level(self) -> Array:
         """Return the origin of ``base_footprint`` from the base, in level axes, (3,), m."""
         return footprint_position(
             self._soles_in_level, [foot is not None and foot.in_contact for foot in self._feet])
 
-    def _combine(self, body: ContactBody) -> None:
-        body.wrench[:] = 0.0
-        for i in body.sensors:
-            np.subtract(self.channels[i].filtered, self.expected[i], out=self._contact)
-            body.wrench += self._to_body[i].dot(self._contact)
-
     def _make_bodies(self) -> tuple[ContactBody, ...]:
         config = self.model.config
-        felt = [*filter(None, (foot.wrench_sensors for foot in config.feet.values())),
-                *filter(None, (hand.wrench_sensors for hand in config.hands.values()))]
-        self._wrenches = np.zeros((len(felt), 6))
-        rows = iter(self._wrenches)
         self._owners: list[tuple[ContactBody | None, int]] = [(None, 0)] * len(self.channels)
         self._feet = [
-            self._make_body(name, foot.wrench_sensors, next(rows), ContactDetector(
+            self._make_body(name, foot.wrench_sensors, ContactDetector(
                 self.settings.thresholds, self.body_weight)) if foot.wrench_sensors else None
             for name, foot in config.feet.items()]
-        hands = [self._make_body(name, hand.wrench_sensors, next(rows), None)
+        hands = [self._make_body(name, hand.wrench_sensors, None)
                  for name, hand in config.hands.items() if hand.wrench_sensors]
         return (*(foot for foot in self._feet if foot is not None), *hands)
 
-    def _make_body(self, name: str, sensors: tuple[str, ...], row: Array,
+    def _make_body(self, name: str, sensors: tuple[str, ...],
                    detector: ContactDetector | None) -> ContactBody:
         index = {channel.name: i for i, channel in enumerate(self.channels)}
-        body = ContactBody(name, tuple(index[sensor] for sensor in sensors), row, detector)
+        body = ContactBody(name, tuple(index[sensor] for sensor in sensors), detector)
         for member, sensor in enumerate(body.sensors):
             self._refuse_second_owner(sensor, name)
             self._owners[sensor] = (body, member)
@@ -337,6 +317,7 @@ class WrenchAggregation:
         self._to_body = np.zeros((n, 6, 6))
         self._sum, self._levers = WrenchSum(len(self.bodies)), np.zeros((len(self.bodies), 3))
         self._total, self._contact = np.zeros(6), np.zeros(6)
+        self._weigh_subtrees()
         self._sort_moving_from_rigid()
 
     def _sort_moving_from_rigid(self) -> None:
@@ -356,10 +337,11 @@ class WrenchAggregation:
 
     def _refresh_moving(self, state: RobotState, in_base: Array) -> None:
         for i in self._moving_weights:
-            mass, com_in_base = self._carried(i, state)
+            mass, shares, links = self._carried[i]
+            com_in_base = shares.dot(state.link_coms_in_base[links])
             R_sensor_base, p_sensor_in_base = in_base[i, :3], in_base[i, 3]
-            self._weights[i] = weight_matrix(
-                mass, R_sensor_base @ (com_in_base - p_sensor_in_base))
+            set_weight_matrix(self._weights[i], mass,
+                              R_sensor_base.dot(com_in_base - p_sensor_in_base))
         for i in self._moving_frames:
             if (r := self._body_row[i]) is not None:
                 R_body_base = in_base[r, :3]
@@ -367,21 +349,22 @@ class WrenchAggregation:
                     R_body_base @ in_base[i, :3].T,
                     R_body_base @ (in_base[i, 3] - in_base[r, 3]))
 
-    def _carried(self, sensor: int, state: RobotState) -> tuple[float, Array]:
-        """Return mass (kg) and CoM in the base (3,) of what hangs on a sensor."""
-        links = self._subtrees[sensor]
-        masses = self.model.link_masses[links]
-        mass = float(masses.sum())
-        return mass, masses @ state.link_coms_in_base[links] / mass if mass else np.zeros(3)
+    def _weigh_subtrees(self) -> None:
+        """Note what hangs on each sensor: its mass, the share of each link, the links."""
+        self._carried = []
+        for links in self._subtrees:
+            masses = self.model.link_masses[links]
+            mass = float(masses.sum())
+            self._carried.append((mass, masses / mass if mass else masses, links))
 
 
 def level_rotation(R_world_base: Array) -> Array:
     """Return the attitude (3, 3) of the base in level axes that share its heading."""
-    x, y = R_world_base[0, 0], R_world_base[1, 0]
+    x, y = R_world_base.item(0, 0), R_world_base.item(1, 0)
     length = math.hypot(x, y)
     c, s = (x / length, y / length) if length else (1.0, 0.0)
-    turn_back = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
-    levelled: Array = turn_back @ R_world_base
+    turn_back = np.array(((c, s, 0.0), (-s, c, 0.0), (0.0, 0.0, 1.0)))
+    levelled: Array = turn_back.dot(R_world_base)
     return levelled
 
 

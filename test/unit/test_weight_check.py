@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from biped_com_ros.core.weight_check import WeightCheck
+import numpy as np
 import pytest
 
 
@@ -26,7 +27,7 @@ def check():
 
 def judge(check, left, right, in_contact=True):
     for wobble in (-5.0, 5.0):
-        check.add(left + right, [left + wobble, right - wobble], in_contact)
+        check.add(left + right, np.array([left + wobble, right - wobble]), in_contact)
     return check.verdict()
 
 

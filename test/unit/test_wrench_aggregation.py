@@ -23,7 +23,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.wrench import com_line
 from biped_com_ros.core.wrench_aggregation import (
-    AggregationSettings, level_rotation, SampleSet, WrenchAggregation)
+    AggregationSettings, level_rotation, WrenchAggregation)
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -48,18 +48,21 @@ def place(aggregation, robot, heading_error=0.0):
     names = aggregation.model.joint_names
     joints = np.array([robot.joints[robot.joint_names.index(name)] for name in names])
     drift = pin.rpy.rpyToMatrix(0.0, 0.0, heading_error)
-    aggregation.set_state(aggregation.model.state(joints), drift @ robot.frames['imu_link'].rotation)
+    aggregation.set_state(
+        aggregation.model.state(joints), drift @ robot.frames['imu_link'].rotation)
 
 
 def feed(aggregation, robot, contacts, offsets=None, stamp_ns=10 * MS):
-    """Hand over one reading per sensor; return the bodies completed, by name and kind."""
-    done = {}
+    """Hand over one reading per sensor; return the total and the bodies by name and kind."""
+    done, total = {}, None
     for i, channel in enumerate(aggregation.channels):
-        offset = (offsets or {}).get(channel.name, np.zeros(6))
-        body = aggregation.take(i, robot.reading(channel.name, contacts, offset), stamp_ns)
+        reading = robot.reading(channel.name, contacts, (offsets or {}).get(channel.name, 0.0))
+        body = aggregation.take(i, reading, stamp_ns)
         if body is not None:
             done[body.name, body.detector is not None] = body
-    return done
+            assert total is None
+            total = aggregation.total(body, stamp_ns)
+    return total, done
 
 
 @pytest.mark.parametrize('seed', range(5))
@@ -67,21 +70,20 @@ def test_known_forces_come_out(model, seed):
     robot, aggregation = Robot.somewhere(seed), WrenchAggregation(model, PLAIN)
     contacts = robot.standing(seed)
     place(aggregation, robot, heading_error=0.3 * seed)
-    done = feed(aggregation, robot, contacts)
+    total, done = feed(aggregation, robot, contacts)
     for foot in ('left', 'right'):
         np.testing.assert_allclose(
             done[foot, True].wrench, robot.foot_wrench(foot, contacts), atol=1e-9)
     feet = [foot for foot in ('left', 'right') if done[foot, True].in_contact]
     np.testing.assert_allclose(
-        aggregation.total(), robot.total_wrench(contacts, feet or ['left', 'right']), atol=1e-9)
+        total, robot.total_wrench(contacts, feet or ['left', 'right']), atol=1e-9)
 
 
 def test_total_carries_the_weight_and_its_line_holds_the_com(model):
     robot, aggregation = Robot.somewhere(3), WrenchAggregation(model, PLAIN)
     place(aggregation, robot)
-    done = feed(aggregation, robot, robot.standing())
+    total, done = feed(aggregation, robot, robot.standing())
     assert all(done[foot, True].in_contact for foot in ('left', 'right'))
-    total = aggregation.total()
     np.testing.assert_allclose(total[:3], [0.0, 0.0, aggregation.body_weight], atol=1e-9)
     com = robot.footprint().actInv(robot.com)
     np.testing.assert_allclose(com_line(total).at_height(com[2]), com, atol=1e-9)
@@ -92,13 +94,13 @@ def test_footprint_lies_between_the_feet_on_the_ground(model):
     place(aggregation, robot)
     contacts = robot.standing(pull_by_hand=False)
     contacts = {name: forces for name, forces in contacts.items() if name == 'right_foot'}
-    feed(aggregation, robot, contacts)
+    total, _ = feed(aggregation, robot, contacts)
     expected = robot.footprint(['right'])
     offset_in_world = expected.rotation @ aggregation.footprint_in_level()
     np.testing.assert_allclose(
         robot.base.translation + offset_in_world, expected.translation, atol=1e-12)
     np.testing.assert_allclose(
-        aggregation.total(), robot.total_wrench(contacts, ['right']), atol=1e-9)
+        total, robot.total_wrench(contacts, ['right']), atol=1e-9)
 
 
 def test_expected_reading_is_what_hangs_in_the_air(model):
@@ -127,8 +129,8 @@ def test_offsets_are_taken_out(model):
     for channel in aggregation.channels:
         channel.set_offset(offsets[channel.name])
     place(aggregation, robot)
-    feed(aggregation, robot, contacts, offsets)
-    np.testing.assert_allclose(aggregation.total(), robot.total_wrench(contacts), atol=1e-9)
+    total, _ = feed(aggregation, robot, contacts, offsets)
+    np.testing.assert_allclose(total, robot.total_wrench(contacts), atol=1e-9)
 
 
 def test_low_pass_smooths_and_settles(model):
@@ -139,15 +141,15 @@ def test_low_pass_smooths_and_settles(model):
     rng, heights = np.random.default_rng(6), []
     for i in range(400):
         noise = {name: rng.normal(size=6) for name in SENSORS}
-        feed(aggregation, robot, contacts, noise, (i + 1) * 2 * MS)
-        heights.append(aggregation.total()[2])
+        total, _ = feed(aggregation, robot, contacts, noise, (i + 1) * 2 * MS)
+        heights.append(total[2])
     assert np.std(heights[100:]) < 0.5 * np.sqrt(len(SENSORS))
     assert np.mean(heights[100:]) == pytest.approx(aggregation.body_weight, abs=0.2)
 
 
 def test_nothing_comes_out_before_posture_and_attitude_are_known(model):
     robot, aggregation = Robot.somewhere(1), WrenchAggregation(model, PLAIN)
-    assert not feed(aggregation, robot, robot.standing())
+    assert feed(aggregation, robot, robot.standing()) == (None, {})
 
 
 def test_a_foot_needs_all_its_sensors(model):
@@ -180,46 +182,3 @@ def test_level_rotation_keeps_the_lean_and_drops_the_heading():
     straight_up = pin.rpy.rpyToMatrix(0.0, -np.pi / 2, 0.0)
     straight_up[:2, 0] = 0.0
     np.testing.assert_array_equal(level_rotation(straight_up), straight_up)
-
-
-class TestSampleSet:
-    """Sets of samples taken at the same instant."""
-
-    def test_same_stamps_complete_a_set_once(self):
-        samples = SampleSet(3)
-        order = [(m, t * MS) for t in range(1, 4) for m in (2, 0, 1)]
-        assert [samples.add(*x) for x in order] == [False, False, True] * 3
-
-    def test_a_constant_shift_of_under_half_a_period_is_one_instant(self):
-        samples = SampleSet(2)
-        for t in range(1, 5):
-            samples.add(0, 10 * t * MS)
-            complete = samples.add(1, (10 * t + 4) * MS)
-            assert complete or t < 3
-
-    def test_a_lost_sample_pairs_nothing_wrong(self):
-        samples, sets = SampleSet(2), []
-        for t in range(1, 20):
-            for member in (0, 1):
-                if (t, member) != (10, 1) and samples.add(member, 10 * t * MS):
-                    sets.append(t)
-        assert sets == [t for t in range(1, 20) if t != 10]
-
-    def test_a_dead_member_stops_the_sets(self):
-        samples = SampleSet(2)
-        for t in range(1, 10):
-            samples.add(0, 10 * t * MS)
-            samples.add(1, 10 * t * MS)
-        assert not any(samples.add(0, 10 * t * MS) for t in range(10, 50))
-
-    def test_the_slowest_sets_the_pace(self):
-        samples, sets = SampleSet(2), 0
-        for t in range(1, 201):
-            sets += samples.add(0, 2 * t * MS)
-            if t % 5 == 0:
-                sets += samples.add(1, 2 * t * MS)
-        assert 38 <= sets <= 40
-
-    def test_one_member_is_always_complete(self):
-        samples = SampleSet(1)
-        assert samples.add(0, 5) and samples.add(0, 6)

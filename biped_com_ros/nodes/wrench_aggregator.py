@@ -1,0 +1,436 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Turns the readings of force-torque sensors into foot wrenches, contacts, CoPs and the total.
+
+Stamps: what is published carries the stamp of the reading that completed it. Readings belong
+together when their stamps are within half a period of the slowest sensor; the total is published
+once per such instant, when every foot and hand has delivered. While a sensor is silent, or
+`joint_states` or the IMU lag behind, what depends on them is not published and ``/diagnostics``
+says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+import sys
+from typing import Any
+
+from biped_com_ros.core.contact import ContactThresholds
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.filters import LowPass
+from biped_com_ros.core.pose import Pose, rotation_from_quaternion
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.tare import (
+    load_offsets, RecentReadings, save_offsets, SensorOffset, StillnessWatch, TareLimits)
+from biped_com_ros.core.weight_check import WeightCheck
+from biped_com_ros.core.wrench import com_line
+from biped_com_ros.core.wrench_aggregation import (
+    AggregationSettings, ContactBody, WrenchAggregation)
+from biped_com_ros.ros.conversions import Stamp, ZERO_STAMP
+from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
+from biped_com_ros.ros.executor import run
+from biped_com_ros.ros.inputs import ImuInput, JointStateInput, WrenchInput
+from biped_com_ros.ros.outputs import (
+    bool_publisher, float_array_publisher, point_publisher, vector_publisher, wrench_publisher)
+from biped_com_ros.ros.parameters import declare_parameters, parameter
+from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.ros.robot import RobotSource
+from biped_com_ros.ros.services import trigger_service
+from biped_com_ros.ros.tf import StaticTransformBroadcaster
+import numpy as np
+from rclpy.node import Node
+
+AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
+
+
+@dataclass(frozen=True)
+class WrenchAggregatorParameters:
+    """Parameters of `wrench_aggregator`."""
+
+    robot: str = parameter(
+        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
+    urdf: str = parameter(
+        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
+    offsets_file: str = parameter(
+        '', 'YAML file of the offsets: read at start if it exists, written by the tare services; '
+        'empty keeps nothing', read_only=True)
+    footprint_frame: str = parameter(
+        'base_footprint', 'frame_id of the total wrench and of the line of the CoM',
+        read_only=True)
+    gravity: float = parameter(
+        9.81, 'Gravitational acceleration', 'm/s2', 1.0, 30.0, read_only=True)
+    low_pass_cutoff: float = parameter(
+        50.0, 'Cut-off of the Butterworth low-pass of all readings; 0 turns it off', 'Hz', 0.0,
+        10000.0)
+    low_pass_order: int = parameter(2, 'Order of that low-pass', options=(1, 2))
+    contact_engage: float = parameter(
+        0.06, 'Normal force of a foot, as a share of body weight, above which a contact begins',
+        '', 0.001, 0.9, read_only=True)
+    contact_release: float = parameter(
+        0.03, 'Normal force of a foot, as a share of body weight, below which a contact ends',
+        '', 0.001, 0.9, read_only=True)
+    contact_engage_dwell: float = parameter(
+        0.006, 'How long the force has to stay there for a contact to begin', 's', 0.0, 1.0,
+        read_only=True)
+    contact_release_dwell: float = parameter(
+        0.006, 'How long the force has to stay there for a contact to end', 's', 0.0, 1.0,
+        read_only=True)
+    contact_period: float = parameter(
+        0.1, 'A contact is published when it changes and at least this often', 's', 0.0, 10.0)
+    cop_min_share: float = parameter(
+        0.02, 'Least normal force, as a share of body weight, for a CoP of a foot, and for the '
+        'line of the CoM', '', 0.001, 0.9)
+    tare_samples: int = parameter(
+        500, 'How many of the last readings of a sensor a tare averages', '', 10, 100000,
+        read_only=True)
+    tare_max_force_deviation: float = parameter(
+        2.0, 'Largest standard deviation of a force while taring', 'N', 0.0, 1000.0)
+    tare_max_torque_deviation: float = parameter(
+        0.2, 'Largest standard deviation of a torque while taring', 'N m', 0.0, 100.0)
+    tare_max_joint_speed: float = parameter(
+        0.05, 'Largest speed of a joint while taring', 'rad/s', 0.0, 10.0, read_only=True)
+    tare_max_offset_share: float = parameter(
+        0.3, 'Largest force, as a share of body weight, that is taken for an offset: more is a '
+        'robot that stands', '', 0.0, 100.0)
+    weight_tolerance: float = parameter(
+        0.03, "Relative difference of the measured weight from the model's that is accepted",
+        '', 0.0, 1.0, read_only=True)
+    state_timeout: float = parameter(
+        0.1, 'Largest difference between the stamps of a reading and of the joint states or the '
+        'IMU used with it', 's', 0.0, 10.0)
+    sensor_timeout: float = parameter(
+        0.5, 'Silence after which a sensor counts as dead', 's', 0.001, 60.0, read_only=True)
+    max_stamp_age: float = parameter(
+        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
+        'any', 's', 0.0, 1e6, read_only=True)
+
+
+class FootOutput:
+    """Publishes what is known about one foot."""
+
+    def __init__(self, node: Node, body: ContactBody, frame_id: str) -> None:
+        self._body = body
+        self._wrench = wrench_publisher(node, f'~/{body.name}/wrench', frame_id)
+        self._cop = point_publisher(node, f'~/{body.name}/cop', frame_id)
+        self._contact = bool_publisher(node, f'~/{body.name}/contact', qos=LATCHED)
+        self._said: bool | None = None
+        self._said_ns = 0
+
+    def publish(self, stamp: Stamp, least_force: float, contact_period_ns: int) -> None:
+        """Publish wrench, CoP (in contact, above `least_force` N) and, if it is time, contact."""
+        body = self._body
+        self._wrench.fields['wrench'][...] = body.wrench
+        self._wrench.publish(stamp)
+        in_contact = body.in_contact
+        _, _, fz, mx, my, _ = body.wrench.tolist()
+        if in_contact and fz > least_force:
+            self._cop.fields['point'][:2] = -my / fz, mx / fz
+            self._cop.publish(stamp)
+        if in_contact != self._said or abs(stamp.ns - self._said_ns) >= contact_period_ns:
+            self._said, self._said_ns = in_contact, stamp.ns
+            self._contact.fields['data'][...] = in_contact
+            self._contact.publish()
+
+
+class TotalOutput:
+    """Publishes the total wrench and the line that holds the CoM at rest."""
+
+    def __init__(self, node: Node, frame_id: str) -> None:
+        self._wrench = wrench_publisher(node, '~/wrench', frame_id)
+        self._point = point_publisher(node, '~/line/point', frame_id)
+        self._direction = vector_publisher(node, '~/line/direction', frame_id)
+
+    def publish(self, stamp: Stamp, total: np.ndarray, least_force: float) -> None:
+        """Publish the total (6,) and, if it carries more than `least_force` N, the line."""
+        self._wrench.fields['wrench'][...] = total
+        self._wrench.publish(stamp)
+        if total[2] > least_force:
+            line = com_line(total)
+            self._point.fields['point'][:2] = line.alpha, line.gamma
+            self._direction.fields['vector'][...] = line.beta, line.delta, 1.0
+            self._point.publish(stamp)
+            self._direction.publish(stamp)
+
+
+class WrenchAggregator(Node):
+    """Feet, hands and their sensors, as the module says."""
+
+    def __init__(self, **node_kwargs: Any) -> None:
+        super().__init__('wrench_aggregator', **node_kwargs)
+        self.params = declare_parameters(self, WrenchAggregatorParameters, self._change)
+        self.aggregation: WrenchAggregation | None = None
+        self.diagnostics = Diagnostics(self)
+        self._source = RobotSource(self, self.params, self._start, self.diagnostics)
+
+    # -- set-up
+
+    def _start(self, model: RobotModel) -> None:
+        if not model.config.wrench_sensors:
+            raise ConfigurationError(
+                f"robot '{model.config.name}' has no wrench sensors: add them under "
+                'wrench_sensors and name them under feet and hands')
+        aggregation = WrenchAggregation(model, _settings(self.params))
+        self._offsets = self._load_offsets(model)
+        for channel in aggregation.channels:
+            if channel.name in self._offsets:
+                channel.set_offset(self._offsets[channel.name].offset)
+        self._make_outputs(aggregation)
+        self._make_tare(aggregation)
+        self._make_accounts(aggregation)
+        self.aggregation = aggregation
+        self._make_inputs(aggregation)
+
+    def _make_outputs(self, aggregation: WrenchAggregation) -> None:
+        config = aggregation.model.config
+        self._feet = {
+            id(body): FootOutput(self, body, self._sole_frame(aggregation.model, body.name))
+            for body in aggregation.bodies if body.detector is not None}
+        self._total = TotalOutput(self, self.params.footprint_frame)
+        labels = [f'{sensor}/{axis}' for sensor in config.wrench_sensors for axis in AXES]
+        self._offsets_output = float_array_publisher(
+            self, '~/offsets', len(labels), labels, qos=LATCHED)
+        self._publish_offsets(aggregation)
+
+    def _sole_frame(self, model: RobotModel, foot: str) -> str:
+        """Name of the sole's frame; one that the URDF does not have is sent to /tf_static."""
+        config = model.config.feet[foot]
+        if not any((*config.sole_origin, *config.sole_rpy)):
+            return config.sole
+        frame = f'{foot}_sole_frame'
+        placement = Pose.from_rpy(config.sole_rpy, np.array(config.sole_origin))
+        if not hasattr(self, '_static_transforms'):
+            self._static_transforms = StaticTransformBroadcaster(self)
+        self._static_transforms.send(
+            Stamp.now(self), [(config.sole, frame, placement.rotation, placement.position)])
+        return frame
+
+    def _make_tare(self, aggregation: WrenchAggregation) -> None:
+        self._still = StillnessWatch(
+            aggregation.model.joint_names, self.params.tare_max_joint_speed)
+        self._recent = [RecentReadings(channel.name, self.params.tare_samples)
+                        for channel in aggregation.channels]
+        everything = range(len(aggregation.channels))
+        trigger_service(self, '~/tare', lambda: self._tare(everything))
+        trigger_service(self, '~/untare', lambda: self._untare(everything))
+        for i, channel in enumerate(aggregation.channels):
+            trigger_service(self, f'~/{channel.name}/tare', partial(self._tare, (i,)))
+
+    def _make_accounts(self, aggregation: WrenchAggregation) -> None:
+        channels = aggregation.channels
+        self._weight = WeightCheck(
+            aggregation.body_weight,
+            {body.name: [channels[i].name for i in body.sensors]
+             for body in aggregation.bodies if body.detector is not None},
+            self.params.weight_tolerance, f'the YAML of robot {aggregation.model.config.name}')
+        self._totals = 0
+        self._late = ''
+        self.diagnostics.add('total wrench', self._report_total)
+        self.diagnostics.add('weight', self._report_weight)
+        self.diagnostics.add('offsets', self._report_offsets)
+
+    def _make_inputs(self, aggregation: WrenchAggregation) -> None:
+        params, model = self.params, aggregation.model
+        options: dict[str, Any] = {
+            'diagnostics': self.diagnostics, 'timeout': params.sensor_timeout,
+            'max_age': params.max_stamp_age}
+        n = len(model.joint_names)
+        self._positions, self._quaternion = np.zeros(n), np.zeros(4)
+        self._joints_stamp = self._imu_stamp = ZERO_STAMP
+        self._moved = False
+        imu = model.config.imu
+        self.joints = JointStateInput(self, model.joint_names, self._on_joints, **options)
+        self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, **options)
+        self.sensors = [
+            WrenchInput(self, channel.config.topic, channel.config.frame,
+                        partial(self._on_wrench, i), **options)
+            for i, channel in enumerate(aggregation.channels)]
+
+    def _change(self, params: WrenchAggregatorParameters) -> None:
+        """Use parameters that were set at run time."""
+        self.params = params
+        if self.aggregation is not None:
+            for channel in self.aggregation.channels:
+                channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
+
+    # -- on every message
+
+    def _on_joints(self, stamp: Stamp, positions: np.ndarray, velocities: np.ndarray,
+                   efforts: np.ndarray) -> None:
+        self._positions[:] = positions
+        self._joints_stamp = stamp
+        self._moved = True
+        self._still.take(velocities, stamp.ns)
+
+    def _on_imu(self, stamp: Stamp, quaternion: np.ndarray, angular_velocity: np.ndarray,
+                linear_acceleration: np.ndarray) -> None:
+        self._quaternion[:] = quaternion
+        self._imu_stamp = stamp
+        self._moved = True
+
+    def _on_wrench(self, sensor: int, stamp: Stamp, wrench: np.ndarray) -> None:
+        aggregation = self.aggregation
+        aggregation.ready = self._state_is_fresh(stamp)
+        body = aggregation.take(sensor, wrench, stamp.ns)
+        self._recent[sensor].add(aggregation.channels[sensor].signed, stamp.ns)
+        if body is None:
+            return
+        least_force = self.params.cop_min_share * aggregation.body_weight
+        foot = self._feet.get(id(body))
+        if foot is not None:
+            foot.publish(stamp, least_force, round(1e9 * self.params.contact_period))
+        total = aggregation.total(body, stamp.ns)
+        if total is not None:
+            self._total.publish(stamp, total, least_force)
+            self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands)
+            self._totals += 1
+
+    def _state_is_fresh(self, stamp: Stamp) -> bool:
+        """Whether posture and attitude are those of this instant; brings them up to date."""
+        limit = 1e9 * self.params.state_timeout
+        for source, since in (('joint_states', self._joints_stamp), ('the IMU', self._imu_stamp)):
+            if not abs(stamp.ns - since.ns) <= limit:
+                self._late = source
+                return False
+        if self._moved:
+            self._moved = False
+            self.aggregation.set_state(self.aggregation.model.state(self._positions),
+                                       rotation_from_quaternion(self._quaternion))
+        self._late = ''
+        return True
+
+    # -- tare
+
+    def _tare(self, sensors: Sequence[int]) -> str:
+        """Tare all of `sensors` or, if one is refused, none."""
+        aggregation = self.aggregation
+        if not aggregation.ready:
+            raise InputError(
+                'not tared: the weight of the feet is unknown without fresh joint states and '
+                f'orientation; nothing recent from {self._late or "joint_states"}')
+        found = {i: self._find_offset(i) for i in sensors}
+        refusals = [str(result) for result in found.values() if isinstance(result, InputError)]
+        if refusals:
+            raise InputError('; '.join(refusals))
+        for i, offset in found.items():
+            aggregation.channels[i].set_offset(offset.offset)
+            self._offsets[aggregation.channels[i].name] = offset
+        return '; '.join(_describe(aggregation.channels[i].name, offset)
+                         for i, offset in found.items()) + self._keep_offsets()
+
+    def _find_offset(self, sensor: int) -> SensorOffset | InputError:
+        aggregation, params = self.aggregation, self.params
+        limits = TareLimits(
+            params.tare_max_force_deviation, params.tare_max_torque_deviation,
+            params.tare_max_joint_speed, params.tare_max_offset_share * aggregation.body_weight)
+        now_ns = max(self._joints_stamp.ns, *(recent.newest_ns for recent in self._recent))
+        try:
+            return self._recent[sensor].tare(
+                aggregation.expected[sensor], self._still, limits,
+                aggregation.channels[sensor].config, now_ns)
+        except InputError as refusal:
+            return refusal
+
+    def _untare(self, sensors: Sequence[int]) -> str:
+        for i in sensors:
+            self.aggregation.channels[i].set_offset(np.zeros(6))
+        self._offsets.clear()
+        return 'all offsets are zero' + self._keep_offsets()
+
+    def _keep_offsets(self) -> str:
+        """Publish and save the offsets; returns where they were saved."""
+        self._publish_offsets(self.aggregation)
+        if not self.params.offsets_file:
+            return '; not saved: set the parameter offsets_file to keep offsets over a restart'
+        path = Path(self.params.offsets_file).expanduser()
+        try:
+            save_offsets(path, self.aggregation.model.config.name, self._offsets)
+        except ConfigurationError as error:
+            raise ConfigurationError(f'in use until this node ends, but {error}') from None
+        return f'; saved to {path}'
+
+    def _load_offsets(self, model: RobotModel) -> dict[str, SensorOffset]:
+        path = Path(self.params.offsets_file).expanduser()
+        if not self.params.offsets_file:
+            return {}
+        if not path.exists():
+            self.get_logger().info(f"no offsets yet: '{path}' will be written by ~/tare")
+            return {}
+        offsets = load_offsets(path, model.config)
+        self.get_logger().info(f"offsets of {', '.join(offsets) or 'no sensor'} from '{path}'")
+        return offsets
+
+    def _publish_offsets(self, aggregation: WrenchAggregation) -> None:
+        self._offsets_output.fields['data'][...] = np.concatenate(
+            [channel.offset for channel in aggregation.channels])
+        self._offsets_output.publish()
+
+    # -- diagnostics
+
+    def _report_total(self) -> Report:
+        published, self._totals = self._totals, 0
+        dead = [source for source in self.sensors if source.stale()]
+        values = {'published since the last report': published}
+        if dead:
+            names = ', '.join(f"'{c.name}'" for c, source in zip(
+                self.aggregation.channels, self.sensors) if source.stale())
+            topics = ', '.join(source.topic for source in dead)
+            return ERROR, f'not published: no readings of {names} ({topics})', values
+        if self._late:
+            return ERROR, (f'not published: {self._late} and the readings are further apart than '
+                           f'{self.params.state_timeout:g} s; check its driver and clock'), values
+        if not published:
+            return ERROR, ('not published: the sensors are never read at the same instant; their '
+                           'stamps differ by more than half a period'), values
+        return OK, 'published', values
+
+    def _report_weight(self) -> Report:
+        verdict = self._weight.verdict()
+        if verdict is None:
+            return WARN, 'not measured', {}
+        return (OK if verdict.plausible else WARN), verdict.message, {'ratio': verdict.ratio}
+
+    def _report_offsets(self) -> Report:
+        values = {name: _describe(name, offset) for name, offset in self._offsets.items()}
+        missing = [channel.name for channel in self.aggregation.channels
+                   if channel.name not in self._offsets]
+        return OK, f'not tared: {", ".join(missing)}' if missing else 'all sensors tared', values
+
+
+def _settings(params: WrenchAggregatorParameters) -> AggregationSettings:
+    return AggregationSettings(
+        params.low_pass_cutoff, params.low_pass_order,
+        ContactThresholds(params.contact_engage, params.contact_release,
+                          params.contact_engage_dwell, params.contact_release_dwell),
+        params.gravity)
+
+
+def _describe(sensor: str, offset: SensorOffset) -> str:
+    force = ', '.join(f'{value:.3f}' for value in offset.offset[:3])
+    torque = ', '.join(f'{value:.4f}' for value in offset.offset[3:])
+    spread = offset.standard_deviation
+    return (f"'{sensor}': offset ({force}) N, ({torque}) N m, mean of {offset.samples} readings "
+            f'(standard deviation up to {max(spread[:3]):.2g} N, {max(spread[3:]):.2g} N m)')
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the node."""
+    return run(WrenchAggregator, argv)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
