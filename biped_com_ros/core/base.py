@@ -31,6 +31,7 @@ from biped_com_ros.core.pose import Array, cross, Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
 import numpy as np
 
+
 class Twist(NamedTuple):
     """
     How a base moves in the world, along the axes of the base.

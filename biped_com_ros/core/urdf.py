@@ -212,7 +212,8 @@ def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:
             element = joint.find(end)
             link = str(element.get('link')) if element is not None else ''
             if link not in links:
-                raise UnknownNameError('link', link, links, f"{end} of joint '{joint.get('name')}'")
+                where = f"{end} of joint '{joint.get('name')}'"
+                raise UnknownNameError('link', link, links, where)
         children.append(link)  # The loop ends with the child.
     _check_unique('child link', children)
     roots = [link for link in links if link not in children]

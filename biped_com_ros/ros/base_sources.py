@@ -24,7 +24,7 @@ tf       world frame -> base_link, latest     joint velocities above the soles t
 fixed    a parameter                          zero
 ======== ==================================== =================================================
 
-Which soles stand is told by ``<foot>/contact`` topics; without them the lowest ones are assumed to.
+Which soles stand is told by ``<foot>/contact`` topics; else the lowest ones are assumed to.
 """
 
 from __future__ import annotations

@@ -173,7 +173,8 @@ class Rig:
         pose, twist = self.motion.base(self.t), self.motion.base_twist(self.t) @ R_base_link
         place, q = message.pose.pose.position, message.pose.pose.orientation
         place.x, place.y, place.z = map(float, pose.position)
-        q.x, q.y, q.z, q.w = map(float, Rotation.from_matrix(pose.rotation @ R_base_link).as_quat())
+        quaternion = Rotation.from_matrix(pose.rotation @ R_base_link).as_quat()
+        q.x, q.y, q.z, q.w = map(float, quaternion)
         for out, values in zip((message.twist.twist.linear, message.twist.twist.angular), twist):
             out.x, out.y, out.z = map(float, values)
         self.odom.publish(message)
@@ -221,7 +222,8 @@ def make_node(robot, space='', **parameters):
               'marker_rate': 1000.0, **parameters}
     remap = ['--ros-args', '-r', '/tf:=tf', '-r', '/diagnostics:=diagnostics'] if space else []
     return ComEstimator(
-        namespace=space, cli_args=remap, parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
+        namespace=space, cli_args=remap,
+        parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
 
 
 def vector(message):
@@ -495,6 +497,7 @@ def fake_tf2(monkeypatch):
     module.TransformException = type('TransformException', (Exception,), {})
 
     class Buffer:
+
         def __init__(self, node):
             pass
 
@@ -548,7 +551,8 @@ def test_without_contacts_the_lowest_soles_are_assumed_and_said(own_rig):
     rig.warm_up()
     message = rig.health('base', WARN)
     assert 'assuming that the lowest soles stand (' in message
-    assert f'nobody tells on {rig.space}/feet/left, {rig.space}/feet/right: start wrench_aggregator' in message
+    topics = f'{rig.space}/feet/left, {rig.space}/feet/right'
+    assert f'nobody tells on {topics}: start wrench_aggregator' in message
     rig.silent.clear()
     assert rig.health('base', OK) == 'by imu, standing on left'
 
@@ -582,7 +586,7 @@ def test_it_says_what_it_waits_for_and_what_it_got(own_rig, monkeypatch, capfd):
     rig.spin(2.0)
     told = capfd.readouterr().err
     assert 'waiting for joint states for ' in told
-    assert "waiting for orientation for " in told
+    assert 'waiting for orientation for ' in told
     assert f"on '{rig.space}/imu'" in told
     assert not any(rig.got.values())
     rig.warm_up()
@@ -695,7 +699,8 @@ def test_an_imu_in_another_frame_is_refused(rig):
     rig.clear()
     rig.play(5)
     assert not rig.got['com']
-    assert "frame_id is 'camera_imu'; valid: 'imu_link'" in rig.health(f'input {rig.space}/imu', ERROR)
+    message = rig.health(f'input {rig.space}/imu', ERROR)
+    assert "frame_id is 'camera_imu'; valid: 'imu_link'" in message
 
 
 def test_after_the_clock_was_set_back_the_world_begins_anew(own_rig):

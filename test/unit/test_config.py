@@ -89,7 +89,7 @@ def foot(**changes):
     [[0.1, 0.05], [0.1, -0.05]],
     [[0.0, 0.0], [0.1, 0.0], [0.2, 0.0]]])
 def test_a_polygon_that_encloses_nothing_is_refused(polygon):
-    with pytest.raises(ConfigurationError, match=r"feet\.left\.polygon.*counter-clockwise"):
+    with pytest.raises(ConfigurationError, match=r'feet\.left\.polygon.*counter-clockwise'):
         small_config(**foot(polygon=polygon))
 
 
