@@ -1,0 +1,216 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Total centre of mass from two balance configurations (Muscolo et al. 2017, section 2).
+
+On level ground the foot wrenches of one pose say nothing about the height of the centre of mass
+(:func:`biped_com_ros.core.wrench.com_line`). Leaning everything above the ankles by a known angle
+does: the x of the leaning body is the height of the upright one times the sine of the angle.
+
+Everything is in a frame at the sole, z against gravity; a positive tilt leans towards x.
+
+Printed otherwise: equation (18) and the paper's listing count the foot in `m2`, its list of
+symbols does not. Here `mass` is all that the sensors carry, the ankle link included; with sensors
+above that link pass ``AnkleLink(0, 0, 0, U)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.wrench import ComLine
+import numpy as np
+
+SMALLEST_TILT = math.radians(1.0)
+"""Below this tilt an error of 0.1 deg in it, or 1 mm in a line, moves the height by 0.1 m."""
+
+
+@dataclass(frozen=True)
+class AnkleLink:
+    """
+    What is between floor and ankle joint and so does not lean.
+
+    Attributes
+    ----------
+    mass
+        The paper's m_u, kg.
+    r, l
+        x and z of its centre of mass in the sole frame, m (r_u, l_u).
+    height
+        z of the ankle joint, m (U).
+
+    """
+
+    mass: float
+    r: float
+    l: float  # noqa: E741 - the paper's name
+    height: float
+
+
+@dataclass(frozen=True)
+class TwoPoseCom:
+    """
+    Centre of mass from an upright pose A and a leaning pose B.
+
+    Attributes
+    ----------
+    r_w, l_w
+        Of what leans, upright, from the ankle joint: x and z, m.
+    com_a, com_b
+        Total centre of mass in the two poses, shape (3,), m.
+
+    """
+
+    r_w: float
+    l_w: float
+    com_a: Array
+    com_b: Array
+
+
+@dataclass(frozen=True)
+class LineNoise:
+    """
+    Standard deviations of what goes into :func:`com_from_two_poses`.
+
+    Attributes
+    ----------
+    alpha
+        Of alpha and gamma, m.
+    beta
+        Of beta and delta.
+    tilt
+        Of the tilt, rad; take it from differences of an IMU's pitch, not from ankle encoders,
+        which do not see the sole give way.
+
+    """
+
+    alpha: float
+    beta: float
+    tilt: float = 0.0
+
+    @staticmethod
+    def of_sensors(force: float, torque: float, weight: float, feet: int = 2) -> LineNoise:
+        """
+        Return what white sensor noise does to the coefficients.
+
+        Parameters
+        ----------
+        force, torque
+            Standard deviation per axis of each foot's sensor, N and N m.
+        weight
+            Of the robot, N.
+        feet
+            How many sensors are added up.
+
+        """
+        share = math.sqrt(feet) / weight
+        return LineNoise(torque * share, force * share)
+
+
+def com_from_two_poses(line_a: ComLine, line_b: ComLine, tilt: float, mass: float,
+                       ankle: AnkleLink, level_ground: bool = True) -> TwoPoseCom:
+    """
+    Solve (14), (16), (17) of the paper for both poses in closed form.
+
+    Parameters
+    ----------
+    line_a, line_b
+        The lines that hold the centre of mass, upright and leaning.
+    tilt
+        By how much everything above the ankles leans in B, rad.
+    mass
+        All that the sensors carry, m2, kg.
+    ankle
+        The part that does not lean.
+    level_ground
+        Force beta = delta = 0, which holds for any robot at rest in a frame that is exactly
+        along gravity. As measured they only bring in the noise of the horizontal forces: at
+        10 deg and 0.5 N that is several times all the rest.
+
+    Raises
+    ------
+    InputError
+        If the tilt, or the determinant D that takes its place where beta is not zero, is too
+        small to tell the height.
+
+    """
+    if level_ground:
+        line_a, line_b = _level(line_a), _level(line_b)
+    m_w = _leaning_mass(mass, ankle)
+    s, c = math.sin(tilt), math.cos(tilt)
+    D = s * (1.0 + line_a.beta * line_b.beta) + c * (line_a.beta - line_b.beta)
+    _check_tilt(tilt, D)
+    a, b = (_offset(line, mass, m_w, ankle) for line in (line_a, line_b))
+    l_w = (b - a * (c + line_b.beta * s)) / D
+    r_w = a + line_a.beta * l_w
+    static, U = ankle.mass * ankle.l, ankle.height
+    z_a = (static + m_w * (U + l_w)) / mass
+    z_b = (static + m_w * (U + l_w * c - r_w * s)) / mass
+    return TwoPoseCom(r_w, l_w, line_a.at_height(z_a), line_b.at_height(z_b))
+
+
+def standard_deviations(line_a: ComLine, line_b: ComLine, tilt: float, mass: float,
+                        ankle: AnkleLink, noise: LineNoise, level_ground: bool = True) -> Array:
+    """
+    Return the standard deviations of :func:`com_from_two_poses`, to first order.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of r_w, l_w, and of x, y, z of the centre of mass in pose A and in B, shape (8,), m.
+
+    """
+    def solve(values: Array) -> Array:
+        solution = com_from_two_poses(ComLine(*values[:4]), ComLine(*values[4:8]),
+                                      float(values[8]), mass, ankle, level_ground)
+        return np.array([solution.r_w, solution.l_w, *solution.com_a, *solution.com_b])
+
+    at = np.array([*line_a, *line_b, tilt])
+    sigma = np.array([noise.alpha, noise.beta] * 4 + [noise.tilt])
+    step = 1e-6
+    jacobian = np.array([
+        (solve(at + step * e) - solve(at - step * e)) / (2.0 * step) for e in np.eye(9)])
+    deviations: Array = np.linalg.norm(jacobian * sigma[:, np.newaxis], axis=0)
+    return deviations
+
+
+def _level(line: ComLine) -> ComLine:
+    return line._replace(beta=0.0, delta=0.0)
+
+
+def _offset(line: ComLine, mass: float, m_w: float, ankle: AnkleLink) -> float:
+    """Return the paper's X equation as ``a``: where the leaning part's share of x is."""
+    static = ankle.mass * ankle.l
+    return (mass * line.alpha + line.beta * (static + m_w * ankle.height)
+            - ankle.mass * ankle.r) / m_w
+
+
+def _leaning_mass(mass: float, ankle: AnkleLink) -> float:
+    m_w = mass - ankle.mass
+    if not m_w > 0.0:
+        raise InputError(
+            f'the total mass {mass} kg must be above that of the ankle link, {ankle.mass} kg')
+    return m_w
+
+
+def _check_tilt(tilt: float, D: float) -> None:
+    smallest = math.sin(SMALLEST_TILT)
+    if not min(abs(math.sin(tilt)), abs(D)) >= smallest:
+        raise InputError(
+            f'the two poses differ by a tilt of {math.degrees(tilt):.3f} deg (determinant '
+            f'{D:.2e}); without at least {math.degrees(SMALLEST_TILT):.0f} deg they say nothing '
+            'about the height of the centre of mass: lean further about the ankles, 5 to 10 deg')
