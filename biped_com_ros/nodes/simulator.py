@@ -390,7 +390,9 @@ class Simulator(Node):
                       plant.saturated_joints())}
         if plant.has_fallen:
             return ERROR, 'the robot has fallen; call ~/reset', values
-        if 0.0 < pacer.achieved < 0.95 * pacer.factor:
+        if pacer.achieved == 0.0:
+            return OK, 'starting', values
+        if pacer.achieved < 0.95 * pacer.factor:
             return WARN, (f'runs at {pacer.achieved:.2f} of real time instead of '
                           f'{pacer.factor:g}: the computer is too slow or too busy'), values
         return OK, f'{pacer.achieved:.2f} of real time', values

@@ -249,6 +249,28 @@ def rotation_from_wxyz(quaternion: Array) -> Array:
     return rotation_about(vector / sine, 2.0 * math.atan2(sine, float(quaternion[0])))
 
 
+def resolve_mimics(description: Description) -> dict[str, tuple[str, float, float]]:
+    """First leader, multiplier and offset of every joint that follows another, by name."""
+    found = {}
+    for joint in description.joints.values():
+        if joint.mimic is None or not joint.moves:
+            continue
+        leader, gain, offset = joint.mimic.leader, joint.mimic.multiplier, joint.mimic.offset
+        for _ in description.joints:
+            if leader not in description.joints:
+                raise UnknownNameError(
+                    'joint', leader, description.joints, f"the mimic of '{joint.name}'")
+            above = description.joints[leader].mimic
+            if above is None:
+                break
+            leader, offset, gain = above.leader, offset + gain * above.offset, (
+                gain * above.multiplier)
+        else:
+            raise RobotDescriptionError(f"joint '{joint.name}' mimics itself through a circle")
+        found[joint.name] = (leader, gain, offset)
+    return found
+
+
 def text(*values: Any) -> str:
     """Numbers as XML text that loses no digit."""
     return ' '.join(repr(float(value)) for value in values)

@@ -28,7 +28,7 @@ from typing import Any
 
 from biped_com_ros.core.config import RobotConfig, TorsoConfig
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
-from biped_com_ros.sim.description import Array, Description
+from biped_com_ros.sim.description import Array, Description, resolve_mimics
 import mujoco
 import numpy as np
 
@@ -84,7 +84,7 @@ def joint_gains(model: Any, data: Any, config: RobotConfig, robot: Description,
 
     """
     moment, inertia = _pendulum(model, data, config)
-    loads = [_load(model, data, config, robot, name) for name in joints]
+    loads = [_load_with_followers(model, data, config, robot, name) for name in joints]
     stiffness = np.array([_stiffness(load, moment) for load in loads])
     _override(stiffness, config.simulation.stiffness, config, joints, 'stiffness')
     damping = np.array([_damping(load, k, inertia) for load, k in zip(loads, stiffness)])
@@ -141,6 +141,18 @@ def _pendulum(model: Any, data: Any, config: RobotConfig) -> tuple[float, float]
     lowest = min(data.site(f'sole/{name}').xpos[2] for name in config.feet)
     mass, height = model.body_subtreemass[0], data.subtree_com[0][2] - lowest
     return float(9.81 * mass * height), float(mass * height ** 2)
+
+
+def _load_with_followers(model: Any, data: Any, config: RobotConfig, robot: Description,
+                         name: str) -> _Load:
+    """Return what a joint carries, the joints that follow it included."""
+    load = _load(model, data, config, robot, name)
+    for follower, (leader, gain, _) in resolve_mimics(robot).items():
+        if leader == name and follower not in config.locked_joints:
+            more = _load(model, data, config, robot, follower)
+            load = _Load(load.inertia + gain ** 2 * more.inertia,
+                         load.moment + abs(gain) * more.moment, load.is_leg)
+    return load
 
 
 def _load(model: Any, data: Any, config: RobotConfig, robot: Description, name: str) -> _Load:

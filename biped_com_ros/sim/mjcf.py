@@ -31,7 +31,7 @@ from biped_com_ros.core.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
 from biped_com_ros.sim import torso
 from biped_com_ros.sim.description import (
-    Array, Description, Joint, Link, MOVING, pose_attributes, text, Transform)
+    Array, Description, Joint, Link, MOVING, pose_attributes, resolve_mimics, text, Transform)
 import numpy as np
 
 SMALLEST_INERTIA = 1e-9
@@ -307,28 +307,6 @@ def stiff_torso_joints(config: RobotConfig, tendons: bool) -> tuple[str, ...]:
     if config.torso is None or tendons:
         return ()
     return tuple(name for name in config.torso.joints if name in config.passive_joints)
-
-
-def resolve_mimics(description: Description) -> dict[str, tuple[str, float, float]]:
-    """First leader, multiplier and offset of every joint that follows another, by name."""
-    found = {}
-    for joint in description.joints.values():
-        if joint.mimic is None or not joint.moves:
-            continue
-        leader, gain, offset = joint.mimic.leader, joint.mimic.multiplier, joint.mimic.offset
-        for _ in description.joints:
-            if leader not in description.joints:
-                raise UnknownNameError(
-                    'joint', leader, description.joints, f"the mimic of '{joint.name}'")
-            above = description.joints[leader].mimic
-            if above is None:
-                break
-            leader, offset, gain = above.leader, offset + gain * above.offset, (
-                gain * above.multiplier)
-        else:
-            raise RobotDescriptionError(f"joint '{joint.name}' mimics itself through a circle")
-        found[joint.name] = (leader, gain, offset)
-    return found
 
 
 def _joint_element(joint: Joint) -> ElementTree.Element:

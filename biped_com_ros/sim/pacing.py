@@ -43,7 +43,7 @@ class Pacer:
     factor
         As above; may be changed at any time.
     achieved
-        Simulated seconds per second over the last second or so.
+        Simulated seconds per second over the last second or so; 0 during the first two.
     lost
         Seconds given up because the computer was too slow.
 
@@ -56,6 +56,7 @@ class Pacer:
         self._last = self._window_start = clock()
         self._owed = self._window = 0.0
         self.achieved, self.lost = 0.0, 0.0
+        self._is_starting = True
 
     def due(self) -> int:
         """Return how many steps to take now; they count as taken."""
@@ -77,6 +78,8 @@ class Pacer:
     def _measure(self, now: float, steps: int) -> None:
         elapsed = now - self._window_start
         if elapsed >= 1.0:
-            self.achieved = self._window / elapsed
+            # While everything is starting, nothing is in time.
+            self.achieved = 0.0 if self._is_starting else self._window / elapsed
+            self._is_starting = False
             self._window_start, self._window = now, 0.0
         self._window += steps * self.dt

@@ -29,9 +29,9 @@ from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNam
 from biped_com_ros.sim import gains, hidden, torso
 from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
 from biped_com_ros.sim.description import (
-    Array, Description, parse, quaternion_wxyz)
+    Array, Description, parse, quaternion_wxyz, resolve_mimics)
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
-from biped_com_ros.sim.mjcf import resolve_mimics, stiff_torso_joints, Writer
+from biped_com_ros.sim.mjcf import stiff_torso_joints, Writer
 from biped_com_ros.sim.readings import Readings, sensor_slots, WXYZ_TO_XYZW
 from biped_com_ros.sim.sensors import Delay, steps_of
 from biped_com_ros.sim.tendons import TendonTorso
@@ -340,7 +340,15 @@ class Plant:
             if name not in self.joint_names:
                 raise UnknownNameError('joint', name, self.joint_names, self.config.name)
             positions[self.joint_names.index(name)] = value
+            self._require_within_limits(name, value)
         return positions
+
+    def _require_within_limits(self, name: str, value: float) -> None:
+        joint = self._description.joints[name]
+        if not joint.lower - 1e-6 <= value <= joint.upper + 1e-6:
+            raise ConfigurationError(
+                f"posture of {self.config.name}: joint '{name}' cannot be at {value:g}; valid: "
+                f'{joint.lower:g} to {joint.upper:g}')
 
     def _set_positions(self, positions: Array) -> None:
         """Put joint positions, and those of the joints that follow, into MuJoCo's qpos."""

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
 from biped_com_ros.sim.description import (
-    parse, quaternion_wxyz, rotation_about, rotation_from_rpy, Transform)
-from biped_com_ros.sim.mjcf import resolve_mimics
+    parse, quaternion_wxyz, resolve_mimics, rotation_about, rotation_from_rpy, Transform)
 from hypothesis import given, strategies as st
 import numpy as np
 import pytest

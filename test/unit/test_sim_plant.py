@@ -18,8 +18,10 @@ from __future__ import annotations
 from dataclasses import replace
 import math
 
+from biped_com_ros.core.config import load_robot_config
 from biped_com_ros.core.errors import (
     ConfigurationError, InputError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.urdf import load_urdf
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.interface import PlantOptions, SensorOptions
 from biped_com_ros.sim.mjcf import WorldOptions
@@ -316,6 +318,7 @@ def test_efforts_are_clamped_to_the_urdf():
     command.effort[neck] = 1000.0
     effort = plant.step(command).joint_efforts[plant.joint_names.index('neck')]
     assert effort == 8.0
+    assert plant.saturated_joints() == ('neck',)
 
 
 def test_feedforward_takes_the_droop_away():
@@ -399,6 +402,41 @@ def test_reset_puts_everything_back():
     assert plant._lowest_corner() == pytest.approx(0.3)
 
 
+def test_a_blown_up_simulation_starts_over():
+    plant = make_plant()
+    start = plant.truth().com
+    run(plant, 0.1)
+    plant.data.qvel[3] = np.nan
+    observation = plant.step()
+    assert plant.divergences == 1
+    assert observation.time == 0.0
+    np.testing.assert_array_equal(plant.truth().com, start)
+    run(plant, 0.2)
+    assert plant.divergences == 1
+
+
+def test_a_lying_robot_has_fallen():
+    plant = make_plant()
+    assert not plant.has_fallen
+    plant.push('chest', (300.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.2)
+    run(plant, 1.5)
+    assert plant.has_fallen
+    plant.reset()
+    assert not plant.has_fallen
+
+
+def test_shapes_are_kept_for_pictures():
+    config = load_robot_config('biped')
+    urdf = load_urdf(config)
+    plain, shown = (Plant(config, urdf, PlantOptions(world=WorldOptions(visuals=visuals)))
+                    for visuals in (False, True))
+    assert shown.model.ngeom > plain.model.ngeom + 20
+    assert shown.mass == plain.mass
+    run(plain, 0.1)
+    run(shown, 0.1)
+    np.testing.assert_allclose(shown.truth().com, plain.truth().com, atol=1e-12)
+
+
 def test_orders_asked_for_are_kept():
     plain = make_plant()
     joints, links = plain.joint_names[::-1], plain.link_names[::-1]
@@ -430,6 +468,8 @@ def test_nonsense_is_refused_by_name():
         plant.reset('sit')
     with pytest.raises(UnknownNameError, match="unknown joint 'tail'"):
         plant.reset({'tail': 1.0})
+    with pytest.raises(ConfigurationError, match="'elbow' cannot be at 3; valid: -2 to 2"):
+        plant.reset({'elbow': 3.0})
     with pytest.raises(UnknownNameError, match="did you mean 'chest'"):
         plant.push('chst', np.zeros(6), 0.1)
     with pytest.raises(InputError, match='six finite numbers'):
