@@ -276,6 +276,7 @@ def test_wrong_number_of_joint_values_is_refused(model):
         model.state(np.zeros(9), np.zeros(10))
 
 
+@pytest.mark.filterwarnings('ignore::RuntimeWarning')
 @pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf, 1e300, -1e7])
 def test_a_value_that_is_not_finite_is_refused_with_its_joint(model, value):
     bad = np.zeros(9)
@@ -287,6 +288,7 @@ def test_a_value_that_is_not_finite_is_refused_with_its_joint(model, value):
         model.state(np.zeros(9), bad)
 
 
+@pytest.mark.filterwarnings('ignore::RuntimeWarning')
 def test_opposite_infinities_are_refused_as_well(model):
     with pytest.raises(InputError, match='joint'):
         model.state(np.full(9, np.inf), np.full(9, -np.inf))
