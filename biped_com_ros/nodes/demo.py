@@ -26,9 +26,12 @@ com_estimator/com           geometry_msgs/          in; the estimate
                             PointStamped
 simulator/truth/com         geometry_msgs/          in; the truth, compared stamp by stamp
                             PointStamped
-wrench_aggregator/wrench    geometry_msgs/          in; its z force is the weight
+wrench_aggregator/          geometry_msgs/          in; the z forces add up to the weight
+<foot>/wrench               WrenchStamped
+wrench_aggregator/          std_msgs/Bool           in
+<foot>/contact
+wrench_aggregator/wrench    geometry_msgs/          in; watched for its rate
                             WrenchStamped
-wrench_aggregator/<foot>/.. WrenchStamped, Bool     in; the contacts
 /diagnostics                diagnostic_msgs/        in; the worst of it is shown
                             DiagnosticArray
 position_controller/        std_msgs/               out; positions of the actuated joints
@@ -41,6 +44,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 import math
 import sys
 import time
@@ -56,7 +60,7 @@ from biped_com_ros.ros.outputs import float_array_publisher
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.qos import STATE_OUTPUT
 from biped_com_ros.ros.robot import RobotSource
-from biped_com_ros.viz.terminal import line, Period, save_picture, Snapshot, summary, table
+from biped_com_ros.viz.terminal import line, Mean, Period, save_picture, Snapshot, summary, table
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 from rclpy.clock import Clock, ClockType
@@ -206,8 +210,13 @@ class _Measurements:
             'com (com_estimator)': PointInput(
                 node, 'com_estimator/com', '', self._on_com, max_age=0.0),
             'wrench (wrench_aggregator)': WrenchInput(
-                node, 'wrench_aggregator/wrench', '', self._on_wrench, max_age=0.0)}
-        self._feet = [_FootInputs(node, foot, self._contacts) for foot in model.config.feet]
+                node, 'wrench_aggregator/wrench', '', lambda stamp, wrench: None, max_age=0.0)}
+        self._feet = [
+            (WrenchInput(node, f'wrench_aggregator/{foot}/wrench', '',
+                         partial(self._on_foot, foot), max_age=0.0),
+             BoolInput(node, f'wrench_aggregator/{foot}/contact',
+                       partial(self._on_contact, foot)))
+            for foot in model.config.feet]
 
     def start(self, ns: int) -> None:
         """Count from `ns` on; what came before belongs to the start."""
@@ -239,7 +248,7 @@ class _Measurements:
         return Snapshot(
             time=max(self._time(), 0.0), doing=doing, com_error=period.com_error.mean,
             com_error_largest=period.com_error.largest,
-            weight=float(period.vertical_force.mean[0]), model_weight=self._weight,
+            weight=period.weight(len(self._feet)), model_weight=self._weight,
             gravity=GRAVITY, contacts=dict(self._contacts), rates=rates,
             real_time_factor=factor, health=health, waiting=missing)
 
@@ -257,27 +266,15 @@ class _Measurements:
             for period in (self._period, self._all):
                 period.com_error.add(point - truth)
 
-    def _on_wrench(self, stamp: Stamp, wrench: np.ndarray) -> None:
+    def _on_foot(self, foot: str, stamp: Stamp, wrench: np.ndarray) -> None:
+        force = float(wrench[2])
+        self._contacts[foot] = (force, self._contacts[foot][1])
         if stamp.ns >= self._start_ns:
             for period in (self._period, self._all):
-                period.vertical_force.add(wrench[2])
+                period.vertical_forces.setdefault(foot, Mean(1)).add(force)
 
-
-class _FootInputs:
-    """Keeps one foot's entry of the contacts up to date."""
-
-    def __init__(self, node: Node, foot: str, contacts: dict[str, tuple[float, bool]]) -> None:
-        self._foot, self._contacts = foot, contacts
-        self._inputs = (
-            WrenchInput(node, f'wrench_aggregator/{foot}/wrench', '', self._on_wrench,
-                        max_age=0.0),
-            BoolInput(node, f'wrench_aggregator/{foot}/contact', self._on_contact))
-
-    def _on_wrench(self, _: Stamp, wrench: np.ndarray) -> None:
-        self._contacts[self._foot] = (float(wrench[2]), self._contacts[self._foot][1])
-
-    def _on_contact(self, _: Stamp, contact: bool) -> None:
-        self._contacts[self._foot] = (self._contacts[self._foot][0], contact)
+    def _on_contact(self, foot: str, _: Stamp, contact: bool) -> None:
+        self._contacts[foot] = (self._contacts[foot][0], contact)
 
 
 class _Health:

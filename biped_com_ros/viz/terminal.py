@@ -70,13 +70,18 @@ class Period:
     ----------
     com_error
         CoM estimated minus the simulator's truth, in the world, m.
-    vertical_force
-        Sum over all feet as measured, N.
+    vertical_forces
+        As measured by foot, N.
 
     """
 
     com_error: Mean = field(default_factory=lambda: Mean(3))
-    vertical_force: Mean = field(default_factory=lambda: Mean(1))
+    vertical_forces: dict[str, Mean] = field(default_factory=dict)
+
+    def weight(self, feet: int) -> float:
+        """Return the sum of the mean forces, N; NaN until all `feet` have told theirs."""
+        means = [float(mean.mean[0]) for mean in self.vertical_forces.values()]
+        return sum(means) if len(means) == feet else math.nan
 
 
 @dataclass

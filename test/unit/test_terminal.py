@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 
-from biped_com_ros.viz.terminal import line, Mean, Snapshot, summary, table
+from biped_com_ros.viz.terminal import line, Mean, Period, Snapshot, summary, table
 import numpy as np
 import pytest
 from rich.console import Console
@@ -47,6 +47,15 @@ def test_mean_and_largest_of_vectors():
     mean.add(np.array([-1.0, 0.0]))
     np.testing.assert_allclose(mean.mean, [1.0, 2.0])
     assert mean.largest == 5.0
+
+
+def test_weight_is_the_sum_over_the_feet_once_all_have_told():
+    period = Period()
+    for force in (10.0, 12.0):
+        period.vertical_forces.setdefault('left', Mean(1)).add(force)
+    assert math.isnan(period.weight(2))
+    period.vertical_forces.setdefault('right', Mean(1)).add(5.0)
+    assert period.weight(2) == 16.0
 
 
 @pytest.mark.parametrize('show', [line, rendered])
