@@ -122,7 +122,9 @@ class Writer:
 
     def _write_options(self) -> None:
         o = self._options
-        SubElement(self._root, 'compiler', angle='radian', autolimits='true')
+        # Masses are the URDF's alone: what touches or is shown brings none of its own.
+        SubElement(self._root, 'compiler', angle='radian', autolimits='true',
+                   inertiafromgeom='false')
         # Elliptic cones with a high impratio keep the soles from creeping sideways.
         SubElement(self._root, 'option', timestep=text(o.timestep), gravity=text(0, 0, -o.gravity),
                    integrator='implicitfast', cone='elliptic', impratio='100', solver='Newton',
@@ -240,8 +242,7 @@ class Writer:
             SubElement(body, 'site', pose_attributes(pose), name=f'sole/{name}')
             for i, (x, y) in enumerate(foot.polygon):
                 center = pose @ Transform(position=np.array((x, y, radius)))
-                # The mass is the URDF's: a collision sphere brings none of its own.
-                SubElement(body, 'geom', name=f'sole/{name}/{i}', type='sphere', mass='0',
+                SubElement(body, 'geom', name=f'sole/{name}/{i}', type='sphere',
                            size=text(radius), pos=text(*center.position), contype=FOOT,
                            conaffinity=FLOOR, condim='3', priority='0', rgba='0.2 0.2 0.2 1',
                            friction=text(self._options.friction, 0.005, 0.0001),
@@ -350,4 +351,4 @@ def _write_visuals(body: ElementTree.Element, link: Link) -> None:
         else:
             size = text(shape.get('radius'))
         SubElement(body, 'geom', pose_attributes(pose), type=shape.tag, size=size, contype='0',
-                   conaffinity='0', group='1', mass='0', rgba=rgba)
+                   conaffinity='0', group='1', rgba=rgba)

@@ -79,6 +79,8 @@ class Plant:
         self._description = self._make_description(urdf)
         self._has_tendons = config.torso is not None and options.tendons
         self.mjcf = Writer(self._description, config, options.world, self._has_tendons).write()
+        # What MuJoCo warns of is a blow-up, noticed in `step`; it would write a file about it.
+        mujoco.set_mju_user_warning(_ignore)
         self.model = mujoco.MjModel.from_xml_string(self.mjcf)
         self.data = mujoco.MjData(self.model)
         self._substeps = self._count_substeps()
@@ -472,6 +474,10 @@ class Plant:
     def _com_velocity(self) -> Array:
         mujoco.mj_subtreeVel(self.model, self.data)
         return self.data.subtree_linvel[0].copy()
+
+
+def _ignore(message: str) -> None:
+    pass
 
 
 def _reordered(kind: str, names: tuple[str, ...], wanted: Iterable[str] | None) -> tuple[str, ...]:
