@@ -83,7 +83,7 @@ class _Message:
         self._template = Template(prototype, {'velocity': 'velocity'})
         self._template.fields['velocity'][...] = 0.01
 
-    def next(self) -> bytes:
+    def fresh(self) -> bytes:
         return self._template.serialize(Stamp.from_ns(time.time_ns()))
 
 
@@ -92,8 +92,8 @@ def _call(node: Node, message: _Message) -> Callable[[], object]:
     subscription = next(s for s in node.subscriptions if s.topic_name.endswith('joint_states'))
     callback = subscription.callback
     if subscription.raw:
-        return lambda: callback(message.next())
-    return lambda: callback(deserialize_message(message.next(), JointState))
+        return lambda: callback(message.fresh())
+    return lambda: callback(deserialize_message(message.fresh(), JointState))
 
 
 @contextmanager

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Sends sensor messages at a steady rate or as fast as they are answered, and times the answers."""
+"""Sends sensor messages, steadily or as fast as they are answered, and times the answers."""
 
 from __future__ import annotations
 
@@ -168,8 +168,9 @@ def _sensors(node: Node, namespace: str, robot: RobotModel) -> list[TemplatePubl
     config = robot.config
     state = robot.state(robot.posture('stand'))
     outs = [TemplatePublisher(node, f'{namespace}/{config.imu.topic}',
-                              Imu(header=Header(frame_id=config.imu.frame)),
-                              {'orientation': 'orientation', 'acceleration': 'linear_acceleration'})]
+                              Imu(header=Header(frame_id=config.imu.frame)), {
+                                  'orientation': 'orientation',
+                                  'acceleration': 'linear_acceleration'})]
     R_world_imu = state.pose_in_base(config.imu.frame).rotation
     outs[0].fields['orientation'][...] = quaternion_from_rotation(R_world_imu)
     outs[0].fields['acceleration'][...] = R_world_imu.T @ [0.0, 0.0, GRAVITY]

@@ -199,7 +199,7 @@ class _Measurements:
         self._weight = model.mass * GRAVITY
         self._truths: OrderedDict[int, np.ndarray] = OrderedDict()
         self._period, self._all = Period(), Period()
-        self._contacts = {foot: (math.nan, False) for foot in model.config.feet}
+        self._contacts = dict.fromkeys(model.config.feet, (math.nan, False))
         self._start_ns = sys.maxsize
         self._shown_ns = self.now_ns = 0
         self._shown_at = self._started_at = time.monotonic()
