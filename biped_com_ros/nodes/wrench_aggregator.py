@@ -174,6 +174,7 @@ class WrenchAggregator(Node):
         super().__init__('wrench_aggregator', **node_kwargs)
         self.params = declare_parameters(self, WrenchAggregatorParameters, self._change)
         self.aggregation: WrenchAggregation | None = None
+        self._static_transforms: StaticTransformBroadcaster | None = None
         self.diagnostics = Diagnostics(self)
         self._source = RobotSource(self, self.params, self._start, self.diagnostics)
 
@@ -213,7 +214,7 @@ class WrenchAggregator(Node):
             return config.sole
         frame = f'{foot}_sole_frame'
         placement = Pose.from_rpy(config.sole_rpy, np.array(config.sole_origin))
-        if not hasattr(self, '_static_transforms'):
+        if self._static_transforms is None:
             self._static_transforms = StaticTransformBroadcaster(self)
         self._static_transforms.send(
             Stamp.now(self), [(config.sole, frame, placement.rotation, placement.position)])
@@ -262,10 +263,12 @@ class WrenchAggregator(Node):
 
     def _change(self, params: WrenchAggregatorParameters) -> None:
         """Use parameters that were set at run time."""
-        self.params = params
-        if self.aggregation is not None:
-            for channel in self.aggregation.channels:
-                channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
+        old, self.params = self.params, params
+        low_pass = (params.low_pass_cutoff, params.low_pass_order)
+        if self.aggregation is None or low_pass == (old.low_pass_cutoff, old.low_pass_order):
+            return
+        for channel in self.aggregation.channels:
+            channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
 
     # -- on every message
 

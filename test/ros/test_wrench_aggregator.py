@@ -46,6 +46,7 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import Trigger
+from tf2_msgs.msg import TFMessage
 from wrench_oracle import Robot, SENSORS, URDF, YAML
 import yaml
 
@@ -69,7 +70,7 @@ def ros():
 class Rig:
     """The node, a robot's drivers around it and a listener, all on one executor."""
 
-    def __init__(self, robot=None, **parameters):
+    def __init__(self, robot=None, robot_file=str(YAML), **parameters):
         self.robot = robot or Robot.somewhere(0)
         self.contacts, self.offsets, self.noise = {}, {}, 0.0
         self.silent, self.late = set(), {}
@@ -84,7 +85,7 @@ class Rig:
             WrenchStamped, f'{name}/wrench', qos_profile_sensor_data) for name in SENSORS}
         self._joints = self.peer.create_publisher(JointState, 'joint_states', 10)
         self._imu = self.peer.create_publisher(Imu, 'imu', qos_profile_sensor_data)
-        self.node = make_node(namespace=namespace, **parameters)
+        self.node = make_node(namespace=namespace, robot=robot_file, **parameters)
         for topic, kind in OUTPUTS.items():
             self.peer.create_subscription(
                 kind, f'wrench_aggregator/{topic}', self.got[topic].append, 10)
@@ -342,6 +343,35 @@ def test_wrong_sign_is_named_with_its_remedy(rig):
     assert 'flip wrench_sensors.right_foot.sign in the YAML of robot wrench_robot' in message
 
 
+def test_a_sole_that_is_no_link_gets_a_frame_of_its_own(own_rig, tmp_path):
+    """The same sole, given as a place on the ankle instead of as a link."""
+    config = yaml.safe_load(YAML.read_text())
+    config['feet']['left'].update(
+        sole='l_ankle', sole_origin=[0.02, 0.005, -0.08], sole_rpy=[0.05, -0.1, 0.3])
+    (tmp_path / 'robot.yaml').write_text(yaml.safe_dump(config, sort_keys=False))
+    rig, heard = own_rig(robot_file=str(tmp_path / 'robot.yaml')), []
+    rig.peer.create_subscription(TFMessage, '/tf_static', heard.append, LATCHED)
+    rig.contacts = rig.robot.standing(0)
+    rig.play(5)
+    assert_forces(rig)
+    assert rig.got['left/wrench'][-1].header.frame_id == 'left_sole_frame'
+    rig.until(lambda: heard)
+    (transform,) = heard[-1].transforms
+    assert (transform.header.frame_id, transform.child_frame_id) == ('l_ankle', 'left_sole_frame')
+    np.testing.assert_allclose(vector(transform.transform.translation), [0.02, 0.005, -0.08])
+
+
+def test_the_low_pass_can_be_changed_at_run_time(rig):
+    rig.node.set_parameters([Parameter('low_pass_cutoff', value=1.0)])
+    rig.play(3)
+    rig.contacts = {}
+    rig.play(3)
+    assert wrench(rig.got['wrench'][-1])[2] > 50.0  # still on its way down from 112 N
+    rig.node.set_parameters([Parameter('low_pass_cutoff', value=0.0)])
+    rig.play(3)
+    np.testing.assert_allclose(wrench(rig.got['wrench'][-1]), np.zeros(6), atol=1e-9)
+
+
 # -- tare
 
 
@@ -533,7 +563,7 @@ def test_a_robot_without_sensors_is_refused(tmp_path):
         del config[key]
     for foot in config['feet'].values():
         del foot['wrench_sensors']
-    (tmp_path / 'bare.yaml').write_text(yaml.safe_dump(config))
+    (tmp_path / 'bare.yaml').write_text(yaml.safe_dump(config, sort_keys=False))
     with pytest.raises(ConfigurationError, match='no wrench sensors'):
         make_node(robot=str(tmp_path / 'bare.yaml'))
 

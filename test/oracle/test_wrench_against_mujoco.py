@@ -1,0 +1,110 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Foot wrenches, total and the line of the CoM from MuJoCo's sensors against MuJoCo's contacts.
+
+The robot stands and is pushed sideways all the time, so that its feet carry unequal weights and
+feel friction; nothing but the URDF and the robot's YAML is shared.
+"""
+
+from __future__ import annotations
+
+from biped_com_ros.core.footprint import footprint_pose
+from biped_com_ros.core.pose import Pose, rotation_from_quaternion
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.wrench import com_line, transform_wrench
+from biped_com_ros.core.wrench_aggregation import AggregationSettings, WrenchAggregation
+from biped_com_ros.sim.interface import PlantOptions, SensorOptions
+from biped_com_ros.sim.plant import Plant
+import numpy as np
+import pytest
+
+ROBOTS = ('biped', 'talos', 'g1', 'icub')
+
+
+def stand(robot, push, seconds=1.5, **options):
+    """Let a robot stand while it is pushed by `push` (share of its weight, world axes)."""
+    model = RobotModel.load(robot)
+    plant = Plant(model.config, model.urdf, PlantOptions(**options), model.joint_names,
+                  model.link_names)
+    plant.reset()
+    wrench = np.concatenate([9.81 * model.mass * np.array(push), np.zeros(3)])
+    plant.push(model.config.base_link, wrench, 2.0 * seconds)
+    observation = None
+    for _ in range(round(seconds / plant.dt)):
+        observation = plant.step()
+    return model, plant, observation
+
+
+def aggregate(model, observation, offsets=None):
+    """Return wrenches by foot and the total."""
+    aggregation, feet, total = WrenchAggregation(model, AggregationSettings()), {}, None
+    imu = list(model.config.imus.values()).index(model.config.imu)
+    aggregation.set_state(model.state(observation.joint_positions),
+                          rotation_from_quaternion(observation.imu_quaternions[imu]))
+    for i, wrench in enumerate(observation.wrenches):
+        if offsets is not None:
+            aggregation.channels[i].set_offset(offsets[i])
+        body = aggregation.take(i, wrench, 1)
+        if body is not None and body.detector is not None:
+            feet[body.name] = body.wrench
+        if body is not None:
+            total = aggregation.total(body, 1)
+    return feet, total
+
+
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_foot_wrenches_total_and_line(robot):
+    model, plant, observation = stand(robot, (0.01, 0.02, 0.0))
+    truth, weight = plant.truth(), 9.81 * model.mass
+    feet, total = aggregate(model, observation)
+    forces = truth.sole_wrenches[:, 2]
+    assert abs(forces[0] - forces[1]) > 0.01 * weight  # the push is felt
+    for found, true in zip(feet.values(), truth.sole_wrenches):
+        np.testing.assert_allclose(found, true, atol=1e-3 * weight)
+    world = Pose(rotation_from_quaternion(truth.base_quaternion), truth.base_position)
+    base = world @ Pose.from_rpy(model.config.base_rpy, np.zeros(3))
+    state = model.state(observation.joint_positions).in_world(base)
+    placements = state.placements_in_base(model.soles)
+    footprint = footprint_pose(base, base.apply(placements[:, 3]), [True, True])
+    expected = np.zeros(6)
+    for row, true in zip(placements, truth.sole_wrenches):
+        sole = footprint.inverse() @ base @ Pose(row[:3].T, row[3])
+        expected += transform_wrench(sole.rotation, sole.position, true)
+    np.testing.assert_allclose(total, expected, atol=2e-3 * weight)
+    assert total[2] == pytest.approx(weight, rel=1e-3)
+
+
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_line_holds_the_true_com_of_a_robot_at_rest(robot):
+    model, plant, observation = stand(robot, (0.0, 0.0, 0.0))
+    truth = plant.truth()
+    _, total = aggregate(model, observation)
+    world = Pose(rotation_from_quaternion(truth.base_quaternion), truth.base_position)
+    base = world @ Pose.from_rpy(model.config.base_rpy, np.zeros(3))
+    state = model.state(observation.joint_positions)
+    soles = base.apply(state.placements_in_base(model.soles)[:, 3])
+    com = footprint_pose(base, soles, [True, True]).inverse().apply(truth.com)
+    np.testing.assert_allclose(com_line(total).at_height(com[2]), com, atol=5e-4)
+
+
+def test_biased_sensors_are_put_right_by_their_offsets():
+    sensors = SensorOptions(force_bias=3.0, torque_bias=0.2)
+    model, plant, observation = stand('talos', (0.01, 0.02, 0.0), sensors=sensors)
+    clean = stand('talos', (0.01, 0.02, 0.0))[2]
+    offsets = observation.wrenches - clean.wrenches
+    assert np.abs(offsets[:, :3]).max() > 1.0
+    feet, _ = aggregate(model, observation, offsets)
+    for found, true in zip(feet.values(), plant.truth().sole_wrenches):
+        np.testing.assert_allclose(found, true, atol=1e-3 * 9.81 * model.mass)
