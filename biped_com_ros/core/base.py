@@ -91,10 +91,10 @@ class ContactGuess:
         """Return which of the soles (F, 3), in axes with z up, are in contact."""
         heights = soles[:, 2].tolist()
         floor = min(heights)
+        limits = floor + self.tolerance, floor + 2.0 * self.tolerance
         before = self._in_contact or (False,) * len(heights)
-        self._in_contact = tuple(
-            height - floor <= (2.0 * self.tolerance if stood else self.tolerance)
-            for height, stood in zip(heights, before))
+        self._in_contact = tuple([
+            height <= limits[stood] for height, stood in zip(heights, before)])
         return self._in_contact
 
 

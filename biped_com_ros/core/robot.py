@@ -135,6 +135,7 @@ class RobotModel:
         self._set_joints(mimics)
         self._set_links(inertials)
         self.soles = self._make_soles()
+        self._set_points()
         self._set_base()
         self._kinematics = _Kinematics(self.pin_model)
 
@@ -230,10 +231,9 @@ class RobotModel:
         """
         self._check_shape('positions', joint_positions)
         q: Array = self._q_base.copy()
-        if self._is_direct:
-            q[7:] = joint_positions
-        else:  # q[7:] holds the offsets already
-            q[7:] += joint_positions.take(self._sources) * self._gains
+        joints = q[7:]  # holds the offsets already
+        joints += (joint_positions if self._is_direct
+                   else joint_positions.take(self._sources) * self._gains)
         return q
 
     def velocity(self, joint_velocities: Array | None) -> Array:
@@ -241,8 +241,10 @@ class RobotModel:
         v: Array = self._v_base.copy()
         if joint_velocities is not None:
             self._check_shape('velocities', joint_velocities)
-            v[6:] = (joint_velocities if self._is_direct
-                     else joint_velocities.take(self._sources) * self._gains)
+            if self._is_direct:
+                v[6:] = joint_velocities
+            else:
+                np.multiply(joint_velocities.take(self._sources), self._gains, v[6:])
         return v
 
     def _check_shape(self, kind: str, values: Array) -> None:
@@ -285,11 +287,15 @@ class RobotModel:
         self.link_masses.setflags(write=False)
         self.mass = float(self.link_masses.sum())
         self.link_coms_in_link = np.array([inertial.com_in_link for inertial in inertials])
-        frames = self.frames(self.link_names)
-        points = np.concatenate(
-            (self.link_coms_in_link, np.ones((len(inertials), 1))), axis=1)[:, np.newaxis, :]
-        self._link_joints = frames.joints
-        self._link_points = points @ frames.placement_in_joint  # (L, 1, 4), in the joint
+
+    def _set_points(self) -> None:
+        """Prepare what is always wanted together: the links' CoMs, then the soles, in joints."""
+        links = self.frames(self.link_names)
+        coms = np.concatenate(
+            (self.link_coms_in_link, np.ones((len(self.link_names), 1))), axis=1)
+        self._point_joints = np.concatenate((links.joints, self.soles.joints))
+        self._points = np.concatenate((  # (L + F, 1, 4)
+            coms[:, np.newaxis] @ links.placement_in_joint, self.soles.placement_in_joint[:, 3:]))
 
     @cached_property
     def _children(self) -> dict[str, list[str]]:
@@ -342,7 +348,7 @@ class RobotState:
     """
 
     __slots__ = ('model', 'q', 'v', 'com_in_base', 'com_velocity_in_base', 'base',
-                 '_placements', '_twists', '_link_coms')
+                 '_placements', '_twists', '_points_in_base', '_points_in_world')
 
     def __init__(self, model: RobotModel, joint_positions: Array,
                  joint_velocities: Array | None = None) -> None:
@@ -358,7 +364,8 @@ class RobotState:
         (self.com_in_base, self.com_velocity_in_base, self._placements,
          self._twists) = kinematics.read()
         self.base = _IDENTITY
-        self._link_coms: Array | None = None
+        self._points_in_base: Array | None = None
+        self._points_in_world: Array | None = None
 
     def in_world(self, base: Pose) -> RobotState:
         """Return the same state with the base at pose `base` in the world."""
@@ -367,7 +374,7 @@ class RobotState:
         state.com_in_base = self.com_in_base
         state.com_velocity_in_base = self.com_velocity_in_base
         state._placements, state._twists = self._placements, self._twists
-        state._link_coms = self._link_coms
+        state._points_in_base, state._points_in_world = self._points_in_base, None
         return state
 
     @property
@@ -378,18 +385,33 @@ class RobotState:
     @property
     def link_coms_in_base(self) -> Array:
         """Centre of mass of each link of ``model.link_names``, shape (L, 3), m."""
-        if self._link_coms is None:
-            model = self.model
-            rows = self._placements.take(model._link_joints, axis=0)
-            link_coms: Array = np.matmul(model._link_points, rows)[:, 0]
-            link_coms.flags.writeable = False
-            self._link_coms = link_coms
-        return self._link_coms
+        return self._all_points_in_base()[:len(self.model.link_names)]
 
     @property
     def link_coms_in_world(self) -> Array:
         """Centre of mass of each link, shape (L, 3), m."""
-        return self.base.apply(self.link_coms_in_base)
+        return self._all_points_in_world()[:len(self.model.link_names)]
+
+    @property
+    def soles_in_world(self) -> Array:
+        """Origin of each sole, in the order of ``config.feet``, shape (F, 3), m."""
+        return self._all_points_in_world()[len(self.model.link_names):]
+
+    def _all_points_in_base(self) -> Array:
+        if self._points_in_base is None:
+            model = self.model
+            rows = self._placements.take(model._point_joints, axis=0)
+            points: Array = np.matmul(model._points, rows)[:, 0]
+            points.flags.writeable = False
+            self._points_in_base = points
+        return self._points_in_base
+
+    def _all_points_in_world(self) -> Array:
+        if self._points_in_world is None:
+            points = self.base.apply(self._all_points_in_base())
+            points.flags.writeable = False
+            self._points_in_world = points
+        return self._points_in_world
 
     def placements_in_base(self, frames: FrameSet) -> Array:
         """
@@ -404,12 +426,6 @@ class RobotState:
         poses: Array = np.matmul(
             frames.placement_in_joint, self._placements.take(frames.joints, axis=0))
         return poses
-
-    def positions_in_base(self, frames: FrameSet) -> Array:
-        """Return the origins of frames in the base, shape (F, 3), m."""
-        positions: Array = np.matmul(
-            frames.placement_in_joint[:, 3:], self._placements.take(frames.joints, axis=0))[:, 0]
-        return positions
 
     def twists_in_base(self, frames: FrameSet, placements: Array | None = None) -> Array:
         """

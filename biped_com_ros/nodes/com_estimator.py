@@ -179,11 +179,10 @@ class ComEstimator(Node):
             self.base.reset()
         self._last_ns = ns
         assert self.model is not None
-        state = self.model.state(positions, velocities)
-        base = self.base.pose(state, stamp)
-        if base is None:
+        state = self.base.locate(self.model.state(positions, velocities), stamp)
+        if state is None:
             return
-        instant = self._publish(stamp, state.in_world(base), self.base.stance)
+        instant = self._publish(stamp, state, self.base.stance)
         if self._frame_pace.is_due(ns):
             self._frames.publish(instant)
         if self._marker_pace.is_due(ns):

@@ -142,11 +142,11 @@ class BaseSource:
     inputs
         What has to arrive, by what to call it.
     stance
-        The soles in the world after the last :meth:`pose`.
+        The soles in the world after the last :meth:`locate`.
     contacts_told
         Whether the contacts of `stance` were told by topics, not assumed.
     problem
-        Why the last :meth:`pose` was None; '' if it was not.
+        Why the last :meth:`locate` returned None; '' if it did not.
 
     """
 
@@ -159,31 +159,31 @@ class BaseSource:
         self.contacts_told = False
         self.problem = ''
         self.is_held = False
-        self._soles, self.contacts = model.soles, contacts
+        self.contacts = contacts
         self._guess = ContactGuess(params.contact_tolerance)
         self._timeout_ns = round(params.base_timeout * _SECOND)
         self._pose_link_base = Pose.from_rpy(model.config.base_rpy, np.zeros(3))
 
-    def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
-        """Return the base in the world at an instant, or None if it is unknown (`problem`)."""
+    def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
+        """Return the state with its base in the world, or None if that is unknown (`problem`)."""
         raise NotImplementedError
 
     def twist(self, state: RobotState) -> Twist | None:
-        """Return how the base moves at the instant of the last pose, if that is known."""
+        """Return how the base moves at the last instant located, if that is known."""
         raise NotImplementedError
 
     def reset(self) -> None:
         """Start over after the clock was set anew."""
         self.contacts.clock_was_reset()
 
-    def _stand(self, base: Pose, state: RobotState, stamp: Stamp) -> Pose:
+    def _stand(self, state: RobotState, stamp: Stamp) -> RobotState:
         """Note where the soles are, given the base."""
-        soles = base.apply(state.positions_in_base(self._soles))
+        soles = state.soles_in_world
         told = self.contacts.told(stamp.ns)
         self.contacts_told = told is not None
         self.stance = Stance(soles, self._guess.update(soles) if told is None else told)
         self.problem = ''
-        return base
+        return state
 
     def _is_late(self, late_ns: int, what: str) -> bool:
         if -self._timeout_ns <= late_ns <= self._timeout_ns:
@@ -210,8 +210,8 @@ class ImuBase(BaseSource):
         self._input = ImuInput(node, imu.topic, imu.frame, self._on_imu, **options)
         self.inputs = {'orientation': self._input}
 
-    def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
-        """Return the base, its orientation carried on by the gyroscope to the stamp."""
+    def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
+        """Locate by the orientation, carried on by the gyroscope to the stamp."""
         late_ns = stamp.ns - self._ns
         if self._is_late(late_ns, 'the IMU'):
             return None
@@ -223,7 +223,7 @@ class ImuBase(BaseSource):
             quaternion = turned(quaternion, self._gyro, late_ns / _SECOND)
         base = estimator.update(state, rotation_from_quaternion(quaternion), told)
         self.stance, self.is_held = estimator.stance, estimator.is_held
-        return base
+        return state.in_world(base)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return the twist from gyroscope and joints; None while no sole stands."""
@@ -252,8 +252,8 @@ class OdometryBase(BaseSource):
                                     model.config.base_link, **options)
         self.inputs = {'odometry': self._input}
 
-    def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
-        """Return the base, carried on by the twist to the stamp."""
+    def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
+        """Locate by the odometry, carried on by its twist to the stamp."""
         late_ns = stamp.ns - self._ns
         if self._is_late(late_ns, 'the odometry'):
             return None
@@ -261,7 +261,7 @@ class OdometryBase(BaseSource):
         linear, angular = self._twist
         rotation = rotation_from_quaternion(turned(self._quaternion, angular, dt))
         link = Pose(rotation, self._position + rotation.dot(linear) * dt)
-        return self._stand(link @ self._pose_link_base, state, stamp)
+        return self._stand(state.in_world(link @ self._pose_link_base), stamp)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return the message's twist along the axes of the base."""
@@ -284,8 +284,8 @@ class TfBase(BaseSource):
         self._lookup = TransformLookup(node)
         self._frames = params.world_frame, model.config.base_link
 
-    def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
-        """Return the base by the latest transform, if it is not too old."""
+    def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
+        """Locate by the latest transform, if it is not too old."""
         try:
             link, at = self._lookup.latest(*self._frames)
         except InputError as error:
@@ -293,7 +293,7 @@ class TfBase(BaseSource):
             return None
         if self._is_late(stamp.ns - at.ns, f'the transform {" -> ".join(self._frames)}'):
             return None
-        return self._stand(link @ self._pose_link_base, state, stamp)
+        return self._stand(state.in_world(link @ self._pose_link_base), stamp)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return the twist that keeps the standing soles at rest; None if none stands."""
@@ -315,9 +315,9 @@ class FixedBase(BaseSource):
         self._base = Pose.from_rpy(values[3:], values[:3]) @ self._pose_link_base
         self._at_rest = Twist(np.zeros(3), np.zeros(3))
 
-    def pose(self, state: RobotState, stamp: Stamp) -> Pose | None:
-        """Return the parameter's pose."""
-        return self._stand(self._base, state, stamp)
+    def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
+        """Locate by the parameter."""
+        return self._stand(state.in_world(self._base), stamp)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return zeros."""

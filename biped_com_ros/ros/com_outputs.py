@@ -31,6 +31,9 @@ import numpy as np
 from visualization_msgs.msg import Marker
 
 _ARROW_TIME = 0.5
+_ACTIONS = {True: Marker.ADD, False: Marker.DELETE}
+# Equally long, so that the positions lie evenly in the message and are set in one go.
+_ROBOT, _LINKS = 'robot_com', 'link_coms'
 _PALE = (*markers.ORANGE[:3], 0.6)
 
 
@@ -154,37 +157,45 @@ class MarkerOutput:
 
     def __init__(self, node: Any, model: RobotModel, params: FrameParameters) -> None:
         shown = _shown(model, params.world_frame, params.marker_density)
-        self._count = len(model.link_names)
+        dcm, arrow = len(shown) - 2, len(shown) - 1
         self._out = marker_array_publisher(node, '~/markers', markers.marker_array(*shown), {
-            'position': 'markers[*].pose.position', 'action': 'markers[*].action',
-            'arrow': f'markers[{len(shown) - 1}].points'}, qos=LATCHED)
+            'position': 'markers[*].pose.position', 'arrow': f'markers[{arrow}].points',
+            'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
+        }, qos=LATCHED)
+        self._dcm_is_shown = self._arrow_is_shown = True
 
     def publish(self, instant: Instant) -> None:
         """Publish the markers of an instant; what is unknown disappears."""
-        fields, count = self._out.fields, self._count
-        com, position = instant.com, fields['position']
+        com, position = instant.com, self._out.fields['position']
         position[0] = com
         position[1] = com[0], com[1], instant.stance.ground_height
-        position[2:2 + count] = instant.state.link_coms_in_world
-        fields['action'][2 + count] = Marker.DELETE if instant.dcm is None else Marker.ADD
-        fields['action'][3 + count] = Marker.DELETE if instant.velocity is None else Marker.ADD
-        if instant.dcm is not None:
-            position[2 + count] = instant.dcm
-        if instant.velocity is not None:
-            fields['arrow'][0] = com
-            fields['arrow'][1] = com + _ARROW_TIME * instant.velocity
+        position[2:-2] = instant.state.link_coms_in_world
+        self._show_motion(instant)
         self._out.publish(instant.stamp)
+
+    def _show_motion(self, instant: Instant) -> None:
+        fields, com = self._out.fields, instant.com
+        if instant.dcm is not None:
+            fields['position'][-2] = instant.dcm
+        if instant.velocity is not None:
+            fields['arrow'][...] = com, com + _ARROW_TIME * instant.velocity
+        if (instant.dcm is not None) is not self._dcm_is_shown:
+            self._dcm_is_shown = not self._dcm_is_shown
+            fields['dcm_action'][...] = _ACTIONS[self._dcm_is_shown]
+        if (instant.velocity is not None) is not self._arrow_is_shown:
+            self._arrow_is_shown = not self._arrow_is_shown
+            fields['arrow_action'][...] = _ACTIONS[self._arrow_is_shown]
 
 
 def _shown(model: RobotModel, frame: str, density: float) -> list[Marker]:
     """Prototypes: centre of mass, its projection, one ball per link, DCM, velocity."""
     whole = _diameter(model.mass, density) / 2.0
-    links = [markers.sphere(frame, 'link_coms', i, _PALE, _diameter(mass, density))
+    links = [markers.sphere(frame, _LINKS, i, _PALE, _diameter(mass, density))
              for i, mass in enumerate(model.link_masses.tolist())]
-    return [markers.sphere(frame, 'com', 0, markers.RED, whole),
-            markers.cylinder(frame, 'com', 1, markers.RED, whole, 0.002), *links,
-            markers.cylinder(frame, 'com', 2, markers.CYAN, whole / 2.0, 0.004),
-            markers.arrow(frame, 'com', 3, markers.GREEN, whole / 6.0, whole / 3.0, whole / 3.0)]
+    return [markers.sphere(frame, _ROBOT, 0, markers.RED, whole),
+            markers.cylinder(frame, _ROBOT, 1, markers.RED, whole, 0.002), *links,
+            markers.cylinder(frame, _ROBOT, 2, markers.CYAN, whole / 2.0, 0.004),
+            markers.arrow(frame, _ROBOT, 3, markers.GREEN, whole / 6.0, whole / 3.0, whole / 3.0)]
 
 
 def _diameter(mass: float, density: float) -> float:

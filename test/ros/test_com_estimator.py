@@ -387,7 +387,7 @@ def test_markers_show_everything_also_to_late_joiners(rig):
     count = len(rig.motion.model.link_names)
     assert len(shown) == len(late[0].markers) == count + 4
     assert all(m.header.frame_id == 'odom' and m.action == Marker.ADD for m in shown.values())
-    com, ground, dcm, arrow = (shown['com', i] for i in range(4))
+    com, ground, dcm, arrow = (shown['robot_com', i] for i in range(4))
     at = vector(com.pose.position)
     np.testing.assert_allclose(vector(ground.pose.position), [*at[:2], 0.0], atol=1e-9)
     np.testing.assert_allclose(vector(dcm.pose.position), vector(rig.got['dcm'][-1].point))
@@ -565,8 +565,8 @@ def test_in_the_air_the_base_is_held_and_there_is_no_velocity(rig):
     assert rig.got['com'] and rig.got['link_coms']
     assert not rig.got['com_velocity'] and not rig.got['dcm']
     actions = {(m.ns, m.id): m.action for m in rig.got['markers'][-1].markers}
-    assert actions['com', 2] == actions['com', 3] == Marker.DELETE
-    assert actions['com', 0] == Marker.ADD
+    assert actions['robot_com', 2] == actions['robot_com', 3] == Marker.DELETE
+    assert actions['robot_com', 0] == Marker.ADD
     assert rig.health('base', WARN) == 'held where it was: no foot stands'
 
 
