@@ -72,7 +72,7 @@ def test_foot_wrenches_total_and_line(robot):
     forces = truth.sole_wrenches[:, 2]
     assert abs(forces[0] - forces[1]) > 0.01 * weight  # the push is felt
     for found, true in zip(feet.values(), truth.sole_wrenches):
-        np.testing.assert_allclose(found, true, atol=1e-3 * weight)
+        np.testing.assert_allclose(found, true, atol=1e-5 * weight)
     world = Pose(rotation_from_quaternion(truth.base_quaternion), truth.base_position)
     base = world @ Pose.from_rpy(model.config.base_rpy, np.zeros(3))
     state = model.state(observation.joint_positions).in_world(base)
@@ -82,8 +82,8 @@ def test_foot_wrenches_total_and_line(robot):
     for row, true in zip(placements, truth.sole_wrenches):
         sole = footprint.inverse() @ base @ Pose(row[:3].T, row[3])
         expected += transform_wrench(sole.rotation, sole.position, true)
-    np.testing.assert_allclose(total, expected, atol=2e-3 * weight)
-    assert total[2] == pytest.approx(weight, rel=1e-3)
+    np.testing.assert_allclose(total, expected, atol=1e-5 * weight)
+    assert total[2] == pytest.approx(weight, rel=1e-5)
 
 
 @pytest.mark.parametrize('robot', ROBOTS)
@@ -96,7 +96,7 @@ def test_line_holds_the_true_com_of_a_robot_at_rest(robot):
     state = model.state(observation.joint_positions)
     soles = base.apply(state.placements_in_base(model.soles)[:, 3])
     com = footprint_pose(base, soles, [True, True]).inverse().apply(truth.com)
-    np.testing.assert_allclose(com_line(total).at_height(com[2]), com, atol=5e-4)
+    np.testing.assert_allclose(com_line(total).at_height(com[2]), com, atol=5e-5)
 
 
 def test_biased_sensors_are_put_right_by_their_offsets():
@@ -107,4 +107,4 @@ def test_biased_sensors_are_put_right_by_their_offsets():
     assert np.abs(offsets[:, :3]).max() > 1.0
     feet, _ = aggregate(model, observation, offsets)
     for found, true in zip(feet.values(), plant.truth().sole_wrenches):
-        np.testing.assert_allclose(found, true, atol=1e-3 * 9.81 * model.mass)
+        np.testing.assert_allclose(found, true, atol=1e-5 * 9.81 * model.mass)
