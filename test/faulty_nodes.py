@@ -16,6 +16,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+import faulthandler
+import signal
 import sys
 
 from biped_com_ros.core.errors import ConfigurationError
@@ -111,6 +113,7 @@ NODES = {kind.__name__.lower(): f'faulty_nodes:{kind.__name__}'
 
 
 if __name__ == '__main__':
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # tells where it hangs
     name = sys.argv.pop(1)
     if name == 'suite':
         sys.exit(run(lambda: suite.compose(NODES)))

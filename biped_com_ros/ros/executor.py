@@ -35,11 +35,13 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.ros.diagnostics import log_exception
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.task import Future
 
-_FOREVER = 1e7
+#: Seconds after which shutdown is looked for. To the SingleThreadedExecutor a signal that slips
+#: in just before it waits is lost; to the EventsExecutor it was never seen to be.
+_SLICE_SINGLE, _SLICE_EVENTS = 0.4, 2.0
 _ENDS = (KeyboardInterrupt, ExternalShutdownException)
 
 
@@ -114,13 +116,17 @@ def spin(nodes: Sequence[Node], executor: Any = None) -> None:
 
 def _spin_some(executor: Any, nodes: Sequence[Node]) -> None:
     try:
-        executor.spin_until_future_complete(Future(), _FOREVER)
+        executor.spin_until_future_complete(Future(), _slice_of(executor))
     except _ENDS:
         raise
     except Exception as error:  # noqa: B902 - no callback may end the process
         log_exception(_node_behind(error, nodes), error)
         for node in nodes:
             guard_callbacks(node)  # the one that failed was created after the start
+
+
+def _slice_of(executor: Any) -> float:
+    return _SLICE_SINGLE if isinstance(executor, Executor) else _SLICE_EVENTS
 
 
 def make_executor() -> Any:

@@ -70,7 +70,8 @@ class Process:
             [sys.executable, *map(str, arguments)], env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.lines = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self):
         for line in self.popen.stdout:
@@ -81,9 +82,14 @@ class Process:
         start = time.monotonic()
         if number is not None:
             self.popen.send_signal(number)
-        code = self.popen.wait(15)
+        try:
+            code = self.popen.wait(15)
+        except subprocess.TimeoutExpired:
+            self.popen.send_signal(signal.SIGUSR1)
+            self.reader.join(1.0)
+            pytest.fail('does not end: ' + '\n'.join(self.lines.queue))
         taken = time.monotonic() - start
-        time.sleep(0.1)
+        self.reader.join(1.0)
         return code, taken, '\n'.join(self.lines.queue)
 
     def __enter__(self):
