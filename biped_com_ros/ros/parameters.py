@@ -25,9 +25,10 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 from dataclasses import dataclass
+import difflib
 import math
 import typing
 from typing import Any, TypeVar
@@ -121,12 +122,28 @@ def declare_parameters(node: Any, parameters_class: type[_T],
     """
     fields = _fields_of(parameters_class)
     values = {name: _declare(node, name, *field) for name, field in fields.items()}
+    _warn_of_misspelt(node, values)
     state = {'values': values}
     node.add_on_set_parameters_callback(lambda changes: _refusal(fields, changes))
     if on_change is not None:
         node.add_post_set_parameters_callback(
             lambda changes: _apply(node, parameters_class, fields, state, changes, on_change))
     return parameters_class(**values)
+
+
+def _warn_of_misspelt(node: Any, known: Iterable[str]) -> None:
+    """
+    Name what was given and does not exist, where it resembles something that does.
+
+    What resembles nothing is left alone: in a composed process, parameters for other nodes
+    arrive here as well.
+    """
+    for name, given in node._parameter_overrides.items():
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if close and name not in known and not node.has_parameter(name):
+            node.get_logger().warning(
+                f"parameter '{name}' = {given.value!r} does not exist and is not used; did you "
+                f"mean '{close[0]}'? (valid: {', '.join(sorted(known))})")
 
 
 def _fields_of(parameters_class: type) -> dict[str, tuple[Any, Any, ParameterInfo]]:

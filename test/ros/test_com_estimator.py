@@ -763,6 +763,16 @@ def test_a_start_that_makes_no_sense_is_one_clear_error(files, changes, paramete
         make_node(files(**changes), **parameters)
 
 
+def test_a_parameter_that_does_not_exist_is_named(files, capfd):
+    node = make_node(files(), tf_rat=3.0, base_sourc='imu', nodes=['com_estimator'])
+    node.destroy_node()
+    told = capfd.readouterr().err
+    assert "parameter 'tf_rat' = 3.0 does not exist" in told and "did you mean 'tf_rate'" in told
+    assert "'base_sourc' = 'imu' does not exist" in told
+    assert 'valid: base_source, base_timeout, ' in told
+    assert "'nodes'" not in told, 'it belongs to another node of the process'
+
+
 def test_the_dcm_of_a_com_below_the_ground_is_not_published(own_rig):
     rig = own_rig(base_source='fixed', fixed_base=[0.0, 0.0, 0.0, np.pi, 0.0, 0.0])
     rig.until(lambda: rig.step() and rig.got['com'] and rig.got['com_velocity'])
