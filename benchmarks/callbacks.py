@@ -55,7 +55,8 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
     with _all_wanted():
         nodes: dict[str, Node] = {
             'relay': Relay(), 'naive': NaiveEstimator(),
-            **{name: _estimator(robot, values) for name, values in ESTIMATORS.items()}}
+            **{name: _estimator(robot, i, values)
+               for i, (name, values) in enumerate(ESTIMATORS.items())}}
         try:
             calls = {name: _call(node, message) for name, node in nodes.items()}
             return alternate(calls, rounds, budget=5e-3)
@@ -64,11 +65,13 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
                 node.destroy_node()
 
 
-def _estimator(robot: str, values: dict[str, Any]) -> Node:
+def _estimator(robot: str, number: int, values: dict[str, Any]) -> Node:
     node_class = load_class(NODES['com_estimator'])
     overrides = [Parameter(name, value=value)
                  for name, value in {'robot': robot, 'base_source': 'fixed', **values}.items()]
-    node: Node = node_class(parameter_overrides=overrides)
+    node: Node = node_class(
+        parameter_overrides=overrides,
+        cli_args=['--ros-args', '-r', f'__node:=com_estimator_{number}'])
     return node
 
 

@@ -145,10 +145,10 @@ class Channel:
         self._subscription = node.create_subscription(
             answer_type, f'{namespace}/{answer_topic}', self._on_answer, qos, raw=True)
 
-    def connected(self) -> bool:
-        """Tell whether the subject listens and answers."""
+    def connected(self, listeners: int) -> bool:
+        """Tell whether the subject answers, and that many nodes listen."""
         return bool(self._subscription.get_publisher_count()
-                    and all(out.publisher.get_subscription_count()
+                    and all(out.publisher.get_subscription_count() >= listeners
                             for out in (self._joints, *self._sensors)))
 
     def send(self) -> None:
@@ -196,10 +196,11 @@ class Driver:
         self._executor.add_node(self.node)
 
     def channel(self, namespace: str, answer_type: Any = PointStamped,
-                answer_topic: str = 'relay/com', sensors: bool = False) -> Channel:
+                answer_topic: str = 'relay/com', sensors: bool = False,
+                listeners: int = 1) -> Channel:
         """Open what one subject receives and sends, and wait until it is connected."""
         channel = Channel(self.node, namespace, self.robot, answer_type, answer_topic, sensors)
-        self._wait(channel.connected, f'connection with {namespace}')
+        self._wait(lambda: channel.connected(listeners), f'connection with {namespace}')
         # Discovery is seen by each side on its own: the other one is there once it answers.
         self._wait(lambda: self._answers(channel), f'an answer on {namespace}/{answer_topic}')
         return channel
@@ -251,6 +252,7 @@ class Driver:
 
     def _warm_up(self, channel: Channel) -> None:
         """Let the subject see fresh data, and forget the answers to all that came before."""
+        channel.arrived = []  # the list before belongs to a result
         channel.send()
         self._collect(channel, sys.maxsize, 0.05)
         channel.arrived = []

@@ -232,11 +232,15 @@ def _composition(driver: Driver, robot: str, seconds: float, rounds: int) -> lis
                                  '-r', f'__node:={ESTIMATOR}_{i}']) for i in range(5)]
     alone = Process(ESTIMATOR, _arguments(ESTIMATOR, robot, '/bench/alone'))
     channels = {
-        'together': driver.channel('/bench/five', answer_topic=f'{ESTIMATOR}/com'),
-        'apart': driver.channel('/bench/apart', answer_topic=f'{ESTIMATOR}_0/com'),
+        'together': driver.channel(
+            _space(FIVE), answer_topic=f'{ESTIMATOR}/com', listeners=5),
+        'apart': driver.channel(
+            '/bench/apart', answer_topic=f'{ESTIMATOR}_0/com', listeners=5),
         'alone': driver.channel('/bench/alone', answer_topic=f'{ESTIMATOR}/com')}
     groups = {'together': [together], 'apart': apart, 'alone': [alone]}
     cpu: dict[str, list[float]] = {name: [] for name in groups}
+    for name, group in groups.items():
+        driver.steady(channels[name], group[0], COMPOSED_RATE, 1.0)  # the last ones connect
     for _ in range(rounds):
         for name, group in groups.items():
             before = [process.cpu_time for process in group]
