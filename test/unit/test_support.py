@@ -1,0 +1,173 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Support polygons of soles in space: tilted, on stairs, far away; margins; time to the edge."""
+
+import math
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.pose import Pose
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.support import (
+    convex_hull, margin, Plane, Soles, support_polygon, SupportPolygon)
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+FOOT = ((0.12, 0.05), (-0.08, 0.04), (-0.08, -0.06), (0.12, -0.03))
+SQUARE = ((0.0, 0.0), (2.0, 0.0), (2.0, 1.0), (0.0, 1.0))
+
+
+def pose(yaw, tilt, axis, position):
+    """Heading, then a tilt about a level axis, both in the world."""
+    turn = Rotation.from_rotvec(tilt * np.asarray(axis)) * Rotation.from_euler('z', yaw)
+    return Pose(turn.as_matrix(), np.asarray(position, dtype=float))
+
+
+def corners_in_world(poses):
+    return np.concatenate(
+        [p.apply(np.array([(*corner, 0.0) for corner in FOOT])) for p in poses])
+
+
+def test_one_sole_spans_its_own_polygon_in_its_own_plane():
+    sole = pose(0.7, 0.3, (0.6, 0.8, 0.0), (3.0, -2.0, 1.4))
+    polygon = support_polygon([sole], [FOOT])
+    found = polygon.corners_in_world
+    expected = corners_in_world([sole])
+    assert len(found) == len(expected)
+    for corner in expected:
+        assert np.abs(found - corner).sum(axis=1).min() < 1e-12
+    np.testing.assert_allclose(polygon.plane.normal, sole.rotation[:, 2], atol=1e-15)
+    assert polygon.unevenness < 1e-15
+    assert polygon.area == pytest.approx(0.2 * 0.5 * (0.08 + 0.10))
+
+
+def test_soles_on_one_slope_span_a_polygon_in_the_slope():
+    """All corners lie in the plane, at any heading and far from the origin."""
+    slope = pose(0.0, 0.2, (0.0, 1.0, 0.0), (400.0, -300.0, 50.0))
+    left = slope @ pose(0.4, 0.0, (0, 0, 1), (0.1, 0.12, 0.0))
+    right = slope @ pose(-0.2, 0.0, (0, 0, 1), (-0.05, -0.15, 0.0))
+    polygon = support_polygon([left, right], [FOOT, FOOT])
+    assert polygon.unevenness < 1e-12
+    np.testing.assert_allclose(polygon.plane.normal, slope.rotation[:, 2], atol=1e-12)
+    # Against the hull taken in axes of the slope.
+    in_slope = slope.inverse().apply(corners_in_world([left, right]))
+    expected = convex_hull(in_slope[:, :2].tolist())
+    found = slope.inverse().apply(polygon.corners_in_world)
+    assert len(found) == len(expected)
+    for corner in expected:
+        assert np.abs(found[:, :2] - corner).sum(axis=1).min() < 1e-11
+    assert SupportPolygon(Plane.level(0.0), expected).area == pytest.approx(polygon.area)
+
+
+def test_stairs_are_seen_from_above_on_a_plane_halfway():
+    left, right = (pose(0.3, 0.0, (0, 0, 1), p) for p in ((0.3, 0.1, 0.15), (0.0, -0.1, 0.0)))
+    polygon = support_polygon([left, right], [FOOT, FOOT])
+    np.testing.assert_allclose(polygon.plane.normal, (0.0, 0.0, 1.0), atol=1e-15)
+    np.testing.assert_allclose(polygon.corners_in_world[:, 2], 0.075, atol=1e-15)
+    assert polygon.unevenness == pytest.approx(0.075)
+    expected = convex_hull(corners_in_world([left, right])[:, :2].tolist())
+    np.testing.assert_allclose(
+        sorted(polygon.corners_in_world[:, :2].tolist()), sorted(expected), atol=1e-14)
+
+
+def test_only_soles_in_contact_count():
+    poses = [pose(0.0, 0.0, (0, 0, 1), (0.0, y, 0.0)) for y in (0.1, -0.1)]
+    both = support_polygon(poses, [FOOT, FOOT])
+    right = support_polygon(poses, [FOOT, FOOT], (False, True))
+    assert support_polygon(poses, [FOOT, FOOT], (False, False)) is None
+    assert both.corners_in_world[:, 1].max() == pytest.approx(0.15)
+    assert right.corners_in_world[:, 1].max() == pytest.approx(-0.05)
+
+
+def test_a_sole_that_looks_down_or_sideways_is_refused():
+    for tilt in (math.pi, 0.5 * math.pi):
+        with pytest.raises(InputError, match='check the direction of the sole frames'):
+            support_polygon([pose(0.3, tilt, (1, 0, 0), (0, 0, 0))], [FOOT])
+
+
+def test_a_model_brings_its_configured_polygons():
+    model = RobotModel.load('biped')
+    state = model.state(model.posture())
+    polygon = Soles.of(model).support(state.placements_in_base(model.soles), (True, True))
+    xs = polygon.corners_in_world[:, 0]
+    assert np.ptp(xs) == pytest.approx(0.15, abs=1e-3)
+    assert polygon.unevenness < 1e-4
+
+
+@pytest.mark.parametrize(('point', 'distance', 'edge', 'nearest'), [
+    ((0.5, 0.2), 0.2, 0, (0.5, 0.0)), ((1.9, 0.5), 0.1, 1, (2.0, 0.5)),
+    ((1.0, 1.5), -0.5, 2, (1.0, 1.0)), ((-3.0, -4.0), -5.0, 0, (0.0, 0.0)),
+    ((0.0, 0.5), 0.0, 3, (0.0, 0.5))])
+def test_margin(point, distance, edge, nearest):
+    found = margin(SQUARE, point)
+    assert found.distance == pytest.approx(distance, abs=1e-15)
+    assert (found.edge, found.nearest) == (edge, nearest)
+
+
+def test_lines_and_points_have_no_inside():
+    assert margin(((0.0, 0.0), (1.0, 0.0)), (0.5, 0.25)).distance == -0.25
+    assert margin(((1.0, 1.0),), (1.0, 3.0)).distance == -2.0
+    assert margin(((0.0, 0.0), (1.0, 0.0)), (0.5, 0.0)).distance <= 0.0
+
+
+def test_margin_of_a_point_in_the_world():
+    sole = pose(0.7, 0.3, (0.6, 0.8, 0.0), (3.0, -2.0, 1.4))
+    polygon = support_polygon([sole], [FOOT])
+    inside = sole.apply(np.array((0.0, 0.0, 0.5)))  # the height over the sole does not count
+    expected = margin(convex_hull(FOOT), (0.0, 0.0)).distance
+    assert polygon.margin(inside).distance == pytest.approx(expected)
+    assert expected > 0.03
+
+
+@pytest.mark.parametrize('points', [[], [(0.0, math.nan)], [(1.0, 2.0), (math.inf, 0.0)]])
+def test_a_hull_needs_finite_points(points):
+    with pytest.raises(InputError, match='one or more finite points'):
+        convex_hull(points)
+
+
+def test_planes():
+    normal = np.array((0.3, -0.2, 0.8))
+    plane = Plane.across(normal, np.array((1.0, 2.0, 3.0)))
+    np.testing.assert_allclose(plane.rotation.T @ plane.rotation, np.eye(3), atol=1e-15)
+    assert np.linalg.det(plane.rotation) == pytest.approx(1.0)
+    np.testing.assert_allclose(plane.normal, normal / np.linalg.norm(normal), atol=1e-15)
+    assert plane.rotation[1, 0] == 0.0 and plane.rotation[0, 0] > 0.0
+    point = np.array((0.4, 0.7, 5.0))
+    below = plane.below(point)
+    np.testing.assert_array_equal(below[:2], point[:2])
+    in_plane = plane.to_plane(below)
+    assert abs(in_plane[2]) < 1e-15
+    np.testing.assert_allclose(plane.to_world(in_plane[:2]), below, atol=1e-15)
+
+
+def test_time_to_the_edge_by_integrating_the_pendulum():
+    polygon = SupportPolygon(Plane.level(0.3), convex_hull(SQUARE))
+    omega_0, zmp, dcm = 3.2, np.array((0.9, 0.4, 0.3)), np.array((0.95, 0.47, 0.3))
+    expected = polygon.time_to_edge(dcm, zmp, omega_0)
+    moving, dt, t = dcm.copy(), 1e-5, 0.0
+    while polygon.margin(moving).distance > 0.0:
+        moving += dt * omega_0 * (moving - zmp)
+        t += dt
+    assert expected == pytest.approx(t, abs=1e-4)
+    assert 0.3 < expected < 1.5
+
+
+def test_time_to_the_edge_at_its_limits():
+    polygon = SupportPolygon(Plane.level(0.0), convex_hull(SQUARE))
+    centre, outside = np.array((1.0, 0.5, 0.0)), np.array((1.0, 1.2, 0.0))
+    assert polygon.time_to_edge(centre, centre, 3.0) == math.inf
+    assert polygon.time_to_edge(outside, centre, 3.0) == 0.0
+    # A ZMP beyond the DCM drives it through the polygon to the far edge.
+    driven = polygon.time_to_edge(centre, np.array((1.0, 0.9, 0.0)), 3.0)
+    assert driven == pytest.approx(math.log(0.9 / 0.4) / 3.0)
