@@ -409,6 +409,17 @@ def read_bool(raw: bytes) -> bool:
 # Writing
 
 
+def raw_publish(publisher: Any) -> Callable[[bytes], None]:
+    """
+    Return the function that sends bytes through an rclpy publisher, at half the cost.
+
+    ``Publisher.publish`` only guards the handle against being destroyed meanwhile and looks at
+    the type. A publisher that was destroyed before raises either way.
+    """
+    send: Callable[[bytes], None] = getattr(publisher.handle, 'publish_raw', publisher.publish)
+    return send
+
+
 class Scatter:
     """Assigns an array to values that lie irregularly in a buffer, as ``scatter[...] = x``."""
 

@@ -66,6 +66,8 @@ class VectorInput(StampedInput):
 
     """
 
+    _quaternion_index = 0
+
     def __init__(self, node: Any, message_type: Any, topic: str, fields: Sequence[str],
                  callback: Callable[..., None], frame_id: str = '', **options: Any) -> None:
         self.frame_id, self.frame = frame_id, frame_id
@@ -80,7 +82,8 @@ class VectorInput(StampedInput):
         frames = self._frames_of(message)
         if len(self._sources) >= _MAX_SOURCES:
             self._sources.clear()
-        source = self._sources.setdefault(frames, _FramedSource(len(self._paths), frames))
+        source = self._sources.setdefault(frames, _FramedSource(
+            len(self._paths), frames, self._quaternion_index))
         return codec.Selection(self._paths, source)
 
     def _frames_of(self, message: Any) -> tuple[str, ...]:
@@ -107,11 +110,12 @@ class VectorInput(StampedInput):
 
 
 class _FramedSource(Source):
-    """Messages in one frame."""
+    """Messages in one frame; the quaternion, if there is one, begins at an index."""
 
-    def __init__(self, size: int, frames: tuple[str, ...]) -> None:
+    def __init__(self, size: int, frames: tuple[str, ...], quaternion: int) -> None:
         super().__init__(size)
         self.frames = frames
+        self.quaternion = self.flat[quaternion:quaternion + 4]
 
 
 def _examine_frame(field: str, frame: str, valid: str) -> None:
@@ -188,7 +192,7 @@ class ImuInput(VectorInput):
                 raise Refusal('no orientation', (
                     'it has no orientation (orientation_covariance[0] is -1): run a filter such '
                     'as imu_filter_madgwick'))
-            _examine_unit(source.flat[:4])
+            _examine_unit(source.quaternion)
         super()._take(source, stamp)
 
     def _deliver(self, stamp: Stamp) -> None:
@@ -197,6 +201,8 @@ class ImuInput(VectorInput):
 
 class OdometryInput(VectorInput):
     """Odometry; calls back with (stamp, position (3,), quaternion xyzw (4,), twist (6,))."""
+
+    _quaternion_index = 3
 
     def __init__(self, node: Any, topic: str,
                  callback: Callable[[Stamp, np.ndarray, np.ndarray, np.ndarray], None],
@@ -217,7 +223,7 @@ class OdometryInput(VectorInput):
         _examine_frame('child_frame_id', source.frames[1], self.child_frame_id)
 
     def _take(self, source: _FramedSource, stamp: Stamp) -> None:
-        _examine_unit(source.flat[3:7])
+        _examine_unit(source.quaternion)
         super()._take(source, stamp)
 
     def _deliver(self, stamp: Stamp) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
-from biped_com_ros.ros.codec import Template
+from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.qos import overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
@@ -68,7 +68,7 @@ class TemplatePublisher:
         self._node, self._patterns, self._plain = node, fields, plain
         self.publisher = node.create_publisher(
             type(prototype), topic, qos, qos_overriding_options=overridable())
-        self._publish = self.publisher.publish
+        self._send = raw_publish(self.publisher)
         self._latched = self.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         self._wanted, self._ask_again = self._latched, 0.0
         self.set_prototype(prototype)
@@ -103,7 +103,7 @@ class TemplatePublisher:
 
     def publish(self, stamp: Stamp | None = None) -> None:
         """Publish the message with its present numbers and this stamp in every header."""
-        self._publish(self._serialize(stamp))
+        self._send(self._serialize(stamp))
 
     def destroy(self) -> None:
         """Withdraw the topic."""

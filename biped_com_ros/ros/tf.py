@@ -26,7 +26,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.pose import Pose, quaternion_from_rotation
-from biped_com_ros.ros.codec import Template
+from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.qos import LATCHED
 from geometry_msgs.msg import Quaternion, Transform, TransformStamped
@@ -67,7 +67,7 @@ class TransformBundle:
     """
 
     def __init__(self, publisher: Any, pairs: Pairs, plain: bool | None = None) -> None:
-        self._publisher = publisher
+        self._send = raw_publish(publisher)
         message = publisher.msg_type(transforms=[
             TransformStamped(header=Header(frame_id=parent), child_frame_id=child,
                              transform=Transform(rotation=Quaternion(w=1.0)))
@@ -78,7 +78,7 @@ class TransformBundle:
 
     def publish(self, stamp: Stamp) -> None:
         """Send all of them with one stamp."""
-        self._publisher.publish(self._template.serialize(stamp))
+        self._send(self._template.serialize(stamp))
 
 
 class TransformBroadcaster:
