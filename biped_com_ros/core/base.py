@@ -42,6 +42,7 @@ class Twist(NamedTuple):
         Velocity of the base's origin, shape (3,), m/s.
     angular
         Angular velocity, shape (3,), rad/s.
+
     """
 
     linear: Array
@@ -187,6 +188,7 @@ class StanceBase:
         -----
         The gyroscope feels the base and the joints between: ``omega = R_base_imu gyro -
         omega_base_imu``. A standing sole is at rest: ``0 = v + omega x p + p'``.
+
         """
         if self.is_held:
             return None
@@ -234,6 +236,7 @@ def twist_from_stance(state: RobotState, in_contact: Sequence[bool]) -> Twist | 
     -------
     Twist or None
         None if no sole stands.
+
     """
     if not any(in_contact):
         return None

@@ -443,6 +443,7 @@ class RobotState:
         numpy.ndarray
             Shape (F, 2, 3), along the axes of the base: row 0 the velocity of the frame's
             origin, m/s, row 1 the angular velocity, rad/s.
+
         """
         if placements is None:
             placements = self.placements_in_base(frames)
