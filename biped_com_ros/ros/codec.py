@@ -65,6 +65,7 @@ _DTYPES = {
     'int64': np.dtype(np.int64), 'uint64': np.dtype(np.uint64),
     'float': np.dtype(np.float32), 'double': _FLOAT64}
 _MAX_PLANS = 32
+_MAX_RUNS = 6
 
 
 class LayoutError(Exception):
@@ -494,7 +495,7 @@ class Template:
 
     def serialize(self, stamp: Stamp | None = None) -> bytes:
         """
-        Return the message as bytes, with `stamp` in every header.
+        Return the message as bytes, with `stamp` in its header and those of its elements.
 
         The plain path does the same by setting the prototype's fields.
         """
@@ -540,14 +541,15 @@ class Template:
             for name, field in self._selected.items()}
         self._stamp_paths, offsets = _stamps(layout)
         self._single_stamp = offsets == [HEADER_STAMP]
-        self._stamps = (_view(self._buffer, 4 + np.array([[o, o + 4] for o in offsets]),
-                              np.dtype(np.uint32)) if offsets else None)
+        self._stamps = _stamp_targets(self._buffer, [4 + offset for offset in offsets])
 
     def _write_stamp(self, stamp: Stamp) -> None:
         if self._single_stamp:
             self._memory[4:12] = stamp.raw
-        elif self._stamps is not None:
-            self._stamps[...] = np.frombuffer(stamp.raw, np.uint32)
+        elif self._stamps:
+            value = np.frombuffer(stamp.raw, np.uint32)
+            for stamps in self._stamps:
+                stamps[...] = value
 
     def _check(self) -> None:
         """Write unlike values everywhere and compare with what rclpy reads."""
@@ -647,6 +649,27 @@ def _view(buffer: bytearray, offsets: np.ndarray, dtype: np.dtype) -> Any:
     return Scatter(values, (offsets - 8) // dtype.itemsize)
 
 
+def _stamp_targets(buffer: bytearray, offsets: Sequence[int]) -> list[Any]:
+    """Return what to assign a stamp to as two uint32: few strided views, or one Scatter."""
+    runs = _even_runs(offsets)
+    if len(runs) > _MAX_RUNS:
+        runs = [list(offsets)]
+    return [_view(buffer, np.array([[offset, offset + 4] for offset in run]),
+                  np.dtype(np.uint32)) for run in runs]
+
+
+def _even_runs(offsets: Sequence[int]) -> list[list[int]]:
+    """Split into runs of equal steps; in an array of structs only the first step may differ."""
+    runs: list[list[int]] = []
+    for offset in offsets:
+        run = runs[-1] if runs else None
+        if run is not None and (len(run) == 1 or offset - run[-1] == run[1] - run[0]):
+            run.append(offset)
+        else:
+            runs.append([offset])
+    return runs
+
+
 def _stamps(layout: Layout) -> tuple[list[Path], list[int]]:
     paths = _stamp_paths(layout.leaves)
     offsets = {leaf.path: leaf.offset for leaf in layout.leaves}
@@ -654,10 +677,9 @@ def _stamps(layout: Layout) -> tuple[list[Path], list[int]]:
 
 
 def _stamp_paths(leaves: Iterable[Leaf]) -> list[Path]:
-    """Paths of the stamps of all headers (and of top-level stamps)."""
-    return [leaf.path[:-1] for leaf in leaves
-            if leaf.path[-2:] == ('stamp', 'sec')
-            and (leaf.path[-3:-2] in ((), ('header',)))]
+    """Paths of the stamps in the message's own header and in those of its elements."""
+    return [leaf.path[:-1] for leaf in leaves if leaf.path[-3:] == ('header', 'stamp', 'sec')
+            and (len(leaf.path) == 3 or isinstance(leaf.path[-4], int))]
 
 
 def _leaves_without_layout(message: Any, path: Path) -> Iterator[Leaf]:

@@ -102,7 +102,7 @@ class TemplatePublisher:
         return self._wanted
 
     def publish(self, stamp: Stamp | None = None) -> None:
-        """Publish the message with its present numbers and this stamp in every header."""
+        """Publish the message with its present numbers and this stamp in its headers."""
         self._send(self._serialize(stamp))
 
     def destroy(self) -> None:

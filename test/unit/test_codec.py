@@ -318,6 +318,7 @@ def test_template_of_irregular_markers(plain, names, stamp, data):
     for i, marker in enumerate(message.markers):
         assert (marker.ns, marker.id, marker.color.a) == (names[i], i, i / 8)
         assert Stamp.from_msg(marker.header.stamp) == stamp
+        assert Stamp.from_msg(marker.texture.header.stamp).ns == 0  # a part's own business
         position = marker.pose.position
         assert [position.x, position.y, position.z] == numbers[i, 1].tolist()
         assert [[p.x, p.y, p.z] for p in marker.points] == numbers[i].tolist()
