@@ -21,7 +21,7 @@ defines is an error that says where it stands and what would be valid.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, MISSING
+from dataclasses import dataclass, field, fields, is_dataclass, MISSING, replace
 import math
 from pathlib import Path
 import types
@@ -223,7 +223,8 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
     Parameters
     ----------
     name_or_path
-        A name of :func:`robot_names`, or the path of a YAML file.
+        A name of :func:`robot_names`, or the path of a YAML file; its `urdf` may be a path
+        relative to it.
 
     Raises
     ------
@@ -236,7 +237,12 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
         if text not in robot_names():
             raise UnknownNameError('robot', text, (*robot_names(), '/path/to/robot.yaml'))
         text = str(package_share() / 'config' / 'robots' / f'{text}.yaml')
-    return robot_config_from_mapping(_read_yaml(Path(text)), where=Path(text).name)
+    path = Path(text)
+    config = robot_config_from_mapping(_read_yaml(path), where=path.name)
+    beside = path.parent / config.urdf
+    if config.urdf and beside.is_file():
+        return replace(config, urdf=str(beside.resolve()))
+    return config
 
 
 def robot_config_from_mapping(values: Mapping[str, Any], where: str = 'robot') -> RobotConfig:

@@ -63,16 +63,15 @@ def find_package(package: str) -> Path:
         f'(searched: {", ".join(searched)})')
 
 
-def resolve_uri(uri: str, relative_to: Path | None = None) -> Path:
+def resolve_uri(uri: str) -> Path:
     """
     Turn ``package://pkg/path``, ``file:///path`` or a plain path into an existing file.
 
     Parameters
     ----------
     uri
-        What to resolve; a relative path is taken from `relative_to`, then from the package share.
-    relative_to
-        Directory of the file that mentions `uri`.
+        What to resolve; a relative path is taken from the package share, then from the working
+        directory.
 
     """
     if uri.startswith('package://'):
@@ -80,7 +79,7 @@ def resolve_uri(uri: str, relative_to: Path | None = None) -> Path:
         candidates = [find_package(package) / inside]
     else:
         path = Path(unquote(uri[7:]) if uri.startswith('file://') else uri).expanduser()
-        candidates = [base / path for base in (relative_to, package_share(), Path.cwd()) if base]
+        candidates = [base / path for base in (package_share(), Path.cwd())]
     for candidate in candidates:
         if candidate.is_file():
             return candidate.resolve()

@@ -40,7 +40,7 @@ from biped_com_ros.core.tare import (
 from biped_com_ros.core.weight_check import WeightCheck
 from biped_com_ros.core.wrench import com_line
 from biped_com_ros.core.wrench_aggregation import (
-    AggregationSettings, ContactBody, WrenchAggregation)
+    AggregationSettings, ContactBody, SensorChannel, WrenchAggregation)
 from biped_com_ros.ros.conversions import Stamp, ZERO_STAMP
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.executor import run
@@ -170,10 +170,12 @@ class TotalOutput:
 class WrenchAggregator(Node):
     """Feet, hands and their sensors, as the module says."""
 
+    aggregation: WrenchAggregation  #: Once the robot is known.
+
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('wrench_aggregator', **node_kwargs)
+        self._channels: Sequence[SensorChannel] = ()
         self.params = declare_parameters(self, WrenchAggregatorParameters, self._change)
-        self.aggregation: WrenchAggregation | None = None
         self._static_transforms: StaticTransformBroadcaster | None = None
         self.diagnostics = Diagnostics(self)
         self._source = RobotSource(self, self.params, self._start, self.diagnostics)
@@ -193,7 +195,7 @@ class WrenchAggregator(Node):
         self._make_outputs(aggregation)
         self._make_tare(aggregation)
         self._make_accounts(aggregation)
-        self.aggregation = aggregation
+        self.aggregation, self._channels = aggregation, aggregation.channels
         self._make_inputs(aggregation)
 
     def _make_outputs(self, aggregation: WrenchAggregation) -> None:
@@ -265,9 +267,9 @@ class WrenchAggregator(Node):
         """Use parameters that were set at run time."""
         old, self.params = self.params, params
         low_pass = (params.low_pass_cutoff, params.low_pass_order)
-        if self.aggregation is None or low_pass == (old.low_pass_cutoff, old.low_pass_order):
+        if low_pass == (old.low_pass_cutoff, old.low_pass_order):
             return
-        for channel in self.aggregation.channels:
+        for channel in self._channels:
             channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
 
     # -- on every message
@@ -329,11 +331,13 @@ class WrenchAggregator(Node):
         refusals = [str(result) for result in found.values() if isinstance(result, InputError)]
         if refusals:
             raise InputError('; '.join(refusals))
-        for i, offset in found.items():
-            aggregation.channels[i].set_offset(offset.offset)
-            self._offsets[aggregation.channels[i].name] = offset
-        return '; '.join(_describe(aggregation.channels[i].name, offset)
-                         for i, offset in found.items()) + self._keep_offsets()
+        offsets = {aggregation.channels[i]: offset for i, offset in found.items()
+                   if isinstance(offset, SensorOffset)}
+        for channel, offset in offsets.items():
+            channel.set_offset(offset.offset)
+            self._offsets[channel.name] = offset
+        return '; '.join(_describe(channel.name, offset)
+                         for channel, offset in offsets.items()) + self._keep_offsets()
 
     def _find_offset(self, sensor: int) -> SensorOffset | InputError:
         aggregation, params = self.aggregation, self.params

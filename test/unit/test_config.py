@@ -16,6 +16,7 @@
 from biped_com_ros.core import config as config_module
 from biped_com_ros.core.config import load_robot_config, robot_config_from_mapping, robot_names
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.urdf import load_urdf
 import pytest
 from small_robot import MAPPING, small_config
 import yaml
@@ -156,3 +157,11 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 @pytest.mark.parametrize('name', robot_names())
 def test_every_robot_of_the_package_reads(name):
     assert load_robot_config(name).name == name
+
+
+def test_a_relative_urdf_is_taken_from_beside_the_robot_file(tmp_path, monkeypatch):
+    (tmp_path / 'mine').mkdir()
+    (tmp_path / 'mine' / 'robot.urdf').write_text('<robot name="mine"/>')
+    write(tmp_path / 'mine', yaml.safe_dump({**MAPPING, 'urdf': 'robot.urdf'}))
+    monkeypatch.chdir(tmp_path)
+    assert load_urdf(load_robot_config('mine/mine.yaml')) == '<robot name="mine"/>'

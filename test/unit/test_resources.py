@@ -79,7 +79,6 @@ def test_plain_paths_and_file_uris(tmp_path, monkeypatch):
     assert resources.resolve_uri(str(path)) == path.resolve()
     assert path.as_uri().endswith('a%20robot.urdf')
     assert resources.resolve_uri(path.as_uri()) == path.resolve()
-    assert resources.resolve_uri('a robot.urdf', relative_to=tmp_path) == path.resolve()
     monkeypatch.chdir(tmp_path)
     assert resources.resolve_uri('a robot.urdf') == path.resolve()
 
