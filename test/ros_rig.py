@@ -29,6 +29,7 @@ class Rig:
     ----------
     node, peer
         The one under test, and the rest of the robot.
+
     """
 
     def __init__(self, name='node', node=None, **options):

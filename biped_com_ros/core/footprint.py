@@ -36,6 +36,7 @@ def footprint_position(soles_in_world: Array, in_contact: Sequence[bool] | Array
     -------
     numpy.ndarray
         Shape (3,), m: x and y are the mean of the counting soles, z is the lowest of them.
+
     """
     # With two to four soles plain numbers are twice as fast as arrays.
     soles = soles_in_world.tolist()
@@ -55,6 +56,7 @@ def footprint_pose(base: Pose, soles_in_world: Array,
         Pose of the base frame (x forward, REP-103) in a world frame with z up.
     soles_in_world, in_contact
         As in :func:`footprint_position`, in the same world.
+
     """
     c, s = np.cos(yaw := yaw_of(base.rotation)), np.sin(yaw)
     rotation = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])

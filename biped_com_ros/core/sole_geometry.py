@@ -65,6 +65,7 @@ def sole_polygon(model: RobotModel, foot: str, thickness: float = THICKNESS) -> 
         If there is no such foot.
     ConfigurationError
         If the foot has no collision geometry, or its mesh cannot be read or spans no area.
+
     """
     feet = model.config.feet
     if foot not in feet:

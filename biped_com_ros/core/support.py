@@ -65,6 +65,7 @@ class Plane:
         ------
         InputError
             If the normal has no direction, or the plane is upright.
+
         """
         nx, ny, nz = np.asarray(normal, dtype=float).tolist()
         length = math.sqrt(nx * nx + ny * ny + nz * nz)
@@ -196,6 +197,7 @@ class SupportPolygon:
         Notes
         -----
         ``dcm(t) = zmp + exp(omega_0 t) (dcm - zmp)``, a straight line through each edge in turn.
+
         """
         ends = self.plane.to_plane(np.array((dcm, zmp))).tolist()
         (dcm_x, dcm_y, _), (zmp_x, zmp_y, _) = ends
@@ -219,6 +221,7 @@ class Soles:
     ----------
     polygons
         Corners of each sole in its sole frame, (k, 2) each, m.
+
     """
 
     def __init__(self, polygons: Iterable[Sequence[Point]]) -> None:
@@ -250,6 +253,7 @@ class Soles:
         ------
         InputError
             If the soles in contact look sideways or down.
+
         """
         standing = [i for i, touches in enumerate(in_contact) if touches]
         if not standing:
@@ -280,6 +284,7 @@ def support_polygon(poses: Sequence[Pose], polygons: Sequence[Sequence[Point]],
         Corners of each sole in its frame, m.
     in_contact
         Which soles are on the ground; by default all.
+
     """
     placements = np.array([(*pose.rotation.T, pose.position) for pose in poses])
     return Soles(polygons).support(placements, in_contact or (True,) * len(polygons))
@@ -306,6 +311,7 @@ def convex_hull(points: Iterable[Sequence[float]]) -> tuple[Point, ...]:
     ------
     InputError
         If there is no point, or one is not finite.
+
     """
     ordered = sorted({(float(x), float(y)) for x, y in points})
     if not ordered or not all(math.isfinite(x) and math.isfinite(y) for x, y in ordered):
@@ -326,6 +332,7 @@ def margin(corners: Sequence[Point], point: Point) -> Margin:
         As :func:`convex_hull` returns them: of a line or a point, no distance is positive.
     point
         (x, y).
+
     """
     x, y = point
     inside = len(corners) > 2

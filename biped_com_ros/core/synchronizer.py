@@ -37,6 +37,7 @@ class Synchronizer:
         Number of sources.
     width
         Length of a sample.
+
     """
 
     def __init__(self, sources: int, width: int) -> None:
@@ -69,6 +70,7 @@ class Synchronizer:
         -------
         bool
             Whether it completed a set, which then is :attr:`latest`.
+
         """
         if len(self._slots) == 1:
             self._set[0] = sample

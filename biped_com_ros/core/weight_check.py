@@ -35,6 +35,7 @@ class Verdict:
         Why, and what to do if not.
     ratio
         Measured weight over the model's.
+
     """
 
     plausible: bool
@@ -56,6 +57,7 @@ class WeightCheck:
         Relative difference from the model that is still plausible.
     robot_file
         Where the configuration of the sensors is, for messages.
+
     """
 
     def __init__(self, body_weight: float, sensors_of: Mapping[str, Sequence[str]],
@@ -77,6 +79,7 @@ class WeightCheck:
             Normal force of each foot in the order of `sensors_of`, N, shape (F,).
         in_contact
             Whether any foot is on the ground.
+
         """
         self._count += 1
         self._sum += vertical_force

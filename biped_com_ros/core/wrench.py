@@ -59,6 +59,7 @@ def wrench_adjoint(R_A_B: ArrayLike, p_B_in_A: ArrayLike) -> Array:
     -------
     array (..., 6, 6)
         ``[[R, 0], [skew(p) R, R]]``: the force turns, the torque turns and gains p x f.
+
     """
     R = np.asarray(R_A_B, dtype=float)
     adjoint = np.zeros((*R.shape[:-2], 6, 6))
@@ -83,6 +84,7 @@ class WrenchSum:
     ----------
     n
         Number of frames.
+
     """
 
     def __init__(self, n: int) -> None:
@@ -102,6 +104,7 @@ class WrenchSum:
             Rotations (n, 3, 3) and origins (n, 3) of the frames in A.
         wrenches
             (n, 6), each in its own frame; contiguous.
+
         """
         turned, S = self._turned, self._products
         np.matmul(wrenches.reshape(turned.shape), R_A_frames.transpose(0, 2, 1), out=turned)
@@ -145,6 +148,7 @@ def centre_of_pressure(wrench: ArrayLike, normal: ArrayLike = Z_AXIS, height: fl
     -------
     array (..., 3)
         The point in the frame of the wrench, m; NaN where the force is too small.
+
     """
     w, n = np.asarray(wrench, dtype=float), np.asarray(normal, dtype=float)
     force = w[..., :3] @ n
@@ -196,6 +200,7 @@ def com_line(wrench: ArrayLike, joint_torque_sum: ArrayLike | None = None) -> Co
     ------
     ValueError
         If the vertical force is not positive.
+
     """
     fx, fy, fz, mx, my, _ = np.asarray(wrench, dtype=float).tolist()
     if not fz > 0.0:

@@ -57,6 +57,7 @@ class AggregationSettings:
         When a foot is on the ground.
     gravity
         m/s2.
+
     """
 
     low_pass_cutoff: float = 0.0
@@ -79,6 +80,7 @@ class SensorChannel:
         The last reading after everything, shape (6,).
     low_pass
         May be replaced at any time.
+
     """
 
     def __init__(self, name: str, config: WrenchSensorConfig,
@@ -119,6 +121,7 @@ class ContactBody:
         Environment on robot in the sole (or hand) frame, shape (6,).
     detector
         Whether it is on the ground; None for a hand.
+
     """
 
     def __init__(self, name: str, sensors: tuple[int, ...],
@@ -161,6 +164,7 @@ class WrenchAggregation:
     ConfigurationError
         If a foot or hand shares a sensor, or one sensor hangs on another, so that the total
         would count a force twice.
+
     """
 
     def __init__(self, model: RobotModel, settings: AggregationSettings) -> None:
@@ -187,6 +191,7 @@ class WrenchAggregation:
             The robot seen from its base.
         R_world_imu
             Orientation of the IMU's link, shape (3, 3), z up; its heading does not matter.
+
         """
         in_base = state.placements_in_base(self._frames)
         self._refresh_moving(state, in_base)
@@ -215,6 +220,7 @@ class WrenchAggregation:
         -------
         ContactBody or None
             The foot or hand whose wrench is complete with this reading.
+
         """
         channel, (body, member) = self.channels[sensor], self._owners[sensor]
         channel.take(raw, stamp_ns)
@@ -243,6 +249,7 @@ class WrenchAggregation:
         numpy.ndarray or None
             If with it all feet and hands are there for one instant, the sum in
             ``base_footprint``, shape (6,); valid until the next call.
+
         """
         if not self._samples.add(self._place[id(body)], stamp_ns, body.wrench):
             return None
