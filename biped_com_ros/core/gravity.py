@@ -1,0 +1,456 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Joint efforts that hold a robot against gravity: torso held, on one foot, on any contacts.
+
+Newman (2013), equations (6), (10) and (12), and the double support that the note defers. The
+potential energy is ``M g up . c(q)``, so the generalized gravity of the robot with a floating
+base is weight times the vertical row of its CoM Jacobian, ``g = M g up^T J_com`` with
+``J_com = sum m_i J_i / M`` (the masses are missing in the print of (6)). Its rows of a group of
+joints are the efforts that hold this group while the torso is held. On the ground, contact
+wrenches f_k carry the base as well:
+
+    sum J_kb^T f_k = g_b        efforts = g_a - sum J_ka^T f_k
+
+On one foot f is determined, and the efforts are those of a base that turns when the joints of
+the stance leg move, as (11)-(12) have it. On several contacts the internal forces are free; here
+the weighted least ``sum (|force|^2 + |torque|^2 / L_k^2) / share_k`` is taken, in closed form
+about the mean p of the contacts p_k weighted by their shares (r_k = p_k - p):
+
+    force_k = share_k (F + mu x r_k)    torque_k = share_k L_k^2 mu    D mu = m
+    D = sum share_k (L_k^2 + |r_k|^2 - r_k r_k^T)
+
+where F and m are force and moment about p that carry the weight. A contact with share zero
+carries exactly nothing, and wrenches are continuous in the shares.
+
+Everything is computed in the axes of the base; of the world only the direction `up` enters, so
+nothing depends on heading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from biped_com_ros.core.errors import InputError, UnknownNameError
+from biped_com_ros.core.pose import Array, cross
+from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
+import numpy as np
+import pinocchio as pin
+
+#: Of the floating base in Pinocchio's velocity.
+_BASE_DOF = 6
+#: What stands for a missing limit, N m or N.
+_UNLIMITED = 1e9
+Row = tuple[float, float, float, float, float]
+
+
+@dataclass(frozen=True)
+class ContactPoint:
+    """
+    Where the robot may touch its environment.
+
+    Attributes
+    ----------
+    name
+        Of a foot or hand in the robot's configuration.
+    polygon
+        Corners (x, y) of the contact area in the contact's frame, counter-clockwise, m; empty
+        for a hand.
+    lever
+        L_k, m: a torque of 1 N m weighs as much as a force of 1/L_k N. Zero: no torque at all.
+
+    """
+
+    name: str
+    polygon: tuple[tuple[float, float], ...]
+    lever: float
+
+
+class WrenchDistribution(Protocol):
+    """Chooses among the contact wrenches that carry the weight."""
+
+    def distribute(self, load: GravityLoad, shares: Array) -> Array:
+        """
+        Return the wrench on the robot at each contact, along the axes of the base.
+
+        Parameters
+        ----------
+        load
+            What has to be carried, and where the contacts are.
+        shares
+            Shape (K,), not negative, sum 1.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (K, 6), force first, torque about the contact's origin; zero where the share
+            is zero.
+
+        Raises
+        ------
+        InputError
+            If the contacts cannot carry the weight.
+
+        """
+
+
+class GravityModel:
+    """
+    What gravity asks of the joints of a robot.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    gravity
+        m/s2.
+    contacts
+        Names of feet and hands that may carry, in the order of all shares and wrenches;
+        default: the feet.
+    lever, hand_lever
+        L of feet and of hands, m.
+
+    Attributes
+    ----------
+    contacts
+        The contacts as :class:`ContactPoint`.
+    frames
+        Their frames.
+    weight
+        N.
+    supports
+        Which moving joint (column) moves which contact (row): 1, else 0.
+    effort_limits
+        Of the measured joints, shape (n,), N m or N; infinite where the URDF has none.
+
+    Raises
+    ------
+    UnknownNameError
+        If a contact is neither foot nor hand.
+
+    """
+
+    def __init__(self, model: RobotModel, gravity: float = 9.81,
+                 contacts: Iterable[str] | None = None, lever: float = 0.1,
+                 hand_lever: float = 0.0) -> None:
+        self.model = model
+        self.weight = model.mass * gravity
+        self.contacts, self.frames = _find_contacts(model, contacts, lever, hand_lever)
+        self.levers = np.array([contact.lever for contact in self.contacts])
+        self._data = model.pin_model.createData()
+        self.supports = self._find_supports()
+        self._prepare_folding()
+        self.effort_limits = self._find_limits()
+
+    @staticmethod
+    def up_in_base(state: RobotState, imu: FrameSet, R_world_imu: Array) -> Array:
+        """
+        Return the unit vector against gravity in the base, (3,), from an IMU's orientation.
+
+        Parameters
+        ----------
+        state
+            The robot's kinematics; the IMU may sit on any link.
+        imu
+            The IMU's frame, alone.
+        R_world_imu
+            Its orientation (3, 3), z up; the heading does not matter.
+
+        """
+        R_imu_base = state.placements_in_base(imu)[0, :3]
+        up: Array = R_world_imu[2].dot(R_imu_base)
+        return up
+
+    def load(self, state: RobotState, up_in_base: Array) -> GravityLoad:
+        """
+        Weigh the robot in one posture and attitude.
+
+        Parameters
+        ----------
+        state
+            Its kinematics.
+        up_in_base
+            Unit vector against gravity along the axes of the base, shape (3,).
+
+        """
+        data = self._data
+        # Fills the joint Jacobians as well, about the origin and along the axes of the base.
+        pin.jacobianCenterOfMass(self.model.pin_model, data, state.q, True)
+        gravity = (self.weight * up_in_base).dot(data.Jcom[:, _BASE_DOF:])
+        return GravityLoad(self, state, up_in_base, gravity, data.J[:, _BASE_DOF:].copy())
+
+    def fold(self, forces: Array) -> Array:
+        """
+        Return the efforts of measured joints (n,) from forces on all joints.
+
+        A leader moves its mimicking joints along, geared, and so carries their share. Passive
+        joints are held by their springs: zero.
+        """
+        efforts: Array = forces if self._gears is None else self._gears.dot(forces)
+        actuated: Array = efforts * self._actuated
+        return actuated
+
+    def shares_of(self, names: Iterable[str]) -> Array:
+        """Return equal shares (K,) of the named contacts."""
+        index = {contact.name: i for i, contact in enumerate(self.contacts)}
+        shares = np.zeros(len(self.contacts))
+        for name in names:
+            if name not in index:
+                raise UnknownNameError('contact', name, index, self.model.config.name)
+            shares[index[name]] = 1.0
+        return np.divide(shares, max(float(shares.sum()), 1.0))
+
+    def _find_supports(self) -> Array:
+        """Return which joint (column) moves which contact (row)."""
+        pin_model = self.model.pin_model
+        supports = np.zeros((len(self.contacts), pin_model.nv - _BASE_DOF))
+        for row, joint in zip(supports, self.frames.joints):
+            columns = [pin_model.joints[i].idx_v for i in pin_model.supports[int(joint)]
+                       if i > 1]
+            row[np.array(columns, dtype=np.intp) - _BASE_DOF] = 1.0
+        return supports
+
+    def _prepare_folding(self) -> None:
+        model = self.model
+        names = tuple(model.pin_model.names)[2:]
+        zero = model.configuration(np.zeros(len(model.joint_names)))[7:]
+        gears = np.zeros((len(model.joint_names), len(names)))
+        for i in range(len(model.joint_names)):
+            positions = np.zeros(len(model.joint_names))
+            positions[i] = 1.0
+            gears[i] = model.configuration(positions)[7:] - zero
+        self._gears: Array | None = gears
+        if model.joint_names == names:
+            self._gears = None
+        passive = set(model.config.passive_joints)
+        self._actuated = np.array([float(name not in passive) for name in model.joint_names])
+
+    def _find_limits(self) -> Array:
+        pin_model = self.model.pin_model
+        limits = np.array([
+            pin_model.effortLimit[pin_model.joints[pin_model.getJointId(name)].idx_v]
+            for name in self.model.joint_names])
+        limits[(limits <= 0.0) | (limits >= _UNLIMITED)] = np.inf
+        return limits
+
+
+class GravityLoad:
+    """
+    A robot's weight in one posture: immutable; ask it for the efforts of any support.
+
+    Attributes
+    ----------
+    up
+        Unit vector against gravity, base axes, (3,).
+    gravity_forces
+        Generalized gravity of all moving joints, mimicking and locked ones included, N m or N.
+    columns
+        Motion of each such joint as a twist about the base's origin, (6, joints).
+    com, placements
+        Centre of mass (3,) and contacts (K, 4, 3; as `RobotState.placements_in_base`), base.
+
+    """
+
+    def __init__(self, gravity_model: GravityModel, state: RobotState, up: Array,
+                 gravity_forces: Array, columns: Array) -> None:
+        self.gravity_model, self.up = gravity_model, up
+        self.gravity_forces, self.columns = gravity_forces, columns
+        self.com = state.com_in_base
+        self.placements = state.placements_in_base(gravity_model.frames)
+
+    @cached_property
+    def held(self) -> Array:
+        """Efforts (n,) that hold every joint while something holds the torso."""
+        return self.gravity_model.fold(self.gravity_forces)
+
+    def standing(self, shares: Array, distribution: WrenchDistribution | None = None) -> Support:
+        """
+        Return the efforts on contacts.
+
+        Parameters
+        ----------
+        shares
+            How the contacts share the weight, shape (K,); scaled to sum 1.
+        distribution
+            Default: :class:`MinimumNorm`.
+
+        Raises
+        ------
+        InputError
+            If no contact has a share, or they cannot carry the weight.
+
+        """
+        total = float(shares.sum())
+        if len(shares) != len(self.gravity_model.contacts) or not (
+                total > 0.0 and float(shares.min()) >= 0.0):
+            names = ', '.join(contact.name for contact in self.gravity_model.contacts)
+            raise InputError(f'shares {shares.tolist()} must be one number per contact ({names}), '
+                             'none negative and not all zero')
+        shares = shares / total
+        wrenches = (distribution or MINIMUM_NORM).distribute(self, shares)
+        return Support(self, shares, wrenches)
+
+    def forces_under(self, wrenches: Array) -> Array:
+        """Return the forces on all moving joints that balance contact wrenches (K, 6)."""
+        about_base = np.array([
+            (fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx)
+            for (fx, fy, fz, mx, my, mz), (x, y, z) in zip(
+                wrenches.tolist(), self.placements[:, 3].tolist())])
+        carried = about_base.dot(self.columns)
+        carried *= self.gravity_model.supports
+        forces: Array = self.gravity_forces - carried.sum(axis=0)
+        return forces
+
+
+class Support:
+    """
+    A robot on contacts at rest.
+
+    Attributes
+    ----------
+    load
+        What is carried.
+    shares
+        By which contact, (K,), sum 1.
+    wrenches_in_base
+        On the robot at each contact's origin along the axes of the base, (K, 6).
+    efforts
+        Of the measured joints, (n,), N m or N; passive ones zero.
+
+    """
+
+    def __init__(self, load: GravityLoad, shares: Array, wrenches_in_base: Array) -> None:
+        self.load, self.shares, self.wrenches_in_base = load, shares, wrenches_in_base
+        self.efforts = load.gravity_model.fold(load.forces_under(wrenches_in_base))
+
+    @cached_property
+    def wrenches(self) -> Array:
+        """On the robot at each contact's origin along the axes of the contact, (K, 6)."""
+        return in_contact_axes(self.wrenches_in_base, self.load.placements)
+
+    @property
+    def residual(self) -> Array:
+        """What is missing to equilibrium about the base's origin, (6,), N and N m."""
+        force, moment = _weight_about_base(self.load)
+        sum_of_forces = self.wrenches_in_base[:, :3].sum(axis=0)
+        sum_of_moments = self.wrenches_in_base[:, 3:].sum(axis=0) + np.cross(
+            self.load.placements[:, 3], self.wrenches_in_base[:, :3]).sum(axis=0)
+        return np.concatenate((force - sum_of_forces, moment - sum_of_moments))
+
+
+class MinimumNorm:
+    """The weighted least wrenches in closed form, without limits; see the module."""
+
+    def distribute(self, load: GravityLoad, shares: Array) -> Array:
+        """Return the wrench at each contact; see :class:`WrenchDistribution`."""
+        force, moment = _weight_about_base(load)
+        return carry(force, moment, load.placements[:, 3], shares, load.gravity_model.levers)
+
+
+MINIMUM_NORM = MinimumNorm()
+
+
+def carry(force: Array, moment: Array, points: Array, shares: Array, levers: Array) -> Array:
+    """
+    Return the weighted least wrenches that add up to a force and a moment.
+
+    Parameters
+    ----------
+    force, moment
+        Their sum (3,), N, and its moment (3,) about the origin, N m.
+    points
+        Where they act, (K, 3), m.
+    shares, levers
+        Weights (K,), sum 1, and L_k (K,), m.
+
+    Raises
+    ------
+    InputError
+        If all that carry are points on one line, about which nothing holds.
+
+    """
+    # Plain floats: with so few contacts, a third of the time of arrays.
+    n = [(a, *p, a * lever * lever) for a, p, lever in zip(
+        shares.tolist(), points.tolist(), levers.tolist())]
+    px, py, pz = (sum([row[0] * row[i] for row in n]) for i in (1, 2, 3))
+    n = [(a, x - px, y - py, z - pz, torque) for a, x, y, z, torque in n]
+    (fx, fy, fz), (mx, my, mz) = force.tolist(), moment.tolist()
+    ux, uy, uz = _solve_symmetric(
+        _inertia(n), (mx - py * fz + pz * fy, my - pz * fx + px * fz, mz - px * fy + py * fx))
+    return np.array([
+        (a * (fx + uy * z - uz * y), a * (fy + uz * x - ux * z), a * (fz + ux * y - uy * x),
+         torque * ux, torque * uy, torque * uz) for a, x, y, z, torque in n])
+
+
+def _inertia(contacts: list[Row]) -> tuple[float, float, float, float, float, float]:
+    """Return D as xx, yy, zz, xy, xz, yz, of rows share, x, y, z, share times L squared."""
+    xx = yy = zz = xy = xz = yz = 0.0
+    for a, x, y, z, torque in contacts:
+        xx += torque + a * (y * y + z * z)
+        yy += torque + a * (x * x + z * z)
+        zz += torque + a * (x * x + y * y)
+        xy -= a * x * y
+        xz -= a * x * z
+        yz -= a * y * z
+    return xx, yy, zz, xy, xz, yz
+
+
+def _solve_symmetric(matrix: tuple[float, float, float, float, float, float],
+                     rhs: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Solve D u = rhs by cofactors."""
+    (xx, yy, zz, xy, xz, yz), (a, b, c) = matrix, rhs
+    c00, c01, c02 = yy * zz - yz * yz, xz * yz - xy * zz, xy * yz - xz * yy
+    c11, c12, c22 = xx * zz - xz * xz, xy * xz - xx * yz, xx * yy - xy * xy
+    det = xx * c00 + xy * c01 + xz * c02
+    if not det > 1e-12 * max(xx, yy, zz) ** 3:
+        raise InputError('the contacts are points on one line and carry no moment about it; give '
+                         'one of them a lever, or add a contact')
+    return ((c00 * a + c01 * b + c02 * c) / det, (c01 * a + c11 * b + c12 * c) / det,
+            (c02 * a + c12 * b + c22 * c) / det)
+
+
+def in_contact_axes(wrenches: Array, placements: Array) -> Array:
+    """Turn wrenches (K, 6) from the axes of the base to those of contacts (K, 4, 3)."""
+    # The rows 0-2 of a placement are R_contact_base.
+    turned: Array = np.matmul(
+        wrenches.reshape(-1, 2, 3), placements[:, :3].transpose(0, 2, 1)).reshape(-1, 6)
+    return turned
+
+
+def _weight_about_base(load: GravityLoad) -> tuple[Array, Array]:
+    """Return force and moment about the base's origin that hold the weight."""
+    force = load.gravity_model.weight * load.up
+    return force, cross(load.com, force)
+
+
+def _find_contacts(model: RobotModel, names: Iterable[str] | None, lever: float,
+                   hand_lever: float) -> tuple[tuple[ContactPoint, ...], FrameSet]:
+    config = model.config
+    feet = [ContactPoint(name, foot.polygon, lever) for name, foot in config.feet.items()]
+    # A hand may have the name of a foot ('left'): then it is 'left_hand'.
+    hands = [ContactPoint(f'{name}_hand' if name in config.feet else name, (), hand_lever)
+             for name in config.hands]
+    frames = model.soles + model.frames(hand.frame for hand in config.hands.values())
+    known = {contact.name: i for i, contact in enumerate([*feet, *hands])}
+    wanted = tuple(config.feet) if names is None else tuple(names)
+    for name in wanted:
+        if name not in known:
+            raise UnknownNameError('contact', name, known, config.name)
+    chosen = [known[name] for name in wanted]
+    poses = frames.poses_in_joint()
+    return (tuple([*feet, *hands][i] for i in chosen),
+            FrameSet(wanted, [int(frames.joints[i]) for i in chosen], [poses[i] for i in chosen]))
