@@ -11,9 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""
-A URDF read and walked with nothing but ElementTree, NumPy and SciPy, to test the others against.
-"""
+"""A URDF walked with nothing but ElementTree, NumPy and SciPy, to test the others against."""
 
 from dataclasses import dataclass
 from xml.etree import ElementTree

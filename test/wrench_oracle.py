@@ -97,7 +97,7 @@ class Robot:
         return [*contacts.get(sensor, ()), *weights]
 
     def reading(self, sensor, contacts, offset=0.0):
-        """What a sensor reports (6,) with an offset of its own."""
+        """Return what a sensor reports (6,) with an offset of its own."""
         frame, sign, _ = SENSORS[sensor]
         return sign * (seen_from(self.frames[frame], self.forces_on(sensor, contacts)) + offset)
 

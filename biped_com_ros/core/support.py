@@ -87,7 +87,7 @@ class Plane:
 
     @property
     def normal(self) -> Array:
-        """Unit normal in the world, shape (3,)."""
+        """Return the unit normal in the world, shape (3,)."""
         return self.rotation[:, 2]
 
     def to_plane(self, points: Array) -> Array:
@@ -152,7 +152,7 @@ class SupportPolygon:
 
     @property
     def corners_in_world(self) -> Array:
-        """The corners, shape (k, 3), m."""
+        """Return the corners, shape (k, 3), m."""
         return self.plane.to_world(np.array(self.corners))
 
     @property

@@ -50,7 +50,7 @@ class Synchronizer:
 
     @property
     def latest(self) -> Array:
-        """The last set, shape (sources, width); the same array every time."""
+        """Return the last set, shape (sources, width); the same array every time."""
         return self._set
 
     def add(self, source: int, stamp_ns: int, sample: Array) -> bool:

@@ -106,7 +106,7 @@ class WeightCheck:
         self._foot_sums[:] = 0.0
 
     def _wrong_sign(self, ratio: float, feet: Sequence[float]) -> str:
-        """The ground never pulls: a foot that is pulled has a sensor of the other sign."""
+        """Find feet that are pulled: the ground never pulls, so their sensor has the other sign."""
         pulled = {name: force for (name, force) in zip(self._sensors_of, feet)
                   if force < -0.1 * self.body_weight}
         if not pulled:
@@ -122,4 +122,4 @@ class WeightCheck:
             return ''
         return (f'the feet carry {mean:.1f} N, the model weighs {self.body_weight:.1f} N (ratio '
                 f'{ratio:.3f}): tare with the feet in the air; if it stays, look for a support or '
-                "load that has no sensor, and for masses missing in the URDF")
+                'load that has no sensor, and for masses missing in the URDF')

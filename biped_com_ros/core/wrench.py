@@ -35,7 +35,7 @@ Z_AXIS.setflags(write=False)
 
 
 def skew(vector: ArrayLike) -> Array:
-    """Return the matrices (..., 3, 3) with ``skew(a) @ b == cross(a, b)``."""
+    """Return the matrices (..., 3, 3) whose product with `b` is the cross product with `b`."""
     v = np.asarray(vector, dtype=float)
     matrix = np.zeros((*v.shape, 3))
     matrix[..., 0, 1], matrix[..., 0, 2] = -v[..., 2], v[..., 1]

@@ -69,7 +69,7 @@ def _check_own_name(name: str) -> None:
     if name != 'suite':
         raise ConfigurationError(
             f"the suite was renamed to '{name}', and so would be all its nodes: leave out "
-            "__node:= (`name` in a launch file), or address one node, as in "
+            '__node:= (`name` in a launch file), or address one node, as in '
             'com_estimator:__node:=other')
 
 

@@ -737,4 +737,3 @@ def _test_values(start: int, size: int, dtype: np.dtype) -> np.ndarray:
     if dtype.itemsize == 2:
         return (values % 30000).astype(dtype)
     return values.astype(dtype)
-

@@ -41,7 +41,7 @@ class RobotParameters(Protocol):
 
     @property
     def urdf(self) -> str:
-        """Overrides the configuration's: a path, package:// URI, or ``topic``."""
+        """Return what overrides the configuration's: a path, package:// URI, or ``topic``."""
 
 
 class RobotSource:

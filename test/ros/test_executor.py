@@ -30,8 +30,8 @@ from biped_com_ros.ros import executor
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import faulty_nodes
 import pytest
-import rclpy
 from rcl_interfaces.srv import GetParameters
+import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from ros_rig import Rig
 from std_msgs.msg import Float64, String

@@ -447,7 +447,7 @@ def test_bool_and_array(rig, plain):
     feed = Feed(rig, array, Float64MultiArray, rows)
     feed.send(Float64MultiArray(data=[1.0, 2.0]))
     feed.send(Float64MultiArray(data=[1.0]))
-    assert "it has 1 values; valid: 2" in array.last_error
+    assert 'it has 1 values; valid: 2' in array.last_error
     feed.send(Float64MultiArray(data=[1.0, INF]))
     assert 'data[1] = inf' in array.last_error
     feed.send(Float64MultiArray(data=[3.0, 4.0]))

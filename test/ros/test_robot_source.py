@@ -90,7 +90,7 @@ def test_unusable_descriptions_are_named_and_a_better_one_is_waited_for(rig):
     ready = []
     source = RobotSource(rig.node, params(urdf='topic'), ready.append)
     level, message, _ = source.report()
-    assert level == ERROR and "nobody publishes it" in message and '/robot_description' in message
+    assert level == ERROR and 'nobody publishes it' in message and '/robot_description' in message
     publisher = latched(rig, '<robot name="broken">')
     rig.until(lambda: rig.said)
     assert 'robot_description cannot be used' in rig.said[-1]

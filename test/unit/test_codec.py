@@ -30,7 +30,7 @@ import pytest
 from rclpy.serialization import deserialize_message, serialize_message
 from rosidl_parser.definition import (
     AbstractSequence, AbstractString, AbstractWString, Array, BasicType, NamespacedType)
-from sensor_msgs.msg import Imu, Joy, JointState
+from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import Bool, Empty, Float64MultiArray, Header, String, UInt8MultiArray
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray

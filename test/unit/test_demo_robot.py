@@ -344,7 +344,7 @@ def test_hip_and_ankle_axes_meet(robot, side):
 
 def wang_inverse(T_foot_pelvis, ankle, shank, hip):
     """
-    Closed form of the project's formula sheet (Wang, Zhu, Han with its errors corrected).
+    Solve in closed form, by the formula sheet (Wang, Zhu, Han with its errors corrected).
 
     `T_foot_pelvis` (4 x 4) in Wang's axes; lengths sole to ankle, shin = thigh, hip to yaw joint.
     """
