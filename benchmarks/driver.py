@@ -220,7 +220,7 @@ class Driver:
     def steady(self, channel: Channel, process: Process, rate: float, seconds: float) -> Result:
         """Send at `rate`, whether or not there are answers."""
         self._warm_up(channel)
-        period, due = 1e9 / rate, time.time_ns()
+        period, due = 1e9 / rate, float(time.time_ns())
         count = round(rate * seconds)
         begun, cpu = time.monotonic(), process.cpu_time
         for _ in range(count):

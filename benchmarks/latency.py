@@ -263,7 +263,8 @@ def _composition(driver: Driver, robot: str, seconds: float, rounds: int) -> lis
 
 def _start_up_ratio(times: int, robot: str) -> tuple[float, float]:
     """Return the start-up of the estimator and of a bare node in turns, medians, s."""
-    ours, bare = [], []
+    ours: list[float] = []
+    bare: list[float] = []
     for _ in range(times):
         for kind, starts in ((ESTIMATOR, ours), ('bare', bare)):
             process = Process(kind, _arguments(kind, robot, '/bench/start_up'))
