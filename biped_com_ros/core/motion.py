@@ -79,7 +79,7 @@ class HipShift:
         rows = model.state(self._positions).placements_in_base(model.soles)
         self._home = [Pose(row[:3].T.copy(), row[3].copy()) for row in rows]
 
-    def positions(self, offset: Offset | Array) -> Array:
+    def positions(self, offset: Offset | Array, rotation: Array | None = None) -> Array:
         """
         Return the positions of all joints (n,) with the base moved by `offset`.
 
@@ -87,6 +87,8 @@ class HipShift:
         ----------
         offset
             Displacement of the base with respect to the soles, (3,), in base axes, m.
+        rotation
+            By what the base is then turned about its origin, (3, 3); not at all if left out.
 
         Raises
         ------
@@ -95,21 +97,22 @@ class HipShift:
 
         """
         shift = np.asarray(offset, dtype=float)
+        turn = np.eye(3) if rotation is None else rotation
         for _ in range(_MAX_ITERATIONS):
-            if self._newton_step(shift) < TOLERANCE:
+            if self._newton_step(shift, turn) < TOLERANCE:
                 return self._positions.copy()
         self._positions[:] = self._home_positions  # not from where Newton's method lost its way
         raise InputError(
             f'the legs of {self._model.config.name} cannot move the base by {shift.tolist()} m '
             'over standing feet; choose a smaller displacement')
 
-    def _newton_step(self, shift: Array) -> float:
+    def _newton_step(self, shift: Array, turn: Array) -> float:
         """Improve the leg joints once; return the largest error (m, rad) before the step."""
         q = self._model.configuration(self._positions)
         pin.computeJointJacobians(self._model.pin_model, self._data, q)  # placements included
         worst = 0.0
         for leg, home in zip(self._legs, self._home):
-            target = pin.SE3(home.rotation, home.position - shift)
+            target = pin.SE3(turn.T @ home.rotation, turn.T @ (home.position - shift))
             error, jacobian = leg.error_and_jacobian(self._data, target)
             worst = max(worst, float(np.abs(error).max()))
             self._positions[leg.joints] += _damped_solve(jacobian, error)

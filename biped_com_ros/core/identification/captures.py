@@ -1,0 +1,191 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What is measured in one pose at rest, and how well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+import math
+
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+from numpy.typing import NDArray
+
+SMALLEST_LOAD = 0.02
+"""A standing foot carries at least this share of the weight, or it does not stand."""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """
+    Averages over an instant of rest.
+
+    Attributes
+    ----------
+    positions
+        Of ``model.joint_names``, shape (n,), rad or m.
+    wrenches
+        Readings of ``config.wrench_sensors`` in their order, environment on robot, each in the
+        frame of its sensor, shape (sensors, 6), N and N m; NaN where not measured.
+    in_contact
+        Which of ``config.feet`` stand, shape (feet,); hands and all else touch nothing.
+    up
+        Unit vector against gravity in `up_frame`, shape (3,).
+    up_frame
+        URDF link: that of the IMU, or the sole where the floor is trusted to be level; empty
+        means the base frame.
+    torques
+        Of ``model.joint_names``, what the motor does to the link beyond, shape (n,), N m or N;
+        NaN where not measured.
+    position_variance, wrench_variance, torque_variance
+        Of these averages, as far as measured; added to those of :class:`SensorNoise`.
+    name
+        For messages.
+
+    """
+
+    positions: Array
+    wrenches: Array
+    in_contact: NDArray[np.bool_]
+    up: Array
+    up_frame: str
+    torques: Array
+    position_variance: Array | None = None
+    wrench_variance: Array | None = None
+    torque_variance: Array | None = None
+    name: str = ''
+
+
+@dataclass(frozen=True)
+class SensorNoise:
+    """
+    Standard deviations of sensors, over and above what varies within a capture.
+
+    Attributes
+    ----------
+    force, moment
+        Of wrench sensors, per axis, N and N m.
+    torque
+        Of joint torques, N m (N for prismatic joints).
+    encoder, slide
+        Of positions of revolute joints, rad, and of prismatic ones, m.
+    tilt
+        Of the direction of gravity, rad.
+    encoder_offset, force_bias, moment_bias, torque_bias, tilt_bias
+        Of errors that stay the same from pose to pose; they are estimated along. Zero: none.
+
+    """
+
+    force: float = 0.5
+    moment: float = 0.02
+    torque: float = 0.3
+    encoder: float = math.radians(0.1)
+    slide: float = 1e-4
+    tilt: float = math.radians(0.05)
+    encoder_offset: float = 0.0
+    force_bias: float = 0.0
+    moment_bias: float = 0.0
+    torque_bias: float = 0.0
+    tilt_bias: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            needs_positive = name in ('force', 'moment', 'torque')
+            if not 0.0 <= value < math.inf or (needs_positive and value == 0.0):
+                bound = 'above zero' if needs_positive else 'zero or above'
+                raise ConfigurationError(f'the noise {name} must be {bound}, not {value}')
+
+
+@dataclass(frozen=True)
+class MotorConstants:
+    """Torque per current by joint name, N m/A at the joint (the paper's K, equation (4))."""
+
+    torque_per_ampere: Mapping[str, float] = field(default_factory=dict)
+
+    def torques(self, model: RobotModel, currents: Array) -> Array:
+        """
+        Return ``K I`` of each joint, shape (n,), N m; NaN for joints without a constant.
+
+        Parameters
+        ----------
+        model
+            The robot.
+        currents
+            Of ``model.joint_names``, shape (n,), A.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is a constant for a joint that the robot does not have.
+
+        """
+        for name in self.torque_per_ampere:
+            if name not in model.joint_names:
+                raise UnknownNameError('joint', name, model.joint_names, 'the motor constants')
+        K = np.array([self.torque_per_ampere.get(n, math.nan) for n in model.joint_names])
+        torques: Array = K * currents
+        return torques
+
+
+def check_capture(model: RobotModel, capture: Capture) -> None:
+    """
+    Make sure that a capture can be used.
+
+    Raises
+    ------
+    InputError
+        If it does not fit the robot, is not finite, or a foot said to stand does not.
+
+    """
+    where = f"capture '{capture.name}'" if capture.name else 'the capture'
+    _check_shapes(model, capture, where)
+    for what in ('positions', 'up'):
+        if not np.isfinite(getattr(capture, what)).all():
+            raise InputError(f'{what} of {where} are not finite: {getattr(capture, what)}')
+    if not 0.9 < float(np.linalg.norm(capture.up)) < 1.1:
+        raise InputError(f"'up' of {where} must be a unit vector, not {capture.up}")
+    for (foot, config), stands in zip(model.config.feet.items(), capture.in_contact):
+        if stands:
+            _check_foot(model, capture, foot, config.wrench_sensors, where)
+
+
+def _check_shapes(model: RobotModel, capture: Capture, where: str) -> None:
+    n, sensors = len(model.joint_names), len(model.config.wrench_sensors)
+    expected = {'positions': (n,), 'torques': (n,), 'wrenches': (sensors, 6), 'up': (3,),
+                'in_contact': (len(model.config.feet),), 'position_variance': (n,),
+                'wrench_variance': (sensors, 6), 'torque_variance': (n,)}
+    for what, shape in expected.items():
+        value = getattr(capture, what)
+        if value is not None and np.shape(value) != shape:
+            raise InputError(f'{what} of {where} must have shape {shape} for robot '
+                             f"'{model.config.name}', not {np.shape(value)}")
+
+
+def _check_foot(model: RobotModel, capture: Capture, foot: str, sensors: tuple[str, ...],
+                where: str) -> None:
+    if not sensors:
+        raise InputError(f"foot '{foot}' of {where} stands but has no wrench sensor; set "
+                         f'feet.{foot}.wrench_sensors, or capture with that foot in the air')
+    names = tuple(model.config.wrench_sensors)
+    readings = np.array([capture.wrenches[names.index(name)] for name in sensors])
+    if not np.isfinite(readings).all():
+        raise InputError(f"wrench sensor of foot '{foot}' of {where} was not measured: "
+                         f'{", ".join(sensors)} read {readings.tolist()}')
+    force, needed = float(np.linalg.norm(readings[:, :3].sum(axis=0))), SMALLEST_LOAD * model.mass
+    if force < needed * 9.81:
+        raise InputError(f"foot '{foot}' of {where} is said to stand but carries {force:.1f} N "
+                         f'of {9.81 * model.mass:.0f} N; put it down, or take it as in the air')

@@ -1,0 +1,226 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What was known before measuring: the URDF, how far it may be off, and what a body can be.
+
+Per link, in the coordinates of the solution: u, the mass as ``m = m0 (1 + u)``, and w (3,), the
+first moment as ``h = m c0 + m_ref sigma w`` with the reference mass m_ref near m. The prior's
+negative logarithm is
+
+    (u - ln(1 + u)) / rho^2  +  |w|^2 / 2,
+
+a Gamma distribution of the mass with relative standard deviation rho, which leaves it positive,
+and sigma per axis for the centre of mass. On top, with a small weight, stands what physical
+consistency comes to when only statics is measured, and needs no semidefinite program:
+
+    m (c - c0)^T inv(Sigma0) (c - c0) / m0  +  m / m0 - ln(m / m0) - 1
+
+with Sigma0 the spread of the link's mass in the URDF; and a barrier that keeps the centre of mass
+within the link's geometry where that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+import math
+
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.identification.geometry import spread_of_links
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+
+Bounds = tuple[tuple[float, float, float], tuple[float, float, float]]
+BARRIER = 1e-3
+"""Weight of the barriers: far inside the bounds they change nothing that can be seen."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """
+    How far the URDF may be off.
+
+    Attributes
+    ----------
+    com_sigma
+        Standard deviation of each link's centre of mass per axis, m.
+    mass_sigma
+        Standard deviation of each link's mass as a share of it; None: as the data has it, by the
+        largest evidence among :attr:`mass_sigmas`.
+    mass_sigmas
+        What is tried for it.
+    consistency
+        Weight of the physical-consistency term.
+    com_bounds
+        Lowest and highest centre of mass, in the link's frame, m, by link.
+
+    """
+
+    com_sigma: float = 0.015
+    mass_sigma: float | None = None
+    mass_sigmas: tuple[float, ...] = (0.01, 0.03, 0.06, 0.12, 0.2, 0.35, 0.6)
+    consistency: float = 0.02
+    com_bounds: Mapping[str, Bounds] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 1e-6 <= self.com_sigma <= 1.0:
+            raise ConfigurationError(
+                f'com_sigma must be between 1e-6 and 1 m, not {self.com_sigma}')
+        given = self.mass_sigmas if self.mass_sigma is None else (self.mass_sigma,)
+        if not given or not all(1e-4 <= sigma <= 3.0 for sigma in given):
+            raise ConfigurationError(
+                f'mass_sigma must be between 0.0001 and 3 (a share of the mass), not {given}')
+
+
+class PriorTerms:
+    """
+    The prior as a function of u and w, with gradient and Hessian.
+
+    Parameters
+    ----------
+    model
+        The robot as the URDF says.
+    prior
+        How far it may be off.
+
+    Attributes
+    ----------
+    masses, coms
+        The URDF's, (L,) kg and (L, 3) m.
+    reference
+        Masses at which centimetres become kilogram metres, (L,), kg.
+
+    """
+
+    def __init__(self, model: RobotModel, prior: Prior) -> None:
+        self.prior = prior
+        self.masses = np.array(model.link_masses)
+        self.coms = np.array(model.link_coms_in_link)
+        self.reference = self.masses.copy()
+        self._inverse_spread = np.linalg.inv(spread_of_links(model))
+        self._lower, self._upper = _bounds(model, prior)
+
+    @property
+    def moment_sigma(self) -> Array:
+        """Return the standard deviation of each link's first moment about ``m c0``, (L,), kg m."""
+        sigma: Array = self.reference * self.prior.com_sigma
+        return sigma
+
+    def scaling(self) -> Array:
+        """Return T (4 L, 4 L): parameters are the URDF's plus T times (u, w link by link)."""
+        L = len(self.masses)
+        T = np.zeros((L, 4, 4 * L))
+        links = np.arange(L)
+        T[links, 0, links] = self.masses
+        T[links, 1:, links] = self.masses[:, np.newaxis] * self.coms
+        for axis in range(3):
+            T[links, 1 + axis, L + 3 * links + axis] = self.moment_sigma
+        return T.reshape(4 * L, 4 * L)
+
+    def is_inside(self, x: Array) -> bool:
+        """Whether masses are positive and centres of mass within their bounds."""
+        u, w = self._split(x)
+        above, below = self._slack(u, w)
+        return bool((u > -1.0).all() and (above > 0.0).all() and (below > 0.0).all())
+
+    def value(self, x: Array, mass_sigma: float) -> float:
+        """Return the negative logarithm of the prior, up to a constant."""
+        u, w = self._split(x)
+        a, kappa = 1.0 / mass_sigma ** 2 + self.prior.consistency, self.prior.consistency
+        shape = np.einsum('li,lij,lj->l', w, self._shape(), w) / (1.0 + u)
+        above, below = self._slack(u, w)
+        barrier = np.log(above)[np.isfinite(above)].sum() + np.log(below)[
+            np.isfinite(below)].sum()
+        return float(a * (u - np.log1p(u)).sum() + 0.5 * (w * w).sum() + kappa * shape.sum()
+                     - BARRIER * barrier)
+
+    def derivatives(self, x: Array, mass_sigma: float) -> tuple[Array, Array]:
+        """Return gradient (4 L,) and Hessian (4 L, 4 L) of :meth:`value`."""
+        u, w = self._split(x)
+        L = len(u)
+        gradient, hessian = np.zeros((L, 4)), np.zeros((L, 4, 4))
+        a = 1.0 / mass_sigma ** 2 + self.prior.consistency
+        gradient[:, 0], hessian[:, 0, 0] = a * u / (1.0 + u), a / (1.0 + u) ** 2
+        gradient[:, 1:], hessian[:, 1:, 1:] = w, np.eye(3)
+        self._add_shape(u, w, gradient, hessian)
+        self._add_barriers(u, w, gradient, hessian)
+        order = np.concatenate((np.arange(L)[:, np.newaxis],
+                                L + np.arange(3 * L).reshape(L, 3)), axis=1)
+        full_gradient, full_hessian = np.zeros(4 * L), np.zeros((4 * L, 4 * L))
+        full_gradient[order] = gradient
+        full_hessian[order[:, :, np.newaxis], order[:, np.newaxis, :]] = hessian
+        return full_gradient, full_hessian
+
+    def log_normalisation(self, mass_sigma: float) -> float:
+        """Return the logarithm of the integral over the masses' part of the prior."""
+        a = 1.0 / mass_sigma ** 2
+        return len(self.masses) * (a + math.lgamma(a + 1.0) - (a + 1.0) * math.log(a))
+
+    def _split(self, x: Array) -> tuple[Array, Array]:
+        L = len(self.masses)
+        return x[:L], x[L:4 * L].reshape(L, 3)
+
+    def _shape(self) -> Array:
+        """Return S with ``w S w / (1 + u)`` the first part of the consistency term."""
+        ratio = self.moment_sigma / self.masses
+        shape: Array = self._inverse_spread * (ratio ** 2)[:, np.newaxis, np.newaxis]
+        return shape
+
+    def _add_shape(self, u: Array, w: Array, gradient: Array, hessian: Array) -> None:
+        kappa, S, one = self.prior.consistency, self._shape(), 1.0 + u
+        Sw = np.einsum('lij,lj->li', S, w)
+        q = (w * Sw).sum(axis=1)
+        gradient[:, 0] -= kappa * q / one ** 2
+        gradient[:, 1:] += 2.0 * kappa * Sw / one[:, np.newaxis]
+        hessian[:, 0, 0] += 2.0 * kappa * q / one ** 3
+        cross = -2.0 * kappa * Sw / (one ** 2)[:, np.newaxis]
+        hessian[:, 0, 1:] += cross
+        hessian[:, 1:, 0] += cross
+        hessian[:, 1:, 1:] += 2.0 * kappa * S / one[:, np.newaxis, np.newaxis]
+
+    def _slack(self, u: Array, w: Array) -> tuple[Array, Array]:
+        """Return how far w is below its upper and above its lower bound, (L, 3) each."""
+        scale = (self.masses / self.moment_sigma)[:, np.newaxis] * (1.0 + u)[:, np.newaxis]
+        return self._upper * scale - w, w - self._lower * scale
+
+    def _add_barriers(self, u: Array, w: Array, gradient: Array, hessian: Array) -> None:
+        ratio = (self.masses / self.moment_sigma)[:, np.newaxis]
+        above, below = self._slack(u, w)
+        for slack, by_u, by_w in ((above, self._upper * ratio, -1.0),
+                                  (below, -self._lower * ratio, 1.0)):
+            known = np.isfinite(slack)
+            by_u, inverse = np.where(known, by_u, 0.0), np.where(known, 1.0 / slack, 0.0)
+            gradient[:, 0] -= BARRIER * (by_u * inverse).sum(axis=1)
+            gradient[:, 1:] -= BARRIER * by_w * inverse
+            curve = BARRIER * inverse ** 2
+            hessian[:, 0, 0] += (curve * by_u ** 2).sum(axis=1)
+            hessian[:, 0, 1:] += curve * by_u * by_w
+            hessian[:, 1:, 0] += curve * by_u * by_w
+            for axis in range(3):
+                hessian[:, 1 + axis, 1 + axis] += curve[:, axis]
+
+
+def _bounds(model: RobotModel, prior: Prior) -> tuple[Array, Array]:
+    """Return bounds of c - c0 (L, 3), infinite where unknown; the URDF's own is always inside."""
+    lower = np.full((len(model.link_names), 3), -np.inf)
+    upper = -lower
+    for name, (low, high) in prior.com_bounds.items():
+        if name not in model.link_names:
+            raise UnknownNameError('link with mass', name, model.link_names, 'com_bounds')
+        i = model.link_names.index(name)
+        com, room = model.link_coms_in_link[i], 0.5 * prior.com_sigma
+        lower[i] = np.minimum(np.array(low) - com, -room)
+        upper[i] = np.maximum(np.array(high) - com, room)
+    return lower, upper

@@ -1,0 +1,266 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What the sensors of a robot at rest would read, from MuJoCo's inverse statics.
+
+The truth for identification: it shares no code with ``core.identification``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from biped_com_ros.core.config import RobotConfig
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.sim import hidden
+from biped_com_ros.sim.description import Array, parse, quaternion_wxyz
+from biped_com_ros.sim.hidden import LinkError
+from biped_com_ros.sim.mjcf import resolve_mimics, WorldOptions, Writer
+import mujoco
+import numpy as np
+
+GRAVITY = 9.81
+
+
+@dataclass(frozen=True)
+class StaticReading:
+    """
+    A robot at rest, without noise.
+
+    Attributes
+    ----------
+    wrenches
+        What each sensor reads, environment on robot, in its frame, (sensors, 6), N and N m.
+    torques
+        Of the joints asked for, (n,), N m.
+    up
+        Unit vector against gravity in the frame of the first IMU, (3,), or in the root's.
+    com
+        Centre of mass in a frame at the first standing sole, axes of the world, (3,), m.
+
+    """
+
+    wrenches: Array
+    torques: Array
+    up: Array
+    com: Array
+
+    def noisy(self, rng: np.random.Generator, force: float, moment: float, torque: float,
+              tilt: float) -> StaticReading:
+        """Return the same with white noise of these standard deviations, N, N m, N m, rad."""
+        wrenches = self.wrenches + rng.normal(size=self.wrenches.shape) * (
+            [force] * 3 + [moment] * 3)
+        up = self.up + np.cross(tilt * rng.normal(size=3), self.up)
+        return replace(self, wrenches=wrenches, up=up / np.linalg.norm(up),
+                       torques=self.torques + torque * rng.normal(size=self.torques.shape))
+
+
+def hidden_lumps(masses: Mapping[str, float], seed: int, com_sigma: float = 0.015,
+                 extra: float = 5.0, lumps: int = 3) -> dict[str, LinkError]:
+    """
+    Draw what an assembled robot has over its CAD: cables and batteries on a few links.
+
+    Parameters
+    ----------
+    masses
+        Of the links, kg.
+    seed
+        The same seed gives the same robot.
+    com_sigma
+        Standard deviation of each axis of each link's centre of mass, m.
+    extra
+        Total mass added, kg.
+    lumps
+        On how many links; heavy ones are likelier, those below half a kilogram get none.
+
+    """
+    rng = np.random.default_rng(seed)
+    names = [name for name, mass in masses.items() if mass > 0.5]
+    weights = np.array([masses[name] for name in names])
+    chosen = rng.choice(names, lumps, replace=False, p=weights / weights.sum()).tolist()
+    parts = dict(zip(chosen, (extra * rng.dirichlet(np.full(lumps, 3.0))).tolist()))
+    errors = {}
+    for name in masses:
+        x, y, z = (com_sigma * rng.normal(size=3)).tolist()
+        errors[name] = LinkError(parts.get(name, 0.0), (x, y, z))
+    return errors
+
+
+class StaticRobot:
+    """
+    A robot that stands still.
+
+    Parameters
+    ----------
+    config, urdf
+        The robot as it is believed to be.
+    errors
+        In what it differs, by link.
+    joint_names
+        Joints that positions and torques are about, in their order.
+
+    Attributes
+    ----------
+    mass
+        True total mass, kg.
+    link_masses, link_coms
+        True, by link: kg, and (3,) in the link's frame, m.
+
+    """
+
+    def __init__(self, config: RobotConfig, urdf: str, errors: Mapping[str, LinkError],
+                 joint_names: tuple[str, ...]) -> None:
+        self.config, self.joint_names = config, joint_names
+        robot = hidden.apply(parse(urdf), errors)
+        self.link_masses = {n: link.mass for n, link in robot.links.items() if link.mass > 0.0}
+        self.link_coms = {n: link.com for n, link in robot.links.items() if link.mass > 0.0}
+        options = WorldOptions(floor=False, gravity=GRAVITY)
+        self._model: Any = mujoco.MjModel.from_xml_string(
+            Writer(robot, config, options, False).write())
+        self._data: Any = mujoco.MjData(self._model)
+        self._mimics = resolve_mimics(robot)
+        self._name_joints()
+
+    @property
+    def mass(self) -> float:
+        """Return the true total mass, kg."""
+        return float(self._model.body_subtreemass[0])
+
+    def read(self, positions: Array, standing: tuple[str, ...],
+             tilt: tuple[float, float] = (0.0, 0.0),
+             internal: Array | None = None) -> StaticReading:
+        """
+        Stand on some feet and read all sensors.
+
+        Parameters
+        ----------
+        positions
+            Of the joints, (n,), rad or m.
+        standing
+            Names of the feet on the ground; the first one's sole is level.
+        tilt
+            Roll and pitch of the ground, rad.
+        internal
+            Wrench (6,) by which the first foot pushes against the others, N and N m.
+
+        """
+        if not standing:
+            raise ConfigurationError('a robot at rest stands on a foot at least')
+        self._place(positions, standing[0], tilt)
+        contacts = self._share_weight(standing, internal)
+        torques = self._joint_torques(standing, contacts)
+        wrenches = [self._sensor(s.link or s.frame, f'wrench/{name}', standing, contacts)
+                    for name, s in self.config.wrench_sensors.items()]
+        sole = self._data.site(f'sole/{standing[0]}').xpos
+        return StaticReading(np.array(wrenches).reshape(-1, 6), torques, self._up(),
+                             self._data.subtree_com[0] - sole)
+
+    def _name_joints(self) -> None:
+        model, config = self._model, self.config
+        joints = [model.joint(f'joint/{name}') for name in self.joint_names]
+        self._q = np.array([joint.qposadr[0] for joint in joints], dtype=int)
+        self._v = np.array([joint.dofadr[0] for joint in joints], dtype=int)
+        self._followers = []
+        for name, (leader, gain, offset) in self._mimics.items():
+            if name in config.locked_joints:
+                continue
+            joint = model.joint(f'joint/{name}')
+            locked = gain * config.locked_joints.get(leader, 0.0)
+            index = self.joint_names.index(leader) if leader in self.joint_names else None
+            self._followers.append(
+                (joint.qposadr[0], joint.dofadr[0], index, gain, offset + locked))
+
+    def _place(self, positions: Array, foot: str, tilt: tuple[float, float]) -> None:
+        model, data = self._model, self._data
+        data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
+        data.qvel[:] = 0.0
+        data.qpos[self._q] = positions
+        for q, _, leader, gain, offset in self._followers:
+            data.qpos[q] = offset + (0.0 if leader is None else gain * positions[leader])
+        mujoco.mj_kinematics(model, data)
+        sole = data.site(f'sole/{foot}')
+        ground = ground_rotation(tilt)
+        R = ground @ sole.xmat.reshape(3, 3).T
+        data.qpos[:3] = -R @ sole.xpos
+        data.qpos[3:7] = quaternion_wxyz(R)
+        mujoco.mj_forward(model, data)
+
+    def _share_weight(self, standing: tuple[str, ...], internal: Array | None) -> Array:
+        """Return the wrench at each standing sole, world axes, (feet, 6)."""
+        data, weight = self._data, np.array((0.0, 0.0, GRAVITY * self.mass))
+        com = data.subtree_com[0]
+        soles = np.array([data.site(f'sole/{name}').xpos for name in standing])
+        nearness = 1.0 / (np.linalg.norm(soles[:, :2] - com[:2], axis=1) + 0.05)
+        shares = nearness / nearness.sum()
+        wrenches = np.zeros((len(standing), 6))
+        wrenches[:, :3] = np.outer(shares, weight)
+        missing = np.cross(com, weight) - np.cross(soles, wrenches[:, :3]).sum(axis=0)
+        wrenches[:, 3:] = np.outer(shares, missing)
+        if internal is not None and len(standing) > 1:
+            wrenches[0] += internal
+            wrenches[1, :3] -= internal[:3]
+            wrenches[1, 3:] -= internal[3:] + np.cross(soles[0] - soles[1], internal[:3])
+        return wrenches
+
+    def _joint_torques(self, standing: tuple[str, ...], contacts: Array) -> Array:
+        model, data = self._model, self._data
+        force = data.qfrc_bias.copy()
+        for name, wrench in zip(standing, contacts):
+            linear, angular = np.zeros((3, model.nv)), np.zeros((3, model.nv))
+            mujoco.mj_jacSite(model, data, linear, angular, data.site(f'sole/{name}').id)
+            force -= linear.T @ wrench[:3] + angular.T @ wrench[3:]
+        if np.abs(force[:6]).max() > 1e-6 * GRAVITY * self.mass:
+            raise ConfigurationError('the contacts do not carry the weight')
+        torques: Array = force[self._v]
+        for _, v, leader, gain, _ in self._followers:
+            if leader is not None:
+                torques[leader] += gain * force[v]
+        return torques
+
+    def _sensor(self, link: str, site: str, standing: tuple[str, ...], contacts: Array) -> Array:
+        """Return what passes through the joint above a link, in the frame of a site."""
+        model, data = self._model, self._data
+        body, at = model.body(f'link/{link}').id, data.site(site)
+        weight = np.array((0.0, 0.0, -GRAVITY * model.body_subtreemass[body]))
+        force, moment = weight.copy(), np.cross(data.subtree_com[body] - at.xpos, weight)
+        for name, wrench in zip(standing, contacts):
+            sole = data.site(f'sole/{name}')
+            if self._is_beyond(int(model.site_bodyid[sole.id]), body):
+                force += wrench[:3]
+                moment += wrench[3:] + np.cross(sole.xpos - at.xpos, wrench[:3])
+        R = at.xmat.reshape(3, 3)
+        return np.concatenate((R.T @ force, R.T @ moment))
+
+    def _is_beyond(self, body: int, ancestor: int) -> bool:
+        while body and body != ancestor:
+            body = int(self._model.body_parentid[body])
+        return body == ancestor
+
+    def _up(self) -> Array:
+        imus = self.config.imus
+        name = 'base' if 'base' in imus else next(iter(imus), '')
+        site = self._data.site(f'imu/{name}' if name else 'base_link')
+        up: Array = site.xmat.reshape(3, 3)[2].copy()
+        return up
+
+
+def ground_rotation(tilt: tuple[float, float]) -> Array:
+    """Return the rotation (3, 3) of a ground with roll and pitch (rad)."""
+    roll, pitch = tilt
+    c, s = np.cos, np.sin
+    about_x = np.array(((1.0, 0.0, 0.0), (0.0, c(roll), -s(roll)), (0.0, s(roll), c(roll))))
+    about_y = np.array(((c(pitch), 0.0, s(pitch)), (0.0, 1.0, 0.0), (-s(pitch), 0.0, c(pitch))))
+    return np.asarray(about_y @ about_x)

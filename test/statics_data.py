@@ -1,0 +1,88 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Captures of robots whose truth is known, read from MuJoCo's inverse statics."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.identification.captures import Capture, SensorNoise
+from biped_com_ros.core.motion import HipShift
+from biped_com_ros.core.pose import Pose
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.sim.statics import hidden_lumps, StaticRobot
+import numpy as np
+
+NOISE = SensorNoise()
+
+
+class TrueRobot:
+    """A robot that is not as its URDF says, and captures of it."""
+
+    def __init__(self, name, seed=0, **lumps):
+        self.model = RobotModel.load(name)
+        self.rng = np.random.default_rng(1000 + seed)
+        model = self.model
+        self.errors = hidden_lumps(
+            dict(zip(model.link_names, model.link_masses.tolist())), seed, **lumps)
+        self.static = StaticRobot(model.config, model.urdf, self.errors, model.joint_names)
+        self._hips = HipShift(model, model.posture('stand'))
+
+    @property
+    def theta(self):
+        """Return the true masses and first moments."""
+        masses = [self.static.link_masses[name] for name in self.model.link_names]
+        coms = np.array([self.static.link_coms[name] for name in self.model.link_names])
+        return np.column_stack((masses, np.array(masses)[:, np.newaxis] * coms))
+
+    def positions(self, standing, spread=0.5):
+        """Random joint positions; over two feet the legs keep them where they are."""
+        model, torso = self.model, self.model.config.torso
+        q = model.posture('stand')
+        q = q + self.rng.uniform(-spread, spread, len(q))
+        if torso is not None:
+            bend = model.joint_index(torso.joints)
+            q[bend] = 0.0
+            q[bend[3:5]] = self.rng.uniform(-0.2, 0.2, 2)
+        while len(standing) > 1:
+            try:
+                turn = Pose.from_rpy(self.rng.uniform(-0.15, 0.15, 3), np.zeros(3)).rotation
+                legs = self._hips.positions(self.rng.uniform(-0.03, 0.03, 3), turn)
+            except InputError:
+                continue
+            q[self._hips.leg_joints] = legs[self._hips.leg_joints]
+            break
+        return q
+
+    def capture(self, standing, noise=None, positions=None, tilt=(0.0, 0.0), name=''):
+        """Take a pose; without `noise`, as it truly is."""
+        model, rng = self.model, self.rng
+        q = self.positions(standing) if positions is None else positions
+        reading = self.static.read(q, standing, tilt, rng.normal(size=6))
+        if noise is not None:
+            reading = reading.noisy(rng, noise.force, noise.moment, noise.torque, noise.tilt)
+            q = q + rng.normal(size=len(q)) * self._encoder_sigma(noise)
+        contact = np.array([foot in standing for foot in model.config.feet])
+        return Capture(q, reading.wrenches, contact, reading.up, model.config.imu.frame,
+                       reading.torques, name=name)
+
+    def _encoder_sigma(self, noise):
+        sigma, torso = np.full(len(self.model.joint_names), noise.encoder), self.model.config.torso
+        if torso is not None:
+            sigma[self.model.joint_index(torso.joints[:3])] = noise.slide
+        return sigma
+
+    def captures(self, count, noise=NOISE):
+        """Take poses on the left foot, on the right foot and on both in turns."""
+        feet = (('left',), ('right',), ('left', 'right'))
+        return [self.capture(feet[i % 3], noise, name=str(i)) for i in range(count)]
