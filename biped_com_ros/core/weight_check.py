@@ -106,7 +106,7 @@ class WeightCheck:
         self._foot_sums[:] = 0.0
 
     def _wrong_sign(self, ratio: float, feet: Sequence[float]) -> str:
-        """Find feet that are pulled: the ground never pulls, so their sensor has the other sign."""
+        """Find feet that are pulled: the ground never pulls, so their sensor has a wrong sign."""
         pulled = {name: force for (name, force) in zip(self._sensors_of, feet)
                   if force < -0.1 * self.body_weight}
         if not pulled:
