@@ -111,3 +111,83 @@ class LowPass:
         self._matrix[:] = [[2.0 * a1 - 1.0, -2.0 * a2, 2.0 * a2],
                            [2.0 * a2, 1.0 - 2.0 * a3, 2.0 * a3],
                            [a2, 1.0 - a3, a3]]
+
+
+class Differentiator:
+    """
+    Low-pass and derivative of vectors at once: both come out with the same bandwidth and delay.
+
+    A second-order Butterworth low-pass like :class:`LowPass`; its inner state is the derivative
+    of what comes out. Below a third of the cut-off the delay is ``sqrt(2) / (2 pi cutoff)``: 11 ms
+    at 20 Hz.
+
+    Parameters
+    ----------
+    cutoff
+        Frequency of -3 dB, Hz. More than 0.45 of the sample rate is lowered to that.
+    size
+        Length of the vectors.
+
+    """
+
+    def __init__(self, cutoff: float, size: int) -> None:
+        if not 0.0 < cutoff < math.inf:
+            raise ConfigurationError(
+                f'a derivative with cut-off {cutoff} Hz makes no sense; it must be positive')
+        self.cutoff = cutoff
+        self._matrix = np.zeros((4, 3))
+        self._in, self._out = np.zeros((3, size)), np.zeros((4, size))
+        self._dt = 0.0
+        self._started = False
+
+    @property
+    def delay(self) -> float:
+        """By how much low frequencies come out late, s."""
+        return math.sqrt(2.0) / (2.0 * math.pi * self.cutoff)
+
+    def reset(self) -> None:
+        """Forget the past: the next sample counts as one that has always been."""
+        self._started = False
+
+    def update(self, sample: Array, dt: float) -> tuple[Array, Array]:
+        """
+        Take a sample and return the filtered one and its derivative.
+
+        Parameters
+        ----------
+        sample
+            (size,)
+        dt
+            Time since the sample before, s, positive; not used for the first.
+
+        Returns
+        -------
+        tuple of array (size,)
+            Valid until the next call.
+
+        """
+        if not self._started:
+            self._started = True
+            self._in[0], self._in[1] = 0.0, sample
+            self._out[2], self._out[3] = sample, 0.0
+            return self._out[2], self._out[3]
+        if dt != self._dt:
+            self._design(dt)
+        self._in[2] = sample
+        np.matmul(self._matrix, self._in, out=self._out)
+        self._in[:2] = self._out[:2]
+        return self._out[2], self._out[3]
+
+    def _design(self, dt: float) -> None:
+        """Fill the matrix from (states, input) to (next states, output, derivative)."""
+        self._dt = dt
+        # Not warped as in LowPass: a steady slope comes out right however steps vary.
+        g = math.pi * min(self.cutoff * dt, HIGHEST_CUTOFF_SHARE)
+        a1 = 1.0 / (1.0 + g * (g + math.sqrt(2.0)))
+        a2, a3 = g * a1, g * g * a1
+        # The first integrator's output, whose integral is the filtered signal.
+        rate = 2.0 * g / dt
+        self._matrix[:] = [[2.0 * a1 - 1.0, -2.0 * a2, 2.0 * a2],
+                           [2.0 * a2, 1.0 - 2.0 * a3, 2.0 * a3],
+                           [a2, 1.0 - a3, a3],
+                           [rate * a1, -rate * a2, rate * a2]]

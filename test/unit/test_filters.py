@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.filters import LowPass
+from biped_com_ros.core.filters import Differentiator, LowPass
 import numpy as np
 import pytest
 
@@ -79,3 +79,43 @@ def test_a_cutoff_above_what_the_rate_allows_stays_stable():
 def test_nonsense_is_refused(cutoff, order):
     with pytest.raises(ConfigurationError, match='low-pass'):
         LowPass(cutoff, 6, order)
+
+
+def test_differentiator_is_a_butterworth_low_pass_and_its_derivative():
+    rate, cutoff = 500.0, 20.0
+    times = np.arange(2000) / rate
+    differentiator = Differentiator(cutoff, 2)
+    low_pass = LowPass(cutoff, 2)
+    signal = np.column_stack((np.sin(2.0 * np.pi * 3.0 * times), 5.0 * times + 1.0))
+    filtered, rates, reference = [], [], []
+    for sample in signal:
+        y, dy = differentiator.update(sample, 1.0 / rate)
+        filtered.append(y.copy())
+        rates.append(dy.copy())
+        reference.append(low_pass.update(sample, 1.0 / rate).copy())
+    np.testing.assert_allclose(filtered, reference, atol=2e-3)
+    late = times - differentiator.delay
+    expected = 2.0 * np.pi * 3.0 * np.cos(2.0 * np.pi * 3.0 * late)
+    np.testing.assert_allclose(np.array(rates)[500:, 0], expected[500:], atol=0.08)
+    np.testing.assert_allclose(np.array(rates)[500:, 1], 5.0, atol=1e-9)
+    np.testing.assert_allclose(
+        np.array(filtered)[500:, 1], 5.0 * late[500:] + 1.0, atol=1e-4)
+
+
+def test_differentiator_starts_at_rest_and_takes_uneven_steps():
+    differentiator = Differentiator(10.0, 1)
+    y, dy = differentiator.update(np.array([7.0]), 0.0)
+    assert (y, dy) == (7.0, 0.0)
+    rng, t = np.random.default_rng(1), 0.0
+    for _ in range(2000):
+        dt = rng.uniform(0.001, 0.003)
+        t += dt
+        y, dy = differentiator.update(np.array([7.0 - 2.0 * t]), dt)
+    assert dy == pytest.approx(-2.0, abs=2e-3)
+    differentiator.reset()
+    assert differentiator.update(np.array([3.0]), 0.002)[1] == 0.0
+
+
+def test_a_differentiator_needs_a_cutoff():
+    with pytest.raises(ConfigurationError, match='must be positive'):
+        Differentiator(0.0, 3)

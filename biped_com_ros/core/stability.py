@@ -1,0 +1,228 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Is the robot about to fall? Levels from margins and tilt, with hysteresis and dwell.
+
+Three things are watched: the margin of the measured ZMP (a foot begins to turn over its edge when
+it vanishes), the margin of the divergent component of motion (once that is outside the support
+polygon no torque brings the robot to rest without a step), and the tilt of the base.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+
+
+class Level(IntEnum):
+    """How bad it is."""
+
+    STABLE = 0
+    MARGINAL = 1
+    UNSTABLE = 2
+    FALLEN = 3
+
+
+@dataclass(frozen=True)
+class StabilityThresholds:
+    """
+    When which level begins; it ends at the threshold and the hysteresis.
+
+    Attributes
+    ----------
+    margin
+        Of ZMP or DCM, m, below which the robot is marginal.
+    dcm_margin
+        Of the DCM, m, below which it is unstable.
+    tilt, fallen_tilt
+        Of the base from upright, rad, above which it is unstable, and has fallen.
+    margin_hysteresis, tilt_hysteresis
+        By how much more than the threshold things have to be well again, m and rad.
+    dwell
+        How long a threshold has to be passed before it counts, s.
+    recovery
+        How long all has to be well again, s.
+
+    """
+
+    margin: float = 0.01
+    dcm_margin: float = 0.0
+    tilt: float = 0.35
+    fallen_tilt: float = 1.0
+    margin_hysteresis: float = 0.005
+    tilt_hysteresis: float = 0.05
+    dwell: float = 0.01
+    recovery: float = 0.3
+
+    def __post_init__(self) -> None:
+        if not self.dcm_margin <= self.margin:
+            raise ConfigurationError(
+                f'the DCM margin of instability, {self.dcm_margin} m, must not be above the '
+                f'margin that warns, {self.margin} m')
+        if not 0.0 < self.tilt < self.fallen_tilt < math.pi:
+            raise ConfigurationError(
+                f'the tilt of instability, {self.tilt} rad, must be above 0 and below that of a '
+                f'fall, {self.fallen_tilt} rad')
+        if min(self.margin_hysteresis, self.tilt_hysteresis, self.dwell, self.recovery) < 0.0:
+            raise ConfigurationError('hysteresis, dwell and recovery must not be negative')
+
+
+@dataclass(frozen=True)
+class Change:
+    """
+    The level has changed.
+
+    Attributes
+    ----------
+    before, now
+        The levels.
+    reasons
+        What is wrong now, in words; empty when all is well.
+
+    """
+
+    before: Level
+    now: Level
+    reasons: tuple[str, ...]
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether stability has just been lost."""
+        return self.before < Level.UNSTABLE <= self.now
+
+
+class Trigger:
+    """
+    A Schmitt trigger on a value that must not get too small, with dwell times.
+
+    Parameters
+    ----------
+    threshold, release
+        Below the first it sets, above the second it lets go.
+    dwell, recovery
+        How long the value has to be there, s.
+
+    """
+
+    def __init__(self, threshold: float, release: float, dwell: float, recovery: float) -> None:
+        self._threshold, self._release = threshold, release
+        self._dwell_ns, self._recovery_ns = round(1e9 * dwell), round(1e9 * recovery)
+        self.is_set = False
+        self._crossed_ns: int | None = None
+
+    def update(self, value: float | None, ns: int) -> bool:
+        """Take a value (None: unknown, all stays as it is) at a time, ns; return if it is set."""
+        if value is None or math.isnan(value):
+            self._crossed_ns = None
+            return self.is_set
+        beyond = value > self._release if self.is_set else value < self._threshold
+        if not beyond:
+            self._crossed_ns = None
+            return self.is_set
+        if self._crossed_ns is None or ns < self._crossed_ns:
+            self._crossed_ns = ns
+        if ns - self._crossed_ns >= (self._recovery_ns if self.is_set else self._dwell_ns):
+            self.is_set = not self.is_set
+            self._crossed_ns = None
+        return self.is_set
+
+
+class FallWatch:
+    """
+    Watches margins and tilt.
+
+    Parameters
+    ----------
+    thresholds
+        When which level begins.
+
+    Attributes
+    ----------
+    level
+        The present one.
+    reasons
+        Why, in words.
+
+    """
+
+    def __init__(self, thresholds: StabilityThresholds = StabilityThresholds()) -> None:
+        t = self.thresholds = thresholds
+        margins = [(t.margin, t.margin + t.margin_hysteresis)] * 2 + [
+            (t.dcm_margin, t.dcm_margin + t.margin_hysteresis)]
+        tilts = [(-t.tilt, -t.tilt + t.tilt_hysteresis),
+                 (-t.fallen_tilt, -t.fallen_tilt + t.tilt_hysteresis)]
+        self._triggers = [Trigger(*limits, t.dwell, t.recovery) for limits in margins + tilts]
+        self._levels = (Level.MARGINAL, Level.MARGINAL, Level.UNSTABLE, Level.UNSTABLE,
+                        Level.FALLEN)
+        self.level = Level.STABLE
+        self.reasons: tuple[str, ...] = ()
+
+    def update(self, ns: int, zmp_margin: float | None, dcm_margin: float | None,
+               tilt: float | None) -> Change | None:
+        """
+        Take an instant.
+
+        Parameters
+        ----------
+        ns
+            Its time.
+        zmp_margin, dcm_margin
+            m, positive inside the support polygon; None where unknown.
+        tilt
+            Of the base, rad; None where unknown.
+
+        Returns
+        -------
+        Change or None
+            None while the level stays.
+
+        """
+        leaning = None if tilt is None else -tilt
+        values = (zmp_margin, dcm_margin, dcm_margin, leaning, leaning)
+        level = Level.STABLE
+        for trigger, value, its_level in zip(self._triggers, values, self._levels):
+            if trigger.update(value, ns) and its_level > level:
+                level = its_level
+        if level == self.level:
+            return None
+        before, self.level = self.level, level
+        self.reasons = self._explain(zmp_margin, dcm_margin, tilt)
+        return Change(before, level, self.reasons)
+
+    def _explain(self, zmp_margin: float | None, dcm_margin: float | None,
+                 tilt: float | None) -> tuple[str, ...]:
+        zmp, dcm, outside, leaning, lying = (trigger.is_set for trigger in self._triggers)
+        said = (
+            (zmp, f'the ZMP is {_millimetres(zmp_margin)} from the edge of the support'),
+            (dcm and not outside,
+             f'the DCM is {_millimetres(dcm_margin)} from the edge of the support'),
+            (outside, f'the DCM is outside the support ({_millimetres(dcm_margin)})'),
+            (leaning or lying, f'the base leans by {_degrees(tilt)}'))
+        return tuple(words for is_said, words in said if is_said)
+
+
+def tilt_of(rotation_z: float) -> float:
+    """Return the angle, rad, between up and an axis whose z component is `rotation_z`."""
+    return math.acos(min(max(rotation_z, -1.0), 1.0))
+
+
+def _millimetres(value: float | None) -> str:
+    return 'an unknown distance' if value is None else f'{1e3 * value:.1f} mm'
+
+
+def _degrees(value: float | None) -> str:
+    return 'an unknown angle' if value is None else f'{math.degrees(value):.1f} deg'

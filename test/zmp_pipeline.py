@@ -1,0 +1,79 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""From the simulated robot's sensors to stability reports, as the nodes do it, without ROS."""
+
+from biped_com_ros.core.base import StanceBase
+from biped_com_ros.core.motion import HipShift
+from biped_com_ros.core.pose import rotation_from_quaternion
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.stability_monitor import MonitorSettings, StabilityMonitor
+from biped_com_ros.core.wrench_aggregation import AggregationSettings, WrenchAggregation
+from biped_com_ros.sim.interface import Command, PlantOptions
+from biped_com_ros.sim.plant import Plant
+import numpy as np
+
+
+class Pipeline:
+    """
+    A simulated robot, what estimates its stability, and the truth.
+
+    Attributes
+    ----------
+    plant, model
+        The robot as it is and as it is believed to be.
+    monitor
+        The stability monitor under test.
+    """
+
+    def __init__(self, robot='biped', options=PlantOptions(tendons=False), settings=None):
+        self.model = RobotModel.load(robot)
+        model = self.model
+        self.plant = Plant(model.config, model.urdf, options, model.joint_names,
+                           model.link_names)
+        self.hips = HipShift(model, model.posture())
+        self._aggregation = WrenchAggregation(model, AggregationSettings())
+        self._base = StanceBase(model, model.config.imu.frame)
+        self.monitor = StabilityMonitor(model, settings or MonitorSettings())
+        self._actuated = model.joint_index(self.plant.actuated_joint_names)
+        self._imu = list(model.config.imus).index(
+            next(n for n, i in model.config.imus.items() if i is model.config.imu))
+        self.observation = self.plant.observation
+
+    def command(self, offset=(0.0, 0.0, 0.0)):
+        """Return a command that moves the hips over the feet."""
+        hold, positions = self.plant.hold(), self.hips.positions(offset)[self._actuated]
+        return Command(positions, hold.velocity, hold.effort, hold.tendon_lengths)
+
+    def step(self, command=None):
+        """Let time pass; return the report and the truth of the same instant."""
+        seen = self.observation = self.plant.step(command)
+        ns = round(1e9 * seen.time)
+        state = self.model.state(seen.joint_positions, seen.joint_velocities)
+        R_world_imu = rotation_from_quaternion(seen.imu_quaternions[self._imu])
+        self._aggregation.set_state(state, R_world_imu)
+        for i, wrench in enumerate(seen.wrenches):
+            self._aggregation.take(i, wrench, ns)
+        wrenches = np.array([body.wrench for body in self._aggregation.bodies
+                             if body.detector is not None])
+        contacts = self.monitor.feel(ns, wrenches)
+        base = self._base.update(state, R_world_imu, contacts)
+        twist = self._base.twist(state, seen.angular_velocities[self._imu])
+        report = self.monitor.update(ns, state.in_world(base), twist, wrenches)
+        return report, self.plant.truth()
+
+    def run(self, seconds, offset_at=lambda t: (0.0, 0.0, 0.0)):
+        """Step for a while with the hips at `offset_at(t)`; yield (t, report, truth)."""
+        for i in range(round(seconds / self.plant.dt)):
+            t = i * self.plant.dt
+            yield (t, *self.step(self.command(offset_at(t))))
