@@ -181,7 +181,7 @@ class Differentiator:
     def _design(self, dt: float) -> None:
         """Fill the matrix from (states, input) to (next states, output, derivative)."""
         self._dt = dt
-        # Not warped as in LowPass: a steady slope comes out right however steps vary.
+        # Not warped as in LowPass: then the states mean the same whatever the step.
         g = math.pi * min(self.cutoff * dt, HIGHEST_CUTOFF_SHARE)
         a1 = 1.0 / (1.0 + g * (g + math.sqrt(2.0)))
         a2, a3 = g * a1, g * g * a1
