@@ -204,6 +204,12 @@ class GravityModel:
         actuated: Array = efforts * self._actuated
         return actuated
 
+    def fold_rows(self, rows: Array) -> Array:
+        """Return :meth:`fold` of each row of (R, joints)."""
+        folded = rows if self._gears is None else rows @ self._gears.T
+        actuated: Array = folded * self._actuated
+        return actuated
+
     def shares_of(self, names: Iterable[str]) -> Array:
         """Return equal shares (K,) of the named contacts."""
         index = {contact.name: i for i, contact in enumerate(self.contacts)}
@@ -344,7 +350,7 @@ class Support:
 
     @property
     def residual(self) -> Array:
-        """What is missing to equilibrium about the base's origin, (6,), N and N m."""
+        """Wrench missing to equilibrium about the base's origin, (6,), N and N m."""
         force, moment = _weight_about_base(self.load)
         sum_of_forces = self.wrenches_in_base[:, :3].sum(axis=0)
         sum_of_moments = self.wrenches_in_base[:, 3:].sum(axis=0) + np.cross(
