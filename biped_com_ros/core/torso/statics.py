@@ -1,0 +1,252 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Statics of the torso with linear stiffness, by virtual work.
+
+Russo et al. (2021), equations (5)-(7), in shapes (see :mod:`.constant_curvature`): with stiffness
+``K = diag(k_b, k_b, k_t, k_c)``, tensions F and a wrench w of the environment on the tip,
+
+    K shape = J_tip^T w - J_lengths^T F
+
+Its rows are ``k_b theta = M_tendons + w . dt/dtheta``, ``k_t psi = M_z - r^2 sum(F) psi / l'``
+and ``k_c elongation = P_z - sum(F)``. In print, (6) has ``M_theta = My sin - Mx cos`` for
+``My cos - Mx sin``, (6)-(7) the wrong sign of F_z, and (7), a moment equilibrium of the tip alone,
+bends about twice as far as a rod does (14.1 instead of 7.07 deg for 5 N and 2.6 N m/rad).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.config import TorsoConfig
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.pose import Array, cross, Pose
+from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, TORSION
+import numpy as np
+
+Load = Callable[[Pose], Array]
+"""
+From the pose of the tip in the base to the wrench (6,) of the environment on it.
+
+Force first, about the tip, axes of the base, N and N m.
+"""
+
+LARGEST_BEND = math.pi
+"""Where the search for an equilibrium gives up, rad."""
+
+
+@dataclass(frozen=True)
+class Stiffness:
+    """Of the whole backbone: bending and torsion in N m/rad, axial in N/m."""
+
+    bending: float
+    torsion: float
+    axial: float
+
+    def __post_init__(self) -> None:
+        for name in ('bending', 'torsion', 'axial'):
+            value = getattr(self, name)
+            if not 0.0 < value < math.inf:
+                raise ConfigurationError(
+                    f'{name} stiffness of the backbone must be positive, not {value}')
+
+    @staticmethod
+    def from_config(config: TorsoConfig) -> Stiffness:
+        """Read from the robot's YAML."""
+        return Stiffness(
+            config.bending_stiffness, config.torsion_stiffness, config.axial_stiffness)
+
+    @property
+    def diagonal(self) -> Array:
+        """Return K's diagonal (4,), in the order of a shape."""
+        return np.array((self.bending, self.bending, self.torsion, self.axial))
+
+
+@dataclass(frozen=True)
+class Weight:
+    """
+    The upper body's weight, as a :data:`Load`.
+
+    Attributes
+    ----------
+    mass
+        kg.
+    com_in_tip
+        Centre of mass, shape (3,), m.
+    gravity_in_base
+        Acceleration of gravity, shape (3,), m/s^2: (0, 0, -9.81) for an upright base.
+
+    """
+
+    mass: float
+    com_in_tip: Array
+    gravity_in_base: Array
+
+    def __call__(self, tip: Pose) -> Array:
+        """Return the wrench (6,) on the tip."""
+        force = self.mass * self.gravity_in_base
+        return np.concatenate((force, cross(tip.rotation.dot(self.com_in_tip), force)))
+
+
+@dataclass(frozen=True)
+class WrenchEstimate:
+    """
+    What shape and tensions tell of the wrench on the tip: four combinations of its six parts.
+
+    Attributes
+    ----------
+    generalized
+        ``J^T w``: bending moments about -y and x in the sense of the shape (two, N m), torsion
+        moment (N m), axial force (N). This much is certain.
+    directions
+        ``J^T``, shape (4, 6): which combinations those are.
+    wrench
+        The least wrench (6,) that explains them, moments counted per backbone length.
+    unobservable
+        Orthonormal basis (6, 2) of the wrenches that leave no trace: a force across the tip with
+        the moment that undoes its bending.
+
+    """
+
+    generalized: Array
+    directions: Array
+    wrench: Array
+    unobservable: Array
+
+
+def constant_load(wrench: Array) -> Load:
+    """Return the load of a wrench (6,) that does not depend on the shape."""
+    fixed = np.array(wrench, dtype=float)
+    return lambda tip: fixed
+
+
+def no_load(tip: Pose) -> Array:
+    """Return the wrench (6,) of nothing on the tip."""
+    return np.zeros(6)
+
+
+class TorsoStatics:
+    """
+    Forces on the shape and the equilibria between them.
+
+    Parameters
+    ----------
+    backbone, stiffness
+        What is bent, and how hard it is to bend.
+
+    """
+
+    def __init__(self, backbone: Backbone, stiffness: Stiffness) -> None:
+        self.backbone, self.stiffness = backbone, stiffness
+        self._diagonal = stiffness.diagonal
+
+    def elastic(self, shape: Array) -> Array:
+        """Return what holds the backbone in a shape, ``K shape``, (4,)."""
+        force: Array = self._diagonal * shape
+        return force
+
+    def of_tendons(self, shape: Array, tensions: Array) -> Array:
+        """Return the generalized force (4,) of tensions (n,), ``-J_lengths^T F``."""
+        force: Array = -self.backbone.approximate_length_jacobian(shape).T.dot(tensions)
+        return force
+
+    def of_load(self, shape: Array, load: Load) -> Array:
+        """Return the generalized force (4,) of a load, ``J_tip^T w``."""
+        force: Array = self.backbone.tip_jacobian(shape).T.dot(load(self.backbone.tip(shape)))
+        return force
+
+    def imbalance(self, shape: Array, tensions: Array, load: Load = no_load) -> Array:
+        """Return the generalized force (4,) that tries to change the shape."""
+        return (self.of_load(shape, load) + self.of_tendons(shape, tensions)
+                - self.elastic(shape))
+
+    def equilibrium(self, tensions: Array, load: Load = no_load,
+                    guess: Array | None = None) -> Array:
+        """
+        Return the shape (4,) that given tensions and load hold.
+
+        Newton's method, damped; tensions, not lengths, are kept.
+
+        Raises
+        ------
+        InputError
+            If it finds none: a load that the backbone buckles under, or numbers not finite.
+
+        """
+        shape = np.zeros(4) if guess is None else np.array(guess, dtype=float)
+        tensions = np.asarray(tensions, dtype=float)
+        for _ in range(50):
+            force = self.imbalance(shape, tensions, load)
+            if not np.isfinite(force).all() or np.abs(shape).max() > LARGEST_BEND:
+                break
+            step = np.linalg.solve(self.tangent(shape, tensions, load), force)
+            shape = shape + step * min(1.0, 0.5 / max(float(np.abs(step[:3]).max()), 1e-12))
+            if np.abs(step).max() < 1e-12:
+                return shape
+        raise InputError(
+            f'no equilibrium with tensions {tensions.tolist()} N: the load is more than the '
+            'backbone and these tensions hold')
+
+    def tangent(self, shape: Array, tensions: Array, load: Load = no_load,
+                step: float = 1e-6) -> Array:
+        """Return minus the derivative (4, 4) of `imbalance`, tensions kept: the true stiffness."""
+        steps = step * np.eye(4)
+        return np.column_stack([
+            (self.imbalance(shape - d, tensions, load) - self.imbalance(shape + d, tensions, load))
+            / (2.0 * step) for d in steps])
+
+    def bending_moment(self, shape: Array, load: Load = no_load) -> Array:
+        """Return what tendons must add, (2,), N m, to hold a bend: ``k_b bend - J_tip^T w``."""
+        moment: Array = (self.elastic(shape) - self.of_load(shape, load))[:2]
+        return moment
+
+    def with_passive_parts(self, shape: Array, tensions: Array, load: Load = no_load) -> Array:
+        """
+        Return a shape (4,) of the same bend whose torsion and elongation nobody holds.
+
+        Elongation follows from the load and the sum of tensions; torsion from the load and, where
+        the tendons' moment is not along the bend, from half of their cross product.
+        """
+        backbone, total = self.backbone, float(np.sum(tensions))
+        passive = np.array(shape, dtype=float)
+        passive[TORSION] = 0.0
+        force = self.of_load(passive, load) + self.of_tendons(passive, tensions)
+        passive[ELONGATION] = force[ELONGATION] / self.stiffness.axial
+        length = backbone.length + passive[ELONGATION]
+        passive[TORSION] = force[TORSION] / (
+            self.stiffness.torsion + backbone.radius ** 2 * total / length)
+        return passive
+
+    def estimate_wrench(self, shape: Array, tensions: Array) -> WrenchEstimate:
+        """
+        Return what a measured shape and measured tensions tell of the wrench on the tip.
+
+        Parameters
+        ----------
+        shape
+            (4,): bend and torsion by IMU, elongation by the tendons' lengths.
+        tensions
+            (n,), N.
+
+        """
+        generalized = self.elastic(shape) - self.of_tendons(shape, np.asarray(tensions))
+        directions = self.backbone.tip_jacobian(shape).T
+        # In units of force, a moment counts by the backbone's length.
+        scale = np.array((1.0, 1.0, 1.0) + 3 * (self.backbone.length,))
+        u, singular, vt = np.linalg.svd(directions * scale)
+        wrench = scale * (vt[:4].T @ ((u.T @ generalized) / singular))
+        unobservable = np.linalg.qr(scale[:, np.newaxis] * vt[4:].T)[0]
+        return WrenchEstimate(generalized, directions, wrench, unobservable)

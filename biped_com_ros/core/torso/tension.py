@@ -1,0 +1,272 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Tensions that bend the torso as wanted: tendons only pull, and not harder than they may.
+
+The moment wanted fixes two combinations of the tensions; the rest is co-contraction, which
+stiffens. Of all tensions that do it, those nearest to the preferred ones are taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.torso.constant_curvature import Backbone, largest_gap, make_shape
+from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
+import numpy as np
+from numpy.typing import NDArray
+
+PENALTY = 1e8
+"""Weight of the moment that is missing against that of tensions that are not the preferred."""
+
+CLOSE = 1e-6
+"""Moment, as a share of what the radius gives at 1 N, that counts as reached."""
+
+
+@dataclass(frozen=True)
+class TensionLimits:
+    """Least and largest tension of every tendon, N."""
+
+    lowest: float
+    highest: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.lowest < self.highest < math.inf:
+            raise ConfigurationError(
+                f'tension limits {self.lowest} and {self.highest} N must be 0 <= lowest < '
+                'highest: a tendon does not push')
+
+
+@dataclass(frozen=True)
+class Tensions:
+    """
+    Tensions and how much of the wanted moment they miss.
+
+    Attributes
+    ----------
+    tensions
+        (n,), within their limits, N.
+    shortfall
+        Moment (2,) that is missing, N m; zero unless the limits forbid more.
+
+    """
+
+    tensions: Array
+    shortfall: Array
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether the wanted moment is reached."""
+        return bool(np.abs(self.shortfall).max() < 1e-6)
+
+
+def distribute(columns: Array, moment: Array, preferred: Array, limits: TensionLimits) -> Tensions:
+    """
+    Solve ``min |F - preferred|^2`` with ``columns F = moment`` and F within its limits.
+
+    Newton's method on the dual problem, which has only two unknowns; where the limits forbid the
+    moment, the nearest one is taken.
+
+    Parameters
+    ----------
+    columns
+        Moment (2,) of each tendon per newton, shape (2, n), m.
+    moment
+        (2,), N m.
+    preferred
+        Tensions (n,), N.
+    limits
+        Of all tendons.
+
+    """
+    scale = float(np.abs(columns).max())
+    a, m = columns / scale, np.asarray(moment) / scale
+    multipliers = _maximize_dual(a, m, preferred, limits)
+    tensions = np.clip(preferred + multipliers @ a, limits.lowest, limits.highest)
+    tensions = _polished(a, m, tensions, limits)
+    return Tensions(tensions, scale * (m - a @ tensions))
+
+
+def _maximize_dual(a: Array, m: Array, preferred: Array, limits: TensionLimits) -> Array:
+    multipliers = np.zeros(2)
+    for _ in range(100):
+        wanted = preferred + multipliers @ a
+        tensions = np.clip(wanted, limits.lowest, limits.highest)
+        slope = a @ tensions - m + multipliers / PENALTY
+        if np.abs(slope).max() < 1e-10:
+            break
+        free = a[:, (wanted > limits.lowest) & (wanted < limits.highest)]
+        step = np.linalg.solve(free @ free.T + np.eye(2) / PENALTY, -slope)
+        start, share = _dual(a, m, preferred, limits, multipliers), 1.0
+        while share > 1e-12 and (_dual(a, m, preferred, limits, multipliers + share * step)
+                                 > start + 1e-4 * share * (slope @ step)):
+            share *= 0.5
+        multipliers = multipliers + share * step
+    return multipliers
+
+
+def _dual(a: Array, m: Array, preferred: Array, limits: TensionLimits,
+          multipliers: Array) -> float:
+    wanted = preferred + multipliers @ a
+    tensions = np.clip(wanted, limits.lowest, limits.highest)
+    return float(tensions @ (wanted - 0.5 * tensions) - m @ multipliers
+                 + 0.5 / PENALTY * (multipliers @ multipliers))
+
+
+def _polished(a: Array, m: Array, tensions: Array, limits: TensionLimits) -> Array:
+    """Take away what the penalty left, with the tendons that are not at a limit."""
+    free = (tensions > limits.lowest) & (tensions < limits.highest)
+    left = m - a @ tensions
+    if free.sum() >= 2 and np.abs(left).max() < 1e-3:
+        tensions[free] += np.linalg.lstsq(a[:, free], left, rcond=None)[0]
+    return np.clip(tensions, limits.lowest, limits.highest)
+
+
+class TensionDistributor:
+    """
+    Tensions for a backbone's tendons.
+
+    Four evenly spaced tendons are two antagonistic pairs and have a closed form, twenty times
+    faster than :func:`distribute`, which serves all others.
+
+    Parameters
+    ----------
+    backbone, limits
+        Which tendons, and how hard they may pull.
+
+    """
+
+    def __init__(self, backbone: Backbone, limits: TensionLimits) -> None:
+        self.backbone, self.limits = backbone, limits
+        self._pairs = antagonists(backbone.angles)
+
+    def distribute(self, shape: Array, moment: Array, co_contraction: float) -> Tensions:
+        """
+        Return the tensions that bend with a moment.
+
+        Parameters
+        ----------
+        shape
+            (4,)
+        moment
+            (2,), N m, as :meth:`.TorsoStatics.bending_moment` gives it.
+        co_contraction
+            Preferred tension of every tendon, N.
+
+        """
+        columns = -self.backbone.approximate_length_jacobian(shape)[:, :2].T
+        if self._pairs is not None:
+            return self._by_pairs(columns, moment, co_contraction)
+        preferred = np.full(self.backbone.count, co_contraction)
+        return distribute(columns, moment, preferred, self.limits)
+
+    def _by_pairs(self, columns: Array, moment: Array, co_contraction: float) -> Tensions:
+        """Give each pair its share of the moment, across which the other pair has none."""
+        assert self._pairs is not None
+        low, high = self.limits.lowest, self.limits.highest
+        middle = min(max(co_contraction, low), high)
+        x, y = float(moment[0]), float(moment[1])
+        tensions = np.empty(4)
+        (ax, ay), (bx, by) = (
+            (0.5 * (columns[:, i] - columns[:, j])).tolist() for i, j in self._pairs)
+        area = ax * by - ay * bx
+        differences = (by * x - bx * y) / area, (ax * y - ay * x) / area
+        for (i, j), difference in zip(self._pairs, differences):
+            half = min(max(0.5 * difference, -0.5 * (high - low)), 0.5 * (high - low))
+            center = min(max(middle, low + abs(half)), high - abs(half))
+            tensions[i], tensions[j] = center + half, center - half
+        return Tensions(tensions, moment - columns.dot(tensions))
+
+
+def antagonists(angles: Array) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Return the two pairs of opposite tendons of four evenly spaced ones; None for others."""
+    if len(angles) != 4:
+        return None
+    order = np.argsort(np.mod(angles, 2.0 * math.pi))
+    gaps = np.diff(np.mod(angles, 2.0 * math.pi)[order])
+    if not np.allclose(gaps, 0.5 * math.pi, atol=1e-9):
+        return None
+    first, second, third, fourth = order.tolist()
+    return (first, third), (second, fourth)
+
+
+def has_wrench_closure(angles: Array) -> bool:
+    """
+    Return whether pulling tendons can bend every way.
+
+    They can if no half-turn is without a tendon; axial load is the backbone's to carry.
+    """
+    return len(angles) >= 3 and largest_gap(angles) < math.pi - 1e-9
+
+
+@dataclass(frozen=True)
+class ClosureMap:
+    """
+    Where in the workspace the tendons can hold the torso.
+
+    Attributes
+    ----------
+    bends, directions
+        Grid, shapes (b,) and (d,), rad.
+    is_held
+        Shape (b, d).
+    lowest, highest
+        Least and largest tension there, shape (b, d), N.
+    reserve
+        Moment that could still be added towards the worst direction before a tendon meets a
+        limit, shape (b, d), N m; negative where even the shape itself is out of reach.
+
+    """
+
+    bends: Array
+    directions: Array
+    is_held: NDArray[np.bool_]
+    lowest: Array
+    highest: Array
+    reserve: Array
+
+
+def map_closure(statics: TorsoStatics, limits: TensionLimits, bends: Array, directions: Array,
+                load: Load = no_load, co_contraction: float = 0.0) -> ClosureMap:
+    """Return where tendons within their limits hold the torso under a load."""
+    distributor = TensionDistributor(statics.backbone, limits)
+    lowest, highest, reserve = (np.empty((len(bends), len(directions))) for _ in range(3))
+    for i, bend in enumerate(bends):
+        for k, direction in enumerate(directions):
+            shape = make_shape(float(bend), float(direction))
+            moment = statics.bending_moment(shape, load)
+            found = distributor.distribute(shape, moment, co_contraction)
+            lowest[i, k], highest[i, k] = found.tensions.min(), found.tensions.max()
+            reserve[i, k] = moment_reserve(statics.backbone, shape, moment, limits)
+    return ClosureMap(np.asarray(bends), np.asarray(directions), reserve >= 0.0, lowest, highest,
+                      reserve)
+
+
+def moment_reserve(backbone: Backbone, shape: Array, moment: Array,
+                   limits: TensionLimits) -> float:
+    """
+    Return how far a moment (2,) is inside what the tendons can give, N m; negative outside.
+
+    What they can give is a zonogon with two sides across each tendon; the reserve is the distance
+    to the nearest side's line.
+    """
+    columns = -backbone.approximate_length_jacobian(shape)[:, :2].T
+    normals = np.vstack((-columns[1], columns[0])) / np.linalg.norm(columns, axis=0)
+    normals = np.hstack((normals, -normals))
+    pulls = normals.T @ columns
+    most = np.where(pulls > 0.0, limits.highest * pulls, limits.lowest * pulls).sum(axis=1)
+    return float((most - normals.T @ moment).min())

@@ -1,0 +1,145 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Statics of the torso: virtual work by finite differences, figures, round trips."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
+from biped_com_ros.core.torso.statics import (
+    constant_load, Stiffness, TorsoStatics, Weight)
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+ANGLES = np.radians((180.0, 270.0, 0.0, 90.0))
+BACKBONE = Backbone(0.129, 0.034, ANGLES)
+STATICS = TorsoStatics(BACKBONE, Stiffness(2.6, 10.0, 5e4))
+SHAPE = make_shape(0.2, 0.8, 0.03, -0.001)
+TENSIONS = np.array((12.0, 7.0, 21.0, 15.0))
+WEIGHT = Weight(1.26, np.array((0.02, -0.01, 0.11)), np.array((0.5, 0.2, -9.79)))
+
+
+def energy(shape):
+    """Elastic energy, the tendons' (at constant tension) and the weight's, J."""
+    tip = BACKBONE.tip(shape)
+    com = tip.position + tip.rotation @ WEIGHT.com_in_tip
+    return (0.5 * shape @ np.diag((2.6, 2.6, 10.0, 5e4)) @ shape
+            + TENSIONS @ BACKBONE.lengths(shape) - WEIGHT.mass * (WEIGHT.gravity_in_base @ com))
+
+
+def test_forces_are_the_slope_of_the_energy():
+    steps = 1e-6 * np.eye(4)
+    slope = np.array([(energy(SHAPE + d) - energy(SHAPE - d)) / 2e-6 for d in steps])
+    np.testing.assert_allclose(STATICS.imbalance(SHAPE, TENSIONS, WEIGHT), -slope, atol=1e-6)
+
+
+def test_the_tangent_is_the_curvature_of_the_energy():
+    curvature = np.empty((4, 4))
+    steps = 1e-4 * np.eye(4)
+    for i, d in enumerate(steps):
+        for k, e in enumerate(steps):
+            curvature[i, k] = (energy(SHAPE + d + e) - energy(SHAPE + d - e)
+                               - energy(SHAPE - d + e) + energy(SHAPE - d - e)) / 4e-8
+    np.testing.assert_allclose(STATICS.tangent(SHAPE, TENSIONS, WEIGHT), curvature, rtol=1e-4,
+                               atol=1e-4)
+
+
+def test_tendons_of_a_straight_torso():
+    """Equation (6) with its signs put right: moments, and all tensions compress."""
+    f1, f2, f3, f4 = TENSIONS
+    mx, my = 0.034 * (f2 - f4), 0.034 * (f3 - f1)
+    np.testing.assert_allclose(
+        STATICS.of_tendons(np.zeros(4), TENSIONS), (my, -mx, 0.0, -TENSIONS.sum()), atol=1e-12)
+
+
+def test_a_force_bends_towards_where_it_points():
+    shape = STATICS.equilibrium(np.zeros(4), constant_load((5.0, 0, 0, 0, 0, 0)))
+    assert np.degrees(shape[0]) == pytest.approx(7.08, abs=0.005)
+    left = STATICS.equilibrium(np.zeros(4), constant_load((0.0, 5.0, 0, 0, 0, 0)))
+    np.testing.assert_allclose(left[:2], (0.0, shape[0]), atol=1e-9)
+
+
+def test_torsion_is_stiffened_by_tension():
+    load = constant_load((0.0, 0, 0, 0, 0, 0.3))
+    shape = STATICS.equilibrium(TENSIONS * 0.0 + 40.0, load)
+    length = 0.129 + shape[3]
+    assert shape[2] == pytest.approx(0.3 / (10.0 + 0.034 ** 2 * 160.0 / length), rel=1e-4)
+    assert shape[3] == pytest.approx(-160.0 / 5e4, rel=1e-3)
+
+
+def test_equilibrium_balances_and_passive_parts_are_its():
+    shape = STATICS.equilibrium(TENSIONS, WEIGHT)
+    np.testing.assert_allclose(STATICS.imbalance(shape, TENSIONS, WEIGHT), 0.0, atol=1e-7)
+    bare = shape * (1.0, 1.0, 0.0, 0.0)
+    passive = STATICS.with_passive_parts(bare, TENSIONS, WEIGHT)
+    np.testing.assert_allclose(passive[2:], shape[2:], rtol=0.03, atol=1e-6)
+    np.testing.assert_allclose(
+        STATICS.bending_moment(shape, WEIGHT), STATICS.of_tendons(shape, TENSIONS)[:2], atol=1e-7)
+
+
+def test_weight_is_taken_about_the_tip():
+    tip = BACKBONE.tip(SHAPE)
+    wrench = WEIGHT(tip)
+    force = 1.26 * np.array((0.5, 0.2, -9.79))
+    np.testing.assert_allclose(wrench[:3], force)
+    np.testing.assert_allclose(
+        wrench[3:], np.cross(tip.rotation @ (0.02, -0.01, 0.11), force), atol=1e-12)
+
+
+def test_four_combinations_of_the_wrench_are_told():
+    wrench = np.array((3.0, -1.0, -9.0, 0.2, -0.1, 0.05))
+    load = constant_load(wrench)
+    shape = STATICS.equilibrium(TENSIONS, load)
+    told = STATICS.estimate_wrench(shape, TENSIONS)
+    np.testing.assert_allclose(told.directions @ wrench, told.generalized, atol=1e-7)
+    np.testing.assert_allclose(told.directions @ told.wrench, told.generalized, atol=1e-7)
+    # What is missing leaves no trace, and all that is missing is of that kind.
+    np.testing.assert_allclose(told.directions @ told.unobservable, 0.0, atol=1e-12)
+    missing = wrench - told.wrench
+    inside = told.unobservable @ (told.unobservable.T @ missing)
+    np.testing.assert_allclose(missing, inside, atol=1e-6)
+    assert np.linalg.norm(missing) > 0.1
+
+
+def test_axial_force_and_torsion_are_told_of_a_straight_torso():
+    told = STATICS.estimate_wrench(np.array((0.0, 0.0, 0.01, -0.002)), np.zeros(4))
+    np.testing.assert_allclose(told.wrench[[2, 5]], (-100.0, 0.1), atol=1e-9)
+
+
+def test_a_torso_turned_over_hangs():
+    """The same with everything upside down and turned: gravity in the base decides."""
+    turn = Rotation.from_euler('z', 1.1).as_matrix()
+    upright = STATICS.equilibrium(np.zeros(4), Weight(0.3, np.array((0.0, 0.0, 0.1)),
+                                                      np.array((2.0, 0.0, -9.6))))
+    other = STATICS.equilibrium(np.zeros(4), Weight(0.3, np.array((0.0, 0.0, 0.1)),
+                                                    turn @ (2.0, 0.0, -9.6)))
+    np.testing.assert_allclose(other[:2], turn[:2, :2] @ upright[:2], atol=1e-9)
+    hanging = STATICS.equilibrium(np.zeros(4), Weight(0.3, np.array((0.0, 0.0, 0.1)),
+                                                      np.array((2.0, 0.0, 9.6))))
+    assert 0.0 < hanging[0] < upright[0]
+
+
+def test_a_load_too_great_is_refused():
+    with pytest.raises(InputError, match='no equilibrium'):
+        STATICS.equilibrium(np.zeros(4), constant_load((5000.0, 0.0, -5000.0, 0, 0, 0)))
+    with pytest.raises(InputError, match='no equilibrium'):
+        STATICS.equilibrium(np.full(4, np.nan))
+
+
+@pytest.mark.parametrize('values, name', [
+    ((-1.0, 10.0, 5e4), 'bending'), ((2.6, 0.0, 5e4), 'torsion'), ((2.6, 10.0, np.nan), 'axial')])
+def test_stiffness_must_be_positive(values, name):
+    with pytest.raises(ConfigurationError, match=f'{name} stiffness .* must be positive'):
+        Stiffness(*values)
