@@ -27,7 +27,7 @@ from biped_com_ros.ros import codec
 from biped_com_ros.ros.conversions import nanoseconds_of, Stamp
 from biped_com_ros.ros.diagnostics import (
     Diagnostics, ERROR, log_exception, OK, Report, Throttle, WARN)
-from biped_com_ros.ros.qos import overridable, SENSOR_INPUT
+from biped_com_ros.ros.qos import copy_of, overridable, SENSOR_INPUT
 import numpy as np
 from rclpy.qos import QoSProfile
 
@@ -107,7 +107,7 @@ class Input:
         self._start_accounts()
         self._reader = codec.Reader(message_type, self._select, plain)
         self.subscription = node.create_subscription(
-            message_type, topic, self._received, qos, raw=True,
+            message_type, topic, self._received, copy_of(qos), raw=True,
             qos_overriding_options=overridable())
         self.topic = self.subscription.topic_name
         if diagnostics is not None:

@@ -21,7 +21,7 @@ from typing import Any
 
 from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.qos import overridable, STATE_OUTPUT
+from biped_com_ros.ros.qos import copy_of, overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
     PointStamped, Pose, PoseArray, PoseStamped, Vector3Stamped, WrenchStamped)
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -67,7 +67,7 @@ class TemplatePublisher:
                  qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None) -> None:
         self._node, self._patterns, self._plain = node, fields, plain
         self.publisher = node.create_publisher(
-            type(prototype), topic, qos, qos_overriding_options=overridable())
+            type(prototype), topic, copy_of(qos), qos_overriding_options=overridable())
         self._send = raw_publish(self.publisher)
         self._latched = self.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         self._wanted, self._ask_again = self._latched, 0.0

@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from rclpy.qos import (
     DurabilityPolicy, HistoryPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy)
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -41,6 +43,16 @@ LATCHED = QoSProfile(
 
 _OVERRIDABLE = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY,
                 QoSPolicyKind.DURABILITY)
+
+
+def copy_of(profile: QoSProfile) -> QoSProfile:
+    """
+    Return a copy that overriding parameters may change.
+
+    rclpy writes the overrides of a topic into the profile it is given: with a shared one they
+    would spread to every topic created later.
+    """
+    return copy(profile)
 
 
 def overridable(identifier: str | None = None) -> QoSOverridingOptions:

@@ -190,6 +190,10 @@ def test_quality_of_service_is_overridable():
         latched = outputs.point_publisher(rig.node, 'latched', 'odom')
         assert latched.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         assert latched.wanted
+        # and nowhere else
+        other = outputs.point_publisher(rig.node, 'other', 'odom').publisher.qos_profile
+        assert other.reliability == ReliabilityPolicy.RELIABLE
+        assert other.durability == DurabilityPolicy.VOLATILE
     finally:
         rig.close()
 
