@@ -25,6 +25,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 import io
 import math
+from pathlib import Path
+import re
 from typing import Any
 
 import numpy as np
@@ -185,7 +187,9 @@ def save_picture(shot: Snapshot, whole: Snapshot, title: str, path: str) -> None
     from rich.console import Console
     console = Console(record=True, width=100, file=io.StringIO())
     console.print(table(shot, whole, title))
-    console.save_svg(path, title='make demo')
+    # Without the fonts that rich would have fetched from the web when somebody looks at it.
+    svg = re.sub(r'@font-face {.*?}\s*', '', console.export_svg(title='make demo'), flags=re.DOTALL)
+    Path(path).write_text(svg, encoding='utf-8')
 
 
 def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:

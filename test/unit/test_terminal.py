@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 import re
 
-from biped_com_ros.viz.terminal import line, Mean, Period, Snapshot, summary, table
+from biped_com_ros.viz.terminal import (
+    line, Mean, Period, save_picture, Snapshot, summary, table)
 import numpy as np
 import pytest
 from rich.console import Console
@@ -97,3 +98,11 @@ def test_table_judges_by_the_whole_run_not_by_the_last_second():
 def test_names_the_foot_that_is_free():
     assert 'right=0.4N(free)' in line(snapshot())
     assert '○ right' in rendered(snapshot()) and '● left' in rendered(snapshot())
+
+
+def test_the_picture_needs_nothing_from_the_web(tmp_path):
+    path = tmp_path / 'table.svg'
+    save_picture(snapshot(), snapshot(), 'a title', str(path))
+    text = path.read_text()
+    assert '13.00' in text  # millimetres, the norm of the error
+    assert '@font-face' not in text and 'https://cdn' not in text
