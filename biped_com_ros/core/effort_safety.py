@@ -1,0 +1,243 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What stands between computed efforts and motors: clamp, rate limit, ramps, watchdog, IMU check.
+
+Pure functions of what they are told and of the time that passed; no clock is read here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.pose import Array
+import numpy as np
+
+OFF, STARTING, ON, HOLDING, STOPPING = 'off', 'starting', 'on', 'holding', 'stopping'
+
+
+@dataclass(frozen=True)
+class SafetySettings:
+    """
+    How far efforts may go, and how fast.
+
+    Attributes
+    ----------
+    clamp
+        Largest effort, as a share of the joint's limit.
+    max_rate
+        Fastest change of an effort, as a share of the joint's limit per second.
+    start_time, stop_time
+        Of the ramps from zero to full effort and back, s.
+    hold_time
+        How long the last efforts are held when there are no new ones, before they ramp to zero, s.
+    max_step
+        However long the last update is ago, no change is larger than allowed in this time, s.
+    unlimited
+        Limit of joints whose URDF gives none, N m or N; zero: they get no effort.
+
+    """
+
+    clamp: float = 0.5
+    max_rate: float = 2.0
+    start_time: float = 2.0
+    stop_time: float = 1.0
+    hold_time: float = 0.2
+    max_step: float = 0.01
+    unlimited: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, least in (('clamp', 0.0), ('max_rate', 0.0), ('start_time', 0.0),
+                            ('stop_time', 0.0), ('max_step', 0.0)):
+            if not getattr(self, name) > least:
+                raise ConfigurationError(
+                    f'effort safety: {name} is {getattr(self, name)}; it must be positive')
+        if self.clamp > 1.0:
+            raise ConfigurationError(
+                f'effort safety: clamp is {self.clamp}; it must be a share of the limits, up to 1')
+        if not (self.hold_time >= 0.0 and self.unlimited >= 0.0):
+            raise ConfigurationError(
+                f'effort safety: hold_time {self.hold_time} s and unlimited {self.unlimited} N m '
+                'must not be negative')
+
+
+class EffortGuard:
+    """
+    Turns efforts that are wanted into efforts that may be commanded.
+
+    Parameters
+    ----------
+    limits
+        Effort limits of the joints, shape (n,), N m or N; may be infinite.
+    settings
+        How far and how fast.
+
+    Attributes
+    ----------
+    enabled
+        Which joints take part, shape (n,), bool; assign to change: they ramp in and out.
+    efforts
+        What may be commanded now, shape (n,), N m or N.
+    bounds
+        Largest absolute efforts, shape (n,).
+    saturated
+        Which joints the clamp held back at the last update, shape (n,), bool.
+
+    """
+
+    def __init__(self, limits: Array, settings: SafetySettings | None = None) -> None:
+        count = len(limits)
+        self.enabled = np.ones(count, dtype=bool)
+        self.efforts, self._target, self._gains = (np.zeros(count) for _ in range(3))
+        self.saturated = np.zeros(count, dtype=bool)
+        self._raw_limits = limits
+        self.active = False
+        self._silence = math.inf
+        self.configure(settings or SafetySettings())
+
+    def configure(self, settings: SafetySettings) -> None:
+        """Use other settings from the next update on."""
+        self.settings = settings
+        limits = np.where(np.isfinite(self._raw_limits), self._raw_limits, settings.unlimited)
+        self.bounds = settings.clamp * limits
+        self._rates = settings.max_rate * limits
+
+    def start(self) -> None:
+        """Ramp up from now on."""
+        self.active = True
+
+    def stop(self) -> None:
+        """Ramp down from now on."""
+        self.active = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is commanded and nothing will be before the next start."""
+        return not self.active and not self.efforts.any()
+
+    @property
+    def state(self) -> str:
+        """Return in words what it does."""
+        if not self.active:
+            return OFF if self.idle else STOPPING
+        if self._silence > 0.0:
+            return HOLDING if self._silence <= self.settings.hold_time else STOPPING
+        return ON if bool((self._gains >= self.enabled).all()) else STARTING
+
+    def update(self, wanted: Array | None, dt: float) -> Array:
+        """
+        Go on by one step.
+
+        Parameters
+        ----------
+        wanted
+            Efforts (n,); None if there is nothing that could be trusted. Values that are not
+            finite count as that.
+        dt
+            Time since the last update, s; negative counts as zero.
+
+        Returns
+        -------
+        numpy.ndarray
+            :attr:`efforts`.
+
+        """
+        dt = max(dt, 0.0) if dt < math.inf else 0.0
+        # NaN and infinity survive the product.
+        if wanted is not None and float(wanted.dot(wanted)) < math.inf:
+            self._target[:] = wanted
+            self._silence = 0.0
+        else:
+            self._silence += dt
+        dt = min(dt, self.settings.max_step)
+        self._ramp(dt)
+        self._approach(dt)
+        return self.efforts
+
+    def _ramp(self, dt: float) -> None:
+        settings = self.settings
+        silent = self._silence > 0.0
+        if silent and self.active and self._silence <= settings.hold_time:
+            return
+        goal = self.enabled if self.active and not silent else np.zeros(len(self._gains))
+        up, down = dt / settings.start_time, dt / settings.stop_time
+        self._gains += np.minimum(np.maximum(goal - self._gains, -down), up)
+
+    def _approach(self, dt: float) -> None:
+        desired = self._gains * self._target
+        np.greater(np.abs(desired), self.bounds, out=self.saturated)
+        change = np.minimum(np.maximum(desired, -self.bounds), self.bounds) - self.efforts
+        step = self._rates * dt
+        self.efforts += np.minimum(np.maximum(change, -step), step)
+
+
+class UprightCheck:
+    """
+    Whether an IMU's orientation can be true: not too tilted, not jumping.
+
+    Parameters
+    ----------
+    max_tilt
+        Largest angle between the base's z axis and the vertical, rad.
+    max_speed
+        Fastest change of the direction of gravity in the base, rad/s.
+    settle_time
+        After a jump, how long readings have to be steady before they are believed, s.
+
+    Attributes
+    ----------
+    problem
+        What is wrong; '' if nothing.
+
+    """
+
+    #: A change by less is never a jump, however short the time, rad.
+    TOLERANCE = 0.02
+
+    def __init__(self, max_tilt: float, max_speed: float, settle_time: float) -> None:
+        self.max_tilt, self.max_speed, self.settle_time = max_tilt, max_speed, settle_time
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.problem = ''
+        self._up: Array | None = None
+        self._ns = 0
+        self._settled_ns: int | None = None
+        self._jump = ''
+
+    def update(self, up_in_base: Array, stamp_ns: int) -> bool:
+        """Take the unit vector against gravity (3,) at a time (ns); return whether it is fine."""
+        self._look_for_jump(up_in_base, stamp_ns)
+        tilt = math.acos(min(max(up_in_base.item(2), -1.0), 1.0))
+        if not tilt <= self.max_tilt:
+            self.problem = (f'the IMU says that the base is tilted by {math.degrees(tilt):.0f} '
+                            f'deg (at most {math.degrees(self.max_tilt):.0f}): check how it is '
+                            'mounted')
+        else:
+            self.problem = self._jump
+        return not self.problem
+
+    def _look_for_jump(self, up: Array, ns: int) -> None:
+        before, before_ns = self._up, self._ns
+        self._up, self._ns = up.copy(), ns
+        if before is not None and ns > before_ns:
+            turned = 2.0 * math.asin(min(0.5 * float(np.linalg.norm(up - before)), 1.0))
+            if turned > self.TOLERANCE + self.max_speed * 1e-9 * (ns - before_ns):
+                self._settled_ns = ns + round(1e9 * self.settle_time)
+                self._jump = f"the IMU's orientation jumped by {math.degrees(turned):.1f} deg"
+        if self._settled_ns is not None and ns >= self._settled_ns:
+            self._settled_ns, self._jump = None, ''
