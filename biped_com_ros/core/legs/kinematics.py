@@ -1,0 +1,565 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Wang, Zhu and Han's leg in closed form: forward and inverse kinematics, Jacobians, velocities.
+
+From the base: hip yaw (z), hip roll (x), hip pitch, knee and ankle pitch (y), ankle roll (x). The
+three axes of the hip meet in one point and the two of the ankle in another, so the vector between
+these points alone gives ankle roll and knee, and the rest is orientation. Here shin and thigh may
+differ in length and be offset forward, the axes may point either way, and sole and base may
+stand off as they like: all of it is read from the robot's model.
+
+Positions are those of the URDF in ROS axes (x forward), in the order of the chain from the base.
+The paper counts from the foot in axes turned by 90 deg (its y is forward): :func:`wang_angles`.
+
+Printed otherwise, and here corrected:
+
+- (3): the third rows of the inverses of M_23 and M_56 and a sign in that of M_45;
+- theta_2 and theta_3: quotients that are no angles; here from the cosine rule;
+- theta_4, which inherits that; theta_5: from the components of a; singular at 90 deg;
+- arctan of a quotient is an atan2 throughout;
+- (7): ``(p x n)_z = -n_x p_y + n_y p_x``, and the last entry is a_z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+import math
+from typing import NamedTuple
+
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+from numpy.typing import ArrayLike
+import pinocchio as pin
+
+KNEE_FORWARD, KNEE_BACKWARD = 1, -1
+"""Where the knee stands beside the line from hip to ankle."""
+
+JOINTS = ('hip yaw', 'hip roll', 'hip pitch', 'knee', 'ankle pitch', 'ankle roll')
+"""What the six joints do, from the base."""
+
+#: A hip this much farther than the leg is long (m) is reached all the same: rounding.
+_REACH_TOLERANCE = 1e-9
+#: A sine or a length (m) below which a direction is undefined.
+_SINGULAR = 1e-9
+#: Of the knee, rad: rounding of the distance from hip to ankle hides smaller bends.
+_STRAIGHT = 1e-7
+#: Of axes and of distances between them, m.
+_STRUCTURE_TOLERANCE = 1e-6
+_AXES = np.array(((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 1.0, 0.0),
+                  (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)))
+#: Axes i and j meet, or lie in the plane of the leg, if this coordinate of them is the same.
+_MEETINGS = ((0, 2, 0), (1, 2, 2), (1, 0, 1), (5, 4, 2), (5, 0, 1))
+_LIMIT_TOLERANCE = 1e-9
+#: The paper's joints, from the foot, among ours; his rolls and his yaw turn the other way.
+_WANG_ORDER = [5, 4, 3, 2, 1, 0]
+_WANG_SIGNS = np.array((-1.0, 1.0, 1.0, 1.0, -1.0, -1.0))
+
+
+class LegSolution(NamedTuple):
+    """
+    What inverse kinematics found.
+
+    Attributes
+    ----------
+    positions
+        Of the six joints, shape (6,), rad; if out of reach, those that come nearest with the
+        orientation as wanted.
+    excess
+        0 if the hip can be that far from the ankle; by how much it is too far (positive) or too
+        near (negative) otherwise, m.
+    outside
+        Indices of the joints that would be outside their limits.
+    singular
+        What is undetermined, or where the sole cannot move in every direction:
+        ``'hip roll'`` at 90 deg (yaw and pitch turn about one axis; here the yaw is zero),
+        ``'ankle roll'`` with the hip on its axis (here zero), ``'knee'`` straight or folded.
+
+    """
+
+    positions: Array
+    excess: float
+    outside: tuple[int, ...]
+    singular: tuple[str, ...]
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether the leg is long enough, joint limits aside."""
+        return self.excess == 0.0
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the leg is long enough and its joints go there."""
+        return self.excess == 0.0 and not self.outside
+
+
+class LegGeometry(NamedTuple):
+    """
+    Proportions of a leg.
+
+    Attributes
+    ----------
+    ankle, shin, thigh, hip
+        From the sole up to the ankle's axes, to the knee's, to the hip's centre and on to the
+        joint of the hip yaw, m.
+
+    """
+
+    ankle: float
+    shin: float
+    thigh: float
+    hip: float
+
+
+WANG = LegGeometry(0.032, 0.075, 0.075, 0.030)
+"""The paper's leg."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """
+    A leg with all joints at zero, base axes.
+
+    Attributes
+    ----------
+    hip, knee, ankle
+        Centre of the hip, of the knee's axis and of the ankle in the base, shape (3,), m.
+    sole
+        Pose of the sole in the base.
+    signs
+        Of each axis against z, x, y, y, y, x, shape (6,).
+    lower, upper
+        Limits, shape (6,), rad.
+
+    """
+
+    hip: Array
+    knee: Array
+    ankle: Array
+    sole: Pose
+    signs: Array
+    lower: Array
+    upper: Array
+
+
+class Leg:
+    """
+    One leg of a robot.
+
+    Parameters
+    ----------
+    chain
+        Its structure.
+    name
+        For messages.
+    joint_names
+        Of the six joints, from the base.
+
+    Attributes
+    ----------
+    lower, upper
+        Limits of the joints, shape (6,), rad.
+    shin, thigh
+        Between the centres of ankle, knee and hip, m.
+
+    """
+
+    def __init__(self, chain: Chain, name: str = 'leg',
+                 joint_names: Sequence[str] = JOINTS) -> None:
+        self.name, self.joint_names = name, tuple(joint_names)
+        self.lower, self.upper = chain.lower, chain.upper
+        self._limits = [(a - _LIMIT_TOLERANCE, b + _LIMIT_TOLERANCE)
+                        for a, b in zip(chain.lower.tolist(), chain.upper.tolist())]
+        thigh, shin = chain.hip - chain.knee, chain.knee - chain.ankle
+        self.thigh, self.shin = math.hypot(*thigh), math.hypot(*shin)
+        lean_thigh = math.atan2(thigh[0], thigh[2])
+        lean_shin = math.atan2(shin[0], shin[2])
+        # Angles between the straight lines hip - knee - ankle are the joints' plus these.
+        self._offsets = (0.0, 0.0, lean_thigh, lean_shin - lean_thigh, -lean_shin, 0.0)
+        self._signs = tuple(chain.signs.tolist())
+        self._hip = tuple(chain.hip.tolist())
+        self._sole_in_ankle = Pose(chain.sole.rotation, chain.sole.position - chain.ankle)
+        self._ankle_in_sole = self._sole_in_ankle.inverse()
+
+    def angles(self, positions: Array) -> list[float]:
+        """Return the six angles of the straight chain for joint positions (6,), rad."""
+        return [s * q + o for s, q, o in zip(self._signs, positions.tolist(), self._offsets)]
+
+    def pose(self, positions: Array) -> Pose:
+        """Return the pose of the sole in the base for joint positions (6,)."""
+        _, _, _, ankle, R_base_ankle = self._centres(positions)
+        return Pose(R_base_ankle, np.array(ankle)) @ self._sole_in_ankle
+
+    def inverse(self, sole_in_base: Pose, knee: int = KNEE_FORWARD) -> LegSolution:
+        """
+        Return the joint positions that bring the sole to a pose.
+
+        Of the eight solutions, the one with the hip above the ankle (along the sole's z) and the
+        hip roll within 90 deg; :meth:`solutions` has them all.
+
+        Parameters
+        ----------
+        sole_in_base
+            Where the sole is to be.
+        knee
+            ``KNEE_FORWARD`` or ``KNEE_BACKWARD`` of the line from hip to ankle.
+
+        """
+        R, d = self._ankle_target(sole_in_base)
+        return self._solve(R, d, knee, 1, 1)
+
+    def solutions(self, sole_in_base: Pose) -> list[LegSolution]:
+        """Return all eight solutions, those that the joints reach first."""
+        R, d = self._ankle_target(sole_in_base)
+        found = [self._solve(R, d, knee, above, hip)
+                 for hip in (1, -1) for above in (1, -1) for knee in (1, -1)]
+        return sorted(found, key=lambda solution: not solution.is_valid)
+
+    def positions(self, sole_in_base: Pose, knee: int = KNEE_FORWARD) -> Array:
+        """
+        Return :meth:`inverse` where it has to work.
+
+        Raises
+        ------
+        InputError
+            If the pose is out of reach of the leg or of its joints.
+
+        """
+        solution = self.inverse(sole_in_base, knee)
+        if solution.is_valid:
+            return solution.positions
+        raise InputError(f'{self.name} cannot bring its sole to '
+                         f'{np.round(sole_in_base.position, 4).tolist()} m in the base: '
+                         f'{self._complaint(solution)}')
+
+    def jacobian_in_base(self, positions: Array) -> Array:
+        """
+        Return the sole's Jacobian along the axes of the base ("world"), (6, 6).
+
+        Times joint velocities: velocity of the sole's origin, m/s, and angular velocity, rad/s,
+        relative to the base.
+        """
+        axes, hip, knee, ankle, R_base_ankle = self._centres(positions)
+        sole = (R_base_ankle @ self._sole_in_ankle.position + ankle).tolist()
+        rows = [(*_moment(axis, sole, center), *axis) for axis, center in zip(
+            axes, (hip, hip, hip, knee, ankle, ankle))]
+        return np.array(rows).T
+
+    def jacobian_in_sole(self, positions: Array) -> Array:
+        """Return the Jacobian along the axes of the sole ("body"), (6, 6)."""
+        R_sole_base = self.pose(positions).rotation.T
+        jacobian = self.jacobian_in_base(positions)
+        return np.concatenate((R_sole_base @ jacobian[:3], R_sole_base @ jacobian[3:]))
+
+    def sole_twist(self, positions: Array, velocities: Array) -> Array:
+        """Return the sole's velocity and angular velocity in the base, (6,), Wang's (6)."""
+        twist: Array = self.jacobian_in_base(positions) @ velocities
+        return twist
+
+    def joint_velocities(self, positions: Array, sole_twist: Array) -> Array:
+        """
+        Return the joint velocities (6,), rad/s, that move the sole with a twist.
+
+        Parameters
+        ----------
+        positions
+            Of the joints, shape (6,).
+        sole_twist
+            Velocity and angular velocity relative to the base along its axes, (6,).
+
+        Raises
+        ------
+        InputError
+            If the leg is so near a singularity that it cannot move like that.
+
+        """
+        jacobian = self.jacobian_in_base(positions)
+        # Of metres by the length of the leg, so that the number does not depend on the size.
+        determinant = np.linalg.det(jacobian) / (self.shin + self.thigh) ** 3
+        if abs(determinant) < _SINGULAR:
+            raise InputError(
+                f'{self.name} is singular at {np.round(positions, 4).tolist()} rad (knee '
+                'straight, hip roll at 90 deg or hip on the ankle roll axis): its sole cannot '
+                'move in every direction; bend the knee')
+        return np.asarray(np.linalg.solve(jacobian, sole_twist), dtype=float)
+
+    def _complaint(self, solution: LegSolution) -> str:
+        if solution.excess > 0.0:
+            return (f'the ankle is {solution.excess:.4f} m beyond the stretched leg of '
+                    f'{self.shin + self.thigh:.4f} m; lower the hips or step shorter')
+        if solution.excess < 0.0:
+            return f'the ankle is {-solution.excess:.4f} m too near to the hip'
+        return 'outside its limits would be ' + ', '.join(
+            f'{self.joint_names[i]} at {solution.positions[i]:.4f} rad (limits '
+            f'{self.lower[i]:.4f} to {self.upper[i]:.4f})' for i in solution.outside)
+
+    def _centres(self, positions: Array) -> tuple[
+            list[list[float]], list[float], list[float], list[float], Array]:
+        """Return all axes, hip, knee and ankle in the base, and the ankle's rotation."""
+        yaw, roll, pitch, knee, ankle, tilt = self.angles(positions)
+        cy, sy, cr, sr = math.cos(yaw), math.sin(yaw), math.cos(roll), math.sin(roll)
+        forward, left = [cy, sy, 0.0], [-sy * cr, cy * cr, sr]
+        up = [sy * sr, -cy * sr, cr]
+        hip_at = list(self._hip)
+        knee_at = _added(hip_at, -self.thigh, _turned(forward, up, pitch))
+        ankle_at = _added(knee_at, -self.shin, _turned(forward, up, pitch + knee))
+        foot_up = _turned(forward, up, pitch + knee + ankle)
+        ahead = _turned(up, forward, -(pitch + knee + ankle))
+        signs = self._signs
+        axes = [[sign * x for x in axis] for sign, axis in zip(
+            signs, ([0.0, 0.0, 1.0], forward, left, left, left, ahead))]
+        # Rolled about its own forward axis by the last joint.
+        c, s = math.cos(tilt), math.sin(tilt)
+        rotation = np.array((ahead, [c * a + s * b for a, b in zip(left, foot_up)],
+                             [c * b - s * a for a, b in zip(left, foot_up)])).T
+        return axes, hip_at, knee_at, ankle_at, rotation
+
+    def _ankle_target(self, sole_in_base: Pose) -> tuple[list[list[float]], list[float]]:
+        """Return the ankle's rotation in the base, and the hip from the ankle in its axes."""
+        ankle = sole_in_base @ self._ankle_in_sole
+        from_ankle = ankle.rotation.T.dot(np.array(self._hip) - ankle.position)
+        rows: list[list[float]] = ankle.rotation.tolist()
+        return rows, from_ankle.tolist()
+
+    def _solve(self, R: list[list[float]], d: list[float], knee_side: int, above: int,
+               hip_side: int) -> LegSolution:
+        x, side, height = d
+        z = math.hypot(side, height)
+        singular = ['ankle roll'] if z < _SINGULAR else []
+        tilt = math.atan2(above * side, above * height) if z >= _SINGULAR else 0.0
+        knee, ankle, excess = self._bend(x, above * z, knee_side)
+        if abs(math.sin(knee)) < _STRAIGHT:
+            singular.append('knee')
+        yaw, roll, lean, is_singular = _yaw_roll_pitch(R, tilt, hip_side)
+        if is_singular:
+            singular.append('hip roll')
+        positions = [sign * _wrapped(angle - offset) for sign, angle, offset in zip(
+            self._signs, (yaw, roll, lean - knee - ankle, knee, ankle, tilt), self._offsets)]
+        outside = tuple([i for i, (q, (low, high)) in enumerate(zip(positions, self._limits))
+                         if not low <= q <= high])
+        return LegSolution(np.array(positions), excess, outside, tuple(singular))
+
+    def _bend(self, x: float, z: float, side: int) -> tuple[float, float, float]:
+        """Return knee, ankle pitch and excess for a hip at (x, z) in the plane of the leg."""
+        shin, thigh = self.shin, self.thigh
+        distance = math.hypot(x, z)
+        longest, shortest = shin + thigh, abs(shin - thigh)
+        beyond, within = distance - longest, distance - shortest
+        excess = (beyond if beyond > _REACH_TOLERANCE
+                  else within if within < -_REACH_TOLERANCE else 0.0)
+        # The cosine rule by half of the angle keeps all digits near the straight leg.
+        knee = 2.0 * side * math.atan2(
+            math.sqrt(max(-beyond, 0.0) * (longest + distance)),
+            math.sqrt(max(within, 0.0) * (shortest + distance)))
+        shank = math.atan2(x, z) + math.atan2(
+            thigh * math.sin(knee), shin + thigh * math.cos(knee))
+        return knee, -shank, excess
+
+
+class RobotLeg(Leg):
+    """
+    The leg between the base and one sole of a robot.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    foot
+        Name of a foot in its configuration.
+
+    Attributes
+    ----------
+    index
+        Where its joints stand in ``model.joint_names``, shape (6,).
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such foot.
+    ConfigurationError
+        If the leg is not built like the paper's; the message says where it differs.
+
+    """
+
+    def __init__(self, model: RobotModel, foot: str) -> None:
+        if foot not in model.soles.names:
+            raise UnknownNameError('foot', foot, model.soles.names, model.config.name)
+        names, chain = _read_chain(model, model.soles.names.index(foot))
+        self.index = model.joint_index(names)
+        super().__init__(chain, f'the {foot} leg of {model.config.name}', names)
+
+
+def legs_of(model: RobotModel) -> dict[str, RobotLeg]:
+    """Return the legs of a robot by the names of their feet; errors as :class:`RobotLeg`."""
+    return {foot: RobotLeg(model, foot) for foot in model.soles.names}
+
+
+def straight_chain(geometry: LegGeometry) -> Chain:
+    """Return a leg of the paper's kind below a base at its hip yaw joint, without limits."""
+    hip = np.array((0.0, 0.0, -geometry.hip))
+    knee = hip - (0.0, 0.0, geometry.thigh)
+    ankle = knee - (0.0, 0.0, geometry.shin)
+    sole = Pose(np.eye(3), ankle - (0.0, 0.0, geometry.ankle))
+    return Chain(hip, knee, ankle, sole, np.ones(6), np.full(6, -np.inf), np.full(6, np.inf))
+
+
+def wang_angles(positions: Array) -> Array:
+    """
+    Return the paper's theta_1 to theta_6, from the foot, of joint positions from the base.
+
+    Pitches are the same (his x axis is -y of ROS and his chain runs the other way: two signs
+    cancel), rolls and yaw are opposite. For axes along +z, +x, +y.
+    """
+    angles: Array = _WANG_SIGNS * positions[_WANG_ORDER]
+    return angles
+
+
+def wang_matrices(theta: ArrayLike, geometry: LegGeometry = WANG) -> Array:
+    """
+    Return M_01 to M_56, of which (2) is the product: from the sole to the hip yaw, paper's axes.
+
+    The inverses of what (3) should be.
+
+    Parameters
+    ----------
+    theta
+        The paper's angles, shape (6,), rad.
+    geometry
+        Lengths, m.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (6, 4, 4).
+
+    """
+    (c1, s1), (c2, s2), (c3, s3), (c4, s4), (c5, s5), (c6, s6) = (
+        (math.cos(t), math.sin(t)) for t in np.asarray(theta, dtype=float).tolist())
+    ankle, shin, thigh, hip = geometry
+    end = (0.0, 0.0, 0.0, 1.0)
+    return np.array((
+        ((-c1, s1, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (s1, c1, 0.0, ankle), end),
+        ((0.0, 0.0, -1.0, 0.0), (s2, c2, 0.0, 0.0), (c2, -s2, 0.0, 0.0), end),
+        ((c3, -s3, 0.0, 0.0), (s3, c3, 0.0, shin), (0.0, 0.0, 1.0, 0.0), end),
+        ((c4, -s4, 0.0, 0.0), (s4, c4, 0.0, thigh), (0.0, 0.0, 1.0, 0.0), end),
+        ((0.0, 0.0, 1.0, 0.0), (s5, c5, 0.0, 0.0), (-c5, s5, 0.0, 0.0), end),
+        ((-c6, s6, 0.0, 0.0), (0.0, 0.0, 1.0, hip), (s6, c6, 0.0, 0.0), end)))
+
+
+def _yaw_roll_pitch(R: list[list[float]], tilt: float,
+                    side: int) -> tuple[float, float, float, bool]:
+    """Split R Rx(-tilt) into Rz(yaw) Rx(roll) Ry(pitch); also whether that is singular."""
+    c, s = math.cos(tilt), math.sin(tilt)
+    # R Rx(-tilt), column by column; the first column is that of R.
+    (a, _, _), (b, _, _), (u, _, _) = R
+    upward = [row[1] * s + row[2] * c for row in R]
+    sideways = R[2][1] * c - R[2][2] * s
+    level = math.hypot(u, upward[2])
+    if level < _SINGULAR:
+        pitch = math.atan2(upward[0], a)
+    else:
+        pitch = math.atan2(-side * u, side * upward[2])
+    roll = math.atan2(sideways, side * level)
+    cp, sp = math.cos(pitch), math.sin(pitch)
+    # From what is left after the pitch, whatever that was: exact near the singularity too.
+    yaw = math.atan2(b * cp + upward[1] * sp, a * cp + upward[0] * sp)
+    return yaw, roll, pitch, level < _SINGULAR
+
+
+def _turned(forward: list[float], up: list[float], angle: float) -> list[float]:
+    """Return `up` turned towards `forward`."""
+    c, s = math.cos(angle), math.sin(angle)
+    return [c * a + s * b for a, b in zip(up, forward)]
+
+
+def _added(point: list[float], length: float, direction: list[float]) -> list[float]:
+    return [a + length * b for a, b in zip(point, direction)]
+
+
+def _moment(axis: list[float], point: list[float],
+            center: list[float]) -> tuple[float, float, float]:
+    """Return axis x (point - center)."""
+    ax, ay, az = axis
+    x, y, z = point[0] - center[0], point[1] - center[1], point[2] - center[2]
+    return ay * z - az * y, az * x - ax * z, ax * y - ay * x
+
+
+def _wrapped(angle: float) -> float:
+    """Return the same angle in [-pi, pi]."""
+    return math.remainder(angle, 2.0 * math.pi)
+
+
+def _read_chain(model: RobotModel, foot: int) -> tuple[tuple[str, ...], Chain]:
+    """Read a leg from the robot's model, all joints at zero."""
+    pin_model = model.pin_model
+    joint = int(model.soles.joints[foot])
+    chain = [int(i) for i in pin_model.supports[joint] if i > 1]
+    names = tuple(pin_model.names[i] for i in chain)
+    label = f'the {model.soles.names[foot]} leg of {model.config.name}'
+    _check_joints(label, names, model.joint_names)
+    data = pin_model.createData()
+    pin.computeJointJacobians(
+        pin_model, data, model.configuration(np.zeros(len(model.joint_names))))
+    columns = [pin_model.joints[i].idx_v for i in chain]
+    twists = data.J[:, columns].T  # along the base's axes, about its origin: moment first
+    points = np.array([data.oMi[i].translation for i in chain])
+    signs = _check_axes(label, names, twists)
+    _check_centres(label, points)
+    row = model.soles.placement_in_joint[foot]
+    sole = Pose(data.oMi[joint].rotation.copy(), data.oMi[joint].translation.copy()) @ Pose(
+        row[:3, :3].T, row[3, :3])
+    hip, knee, ankle = points[2], points[3], points[4]
+    hip[1] = knee[1] = ankle[1] = points[0, 1]  # pitch axes run along y: any of their points
+    limits = [pin_model.joints[i].idx_q for i in chain]
+    return names, Chain(hip, knee, ankle, sole, signs,
+                        np.array(pin_model.lowerPositionLimit[limits]),
+                        np.array(pin_model.upperPositionLimit[limits]))
+
+
+def _check_joints(label: str, names: tuple[str, ...], measured: tuple[str, ...]) -> None:
+    if len(names) != len(JOINTS):
+        raise _not_wang(label, f'it has {len(names)} joints ({", ".join(names) or "none"})')
+    for name in names:
+        if name not in measured:
+            raise _not_wang(label, f"its joint '{name}' follows another or is locked")
+
+
+def _check_axes(label: str, names: tuple[str, ...], twists: Array) -> Array:
+    """Return the signs of the axes; every axis must be one of the base's."""
+    along = np.einsum('ij,ij->i', twists[:, 3:], _AXES)
+    for name, kind, axis, cosine in zip(names, JOINTS, twists[:, 3:], along):
+        if abs(abs(cosine) - 1.0) > _STRUCTURE_TOLERANCE:
+            raise _not_wang(label, f"at zero, the axis of '{name}', which should be the {kind}, "
+                            f'is {np.round(axis, 4).tolist()} in the base')
+    signs: Array = np.sign(along)
+    return signs
+
+
+def _check_centres(label: str, points: Array) -> None:
+    """Check that the axes of the hip meet in one point, those of the ankle, and the plane."""
+    for i, j, coordinate in _MEETINGS:
+        distance = points[i, coordinate] - points[j, coordinate]
+        if abs(distance) > _STRUCTURE_TOLERANCE:
+            raise _not_wang(label, f'its {JOINTS[i]} axis passes the {JOINTS[j]} axis at a '
+                            f'distance of {abs(distance):.4f} m')
+
+
+def _not_wang(label: str, difference: str) -> ConfigurationError:
+    return ConfigurationError(
+        f'{label} has no closed form: {difference}; needed are {", ".join(JOINTS)} from base to '
+        'foot, with the axes of the hip in one point and those of the ankle in one. Use '
+        'numerical inverse kinematics for this robot (core.motion.HipShift)')
