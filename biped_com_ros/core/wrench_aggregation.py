@@ -261,7 +261,7 @@ class WrenchAggregation:
 
     @property
     def foot_forces(self) -> Array:
-        """Return the normal force on each foot with sensors at the instant of the last total, N."""
+        """Return the normal force on each foot with sensors as of the last total, N."""
         return self._samples.latest[:sum(foot is not None for foot in self._feet), 2]
 
     def footprint_in_level(self) -> Array:
