@@ -15,9 +15,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 import math
+from types import MappingProxyType
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.pose import Array, Pose
@@ -79,7 +80,8 @@ class HipShift:
         rows = model.state(self._positions).placements_in_base(model.soles)
         self._home = [Pose(row[:3].T.copy(), row[3].copy()) for row in rows]
 
-    def positions(self, offset: Offset | Array, rotation: Array | None = None) -> Array:
+    def positions(self, offset: Offset | Array, rotation: Array | None = None,
+                  sole_moves: Mapping[int, Pose] = MappingProxyType({})) -> Array:
         """
         Return the positions of all joints (n,) with the base moved by `offset`.
 
@@ -89,6 +91,9 @@ class HipShift:
             Displacement of the base with respect to the soles, (3,), in base axes, m.
         rotation
             By what the base is then turned about its origin, (3, 3); not at all if left out.
+        sole_moves
+            Soles that do not stay, by index of the foot: how far each moves, along the axes of
+            the base at home, and by what it turns about itself.
 
         Raises
         ------
@@ -99,19 +104,26 @@ class HipShift:
         shift = np.asarray(offset, dtype=float)
         turn = np.eye(3) if rotation is None else rotation
         for _ in range(_MAX_ITERATIONS):
-            if self._newton_step(shift, turn) < TOLERANCE:
+            if self._newton_step(shift, turn, sole_moves) < TOLERANCE:
                 return self._positions.copy()
         self._positions[:] = self._home_positions  # not from where Newton's method lost its way
         raise InputError(
             f'the legs of {self._model.config.name} cannot move the base by {shift.tolist()} m '
             'over standing feet; choose a smaller displacement')
 
-    def _newton_step(self, shift: Array, turn: Array) -> float:
+    def reset(self) -> None:
+        """Begin the next search at home, so that its answer does not depend on those before."""
+        self._positions[:] = self._home_positions
+
+    def _newton_step(self, shift: Array, turn: Array, sole_moves: Mapping[int, Pose]) -> float:
         """Improve the leg joints once; return the largest error (m, rad) before the step."""
         q = self._model.configuration(self._positions)
         pin.computeJointJacobians(self._model.pin_model, self._data, q)  # placements included
         worst = 0.0
-        for leg, home in zip(self._legs, self._home):
+        for i, (leg, home) in enumerate(zip(self._legs, self._home)):
+            if i in sole_moves:
+                move = sole_moves[i]
+                home = Pose(move.rotation @ home.rotation, move.position + home.position)
             target = pin.SE3(turn.T @ home.rotation, turn.T @ (home.position - shift))
             error, jacobian = leg.error_and_jacobian(self._data, target)
             worst = max(worst, float(np.abs(error).max()))

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 SMALLEST_MOTION = 0.02
 """Poses whose joints all stay within this, rad, are one pose."""
 
-_TYPICAL_PRIOR = Prior()
+TYPICAL_PRIOR = Prior()
 _PASSES = 3
 _NEWTON_STEPS = 60
 
@@ -197,7 +197,7 @@ class Estimator:
     """
 
     def __init__(self, model: RobotModel, noise: SensorNoise = TYPICAL_NOISE,
-                 prior: Prior = _TYPICAL_PRIOR) -> None:
+                 prior: Prior = TYPICAL_PRIOR) -> None:
         self.model, self.noise, self.prior = model, noise, prior
         self.regressor = StaticsRegressor(model)
 
@@ -223,6 +223,31 @@ class Estimator:
         system, mass_sigma = self._iterate(captures)
         x, hessian = system.optimum(mass_sigma)
         return self._result(captures, system, x, hessian, mass_sigma, complaints, folds)
+
+    def rows(self, capture: Capture, mass_sigma: float = 0.12) -> Array:
+        """
+        Return a capture's whitened equations in standard deviations of the prior, (rows, 4 L).
+
+        ``rows.T @ rows`` is the information it adds where the prior has the identity.
+
+        Parameters
+        ----------
+        capture
+            Measured or planned.
+        mass_sigma
+            The prior's relative standard deviation of masses.
+
+        """
+        e = self.regressor.equations(capture, parameters_of(self.model), self.noise)
+        scaled = e.A @ self.prior_scaling(mass_sigma)
+        L = np.linalg.cholesky(e.covariance + 1e-12 * np.diag(np.diag(e.covariance)))
+        return np.asarray(np.linalg.solve(L, scaled), dtype=float)
+
+    def prior_scaling(self, mass_sigma: float = 0.12) -> Array:
+        """Return T (4 L, 4 L): parameters are the URDF's plus T times standard deviations."""
+        T = PriorTerms(self.model, self.prior).scaling()
+        T[:, :len(self.model.link_names)] *= mass_sigma
+        return T
 
     def _iterate(self, captures: Sequence[Capture]) -> tuple[_System, float]:
         """Linearise anew at each estimate: noise, reference masses, and scale of the noise."""

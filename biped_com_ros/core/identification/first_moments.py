@@ -35,7 +35,7 @@ Parameters are always in the order m, h_x, h_y, h_z of each of ``model.link_name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -246,6 +246,44 @@ class StaticsRegressor:
         here = self._kinematics(capture.positions[np.newaxis], capture.up, capture.up_frame)
         return here, layout, keep, readings, np.where(known, measured, 0.0)
 
+    def readings(self, capture: Capture, contacts: Mapping[str, Array], theta: Array) -> Array:
+        """
+        Return what all wrench sensors read, (S, 6), given the ground's wrench on each foot.
+
+        Parameters
+        ----------
+        capture
+            Its positions, `up` and `in_contact` are used.
+        contacts
+            Wrench (6,) of each standing foot, about the base's origin and along its axes.
+        theta
+            Masses and first moments (L, 4).
+
+        """
+        config, L = self.model.config, len(self.model.link_names)
+        k = self._kinematics(capture.positions[np.newaxis], capture.up, capture.up_frame)
+        through = self._beyond_sensors[:, :L] @ self._weights(k, theta)[0]
+        for foot, wrench in contacts.items():
+            own = [list(config.wrench_sensors).index(n) for n in config.feet[foot].wrench_sensors]
+            share = np.zeros(len(config.wrench_sensors))
+            share[own] = 1.0 / max(len(own), 1)
+            # A sensor further up feels all that those below it feel.
+            nested = np.minimum(self._beyond_sensors[:, L:], 1.0)
+            through += np.outer(nested @ share, wrench)
+        readings: Array = np.einsum('srk,sk->sr', self._projections(k)[1][0], through)
+        return readings
+
+    def torques(self, capture: Capture, readings: Array, theta: Array) -> Array:
+        """Return joint torques (n,), NaN where the capture does not tell, for such readings."""
+        layout = self._layout(self._contact_sensors(capture))
+        k = self._kinematics(capture.positions[np.newaxis], capture.up, capture.up_frame)
+        felt = np.where(layout.contact[:, np.newaxis], readings, 0.0)
+        n = len(self.model.joint_names)
+        torques = np.full(n, np.nan)
+        rows = layout.rows[(layout.rows >= 6) & (layout.rows < 6 + n)]
+        torques[rows - 6] = self._predictions(k, layout, felt, theta)[0, rows]
+        return torques
+
     def total_contact(self, capture: Capture) -> Array:
         """Return what the standing feet's sensors read together, in the base frame, (6,)."""
         layout = self._layout(self._contact_sensors(capture))
@@ -407,17 +445,20 @@ class StaticsRegressor:
     def _predictions(self, k: _Kinematics, layout: Layout, readings: Array,
                      theta: Array) -> Array:
         """Return what is measured, or zero for the whole, in N configurations (N, rows)."""
-        J = self._joint_count
-        m, h = theta[:, :1], theta[:, 1:]
-        first = m * k.links[:, :, 3] + np.einsum('lk,nlki->nli', h, k.links[:, :, :3])
-        g = k.gravity[:, np.newaxis]
-        weights = np.concatenate((m * np.broadcast_to(g, first.shape), np.cross(first, g)), axis=2)
+        J, weights = self._joint_count, self._weights(k, theta)
         contacts = np.einsum('nsrc,sc->nsr', _to_base(k), readings)
         through = layout.through @ np.concatenate((weights, contacts), axis=1)
         joints, sensors = self._projections(k)
         return self._stack(np.einsum('njk,njk->nj', joints, through[:, 1:1 + J]),
                            np.einsum('nsrk,nsk->nsr', sensors, through[:, 1 + J:]),
                            through[:, 0])
+
+    def _weights(self, k: _Kinematics, theta: Array) -> Array:
+        """Return the weight wrench of each link in N configurations, (N, L, 6), base frame."""
+        m, h = theta[:, :1], theta[:, 1:]
+        first = m * k.links[:, :, 3] + np.einsum('lk,nlki->nli', h, k.links[:, :, :3])
+        g = k.gravity[:, np.newaxis]
+        return np.concatenate((m * np.broadcast_to(g, first.shape), np.cross(first, g)), axis=2)
 
     # -- noise
 

@@ -1,0 +1,580 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Which poses to take: safe ones, of these the ones that tell most, in an order that is safe too.
+
+Candidates are random postures on the left, the right and all feet, with the centre of mass inside
+the support polygon by a margin, inside the joints' limits and motors' torques, and free of
+self-collision. Of them K are chosen that are D-optimal for the maximum a posteriori estimate: the
+largest ``log det(I + sum A_k^T A_k)``, where A_k are the whitened equations of pose k in units of
+the prior; the gain of a pose in nats, so, is what it adds to what is known. Greedy first, then
+exchange of single poses.
+
+Paths go straight in the coordinates of :class:`~.stances.Placement`, so that standing soles stay
+level and the centre of mass moves straight over the ground, and every step of them is checked as
+the poses are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+import heapq
+import math
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.identification.captures import SensorNoise
+from biped_com_ros.core.identification.collisions import SelfCollision
+from biped_com_ros.core.identification.estimator import Estimator, TYPICAL_PRIOR
+from biped_com_ros.core.identification.first_moments import parameters_of, TYPICAL_NOISE
+from biped_com_ros.core.identification.prediction import predict_capture
+from biped_com_ros.core.identification.prior import Prior
+from biped_com_ros.core.identification.stances import Placement, Stances
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class DesignOptions:
+    """
+    What poses may be.
+
+    Attributes
+    ----------
+    count
+        How many are chosen, K.
+    candidates
+        Out of how many.
+    double_support
+        Share of candidates on all feet; the others stand on one foot each in turn. 1 for robots
+        that must not lift a foot.
+    margin
+        Smallest distance of the centre of mass from the edge of the support polygon, m.
+    torque_share
+        Largest share of a motor's torque that is used.
+    limit_margin
+        Distance kept from joint limits, rad.
+    spread
+        How far joints that are not in the legs may be from posture ``stand``, rad.
+    lean
+        How far the base may lean or turn, rad.
+    crouch
+        How far the base may go down, as a share of its height.
+    clearance
+        Distance between links that counts as a collision, m.
+    step
+        Largest change of a joint between two checked points of a path, rad.
+    seed
+        Of everything random.
+
+    """
+
+    count: int = 40
+    candidates: int = 300
+    double_support: float = 0.34
+    margin: float = 0.015
+    torque_share: float = 0.8
+    limit_margin: float = 0.03
+    spread: float = 1.2
+    lean: float = 0.2
+    crouch: float = 0.08
+    clearance: float = 0.005
+    step: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= self.candidates:
+            raise ConfigurationError(
+                f'{self.count} poses cannot be chosen from {self.candidates} candidates')
+        if not 0.0 <= self.double_support <= 1.0:
+            raise ConfigurationError(
+                f'double_support must be between 0 and 1, not {self.double_support}')
+        if not self.margin > 0.0 or not self.step > 0.0:
+            raise ConfigurationError('margin and step must be above zero')
+
+
+@dataclass(frozen=True)
+class PlannedPose:
+    """
+    A pose and the way there.
+
+    Attributes
+    ----------
+    standing
+        Feet on the ground, by name.
+    positions
+        Of the joints, (n,), rad or m.
+    path
+        Joint positions from the pose before (excluded) to this one (included), (steps, n).
+    margin
+        Of the centre of mass within the support polygon, m.
+    torque_share
+        Largest share of any motor's torque.
+
+    """
+
+    standing: tuple[str, ...]
+    positions: Array
+    path: Array
+    margin: float
+    torque_share: float
+
+
+@dataclass(frozen=True)
+class PoseDesign:
+    """
+    Poses in the order in which to take them.
+
+    Attributes
+    ----------
+    poses
+        Beginning from posture ``stand``.
+    information, random_information
+        Of the chosen poses, and on average of as many random candidates, nats.
+    com_std, random_com_std
+        Predicted standard deviation of the total centre of mass, root mean square over the
+        candidates and over axes along the ground, m.
+    unreachable
+        How many that would have been chosen have no safe way there.
+
+    """
+
+    poses: tuple[PlannedPose, ...]
+    information: float
+    random_information: float
+    com_std: float
+    random_com_std: float
+    unreachable: int
+
+    def summary(self) -> str:
+        """Say what the design gains."""
+        gain = 1.0 - self.com_std / self.random_com_std
+        return (f'{len(self.poses)} poses, {self.information:.0f} nats of information (random '
+                f'{self.random_information:.0f}); predicted uncertainty of the centre of mass '
+                f'{1e3 * self.com_std:.2f} mm (random {1e3 * self.random_com_std:.2f}, '
+                f'{100.0 * gain:.0f} % better)'
+                + (f'; {self.unreachable} others have no safe way there'
+                   if self.unreachable else ''))
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    placement: Placement
+    positions: Array
+    margin: float
+    torque_share: float
+    rows: Array
+
+
+class PoseDesigner:
+    """
+    Plans poses for a robot.
+
+    Parameters
+    ----------
+    model
+        The robot as the URDF says.
+    options
+        What poses may be.
+    noise, prior
+        As for the estimate.
+
+    """
+
+    def __init__(self, model: RobotModel, options: DesignOptions | None = None,
+                 noise: SensorNoise = TYPICAL_NOISE, prior: Prior = TYPICAL_PRIOR) -> None:
+        self.model, self.options = model, options or DesignOptions()
+        self._estimator = Estimator(model, noise, prior)
+        self._theta = parameters_of(model)
+        self._stances = Stances(model)
+        self._collision = SelfCollision(
+            model, [model.posture(name) for name in model.config.postures], self.options.clearance)
+        self._rng = np.random.default_rng(self.options.seed)
+        self._lower, self._upper, self._effort = _limits(
+            model, self.options.limit_margin)
+        self.refusals: dict[str, int] = {}
+
+    def design(self, progress: Progress | None = None) -> PoseDesign:
+        """
+        Choose poses, order them and find ways between them.
+
+        Parameters
+        ----------
+        progress
+            Called with what is done, how much of it and of how much.
+
+        Raises
+        ------
+        InputError
+            If there are not enough safe poses.
+
+        """
+        candidates = self.candidates(progress)
+        chosen, unreachable = self._choose(candidates, progress)
+        poses = self._connect(self._in_order([candidates[i] for i in chosen]), progress)
+        random = [self._rng.choice(len(candidates), len(chosen), replace=False).tolist()
+                  for _ in range(5)]
+        information = [_information([candidates[i].rows for i in draw]) for draw in random]
+        stds = [self._com_std(candidates, draw) for draw in random]
+        return PoseDesign(
+            poses, _information([candidates[i].rows for i in chosen]),
+            float(np.mean(information)), self._com_std(candidates, chosen),
+            float(np.mean(stds)), unreachable)
+
+    def candidates(self, progress: Progress | None = None) -> list[_Candidate]:
+        """Return safe random poses; InputError if they are too hard to find."""
+        found: list[_Candidate] = []
+        stances = self._supports()
+        tries, limit = 0, 40 * self.options.candidates
+        while len(found) < self.options.candidates:
+            tries += 1
+            if tries > limit:
+                raise InputError(self._explain(len(found), tries))
+            candidate = self._candidate(stances[tries % len(stances)])
+            if candidate is not None:
+                found.append(candidate)
+                if progress:
+                    progress('looking for safe poses', len(found), self.options.candidates)
+        return found
+
+    # -- candidates
+
+    def _supports(self) -> list[tuple[str, ...]]:
+        """Return feet to stand on, each as often as it shall be tried."""
+        feet, share = tuple(self.model.config.feet), self.options.double_support
+        doubles = round(12 * share)
+        single = [(feet[i % len(feet)],) for i in range(12 - doubles)]
+        mixed: list[tuple[str, ...]] = [*single, *[feet] * doubles]
+        # Neighbours alternate, so that any number of tries has about the right shares.
+        return [mixed[(5 * i) % 12] for i in range(12)]
+
+    def _candidate(self, standing: tuple[str, ...]) -> _Candidate | None:
+        placement = self._random_placement(standing)
+        try:
+            positions = self._stances.positions(placement)
+        except InputError:
+            self._refuse('legs do not reach')
+            return None
+        checked = self._check(positions, standing, self.options.margin)
+        if isinstance(checked, str):
+            self._refuse(checked)
+            return None
+        capture = predict_capture(self._estimator.regressor, positions, standing, self._theta)
+        rows = _compressed(self._estimator.rows(capture))
+        return _Candidate(placement, positions, *checked, rows)
+
+    def _refuse(self, why: str) -> None:
+        self.refusals[why] = self.refusals.get(why, 0) + 1
+
+    def _random_placement(self, standing: tuple[str, ...]) -> Placement:
+        rng, o, stances = self._rng, self.options, self._stances
+        corners = stances.polygon(standing)
+        center = corners.mean(axis=0)
+        weights = rng.dirichlet(np.ones(len(corners)))
+        target = center + 0.7 * (weights @ corners - center)
+        height = stances.leg_length
+        one_foot = len(standing) < len(self.model.config.feet)
+        swing = rng.uniform((-0.12, -0.04, 0.05), (0.12, 0.04, 0.2)) * height
+        return Placement(
+            standing, self._random_joints(), height=-height * rng.uniform(0.01, o.crouch),
+            rpy=rng.uniform(-o.lean, o.lean, 3), com_target=target,
+            swing_offset=swing if one_foot else np.zeros(3),
+            swing_rpy=rng.uniform(-0.35, 0.35, 3) if one_foot else np.zeros(3))
+
+    def _random_joints(self) -> Array:
+        """Every other joint anywhere within its range, the others at either end of it."""
+        stand, spread = self.model.posture('stand'), self.options.spread
+        sliding = self._estimator.regressor.sliding
+        reach = np.where(sliding, 0.0, spread)
+        lower = np.maximum(self._lower, stand - reach)
+        upper = np.minimum(self._upper, stand + reach)
+        lower, upper = np.minimum(lower, stand), np.maximum(upper, stand)
+        share = self._rng.uniform(0.0, 1.0, len(stand))
+        at_end = self._rng.uniform(size=len(stand)) < 0.5
+        share = np.where(at_end, np.round(share), share)
+        positions: Array = lower + share * (upper - lower)
+        return positions
+
+    def _check(self, positions: Array, standing: tuple[str, ...],
+               margin: float) -> tuple[float, float] | str:
+        """Return margin and torque share of a safe posture, or what is wrong with it."""
+        if ((positions < self._lower) | (positions > self._upper)).any():
+            return 'joint limits'
+        if self._stances.swing_height(positions, standing) < 0.01:
+            return 'foot in the air touches the ground'
+        found = self._stances.stability_margin(positions, standing)
+        if found < margin:
+            return 'centre of mass too near the edge'
+        share = self._torque_share(positions, standing)
+        if share > self.options.torque_share:
+            return 'motor torques'
+        if self._collision.touching(positions) is not None:
+            return 'self-collision'
+        return found, share
+
+    def _torque_share(self, positions: Array, standing: tuple[str, ...]) -> float:
+        capture = predict_capture(self._estimator.regressor, positions, standing, self._theta)
+        shares = np.abs(np.nan_to_num(capture.torques)) / self._effort
+        return float(shares.max(initial=0.0))
+
+    def _explain(self, found: int, tries: int) -> str:
+        reasons = ', '.join(f'{why} {count} times' for why, count in sorted(
+            self.refusals.items(), key=lambda item: -item[1]))
+        return (f'only {found} of {self.options.candidates} safe poses of '
+                f'{self.model.config.name} found in {tries} tries ({reasons}); reduce candidates, '
+                'margin, spread or lean, or allow more torque')
+
+    # -- choice
+
+    def _choose(self, candidates: list[_Candidate],
+                progress: Progress | None) -> tuple[list[int], int]:
+        """Choose greedily, exchange while it pays, and choose anew what cannot be reached."""
+        rows, count = [c.rows for c in candidates], self.options.count
+        reachable: dict[int, bool] = {}
+        chosen = _exchange(rows, _greedy(rows, count, [], progress), progress)
+        while True:
+            for done, i in enumerate(chosen):
+                if i not in reachable:
+                    reachable[i] = self._is_reachable(candidates[i].placement)
+                if progress:
+                    progress('checking ways', done + 1, count)
+            kept = [i for i in chosen if reachable[i]]
+            allowed = [A if reachable.get(i, True) else A[:0] for i, A in enumerate(rows)]
+            if len(kept) == count:
+                return kept, sum(not value for value in reachable.values())
+            if sum(len(A) > 0 for A in allowed) < count:
+                raise InputError(
+                    f'{count} poses cannot be reached safely from the posture stand of '
+                    f'{self.model.config.name}; reduce count, spread or lean')
+            chosen = _greedy(allowed, count, kept, progress)
+
+    def _is_reachable(self, placement: Placement) -> bool:
+        """Whether there is a safe way from the plain posture on the same feet."""
+        return self._straight(self._lifted_home(placement.standing), placement) is not None
+
+    def _lifted_home(self, standing: tuple[str, ...]) -> Placement:
+        alone = len(standing) < len(self.model.config.feet)
+        return self._stances.home(standing, 0.05 * self._stances.leg_length if alone else 0.0)
+
+    def _com_std(self, candidates: list[_Candidate], chosen: Sequence[int]) -> float:
+        """Return the predicted standard deviation of the total centre of mass over candidates."""
+        size = candidates[0].rows.shape[1]
+        information = np.eye(size) + sum(candidates[i].rows.T @ candidates[i].rows
+                                         for i in chosen)
+        inverse = np.linalg.inv(information)
+        estimator, masses = self._estimator, self._theta[:, 0]
+        scaling = estimator.prior_scaling()
+        ones = np.zeros(size)
+        ones[::4] = 1.0
+        total = 0.0
+        for candidate in candidates[::4]:
+            C = estimator.regressor.com_matrix(candidate.positions)
+            com = C @ self._theta.ravel() / masses.sum()
+            C = (C - np.outer(com, ones)) @ scaling / masses.sum()
+            total += float(np.trace((C @ inverse @ C.T)[:2, :2])) / 2.0
+        return math.sqrt(total / len(candidates[::4]))
+
+    # -- order and paths
+
+    def _in_order(self, chosen: list[_Candidate]) -> list[_Candidate]:
+        """Stand on all feet first, then on one after the other; the nearest pose next."""
+        feet = tuple(self.model.config.feet)
+        groups = [feet, *[(foot,) for foot in feet]]
+        ordered: list[_Candidate] = []
+        at = self.model.posture('stand')
+        for group in groups:
+            left = [c for c in chosen if c.placement.standing == group]
+            while left:
+                nearest = min(left, key=lambda c: float(np.abs(c.positions - at).max()))
+                left.remove(nearest)
+                ordered.append(nearest)
+                at = nearest.positions
+        return ordered
+
+    def _connect(self, ordered: list[_Candidate],
+                 progress: Progress | None) -> tuple[PlannedPose, ...]:
+        at, poses = self._stances.home(tuple(self.model.config.feet)), []
+        for i, candidate in enumerate(ordered):
+            path = self._way(at, candidate.placement)
+            poses.append(PlannedPose(
+                candidate.placement.standing, candidate.positions, np.array(path),
+                candidate.margin, candidate.torque_share))
+            at = candidate.placement
+            if progress:
+                progress('finding ways', i + 1, len(ordered))
+        return tuple(poses)
+
+    def _way(self, start: Placement, end: Placement) -> list[Array]:
+        """Return a safe path, straight if possible, else through plain postures."""
+        if start.standing == end.standing:
+            direct = self._straight(start, end)
+            if direct is not None:
+                return direct
+        via = self._detour(start, end)
+        path: list[Array] = []
+        for one, other in zip([start, *via], [*via, end]):
+            part = self._straight(one, other)
+            if part is None:
+                raise InputError(
+                    f'{self.model.config.name} cannot shift its weight from '
+                    f'{" and ".join(start.standing)} to {" and ".join(end.standing)} safely; set '
+                    'double_support to 1, or widen the margin of its limits')
+            path.extend(part)
+        return path
+
+    def _detour(self, start: Placement, end: Placement) -> list[Placement]:
+        if start.standing == end.standing:
+            return [self._lifted_home(start.standing)]
+        feet = tuple(self.model.config.feet)
+        via: list[Placement] = [self._lifted_home(start.standing)]
+        if len(start.standing) < len(feet):
+            via += [*self._step(start.standing)[::-1], self._stances.home(feet)]
+        if len(end.standing) < len(feet):
+            via += [*self._step(end.standing), self._lifted_home(end.standing)]
+        return via
+
+    def _step(self, standing: tuple[str, ...]) -> list[Placement]:
+        """Return how weight goes over one foot: on all feet, then with the others unloaded."""
+        feet, home = tuple(self.model.config.feet), self._stances.home(standing)
+        on_all = Placement(feet, home.free_joints, home.height, com_target=home.com_target)
+        return [on_all, home]
+
+    def _straight(self, start: Placement, end: Placement) -> list[Array] | None:
+        """Return checked steps from one placement (excluded) to another, or None."""
+        if start.standing != end.standing:
+            # Same posture, other feet loaded: the foot is just being lifted or put down.
+            return []
+        positions = self._solve(end)
+        before = self._solve(start)
+        if positions is None or before is None:
+            return None
+        steps = max(1, math.ceil(float(np.abs(positions - before).max()) / self.options.step))
+        path = []
+        for i in range(1, steps + 1):
+            q = self._solve(start.towards(end, i / steps))
+            if q is None or self._problem_on_the_way(q, start.standing):
+                return None
+            path.append(q)
+        return path
+
+    def _solve(self, placement: Placement) -> Array | None:
+        try:
+            return self._stances.positions(placement)
+        except InputError:
+            return None
+
+    def _problem_on_the_way(self, positions: Array, standing: tuple[str, ...]) -> str:
+        if ((positions < self._lower) | (positions > self._upper)).any():
+            return 'joint limits'
+        if self._stances.swing_height(positions, standing) < -1e-3:
+            return 'foot in the air touches the ground'
+        if self._stances.stability_margin(positions, standing) < 0.5 * self.options.margin:
+            return 'centre of mass too near the edge'
+        return 'self-collision' if self._collision.touching(positions) else ''
+
+
+def _greedy(rows: list[Array], count: int, begun: list[int],
+            progress: Progress | None) -> list[int]:
+    """
+    Go on choosing rows one after the other, each time those that add most.
+
+    What rows add only shrinks as others are chosen (log det is submodular), so an old gain is an
+    upper bound of the present one and most need not be computed again.
+    """
+    covariance, chosen = np.eye(rows[0].shape[1]), list(begun)
+    for i in chosen:
+        covariance = _added(covariance, rows[i])
+    queue = [(-_gain(A, covariance), i, len(chosen)) for i, A in enumerate(rows)
+             if i not in chosen and len(A)]
+    heapq.heapify(queue)
+    while len(chosen) < count:
+        _, i, age = heapq.heappop(queue)
+        if age < len(chosen):
+            heapq.heappush(queue, (-_gain(rows[i], covariance), i, len(chosen)))
+            continue
+        chosen.append(i)
+        covariance = _added(covariance, rows[i])
+        if progress:
+            progress('choosing', len(chosen), count)
+    return chosen
+
+
+def _exchange(rows: list[Array], chosen: list[int], progress: Progress | None,
+              shortlist: int = 12) -> list[int]:
+    """Replace single choices by others that add more, once through."""
+    chosen = list(chosen)
+    information = np.eye(rows[0].shape[1]) + sum(rows[i].T @ rows[i] for i in chosen)
+    for k, old in enumerate(chosen):
+        without = np.asarray(np.linalg.inv(information - rows[old].T @ rows[old]))
+        others = [i for i in range(len(rows)) if i not in chosen]
+        # A cheap first look: half of the trace is an upper bound of the gain.
+        looks = {i: float(((rows[i] @ without) * rows[i]).sum()) for i in others}
+        best = sorted(others, key=lambda i: -looks[i])[:shortlist]
+        gains = {i: _gain(rows[i], without) for i in [old, *best]}
+        new = max(gains, key=lambda i: gains[i])
+        if new != old and gains[new] > gains[old] + 1e-3:
+            information += rows[new].T @ rows[new] - rows[old].T @ rows[old]
+            chosen[k] = new
+        if progress:
+            progress('exchanging', k + 1, len(chosen))
+    return chosen
+
+
+def _compressed(A: Array) -> Array:
+    """Return fewer rows with all information but what is below a 500th of the prior's."""
+    _, strengths, directions = np.linalg.svd(A, full_matrices=False)
+    kept = strengths > 0.04
+    compressed: Array = strengths[kept, np.newaxis] * directions[kept]
+    return compressed
+
+
+def _gain(A: Array, covariance: Array) -> float:
+    _, log_determinant = np.linalg.slogdet(np.eye(len(A)) + A @ covariance @ A.T)
+    return 0.5 * float(log_determinant)
+
+
+def _added(covariance: Array, A: Array) -> Array:
+    across = covariance @ A.T
+    updated: Array = covariance - across @ np.linalg.solve(np.eye(len(A)) + A @ across, across.T)
+    return updated
+
+
+def _information(rows: Sequence[Array]) -> float:
+    _, log_determinant = np.linalg.slogdet(
+        np.eye(rows[0].shape[1]) + sum(A.T @ A for A in rows))
+    return 0.5 * float(log_determinant)
+
+
+def _limits(model: RobotModel, margin: float) -> tuple[Array, Array, Array]:
+    """Return lower and upper limits and effort limits of the measured joints, (n,) each."""
+    pin_model = model.pin_model
+    effort = getattr(pin_model, 'upperEffortLimit', None)
+    if effort is None:
+        effort = pin_model.effortLimit
+    lower, upper, torque = [], [], []
+    for name in model.joint_names:
+        joint = pin_model.joints[pin_model.getJointId(name)]
+        lower.append(float(pin_model.lowerPositionLimit[joint.idx_q]))
+        upper.append(float(pin_model.upperPositionLimit[joint.idx_q]))
+        limit = float(effort[joint.idx_v])
+        passive = name in model.config.passive_joints
+        torque.append(limit if limit > 0.0 and not passive else math.inf)
+    low, high = np.maximum(lower, -np.pi), np.minimum(upper, np.pi)
+    # Joints that hardly move, and postures at a limit by design, keep what they have.
+    kept = np.minimum(margin, 0.2 * (high - low))
+    stand = model.posture('stand')
+    return np.minimum(low + kept, stand), np.maximum(high - kept, stand), np.array(torque)

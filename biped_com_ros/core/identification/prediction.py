@@ -1,0 +1,90 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What a robot of given masses would measure in a pose: to plan poses before taking them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.identification.captures import Capture
+from biped_com_ros.core.identification.first_moments import GRAVITY, StaticsRegressor
+from biped_com_ros.core.pose import Array
+import numpy as np
+
+
+def predict_capture(regressor: StaticsRegressor, positions: Array, standing: Sequence[str],
+                    theta: Array, name: str = '') -> Capture:
+    """
+    Return the capture that a robot standing still on level soles would give.
+
+    Parameters
+    ----------
+    regressor
+        Of the robot.
+    positions
+        Of its joints, shape (n,), rad or m.
+    standing
+        Names of the feet on the ground; the first one's sole is level.
+    theta
+        Masses and first moments (L, 4), kg and kg m.
+    name
+        Of the capture.
+
+    Raises
+    ------
+    InputError
+        If no foot stands.
+
+    Notes
+    -----
+    How several feet share the weight is not determined by statics; here the nearer to the centre
+    of mass, the more.
+
+    """
+    model, feet = regressor.model, list(regressor.model.config.feet)
+    if not standing:
+        raise InputError(f'a pose needs a standing foot of {model.config.name}: {", ".join(feet)}')
+    rows = model.state(positions).placements_in_base(model.soles)
+    chosen = [feet.index(foot) for foot in standing]
+    up = rows[chosen[0], 2]  # third column of R_base_sole
+    contact = np.array([foot in standing for foot in feet])
+    config = model.config
+    nothing = np.full(len(model.joint_names), np.nan)
+    sole_frame = config.feet[standing[0]].sole
+    R_base_link = model.state(positions).pose_in_base(sole_frame).rotation
+    draft = Capture(positions, np.zeros((len(config.wrench_sensors), 6)), contact,
+                    R_base_link.T @ up, sole_frame, nothing, name=name)
+    wrenches = _contacts(regressor, positions, rows[chosen, 3], up, theta)
+    readings = regressor.readings(draft, dict(zip(standing, wrenches)), theta)
+    torques = regressor.torques(draft, readings, theta)
+    return Capture(positions, readings, contact, draft.up, sole_frame, torques, name=name)
+
+
+def _contacts(regressor: StaticsRegressor, positions: Array, soles: Array, up: Array,
+              theta: Array) -> Array:
+    """Return wrenches (feet, 6) about the base's origin, base axes, that carry the weight."""
+    mass = float(theta[:, 0].sum())
+    com = regressor.com_matrix(positions) @ theta.ravel() / mass
+    weight = mass * GRAVITY * up
+    apart = soles - com
+    level = apart - np.outer(apart @ up, up)
+    nearness = 1.0 / (np.linalg.norm(level, axis=1) + 0.05)
+    shares = nearness / nearness.sum()
+    wrenches = np.zeros((len(soles), 6))
+    wrenches[:, :3] = np.outer(shares, weight)
+    wrenches[:, 3:] = np.cross(soles, wrenches[:, :3])
+    missing = np.cross(com, weight) - wrenches[:, 3:].sum(axis=0)
+    wrenches[:, 3:] += np.outer(shares, missing)
+    return wrenches

@@ -1,0 +1,177 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Postures over standing feet: where the base is, where swinging feet are, where the CoM is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.motion import HipShift
+from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.support import convex_hull, margin
+import numpy as np
+from numpy.typing import NDArray
+
+CLOSE_ENOUGH = 5e-4
+"""How far the centre of mass may be from where it was asked to be, m."""
+
+_ROUNDS = 8
+
+
+def _zeros() -> Array:
+    return np.zeros(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """
+    A posture by what matters for balance.
+
+    Attributes
+    ----------
+    standing
+        Feet on the ground, by name.
+    free_joints
+        Positions of all joints (n,); those of the legs are replaced.
+    height, rpy
+        Of the base over where it is in posture `stand`, m, and its turn, rad.
+    com_target
+        Where the centre of mass shall be over the ground, x, y in the base of posture `stand`, m.
+    swing_offset, swing_rpy
+        How far the feet in the air are from where they are in posture `stand`, m and rad.
+
+    """
+
+    standing: tuple[str, ...]
+    free_joints: Array
+    height: float = 0.0
+    rpy: Array = field(default_factory=_zeros)
+    com_target: Array = field(default_factory=lambda: np.zeros(2))
+    swing_offset: Array = field(default_factory=_zeros)
+    swing_rpy: Array = field(default_factory=_zeros)
+
+    def towards(self, other: Placement, share: float) -> Placement:
+        """Return the placement at a share of the way to another on the same feet."""
+        def between(begin: Array, finish: Array) -> Array:
+            mixed: Array = begin + share * (finish - begin)
+            return mixed
+
+        return replace(
+            self, height=self.height + share * (other.height - self.height),
+            free_joints=between(self.free_joints, other.free_joints),
+            rpy=between(self.rpy, other.rpy),
+            com_target=between(self.com_target, other.com_target),
+            swing_offset=between(self.swing_offset, other.swing_offset),
+            swing_rpy=between(self.swing_rpy, other.swing_rpy))
+
+
+class Stances:
+    """
+    Solves placements of a robot for its joints.
+
+    Parameters
+    ----------
+    model
+        A robot with a posture ``stand`` on level soles and legs that can move the base freely.
+
+    """
+
+    def __init__(self, model: RobotModel) -> None:
+        self.model = model
+        self._stand = model.posture('stand')
+        self._hips = HipShift(model, self._stand)
+        self._feet = tuple(model.config.feet)
+        self._soles = model.state(self._stand).placements_in_base(model.soles)
+
+    @property
+    def leg_joints(self) -> NDArray[np.intp]:
+        """Return the indices of the joints of the legs."""
+        return self._hips.leg_joints
+
+    @property
+    def leg_length(self) -> float:
+        """Return the height of the base over the soles in posture ``stand``, m."""
+        return float(-self._soles[:, 3, 2].mean())
+
+    def polygon(self, standing: tuple[str, ...]) -> Array:
+        """Return the corners (k, 2) of the support polygon in the base of ``stand``, m."""
+        points = []
+        for foot in standing:
+            row, config = self._soles[self._feet.index(foot)], self.model.config.feet[foot]
+            for x, y in config.polygon:
+                points.append((x * row[0] + y * row[1] + row[3])[:2].tolist())
+        return np.array(convex_hull(points))
+
+    def home(self, standing: tuple[str, ...], lift: float = 0.0) -> Placement:
+        """Return the plain posture on some feet, those in the air lifted by `lift`, m."""
+        corners, middle = self.polygon(standing), self.polygon(self._feet).mean(axis=0)
+        center = corners.mean(axis=0)
+        inward = middle - center
+        # Not further out than needed: ankles do not roll far.
+        room = margin(tuple(map(tuple, corners.tolist())), tuple(center.tolist())).distance
+        center = center + 0.4 * room * inward / max(float(np.linalg.norm(inward)), 1e-9)
+        return Placement(standing, self._stand, com_target=center, height=-0.02 * self.leg_length,
+                         swing_offset=np.array((0.0, 0.0, lift)))
+
+    def positions(self, placement: Placement) -> Array:
+        """
+        Return the positions of all joints, (n,).
+
+        Raises
+        ------
+        InputError
+            If the legs do not reach.
+
+        """
+        turn = Pose.from_rpy(placement.rpy, np.zeros(3)).rotation
+        swing = {i: Pose.from_rpy(placement.swing_rpy, placement.swing_offset)
+                 for i, foot in enumerate(self._feet) if foot not in placement.standing}
+        offset = np.array((0.0, 0.0, placement.height))
+        q, legs = placement.free_joints.copy(), self._hips.leg_joints
+        # From anywhere else Newton's method may end with a knee bent the other way.
+        self._hips.reset()
+        for _ in range(_ROUNDS):
+            q[legs] = self._hips.positions(offset, turn, swing)[legs]
+            missing = placement.com_target - (offset + turn @ self.model.state(q).com_in_base)[:2]
+            if np.abs(missing).max() < CLOSE_ENOUGH:
+                return q
+            offset[:2] += missing
+        raise InputError(
+            f'the legs of {self.model.config.name} cannot bring the centre of mass over '
+            f'{placement.com_target.tolist()} m on {" and ".join(placement.standing)}')
+
+    def stability_margin(self, positions: Array, standing: tuple[str, ...]) -> float:
+        """Return how far inside the support polygon the centre of mass is, m; negative outside."""
+        state, model = self.model.state(positions), self.model
+        rows = state.placements_in_base(model.soles)
+        first = rows[self._feet.index(standing[0])]
+        points = []
+        for foot in standing:
+            row = rows[self._feet.index(foot)]
+            for x, y in model.config.feet[foot].polygon:
+                corner = x * row[0] + y * row[1] + row[3]
+                points.append((first[:2] @ (corner - first[3])).tolist())
+        x, y = (first[:2] @ (state.com_in_base - first[3])).tolist()
+        return float(margin(convex_hull(points), (x, y)).distance)
+
+    def swing_height(self, positions: Array, standing: tuple[str, ...]) -> float:
+        """Return the height of the lowest corner of the soles in the air, m; inf without any."""
+        rows = self.model.state(positions).placements_in_base(self.model.soles)
+        first = rows[self._feet.index(standing[0])]
+        heights = [float(first[2] @ (x * row[0] + y * row[1] + row[3] - first[3]))
+                   for row, foot in zip(rows, self._feet) if foot not in standing
+                   for x, y in self.model.config.feet[foot].polygon]
+        return min(heights, default=float('inf'))
