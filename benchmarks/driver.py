@@ -15,10 +15,13 @@
 
 from __future__ import annotations
 
+import atexit
 from dataclasses import dataclass, field
+from functools import cache
 import json
 import os
 from pathlib import Path
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,6 +50,16 @@ _ANSWER_TIMEOUT = 1.0  # s
 _IN_FLIGHT = 8
 
 
+@cache
+def _environment() -> dict[str, str]:
+    """Return an environment in which Python keeps compiled modules, as it does for users."""
+    environment = dict(os.environ)
+    if environment.pop('PYTHONDONTWRITEBYTECODE', ''):
+        folder = environment['PYTHONPYCACHEPREFIX'] = tempfile.mkdtemp(prefix='biped_com_cache_')
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return environment
+
+
 class Process:
     """A process under measurement and what it costs."""
 
@@ -55,7 +68,7 @@ class Process:
         self.report: dict[str, Any] = {}
         descriptor, self._report_file = tempfile.mkstemp(prefix='biped_com_benchmark_')
         os.close(descriptor)
-        environment = {**os.environ, 'BENCHMARK_REPORT': self._report_file}
+        environment = {**_environment(), 'BENCHMARK_REPORT': self._report_file}
         begun = time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'benchmarks.subject', kind, *arguments], env=environment,

@@ -20,6 +20,7 @@ Pinocchio lumps the inertia of links behind fixed joints into their parent joint
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 import math
 from pathlib import Path
@@ -135,13 +136,12 @@ def for_kinematics(robot: ElementTree.Element) -> str:
     Without geometry no mesh file has to exist. A continuous joint would take two entries of
     Pinocchio's configuration; as an unbounded revolute joint it takes one like every other.
     """
-    copy = ElementTree.fromstring(ElementTree.tostring(robot))
-    for link in copy.iter('link'):
-        for geometry in [*link.findall('visual'), *link.findall('collision')]:
-            link.remove(geometry)
-    for joint in copy.findall('joint'):
-        if joint.get('type') == 'continuous':
-            _bound_infinitely(joint)
+    copy = ElementTree.Element('robot', robot.attrib)
+    for link in robot.findall('link'):
+        # With what is kept only; geometry is most of a URDF and would take most of the time.
+        ElementTree.SubElement(copy, 'link', link.attrib).extend(link.findall('inertial'))
+    for joint in robot.findall('joint'):
+        copy.append(_unbounded(joint) if joint.get('type') == 'continuous' else joint)
     return ElementTree.tostring(copy, encoding='unicode')
 
 
@@ -268,10 +268,13 @@ def _first_leader(name: str, direct: dict[str, Mimic]) -> Mimic:
     return mimic
 
 
-def _bound_infinitely(joint: ElementTree.Element) -> None:
-    joint.set('type', 'revolute')
-    limit = joint.find('limit')
+def _unbounded(joint: ElementTree.Element) -> ElementTree.Element:
+    """Return a continuous joint as a revolute one with limits that are never reached."""
+    revolute = deepcopy(joint)
+    revolute.set('type', 'revolute')
+    limit = revolute.find('limit')
     if limit is None:
-        limit = ElementTree.SubElement(joint, 'limit', effort='1e9', velocity='1e9')
+        limit = ElementTree.SubElement(revolute, 'limit', effort='1e9', velocity='1e9')
     limit.set('lower', '-1e9')
     limit.set('upper', '1e9')
+    return revolute

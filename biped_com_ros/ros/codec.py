@@ -35,11 +35,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 import math
 import os
 import re
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from biped_com_ros.ros.conversions import Stamp
 import numpy as np
@@ -68,6 +69,12 @@ _MAX_PLANS = 32
 _MAX_RUNS = 6
 
 
+@cache
+def _fields_of(message_type: Any) -> tuple[tuple[str, Any], ...]:
+    """Return name and type of each field; asked of rclpy for every message, it takes longer."""
+    return tuple(zip(message_type.get_fields_and_field_types(), message_type.SLOT_TYPES))
+
+
 class LayoutError(Exception):
     """A message whose bytes this module does not understand; use the plain path."""
 
@@ -82,8 +89,7 @@ def plain_messages_wanted() -> bool:
 # Layout
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(NamedTuple):
     """
     A number, or an array of numbers, inside a serialized message.
 
@@ -129,10 +135,10 @@ class Layout:
         self.size = ENCAPSULATION + self._position
 
     def _message(self, message: Any, path: Path) -> None:
-        names = list(message.get_fields_and_field_types())
-        if not names:
+        fields = _fields_of(type(message))
+        if not fields:
             self._position += 1  # an empty struct is serialized as one byte
-        for name, slot_type in zip(names, message.SLOT_TYPES):
+        for name, slot_type in fields:
             self._value(getattr(message, name), slot_type, path + (name,))
 
     def _value(self, value: Any, slot_type: Any, path: Path) -> None:
@@ -608,9 +614,12 @@ def _select(leaves: Sequence[Leaf], pattern: str) -> _Field:
 
 
 def _lies_below(path: Path, steps: Sequence[Any]) -> bool:
-    return len(path) >= len(steps) and all(
-        isinstance(actual, int) if step == '*' else actual == step
-        for actual, step in zip(path, steps))
+    if len(path) < len(steps):
+        return False
+    for actual, step in zip(path, steps):  # thousands of times per start: no generator
+        if actual != step and not (step == '*' and isinstance(actual, int)):
+            return False
+    return True
 
 
 def _shape(leaves: Sequence[Leaf], steps: Sequence[Any]) -> tuple[int, ...]:
@@ -684,7 +693,7 @@ def _stamp_paths(leaves: Iterable[Leaf]) -> list[Path]:
 
 def _leaves_without_layout(message: Any, path: Path) -> Iterator[Leaf]:
     """Numbers of a message, found without a thought for bytes."""
-    for name, slot_type in zip(message.get_fields_and_field_types(), message.SLOT_TYPES):
+    for name, slot_type in _fields_of(type(message)):
         yield from _leaves_of_value(getattr(message, name), slot_type, path + (name,))
 
 
