@@ -1,0 +1,274 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Gravity compensation as one thing: sensor values in, efforts out, or the reason why not.
+
+Chooses the support (`auto`: by the vertical forces), checks that attitude and support are
+plausible, and leaves what is commanded to :class:`~biped_com_ros.core.effort_safety.EffortGuard`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+import math
+
+from biped_com_ros.core.effort_safety import EffortGuard, SafetySettings, UprightCheck
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.gravity import (
+    ContactPoint, GravityLoad, GravityModel, MINIMUM_NORM, Support, WrenchDistribution)
+from biped_com_ros.core.load_sharing import LoadSharing, SharingSettings
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel, RobotState
+from biped_com_ros.core.support_qp import BoundedNorm, SupportLimits
+import numpy as np
+
+AUTO, FIXED, ALL = 'auto', 'fixed', 'all'
+CLOSED_FORM, BOUNDED = 'closed_form', 'bounded'
+
+
+@dataclass(frozen=True)
+class CompensationSettings:
+    """
+    What is assumed, and how far efforts go.
+
+    Attributes
+    ----------
+    support
+        ``auto``: the contacts that measure force; ``fixed``: something holds the torso;
+        ``all``: every contact alike; else contacts by name, separated by commas, alike.
+    distribution
+        ``closed_form`` or ``bounded`` (quadratic program with `limits`).
+    gravity
+        m/s2.
+    lever
+        L of the feet, m: see :mod:`biped_com_ros.core.gravity`.
+    contacts
+        Feet and hands that may carry; empty: the feet.
+    limits
+        Of the contacts, with ``bounded``.
+    sharing, safety
+        Load sharing; clamp, rates and ramps.
+    max_tilt, max_turn_rate, settle_time
+        What attitude is believed: rad, rad/s, s.
+    cop_tolerance
+        How far outside its sole a contact that carries everything may need its centre of
+        pressure, m; a contact that carries less, further.
+
+    """
+
+    support: str = AUTO
+    distribution: str = CLOSED_FORM
+    gravity: float = 9.81
+    lever: float = 0.1
+    contacts: tuple[str, ...] = ()
+    limits: SupportLimits = field(default_factory=SupportLimits)
+    sharing: SharingSettings = field(default_factory=SharingSettings)
+    safety: SafetySettings = field(default_factory=SafetySettings)
+    max_tilt: float = math.radians(60.0)
+    max_turn_rate: float = 10.0
+    settle_time: float = 0.5
+    cop_tolerance: float = 0.02
+
+
+class GravityCompensator:
+    """
+    A robot's gravity compensation.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    settings
+        What is assumed.
+
+    Attributes
+    ----------
+    gravity_model
+        What gravity asks of its joints.
+    guard
+        What may be commanded.
+    sharing
+        How the contacts share the weight in ``auto``.
+    support
+        The support of the last call that succeeded; None with ``fixed`` and before.
+    gains
+        Share of the computed effort that is wanted, by joint, (n,).
+
+    Raises
+    ------
+    UnknownNameError, ConfigurationError
+        If a setting makes no sense for this robot.
+
+    """
+
+    def __init__(self, model: RobotModel, settings: CompensationSettings | None = None) -> None:
+        self.model = model
+        self.settings = settings = settings or CompensationSettings()
+        self.gravity_model = GravityModel(
+            model, settings.gravity, settings.contacts or None, settings.lever)
+        self.guard = EffortGuard(self.gravity_model.effort_limits, settings.safety)
+        self.gains = np.ones(len(model.joint_names))
+        self.support: Support | None = None
+        self.configure(settings)
+
+    def configure(self, settings: CompensationSettings) -> None:
+        """
+        Use other settings; contacts, gravity and lever stay.
+
+        Raises
+        ------
+        UnknownNameError, ConfigurationError
+            If they make no sense; the old ones then stay in use.
+
+        """
+        shares = self._fixed_shares(settings.support)
+        distribution: WrenchDistribution = (
+            MINIMUM_NORM if settings.distribution == CLOSED_FORM
+            else BoundedNorm(self.gravity_model, settings.limits))
+        self._given_shares, self._distribution, self.settings = shares, distribution, settings
+        self.guard.configure(settings.safety)
+        self.sharing = LoadSharing(
+            len(self.gravity_model.contacts), self.gravity_model.weight, settings.sharing)
+        self.upright = UprightCheck(
+            settings.max_tilt, settings.max_turn_rate, settings.settle_time)
+
+    def reset(self) -> None:
+        """Forget what was measured."""
+        self.sharing.reset()
+        self.upright.reset()
+        self.support = None
+
+    def enable(self, groups: Sequence[str]) -> None:
+        """Let only the joints of some groups take part; none named: all actuated joints."""
+        enabled = np.array([not groups] * len(self.model.joint_names))
+        for group in groups:
+            enabled[self.model.group_index(group)] = True
+        self.guard.enabled = enabled
+
+    def wanted(self, state: RobotState, up_in_base: Array, stamp_ns: int,
+               wrenches: Array | None = None) -> Array:
+        """
+        Return the efforts that hold the robot, before the guard.
+
+        Parameters
+        ----------
+        state
+            Its kinematics.
+        up_in_base
+            Unit vector against gravity, base axes, (3,).
+        stamp_ns
+            Time of the state, ns.
+        wrenches
+            Measured at each contact in its own axes, environment on robot, (K, 6), N and N m;
+            needed with ``auto``.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n,), N m or N.
+
+        Raises
+        ------
+        InputError
+            If attitude or support are not plausible; says why.
+
+        """
+        if not self.upright.update(up_in_base, stamp_ns):
+            raise InputError(self.upright.problem)
+        load = self.gravity_model.load(state, up_in_base)
+        if self.settings.support == FIXED:
+            self.support = None
+            return load.held * self.gains
+        support = load.standing(self._shares(load, stamp_ns, wrenches), self._distribution)
+        problem = support_problem(support, self.settings.cop_tolerance)
+        if problem:
+            raise InputError(problem)
+        self.support = support
+        return support.efforts * self.gains
+
+    @property
+    def mode(self) -> str:
+        """Return in words on what the robot stands: ``left, right``, or ``fixed``."""
+        if self.support is None:
+            return FIXED if self.settings.support == FIXED else 'unknown'
+        return ', '.join(contact.name for contact, share in zip(
+            self.gravity_model.contacts, self.support.shares.tolist()) if share > 0.0)
+
+    def _fixed_shares(self, support: str) -> Array | None:
+        if support in (AUTO, FIXED):
+            return None
+        names = [contact.name for contact in self.gravity_model.contacts]
+        wanted = names if support == ALL else [name.strip() for name in support.split(',')]
+        for name in wanted:
+            if name not in names:
+                raise UnknownNameError(
+                    'support', name, (AUTO, FIXED, ALL, *names), self.model.config.name)
+        return self.gravity_model.shares_of(wanted)
+
+    def _shares(self, load: GravityLoad, stamp_ns: int, wrenches: Array | None) -> Array:
+        if self._given_shares is not None:
+            return self._given_shares
+        if wrenches is None:
+            raise ConfigurationError("support 'auto' needs the measured wrenches of the contacts")
+        # Of each contact: gravity's axis in it, times its force.
+        up_in_contacts = load.placements[:, :3].dot(load.up)
+        forces = np.multiply(up_in_contacts, wrenches[:, :3]).sum(axis=1)
+        shares = self.sharing.update(forces.tolist(), stamp_ns)
+        if self.sharing.in_air:
+            total = float(forces.sum())
+            raise InputError(
+                f'the contacts feel {total:.0f} N of {self.gravity_model.weight:.0f} N: the robot '
+                "is in the air; set support to 'fixed' if something holds it by the torso")
+        if not shares.any():
+            raise InputError('no contact carries more than a trace of the weight')
+        return shares
+
+
+def support_problem(support: Support, tolerance: float) -> str:
+    """
+    Tell what keeps a support from being real, or ''.
+
+    Parameters
+    ----------
+    support
+        Contacts and wrenches.
+    tolerance
+        How far outside a sole the centre of pressure may be where a contact carries everything,
+        m; where it carries less, further.
+
+    """
+    weight = support.load.gravity_model.weight
+    for contact, wrench in zip(support.load.gravity_model.contacts, support.wrenches.tolist()):
+        _, _, fz, mx, my, _ = wrench
+        if fz < -1e-6 * weight:
+            return (f"'{contact.name}' would have to pull with {-fz:.1f} N: the centre of mass is "
+                    'not over the contacts')
+        excess = _moment_outside(contact, fz, mx, my)
+        if excess > tolerance * weight:
+            return (f"the centre of pressure of '{contact.name}' would have to be "
+                    f'{1e3 * excess / fz:.0f} mm outside its sole: the centre of mass is not over '
+                    'the contacts')
+    return ''
+
+
+def _moment_outside(contact: ContactPoint, fz: float, mx: float, my: float) -> float:
+    """Return normal force times distance of the centre of pressure from the sole, N m."""
+    corners, worst = contact.polygon, 0.0
+    for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1]):
+        ex, ey = x1 - x0, y1 - y0
+        # The edge's outward normal is (ey, -ex), the centre of pressure (-my, mx) / fz.
+        outside = (ey * (-my - fz * x0) - ex * (mx - fz * y0)) / math.hypot(ex, ey)
+        worst = max(worst, outside)
+    return worst

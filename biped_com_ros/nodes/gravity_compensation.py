@@ -1,0 +1,418 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Holds a robot against its weight: efforts to be added to what its position controllers do.
+
+With every JointState the posture is weighed in the attitude that the IMU tells; the vertical
+forces of ``wrench_aggregator`` say how the feet share the weight. What comes out passes a guard
+(clamp, rate limit, ramps). When an input falls silent or cannot be true, the last efforts are
+held for a moment, then ramp to zero, and ``/diagnostics`` says why.
+
+A lifecycle node: efforts ramp up after activation and down after deactivation, and are published
+until they are zero; only then can it be cleaned up. With ``autostart`` it activates itself.
+
+Ages and steps are measured on a clock that never jumps (the simulated one with ``use_sim_time``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+import math
+import sys
+import time
+from typing import Any
+
+from biped_com_ros.core.effort_safety import SafetySettings
+from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
+from biped_com_ros.core.gravity_compensation import (
+    AUTO, BOUNDED, CLOSED_FORM, CompensationSettings, GravityCompensator)
+from biped_com_ros.core.load_sharing import SharingSettings
+from biped_com_ros.core.pose import Array, rotation_from_quaternion
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.support_qp import SupportLimits
+from biped_com_ros.ros.controller_check import ControllerCheck
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, steady_clock, WARN
+from biped_com_ros.ros.executor import guard_callbacks, run
+from biped_com_ros.ros.gravity_outputs import EffortOutput, SupportOutput
+from biped_com_ros.ros.inputs import ImuInput, Input, JointStateInput, WrenchInput
+from biped_com_ros.ros.parameters import declare_parameters, parameter
+from biped_com_ros.ros.robot import RobotSource
+import numpy as np
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+#: How often silence is looked for, s.
+_WATCH_PERIOD = 0.01
+#: The watchdog takes over when joint states are this late, s.
+_LATE = 0.03
+
+
+@dataclass(frozen=True)
+class GravityCompensationParameters:
+    """Parameters of `gravity_compensation`."""
+
+    robot: str = parameter(
+        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
+    urdf: str = parameter(
+        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
+    autostart: bool = parameter(
+        True, 'Whether to configure and activate itself; turn it off where a lifecycle manager '
+        'does', read_only=True)
+    support: str = parameter(
+        AUTO, "What carries the robot: 'auto' (by the measured forces), 'fixed' (the torso is "
+        "held), 'all' (every contact alike), or contacts by name, separated by commas")
+    contacts: list[str] = parameter(
+        [], 'Feet and hands that may carry; empty: the feet', read_only=True)
+    distribution: str = parameter(
+        CLOSED_FORM, 'How contact wrenches are chosen: the least ones in closed form, or the '
+        'least ones within friction, soles and efforts (needs proxsuite)',
+        options=(CLOSED_FORM, BOUNDED))
+    groups: list[str] = parameter(
+        [], "Groups of joints of the robot's YAML that take part; empty: all actuated joints")
+    gain_joints: list[str] = parameter([], 'Joints with a gain of their own')
+    gains: list[float] = parameter(
+        [], 'Share of the computed effort that each of gain_joints gets', '', 0.0, 1.5)
+    command_joints: list[str] = parameter(
+        [], "Order of ~/commands: the parameter 'joints' of the effort controller; empty: all "
+        'actuated joints in the order of the URDF', read_only=True)
+    controller: str = parameter(
+        '', "Effort controller whose parameter 'joints' is compared with command_joints before "
+        'anything is sent; empty: not compared', read_only=True)
+    wrench_topics: list[str] = parameter(
+        [], 'Topics (WrenchStamped in the contact frame) of the contacts; empty: '
+        'wrench_aggregator/<contact>/wrench', read_only=True)
+    effort_clamp: float = parameter(
+        0.5, "Largest effort, as a share of the joint's limit in the URDF", '', 0.001, 1.0)
+    effort_rate: float = parameter(
+        2.0, "Fastest change of an effort, as a share of the joint's limit per second", '1/s',
+        0.001, 1000.0)
+    unlimited_joints: float = parameter(
+        0.0, 'Limit of joints whose URDF gives none; 0: they get no effort', 'N m', 0.0, 1e5)
+    start_time: float = parameter(2.0, 'Duration of the soft start', 's', 0.01, 60.0)
+    stop_time: float = parameter(1.0, 'Duration of the soft stop', 's', 0.01, 60.0)
+    input_timeout: float = parameter(
+        0.1, 'Age of an input at which it is not trusted any more', 's', 0.001, 10.0)
+    hold_time: float = parameter(
+        0.2, 'How long the last efforts are then held before they ramp to zero', 's', 0.0, 10.0)
+    max_tilt: float = parameter(
+        60.0, 'Largest tilt of the base that the IMU is believed', 'deg', 1.0, 180.0)
+    max_turn_rate: float = parameter(
+        10.0, 'Fastest change of tilt that the IMU is believed', 'rad/s', 0.1, 1000.0)
+    settle_time: float = parameter(
+        0.5, 'How long the IMU has to be steady after a jump', 's', 0.0, 10.0)
+    cop_tolerance: float = parameter(
+        0.02, 'How far outside its sole the centre of pressure of a lone foot may have to be',
+        'm', 0.0, 1.0)
+    share_lift: float = parameter(
+        0.06, 'Vertical force, as a share of body weight, below which a contact carries nothing',
+        '', 0.0, 0.49)
+    share_full: float = parameter(
+        0.15, 'Vertical force, as a share of body weight, above which a contact carries what it '
+        'feels', '', 0.001, 0.49)
+    share_rate: float = parameter(4.0, 'Fastest change of a share', '1/s', 0.01, 1000.0)
+    friction: float = parameter(0.5, "Friction coefficient, with 'bounded'", '', 0.01, 10.0)
+    torsional_friction: float = parameter(
+        0.02, "Largest torque about the normal per normal force, with 'bounded'", 'm', 0.0001,
+        1.0)
+    sole_margin: float = parameter(
+        0.005, "Distance of the centre of pressure from the sole's edge, with 'bounded'", 'm',
+        0.0, 0.1)
+    torque_lever: float = parameter(
+        0.1, 'A torque of 1 N m at a sole is as undesirable as a force of one over this, in N',
+        'm', 0.001, 10.0, read_only=True)
+    gravity: float = parameter(
+        9.81, 'Gravitational acceleration', 'm/s2', 0.1, 30.0, read_only=True)
+    marker_rate: float = parameter(
+        15.0, 'How often markers are published; 0: never', 'Hz', 0.0, 1000.0, read_only=True)
+    marker_scale: float = parameter(
+        0.001, 'Length of an arrow per force', 'm/N', 0.0, 1.0, read_only=True)
+    max_stamp_age: float = parameter(
+        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
+        'any', 's', 0.0, 1e6, read_only=True)
+
+
+class GravityCompensation(LifecycleNode):
+    """Wires sensors to `GravityCompensator` and that to controllers, as the module says."""
+
+    def __init__(self, **node_kwargs: Any) -> None:
+        super().__init__('gravity_compensation', **node_kwargs)
+        self.params = declare_parameters(self, GravityCompensationParameters, self._change)
+        self.model: RobotModel | None = None
+        self.compensation: Any = None
+        self.problem = ''
+        self.diagnostics = Diagnostics(self)
+        self._source = RobotSource(self, self.params, self._on_robot, self.diagnostics)
+
+    def _on_robot(self, model: RobotModel) -> None:
+        make_compensation(model, self.params)  # what makes no sense ends the node here
+        self.model = model
+        self.diagnostics.add('effort', self._report)
+        if self.params.autostart and self.trigger_configure() == SUCCESS:
+            self.trigger_activate()
+
+    # -- lifecycle
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Build everything for the robot; fails while its description is missing."""
+        if self.model is None:
+            self.get_logger().error('cannot be configured: the robot description is missing')
+            return FAILURE
+        try:
+            self.compensation = make_compensation(self.model, self.params)
+            self._make_outputs(self.compensation)
+            self._make_inputs(self.compensation)
+        except BipedComError as error:
+            self.get_logger().error(f'cannot be configured: {error}')
+            return FAILURE
+        self._updated, self.problem = self._now(), 'waiting for inputs'
+        self._watchdog = self.create_timer(_WATCH_PERIOD, self._watch, clock=steady_clock())
+        guard_callbacks(self)
+        return SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin the soft start."""
+        self._controller.ask()
+        self.compensation.guard.start()
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin the soft stop."""
+        self.compensation.guard.stop()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let go of everything; fails while efforts still ramp down."""
+        if not self.compensation.guard.idle:
+            self.get_logger().error('cannot be cleaned up: efforts are still ramping down')
+            return FAILURE
+        self._dismantle()
+        return SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop; what is still commanded ramps down as after deactivation."""
+        if self.compensation is not None:
+            self.compensation.guard.stop()
+        return SUCCESS
+
+    def _dismantle(self) -> None:
+        self.destroy_timer(self._watchdog)
+        for source in self._inputs.values():
+            self.diagnostics.remove(f'input {source.topic}')
+            source.destroy()
+        self._effort_output.destroy()
+        self._support_output.destroy()
+        self._controller.destroy()
+        self.compensation = None
+
+    # -- set-up
+
+    def _make_outputs(self, compensation: GravityCompensator) -> None:
+        params, gravity_model = self.params, compensation.gravity_model
+        config = compensation.model.config
+        self._effort_output = EffortOutput(self, compensation.model, params.command_joints)
+        self._support_output = SupportOutput(
+            self, gravity_model,
+            [contact_frame(config, contact.name) for contact in gravity_model.contacts],
+            params.marker_rate, params.marker_scale)
+        self._controller = ControllerCheck(
+            self, params.controller, self._effort_output.command_joints)
+
+    def _make_inputs(self, compensation: GravityCompensator) -> None:
+        params, model = self.params, compensation.model
+        options: dict[str, Any] = {'diagnostics': self.diagnostics, 'timeout': 0.5,
+                                   'max_age': params.max_stamp_age}
+        self._quaternion = np.zeros(4)
+        self._wrenches = np.zeros((len(compensation.gravity_model.contacts), 6))
+        self._arrivals: dict[str, float] = {}
+        imu = model.config.imu
+        self._imu_frame = model.frames((imu.frame,))
+        self._inputs: dict[str, Input] = {
+            'the IMU': ImuInput(self, imu.topic, imu.frame, self._on_imu, **options)}
+        for i, (name, topic) in enumerate(self._wrench_topics(compensation)):
+            self._inputs[name] = WrenchInput(
+                self, topic, '', partial(self._on_wrench, i, name),
+                required=params.support == AUTO, **options)
+        self._inputs['joint_states'] = JointStateInput(
+            self, model.joint_names, self._on_joints, **options)
+
+    def _wrench_topics(self, compensation: GravityCompensator) -> list[tuple[str, str]]:
+        """Return what to call the wrench of each contact, and its topic."""
+        config, given = compensation.model.config, self.params.wrench_topics
+        names = [contact.name for contact in compensation.gravity_model.contacts]
+        if given and len(given) != len(names):
+            raise ConfigurationError(
+                f"parameter 'wrench_topics': {given} must be {len(names)} topics, one per contact "
+                f'({", ".join(names)}); or empty')
+        if not (given or config.wrench_sensors):
+            if self.params.support == AUTO:
+                raise ConfigurationError(
+                    f"robot '{config.name}' has no wrench sensors, so support cannot be 'auto': "
+                    'give wrench_topics, or another support')
+            return []
+        topics = given or [f'wrench_aggregator/{name}/wrench' for name in names]
+        return [(f"the wrench of '{name}'", topic) for name, topic in zip(names, topics)]
+
+    def _change(self, params: GravityCompensationParameters) -> None:
+        """Use parameters that were set at run time; a step in efforts becomes a ramp."""
+        if self.compensation is not None:
+            old = self.compensation
+            new = make_compensation(old.model, params)  # refuses before anything changes
+            old.configure(new.settings)
+            old.guard.enabled, old.gains = new.guard.enabled, new.gains
+        self.params = params
+
+    # -- on every message
+
+    def _now(self) -> float:
+        """Return seconds of a clock that does not jump, or of the simulated one."""
+        clock = self.get_clock()
+        if clock.ros_time_is_active:
+            return float(1e-9 * clock.now().nanoseconds)
+        return time.monotonic()
+
+    def _on_imu(self, stamp: Stamp, quaternion: Array, angular_velocity: Array,
+                linear_acceleration: Array) -> None:
+        self._quaternion[:] = quaternion
+        self._arrivals['the IMU'] = self._now()
+
+    def _on_wrench(self, contact: int, name: str, stamp: Stamp, wrench: Array) -> None:
+        self._wrenches[contact] = wrench
+        self._arrivals[name] = self._now()
+
+    def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
+        compensation = self.compensation
+        if compensation is None or compensation.guard.idle:
+            return
+        now = self._now()
+        try:
+            self._examine_ages(now)
+            wanted: Array | None = self._weigh(compensation, stamp, positions)
+            self.problem = self._controller.problem
+        except BipedComError as error:
+            wanted, self.problem = None, str(error)
+        self._go_on(now, stamp, None if self._controller.problem else wanted)
+
+    def _weigh(self, compensation: GravityCompensator, stamp: Stamp, positions: Array) -> Array:
+        state = compensation.model.state(positions)
+        up = compensation.gravity_model.up_in_base(
+            state, self._imu_frame, rotation_from_quaternion(self._quaternion))
+        return compensation.wanted(state, up, stamp.ns, self._wrenches)
+
+    def _examine_ages(self, now: float) -> None:
+        """Raise InputError if something that is needed is too old."""
+        timeout = self.params.input_timeout
+        for name, source in self._inputs.items():
+            needed = name == 'the IMU' or (
+                name != 'joint_states' and self.params.support == AUTO)
+            if needed and not now - self._arrivals.get(name, -math.inf) <= timeout:
+                raise InputError(f'{name} is silent: {source.report()[1]}')
+
+    def _watch(self) -> None:
+        """Go on without joint states when they are late."""
+        compensation = self.compensation
+        if compensation is None or compensation.guard.idle:
+            return
+        now = self._now()
+        late = now - self._updated
+        if late < 0.0:  # the simulated clock was set back
+            self._updated = now
+            self._arrivals.clear()
+            compensation.reset()
+        elif late > _LATE:
+            self.problem = f"joint_states is silent: {self._inputs['joint_states'].report()[1]}"
+            self._go_on(now, Stamp.now(self), None)
+
+    def _go_on(self, now: float, stamp: Stamp, wanted: Array | None) -> None:
+        compensation = self.compensation
+        efforts = compensation.guard.update(wanted, now - self._updated)
+        self._updated = now
+        self._effort_output.publish(stamp, efforts, not self._controller.problem)
+        if wanted is not None:
+            self._support_output.publish(stamp, compensation.mode, compensation.support)
+
+    # -- diagnostics
+
+    def _report(self) -> Report:
+        compensation = self.compensation
+        if compensation is None:
+            return OK, 'not configured', {}
+        guard = compensation.guard
+        saturated = [name for name, held in zip(
+            compensation.model.joint_names, guard.saturated.tolist()) if held]
+        values = {'state': guard.state, 'support': compensation.mode,
+                  'controller': self._controller.state,
+                  'largest effort [N m]': float(np.abs(guard.efforts).max())}
+        if not guard.active:
+            return OK, f'inactive, {guard.state}', values
+        if self.problem:
+            return ERROR, f'{guard.state}: {self.problem}', values
+        if saturated:
+            return WARN, f'at the clamp: {", ".join(saturated)}', values
+        return OK, f'{guard.state}, on {compensation.mode}', values
+
+
+def make_compensation(model: RobotModel, params: GravityCompensationParameters
+                      ) -> GravityCompensator:
+    """
+    Build what the parameters describe.
+
+    Raises
+    ------
+    BipedComError
+        If they make no sense for this robot.
+
+    """
+    compensation = GravityCompensator(model, _settings(params))
+    compensation.enable(params.groups)
+    if len(params.gains) != len(params.gain_joints):
+        raise ConfigurationError(
+            f"parameter 'gains': {params.gains} must be {len(params.gain_joints)} values, one per "
+            f'joint of gain_joints ({", ".join(params.gain_joints) or "none"})')
+    compensation.gains[model.joint_index(params.gain_joints)] = params.gains
+    return compensation
+
+
+def contact_frame(config: Any, contact: str) -> str:
+    """Return the frame_id of a contact, as `wrench_aggregator` names it."""
+    foot = config.feet.get(contact)
+    if foot is None:
+        hand = contact if contact in config.hands else contact.removesuffix('_hand')
+        return str(config.hands[hand].frame)
+    moved = any((*foot.sole_origin, *foot.sole_rpy))
+    return f'{contact}_sole_frame' if moved else str(foot.sole)
+
+
+def _settings(params: GravityCompensationParameters) -> CompensationSettings:
+    return CompensationSettings(
+        params.support, params.distribution, params.gravity, params.torque_lever,
+        tuple(params.contacts),
+        SupportLimits(params.friction, params.torsional_friction, params.sole_margin,
+                      params.effort_clamp),
+        SharingSettings(params.share_lift, params.share_full, params.share_rate),
+        SafetySettings(params.effort_clamp, params.effort_rate, params.start_time,
+                       params.stop_time, params.hold_time, unlimited=params.unlimited_joints),
+        math.radians(params.max_tilt), params.max_turn_rate, params.settle_time,
+        params.cop_tolerance)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the node."""
+    return run(GravityCompensation, argv)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

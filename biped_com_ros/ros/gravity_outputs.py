@@ -1,0 +1,132 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Publishes what gravity compensation commands, and what it assumes to get there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from biped_com_ros.core.gravity import GravityModel, Support
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.ros.com_outputs import Pace
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.markers import arrow, marker_array, ORANGE
+from biped_com_ros.ros.outputs import (
+    float_array_publisher, joint_state_publisher, marker_array_publisher, wrench_publisher)
+from biped_com_ros.ros.qos import LATCHED
+import numpy as np
+from std_msgs.msg import String
+
+
+class EffortOutput:
+    """
+    Publishes efforts as JointState and, in the controller's order, as commands.
+
+    Parameters
+    ----------
+    node, model
+        Where, and whose joints.
+    command_joints
+        Joints of ``~/commands`` in their order; empty: the actuated ones.
+
+    Attributes
+    ----------
+    command_joints
+        In the order in which they are sent.
+
+    Raises
+    ------
+    UnknownNameError
+        If the robot has no such joint.
+
+    """
+
+    def __init__(self, node: Any, model: RobotModel, command_joints: Sequence[str]) -> None:
+        self.command_joints = tuple(command_joints) or model.actuated_joint_names
+        self._order = model.joint_index(self.command_joints)
+        self._actuated = model.joint_index(model.actuated_joint_names)
+        self._effort = joint_state_publisher(
+            node, '~/effort', model.actuated_joint_names, ('effort',))
+        self._commands = float_array_publisher(
+            node, '~/commands', len(self.command_joints), self.command_joints)
+
+    def publish(self, stamp: Stamp, efforts: Array, commands: bool) -> None:
+        """Publish the efforts of all joints (n,); `commands`: also to the controller."""
+        self._effort.fields['effort'][...] = efforts.take(self._actuated)
+        self._effort.publish(stamp)
+        if commands:
+            self._commands.fields['data'][...] = efforts.take(self._order)
+            self._commands.publish()
+
+    def destroy(self) -> None:
+        """Withdraw the topics."""
+        self._effort.destroy()
+        self._commands.destroy()
+
+
+class SupportOutput:
+    """
+    Publishes the assumed support: its name, the shares, the wrenches, arrows for people.
+
+    Parameters
+    ----------
+    node, gravity_model
+        Where, and the contacts.
+    frames
+        frame_id of each contact.
+    marker_rate
+        Hz; zero: no markers.
+    force_scale
+        Length of an arrow per force, m/N.
+
+    """
+
+    def __init__(self, node: Any, gravity_model: GravityModel, frames: Sequence[str],
+                 marker_rate: float, force_scale: float) -> None:
+        self._node, self._said, self._scale = node, '', force_scale
+        names = [contact.name for contact in gravity_model.contacts]
+        self._mode = node.create_publisher(String, '~/support', LATCHED)
+        self._shares = float_array_publisher(node, '~/shares', len(names), names)
+        self._wrenches = [wrench_publisher(node, f'~/{name}/wrench', frame)
+                          for name, frame in zip(names, frames)]
+        prototype = marker_array(*(
+            arrow(frame, 'assumed_forces', i, ORANGE) for i, frame in enumerate(frames)))
+        self._markers = marker_array_publisher(
+            node, '~/markers', prototype, {'heads': 'markers[*].points[1]'})
+        self._pace = Pace(marker_rate)
+
+    def publish(self, stamp: Stamp, mode: str, support: Support | None) -> None:
+        """Publish the support; None: the torso is held, nothing else carries."""
+        if mode != self._said:
+            self._said = mode
+            self._mode.publish(String(data=mode))
+        wrenches = np.zeros((len(self._wrenches), 6)) if support is None else support.wrenches
+        if self._shares.wanted:
+            self._shares.fields['data'][...] = 0.0 if support is None else support.shares
+            self._shares.publish()
+        for publisher, wrench in zip(self._wrenches, wrenches):
+            if publisher.wanted:
+                publisher.fields['wrench'][...] = wrench
+                publisher.publish(stamp)
+        if self._pace.is_due(stamp.ns) and self._markers.wanted:
+            self._markers.fields['heads'][...] = self._scale * wrenches[:, :3]
+            self._markers.publish(stamp)
+
+    def destroy(self) -> None:
+        """Withdraw the topics."""
+        self._node.destroy_publisher(self._mode)
+        for publisher in (self._shares, self._markers, *self._wrenches):
+            publisher.destroy()

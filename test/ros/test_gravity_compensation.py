@@ -1,0 +1,446 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The whole node over DDS: what it commands, and what it does when something goes wrong.
+
+Whatever happens, every effort published is finite, within the clamp, and near to the one before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import os
+from pathlib import Path
+import signal
+import subprocess
+import sys
+import time
+
+from biped_com_ros.core.gravity import GravityModel
+from biped_com_ros.core.pose import Pose
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.nodes.gravity_compensation import (
+    GravityCompensation, GravityCompensationParameters)
+from biped_com_ros.ros.executor import make_executor
+from biped_com_ros.ros.qos import LATCHED
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+import numpy as np
+import pytest
+import rclpy
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Float64MultiArray, String
+import yaml
+
+CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'gravity_compensation.yaml'
+COUNTER = itertools.count()
+CLAMP, RATE, MAX_STEP = 0.8, 10.0, 0.01
+FAST = {'effort_clamp': CLAMP, 'effort_rate': RATE, 'start_time': 0.2, 'stop_time': 0.2,
+        'hold_time': 0.1, 'input_timeout': 0.1, 'settle_time': 0.2}
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+@pytest.fixture(scope='module')
+def talos():
+    return RobotModel.load('talos')
+
+
+class Rig:
+    """The node, a standing robot around it, and a listener that trusts nothing."""
+
+    def __init__(self, model, **parameters):
+        self.model, self.gravity_model = model, GravityModel(model)
+        self.positions = model.posture()
+        self.forces = 0.5 * self.gravity_model.weight * np.ones(2)
+        self.silent, self.skew = set(), 0.0
+        self.lean(0.0)
+        self.joint_names = list(model.joint_names)
+        self.efforts, self.commands, self.diagnostics, self.modes = [], [], {}, []
+        self.wrenches = []
+        self.namespace = f'gravity_{next(COUNTER)}'
+        self.executor = make_executor()
+        self.peer = Node('robot', namespace=self.namespace)
+        self._joints = self.peer.create_publisher(JointState, 'joint_states', 10)
+        self._imu = self.peer.create_publisher(Imu, 'imu', 10)
+        self._wrenches = [self.peer.create_publisher(
+            WrenchStamped, f'wrench_aggregator/{foot}/wrench', 10) for foot in ('left', 'right')]
+        for kind, topic, store, qos in (
+                (JointState, 'effort', self.efforts, 100),
+                (Float64MultiArray, 'commands', self.commands, 100),
+                (WrenchStamped, 'left/wrench', self.wrenches, 10),
+                (String, 'support', self.modes, LATCHED)):
+            self.peer.create_subscription(
+                kind, f'gravity_compensation/{topic}', store.append, qos)
+        self.peer.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, 100)
+        overrides = [Parameter(name, value=value) for name, value in {
+            'robot': 'talos', **FAST, **parameters}.items()]
+        self.node = GravityCompensation(
+            namespace=self.namespace, parameter_overrides=overrides)
+        self.executor.add_node(self.peer)
+        self.executor.add_node(self.node)
+
+    def lean(self, roll):
+        """Tilt the base, as the IMU feels it wherever it is mounted."""
+        frame = self.model.config.imu.frame
+        base = Pose.from_rpy((roll, 0.0, 0.0), np.zeros(3))
+        imu = base @ self.model.state(self.positions).pose_in_base(frame)
+        self.quaternion = imu.quaternion.tolist()
+
+    def _diagnose(self, array):
+        for status in array.status:
+            if status.name.startswith('gravity_compensation: '):
+                self.diagnostics[status.name.removeprefix('gravity_compensation: ')] = status
+
+    def close(self):
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.peer.destroy_node()
+
+    def step(self, period=0.005):
+        """Publish one instant of all sensors and serve callbacks."""
+        now = self.peer.get_clock().now().nanoseconds + round(1e9 * self.skew)
+        stamp = rclpy.time.Time(nanoseconds=now).to_msg()
+        if 'imu' not in self.silent:
+            imu = Imu()
+            imu.header.stamp, imu.header.frame_id = stamp, self.model.config.imu.frame
+            o = imu.orientation
+            o.x, o.y, o.z, o.w = self.quaternion
+            self._imu.publish(imu)
+        for foot, force, publisher in zip(('left', 'right'), self.forces, self._wrenches):
+            if foot not in self.silent:
+                wrench = WrenchStamped()
+                wrench.header.stamp = stamp
+                wrench.header.frame_id = self.model.config.feet[foot].sole
+                wrench.wrench.force.z = float(force)
+                publisher.publish(wrench)
+        if 'joints' not in self.silent:
+            index = self.model.joint_index(self.joint_names)
+            message = JointState(name=self.joint_names, position=self.positions[index].tolist())
+            message.header.stamp = stamp
+            self._joints.publish(message)
+        end = time.monotonic() + period
+        while (left := end - time.monotonic()) > 0.0:
+            self.executor.spin_once(timeout_sec=left)
+
+    def until(self, condition, what='condition', timeout=10.0):
+        end = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < end, (
+                f'waited in vain for {what}; {self.node.problem}; {self.effort_line()}')
+            self.step()
+        self.check()
+
+    def play(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.step()
+        self.check()
+
+    def check(self):
+        """Nothing that was ever published may be NaN, too large or a leap."""
+        if not self.efforts:
+            return
+        got = np.array([message.effort for message in self.efforts])
+        limits = self.gravity_model.effort_limits
+        assert np.isfinite(got).all()
+        assert (np.abs(got) <= CLAMP * limits + 1e-9).all()
+        steps = np.abs(np.diff(np.vstack((np.zeros(got.shape[1]), got)), axis=0))
+        assert (steps <= RATE * MAX_STEP * limits + 1e-9).all()
+
+    @property
+    def last(self):
+        return np.array(self.efforts[-1].effort) if self.efforts else np.zeros(1)
+
+    def expected(self, shares=(0.5, 0.5)):
+        up = np.array([0.0, 0.0, 1.0])
+        load = self.gravity_model.load(self.model.state(self.positions), up)
+        return load.standing(np.array(shares))
+
+    def holds(self):
+        return len(self.last) > 1 and np.allclose(self.last, self.expected().efforts, atol=0.01)
+
+    def effort_line(self):
+        status = self.diagnostics.get('effort')
+        return (status.level, status.message) if status else (b'', '')
+
+    def fails(self, *words):
+        level, message = self.effort_line()
+        return level == DiagnosticStatus.ERROR and all(word in message for word in words)
+
+    def call(self, kind, service, request):
+        client = self.peer.create_client(kind, f'gravity_compensation/{service}')
+        self.until(client.service_is_ready, service)
+        future = client.call_async(request)
+        self.until(future.done, service)
+        return future.result()
+
+    def change(self, transition):
+        return self.call(ChangeState, 'change_state', ChangeState.Request(
+            transition=Transition(id=transition))).success
+
+    def state(self):
+        return self.call(GetState, 'get_state', GetState.Request()).current_state.label
+
+
+@pytest.fixture
+def make(talos):
+    rigs = []
+
+    def _make(**parameters):
+        rigs.append(Rig(talos, **parameters))
+        return rigs[-1]
+    yield _make
+    for rig in rigs:
+        rig.close()
+
+
+@pytest.fixture
+def rig(make):
+    """Return a rig that holds its robot."""
+    rig = make()
+    rig.until(rig.holds, 'efforts')
+    return rig
+
+
+def test_holds_the_robot_and_says_what_it_assumes(rig):
+    assert rig.state() == 'active'
+    assert rig.efforts[-1].name == list(rig.model.actuated_joint_names)
+    first = np.array(rig.efforts[0].effort)
+    assert np.abs(first).max() < 0.2 * np.abs(rig.last).max()  # a soft start
+    support = rig.expected()
+    rig.until(lambda: rig.wrenches, 'wrench')
+    force = rig.wrenches[-1].wrench.force
+    np.testing.assert_allclose(
+        [force.x, force.y, force.z], support.wrenches[0, :3], atol=1e-3)
+    assert rig.wrenches[-1].header.frame_id == 'left_sole_link'
+    assert rig.modes[-1].data == 'left, right'
+    np.testing.assert_allclose(rig.commands[-1].data, rig.last, atol=0.5)
+    rig.until(lambda: rig.effort_line()[0] == DiagnosticStatus.OK, 'diagnostics')
+
+
+@pytest.mark.parametrize(('silent', 'words'), (
+    ('joints', ('joint_states is silent',)), ('imu', ('the IMU is silent',)),
+    ('left', ("wrench of 'left' is silent",))))
+def test_silence_is_held_then_ramped_to_zero_then_forgiven(rig, silent, words):
+    count, last = len(rig.efforts), rig.last
+    rig.silent.add(silent)
+    rig.until(lambda: not rig.last.any(), 'zero')
+    late = [m.effort for m in rig.efforts[count:]]
+    assert np.allclose(late[:3], last, atol=0.02)  # held first
+    assert len(late) > 10
+    rig.until(lambda: rig.fails(*words), 'diagnostics')
+    rig.silent.clear()
+    rig.until(rig.holds, 'efforts again')
+
+
+def test_nan_is_not_used(rig):
+    rig.positions = rig.positions.copy()
+    good = rig.positions[3]
+    rig.positions[3] = math.nan
+    rig.until(lambda: not rig.last.any(), 'zero')
+    rig.until(lambda: rig.fails(rig.model.joint_names[3]), 'diagnostics')
+    rig.positions[3] = good
+    rig.until(rig.holds, 'efforts again')
+    rig.quaternion = [math.nan, 0.0, 0.0, 1.0]
+    rig.until(lambda: not rig.last.any() and rig.fails('the IMU is silent'), 'zero')
+    rig.lean(0.0)
+    rig.until(rig.holds, 'efforts again')
+    rig.forces[1] = math.nan
+    rig.until(lambda: not rig.last.any() and rig.fails("wrench of 'right' is silent"), 'zero')
+
+
+def test_imu_upside_down_is_not_believed(rig):
+    rig.lean(math.pi)
+    rig.until(lambda: not rig.last.any(), 'zero')
+    rig.until(lambda: rig.fails('tilted by 180 deg'), 'diagnostics')
+
+
+def test_imu_that_jumps_is_not_believed_at_once(rig):
+    rig.lean(0.2)
+    rig.until(lambda: 'jumped by 11.5 deg' in rig.node.problem, 'problem')
+
+
+def test_both_feet_in_the_air_lets_go(rig):
+    rig.forces[:] = 3.0
+    rig.until(lambda: not rig.last.any(), 'zero')
+    rig.until(lambda: rig.fails('in the air'), 'diagnostics')
+    rig.forces[:] = 0.5 * rig.gravity_model.weight
+    rig.until(rig.holds, 'efforts again')
+
+
+def test_lifting_a_foot_that_cannot_be_lifted_is_refused(rig):
+    """The centre of mass is between the feet: one foot alone would topple."""
+    rig.forces[:] = rig.gravity_model.weight, 0.0
+    rig.until(lambda: not rig.last.any(), 'zero')
+    rig.until(lambda: rig.fails("centre of pressure of 'left'", 'outside'), 'diagnostics')
+
+
+def test_missing_joint_is_named(rig):
+    rig.joint_names = rig.joint_names[:-1]
+    rig.until(lambda: not rig.last.any(), 'zero')
+    rig.until(lambda: rig.fails(rig.model.joint_names[-1]), 'diagnostics')
+
+
+@pytest.mark.parametrize('jump', (30.0, -30.0))
+def test_clock_jump(rig, jump):
+    rig.skew = jump
+    rig.until(lambda: not rig.last.any(), 'zero')
+    rig.until(lambda: rig.fails('silent'), 'diagnostics')
+    rig.skew = 0.0
+    rig.until(rig.holds, 'efforts again')
+
+
+def test_deactivation_while_loaded_and_restart(rig):
+    assert rig.change(Transition.TRANSITION_DEACTIVATE)
+    assert not rig.change(Transition.TRANSITION_CLEANUP)  # still ramping down
+    rig.until(lambda: not rig.last.any(), 'zero')
+    count = len(rig.efforts)
+    rig.play(0.2)
+    assert len(rig.efforts) <= count + 1  # silent once it is zero
+    assert rig.state() == 'inactive'
+    assert rig.change(Transition.TRANSITION_ACTIVATE)
+    rig.until(rig.holds, 'efforts again')
+    assert rig.change(Transition.TRANSITION_DEACTIVATE)
+    rig.until(lambda: not rig.last.any(), 'zero')
+    assert rig.change(Transition.TRANSITION_CLEANUP)
+    rig.play(0.1)
+    assert rig.change(Transition.TRANSITION_CONFIGURE)
+    assert rig.change(Transition.TRANSITION_ACTIVATE)
+    rig.until(rig.holds, 'efforts again')
+
+
+def test_waits_for_a_lifecycle_manager_without_autostart(make):
+    rig = make(autostart=False)
+    rig.play(0.3)
+    assert rig.state() == 'unconfigured' and not rig.efforts
+    assert rig.change(Transition.TRANSITION_CONFIGURE)
+    rig.play(0.2)
+    assert not rig.efforts
+    assert rig.change(Transition.TRANSITION_ACTIVATE)
+    rig.until(rig.holds, 'efforts')
+
+
+def controller(rig, joints):
+    """Start something with the parameters of an effort controller."""
+    node = Node('effort_controller', namespace=rig.namespace)
+    node.declare_parameter('joints', joints)
+    rig.executor.add_node(node)
+    return node
+
+
+def test_controller_with_another_order_gets_nothing(make, talos):
+    rig = make(controller='effort_controller')
+    node = controller(rig, list(reversed(talos.actuated_joint_names)))
+    rig.until(lambda: rig.fails("controller 'effort_controller' expects", 'at place 0'),
+              'diagnostics')
+    assert not rig.commands and not rig.last.any()
+    node.destroy_node()
+
+
+def test_controller_in_the_same_order_gets_commands(make, talos):
+    order = list(reversed(talos.actuated_joint_names))
+    rig = make(controller='effort_controller', command_joints=order)
+    rig.play(0.3)
+    assert not rig.commands  # nobody there yet
+    node = controller(rig, order)
+    rig.until(lambda: rig.commands and rig.holds(), 'commands')
+    rig.until(lambda: np.allclose(rig.commands[-1].data, rig.expected().efforts[::-1], atol=0.01),
+              'commands')
+    node.destroy_node()
+
+
+def test_groups_gains_and_support_change_at_run_time_as_ramps(rig):
+    arms = rig.model.group_index('left_arm')
+    rig.node.set_parameters([Parameter('groups', value=['left_arm'])])
+    others = np.setdiff1d(np.arange(len(rig.model.joint_names)), arms)
+    rig.until(lambda: not rig.last[others].any(), 'ramp of the others')
+    np.testing.assert_allclose(rig.last[arms], rig.expected().efforts[arms], atol=0.01)
+    joint = rig.model.joint_names[arms[0]]
+    rig.node.set_parameters_atomically([
+        Parameter('gain_joints', value=[joint]), Parameter('gains', value=[0.5])])
+    rig.until(lambda: abs(rig.last[arms[0]] - 0.5 * rig.expected().efforts[arms[0]]) < 0.01,
+              'gain')
+    rig.node.set_parameters([
+        Parameter('groups', Parameter.Type.STRING_ARRAY, []), Parameter('support', value='fixed')])
+    up = np.array([0.0, 0.0, 1.0])
+    held = rig.gravity_model.load(rig.model.state(rig.positions), up).held
+    held[arms[0]] *= 0.5
+    rig.until(lambda: np.allclose(rig.last, held, atol=0.01), 'held torso')
+
+
+def test_bounded_distribution(make):
+    pytest.importorskip('proxsuite')
+    rig = make(distribution='bounded')
+    rig.until(rig.holds, 'efforts')
+
+
+def test_the_parameter_file_has_every_parameter_with_its_default():
+    text = yaml.safe_load(CONFIG.read_text())['/**/gravity_compensation']['ros__parameters']
+    defaults = GravityCompensationParameters()
+    assert text == {f.name: getattr(defaults, f.name)
+                    for f in dataclasses.fields(GravityCompensationParameters)}
+
+
+def start(module, *arguments):
+    return subprocess.Popen(
+        [sys.executable, '-m', f'biped_com_ros.nodes.{module}', '--ros-args', *arguments],
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(p for p in sys.path if p)},
+        stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(('module', 'arguments'), (
+    ('gravity_compensation', ()),
+    ('suite', ('-p', 'nodes:=[gravity_compensation, wrench_aggregator]'))))
+def test_process_becomes_active_and_ends_cleanly(module, arguments):
+    namespace = f'gravity_process_{next(COUNTER)}'
+    process = start(module, '-r', f'__ns:=/{namespace}', '-p', 'robot:=talos', *arguments)
+    peer = Node('peer', namespace=namespace)
+    client = peer.create_client(GetState, 'gravity_compensation/get_state')
+    executor = make_executor()
+    executor.add_node(peer)
+    try:
+        assert client.wait_for_service(15.0)
+        future = client.call_async(GetState.Request())
+        executor.spin_until_future_complete(future, 10.0)
+        assert future.result().current_state.label == 'active'
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10.0) == 0, process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate()
+        executor.shutdown()
+        peer.destroy_node()
+
+
+@pytest.mark.parametrize(('parameters', 'words'), (
+    ({'support': 'tail'}, 'tail'), ({'groups': ['wings']}, 'wings'),
+    ({'gains': [1.0]}, 'gain_joints'), ({'share_lift': 0.3}, 'lift'),
+    ({'contacts': ['left', 'nose']}, 'nose')))
+def test_nonsense_ends_the_node_at_once(parameters, words):
+    with pytest.raises(Exception, match=words):
+        GravityCompensation(namespace=f'gravity_{next(COUNTER)}', parameter_overrides=[
+            Parameter(name, value=value) for name, value in {
+                'robot': 'talos', **parameters}.items()])
