@@ -40,7 +40,7 @@ import math
 import os
 import re
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 from biped_com_ros.ros.conversions import Stamp
 import numpy as np
@@ -89,7 +89,8 @@ def plain_messages_wanted() -> bool:
 # Layout
 
 
-class Leaf(NamedTuple):
+@dataclass(slots=True)
+class Leaf:
     """
     A number, or an array of numbers, inside a serialized message.
 
@@ -135,7 +136,7 @@ class Layout:
         self.size = ENCAPSULATION + self._position
 
     def _message(self, message: Any, path: Path) -> None:
-        fields = _fields_of(type(message))
+        fields = _fields_of(message.__class__)
         if not fields:
             self._position += 1  # an empty struct is serialized as one byte
         for name, slot_type in fields:
@@ -693,7 +694,7 @@ def _stamp_paths(leaves: Iterable[Leaf]) -> list[Path]:
 
 def _leaves_without_layout(message: Any, path: Path) -> Iterator[Leaf]:
     """Numbers of a message, found without a thought for bytes."""
-    for name, slot_type in _fields_of(type(message)):
+    for name, slot_type in _fields_of(message.__class__):
         yield from _leaves_of_value(getattr(message, name), slot_type, path + (name,))
 
 
