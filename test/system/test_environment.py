@@ -19,6 +19,7 @@ import importlib.util
 import itertools
 import os
 from pathlib import Path
+import subprocess
 import sys
 
 import pytest
@@ -92,7 +93,7 @@ def test_sourced_ros_is_used(ros):
     plan = environment.make_plan('runtime', '', False, ros)
     assert (plan.kind, plan.distribution) == ('sourced', 'jazzy')
     assert plan.directory == ROOT / '.venv-ros-jazzy'
-    assert plan.python == sys.executable
+    assert plan.python == environment.base_python()
     assert not any(path.name.startswith('ros-') for path in plan.inputs)
 
 
@@ -118,6 +119,16 @@ def test_each_level_contains_those_below():
     for lower, higher in itertools.pairwise(files):
         assert higher[:len(lower)] == lower
         assert len(higher) > len(lower)
+
+
+def test_active_virtual_environment_makes_no_difference(tmp_path):
+    code = ('import runpy; print(runpy.run_path("tools/environment.py")["make_plan"]'
+            '("dev", "jazzy", False, {}).python)')
+    base = environment.base_python()
+    subprocess.run([base, '-m', 'venv', '--without-pip', tmp_path], check=True)
+    plans = [subprocess.run([python, '-c', code], cwd=ROOT, text=True, capture_output=True,
+                            check=True).stdout for python in (base, tmp_path / 'bin' / 'python')]
+    assert plans == [f'{base}\n'] * 2
 
 
 # ----------------------------------------------------------------------- what the machine has
