@@ -1,0 +1,207 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+A URDF with other inertials and nothing else changed.
+
+The text is edited in place, number by number, so that comments, order, white space and everything
+that other tools put into a URDF stay as they are. A link's inertia is scaled with its mass and
+moves with its centre of mass: rotating nothing, statics cannot know more. If that leaves it
+outside of what a body can have, it is brought back by as little as needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+import math
+import re
+from xml.parsers import expat
+
+from biped_com_ros.core import urdf as urdf_tools
+from biped_com_ros.core.errors import InputError, RobotDescriptionError, UnknownNameError
+from biped_com_ros.core.pose import Array
+import numpy as np
+from numpy.typing import ArrayLike
+
+SMALLEST_EIGENVALUE = 1e-12
+"""Of the second moment of a link's mass, kg m^2."""
+
+_INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+
+
+@dataclass(frozen=True)
+class NewInertial:
+    """Mass (kg) and centre of mass (in the link's frame, (3,), m) that a link shall have."""
+
+    mass: float
+    com: Array
+
+
+@dataclass
+class _Tags:
+    """Where the tags of one link's inertial begin, as byte offsets; -1 where there is none."""
+
+    inertial: int = -1
+    origin: int = -1
+    mass: int = -1
+    inertia: int = -1
+
+
+def with_inertials(urdf: str, inertials: Mapping[str, NewInertial]) -> str:
+    """
+    Return URDF text with other masses and centres of mass.
+
+    Parameters
+    ----------
+    urdf
+        Text; expand xacro first.
+    inertials
+        New values of the links to change; the others stay as they are, to the byte.
+
+    Raises
+    ------
+    RobotDescriptionError
+        If the text is no URDF.
+    UnknownNameError
+        If a link does not exist or has no mass.
+    InputError
+        If a mass is not positive or something is not finite.
+
+    """
+    urdf_tools.parse_urdf(urdf)
+    for name, inertial in inertials.items():
+        _check(name, inertial)
+    text = urdf.encode('utf-8')
+    tags = _find_tags(text)
+    massive = [name for name, found in tags.items() if found.mass >= 0]
+    edits: list[tuple[int, int, bytes]] = []
+    for name, inertial in inertials.items():
+        if name not in massive:
+            raise UnknownNameError('link with mass', name, massive, 'the new inertials')
+        edits += _edits(text, tags[name], inertial)
+    for start, end, replacement in sorted(edits, reverse=True):
+        text = text[:start] + replacement + text[end:]
+    return text.decode('utf-8')
+
+
+def consistent_inertia(inertia: ArrayLike) -> Array:
+    """
+    Return the nearest inertia (3, 3) that a body can have.
+
+    ``tr(I) / 2 - I`` is the second moment of the mass and has no negative eigenvalue; that is the
+    triangle inequality of the principal moments.
+    """
+    given = np.asarray(inertia, dtype=float)
+    moments, axes = np.linalg.eigh(0.5 * np.trace(given) * np.eye(3) - given)
+    if moments[0] >= 0.0:
+        return given
+    second = (axes * np.maximum(moments, SMALLEST_EIGENVALUE)) @ axes.T
+    nearest: Array = np.trace(second) * np.eye(3) - second
+    return nearest
+
+
+def _check(name: str, inertial: NewInertial) -> None:
+    com = np.asarray(inertial.com, dtype=float)
+    if not 0.0 < inertial.mass < math.inf:
+        raise InputError(f"link '{name}': the mass must be above zero, not {inertial.mass} kg")
+    if com.shape != (3,) or not np.isfinite(com).all():
+        raise InputError(f"link '{name}': the centre of mass must be three numbers, not {com}")
+
+
+def _find_tags(text: bytes) -> dict[str, _Tags]:
+    """Find each link's tags by parsing; comments and other elements of that name do not count."""
+    tags: dict[str, _Tags] = {}
+    path: list[str] = []
+    link = ''
+    parser = expat.ParserCreate('utf-8')
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal link
+        path.append(tag)
+        if path == ['robot', 'link']:
+            link = attributes.get('name', '')
+            tags[link] = _Tags()
+        elif path == ['robot', 'link', 'inertial']:
+            tags[link].inertial = parser.CurrentByteIndex
+        elif path[:-1] == ['robot', 'link', 'inertial'] and tag in ('origin', 'mass', 'inertia'):
+            setattr(tags[link], tag, parser.CurrentByteIndex)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda tag: path.pop()
+    try:
+        parser.Parse(_blank_leading_space(text), True)
+    except expat.ExpatError as error:
+        raise RobotDescriptionError(f'the URDF is not well-formed XML: {error}') from None
+    return tags
+
+
+def _blank_leading_space(text: bytes) -> bytes:
+    """Let white space before an XML declaration pass, as others do, without moving anything."""
+    start = len(text) - len(text.lstrip())
+    end = text.index(b'?>') + 2 if text[start:start + 5] == b'<?xml' else start
+    return b' ' * end + text[end:]
+
+
+def _edits(text: bytes, tags: _Tags, new: NewInertial) -> list[tuple[int, int, bytes]]:
+    """Return (start, end, replacement) for one link."""
+    mass_tag = _tag(text, tags.mass)
+    ratio = new.mass / float(_value(mass_tag, 'value'))
+    xyz = ' '.join(_number(value) for value in np.asarray(new.com).tolist())
+    edits = [_replace_tag(tags.mass, mass_tag, {'value': _number(new.mass)})]
+    if tags.origin >= 0:
+        edits.append(_replace_tag(tags.origin, _tag(text, tags.origin), {'xyz': xyz}))
+    else:
+        end = tags.inertial + len(_tag(text, tags.inertial))
+        edits.append((end, end, f'<origin xyz="{xyz}"/>'.encode()))
+    if tags.inertia >= 0:
+        edits.append(_scaled_inertia(text, tags.inertia, ratio))
+    return edits
+
+
+def _scaled_inertia(text: bytes, start: int, ratio: float) -> tuple[int, int, bytes]:
+    tag = _tag(text, start)
+    xx, xy, xz, yy, yz, zz = (
+        float(_value(tag, key, '0')) * ratio for key in _INERTIA)
+    inertia = consistent_inertia([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    values = dict(zip(_INERTIA, inertia[np.triu_indices(3)].tolist()))
+    present = {key: _number(value) for key, value in values.items()
+               if value != 0.0 or _value(tag, key, '')}
+    return _replace_tag(start, tag, present)
+
+
+def _tag(text: bytes, start: int) -> str:
+    """Return a start tag, from < to >, with > allowed inside quotes."""
+    found = re.compile(rb'<(?:[^"\'>]|"[^"]*"|\'[^\']*\')*>').match(text, start)
+    assert found is not None  # expat has just parsed it
+    return found.group().decode('utf-8')
+
+
+def _value(tag: str, key: str, default: str = '0') -> str:
+    found = re.search(rf'\s{key}\s*=\s*(["\'])(.*?)\1', tag, re.DOTALL)
+    return found.group(2) if found else default
+
+
+def _replace_tag(start: int, tag: str, values: Mapping[str, str]) -> tuple[int, int, bytes]:
+    changed = tag
+    for key, value in values.items():
+        changed, count = re.subn(rf'(\s{key}\s*=\s*)(["\'])(.*?)\2', rf'\g<1>\g<2>{value}\g<2>',
+                                 changed, count=1, flags=re.DOTALL)
+        if not count:
+            changed = re.sub(r'(\s*/?>)$', rf' {key}="{value}"\g<1>', changed)
+    return start, start + len(tag.encode('utf-8')), changed.encode('utf-8')
+
+
+def _number(value: float) -> str:
+    """Return a number with all digits that matter, without a minus before zero."""
+    return f'{value + 0.0:.9g}'
