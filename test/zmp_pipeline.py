@@ -34,6 +34,8 @@ class Pipeline:
         The robot as it is and as it is believed to be.
     monitor
         The stability monitor under test.
+    wrenches, base
+        Of the last instant: of the feet in their sole frames, and where the base is.
     """
 
     def __init__(self, robot='biped', options=PlantOptions(tendons=False), settings=None):
@@ -64,12 +66,12 @@ class Pipeline:
         self._aggregation.set_state(state, R_world_imu)
         for i, wrench in enumerate(seen.wrenches):
             self._aggregation.take(i, wrench, ns)
-        wrenches = np.array([body.wrench for body in self._aggregation.bodies
-                             if body.detector is not None])
+        self.wrenches = wrenches = np.array([
+            body.wrench for body in self._aggregation.bodies if body.detector is not None])
         contacts = self.monitor.feel(ns, wrenches)
-        base = self._base.update(state, R_world_imu, contacts)
+        self.base = self._base.update(state, R_world_imu, contacts)
         twist = self._base.twist(state, seen.angular_velocities[self._imu])
-        report = self.monitor.update(ns, state.in_world(base), twist, wrenches)
+        report = self.monitor.update(ns, state.in_world(self.base), twist, wrenches)
         return report, self.plant.truth()
 
     def run(self, seconds, offset_at=lambda t: (0.0, 0.0, 0.0)):

@@ -21,4 +21,5 @@ NODES = {
     'gravity_compensation': 'biped_com_ros.nodes.gravity_compensation:GravityCompensation',
     'simulator': 'biped_com_ros.nodes.simulator:Simulator',
     'wrench_aggregator': 'biped_com_ros.nodes.wrench_aggregator:WrenchAggregator',
+    'zmp_monitor': 'biped_com_ros.nodes.zmp_monitor:ZmpMonitor',
 }

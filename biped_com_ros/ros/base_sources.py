@@ -48,8 +48,8 @@ BASE_SOURCES = ('imu', 'odometry', 'tf', 'fixed')
 _SECOND = 1_000_000_000
 
 
-class BaseParameters(Protocol):
-    """The parameters that a base source reads."""
+class LocationParameters(Protocol):
+    """The parameters that a base source itself reads."""
 
     @property
     def base_source(self) -> str:
@@ -64,20 +64,24 @@ class BaseParameters(Protocol):
         """Largest difference between the stamps of the joints and of the base, s."""
 
     @property
-    def contact_topics(self) -> list[str]:
-        """One per foot, in the order of the configuration; empty for the default names."""
-
-    @property
-    def contact_timeout(self) -> float:
-        """Silence after which a contact is unknown, s."""
-
-    @property
     def contact_tolerance(self) -> float:
         """Height within which the lowest soles are assumed to stand, m."""
 
     @property
     def fixed_base(self) -> list[float]:
         """Pose of base_link for ``fixed``: x, y, z, roll, pitch, yaw."""
+
+
+class BaseParameters(LocationParameters, Protocol):
+    """Those, and where contacts are told."""
+
+    @property
+    def contact_topics(self) -> list[str]:
+        """One per foot, in the order of the configuration; empty for the default names."""
+
+    @property
+    def contact_timeout(self) -> float:
+        """Silence after which a contact is unknown, s."""
 
 
 class Contacts:
@@ -152,7 +156,7 @@ class BaseSource:
 
     name = ''
 
-    def __init__(self, model: RobotModel, params: BaseParameters, contacts: Contacts) -> None:
+    def __init__(self, model: RobotModel, params: LocationParameters, contacts: Contacts) -> None:
         count = len(model.soles.names)
         self.inputs: dict[str, Input] = {}
         self.stance = Stance(np.zeros((count, 3)), (False,) * count)
@@ -201,8 +205,8 @@ class ImuBase(BaseSource):
 
     name = 'imu'
 
-    def __init__(self, node: Any, model: RobotModel, params: BaseParameters, contacts: Contacts,
-                 **options: Any) -> None:
+    def __init__(self, node: Any, model: RobotModel, params: LocationParameters,
+                 contacts: Contacts, **options: Any) -> None:
         super().__init__(model, params, contacts)
         imu = model.config.imu
         self._estimator = StanceBase(model, imu.frame, self._guess)
@@ -243,8 +247,8 @@ class OdometryBase(BaseSource):
 
     name = 'odometry'
 
-    def __init__(self, node: Any, model: RobotModel, params: BaseParameters, contacts: Contacts,
-                 **options: Any) -> None:
+    def __init__(self, node: Any, model: RobotModel, params: LocationParameters,
+                 contacts: Contacts, **options: Any) -> None:
         super().__init__(model, params, contacts)
         self._position, self._quaternion = np.zeros(3), np.zeros(4)
         self._twist, self._ns = np.zeros((2, 3)), -_SECOND * 1000
@@ -278,7 +282,7 @@ class TfBase(BaseSource):
 
     name = 'tf'
 
-    def __init__(self, node: Any, model: RobotModel, params: BaseParameters,
+    def __init__(self, node: Any, model: RobotModel, params: LocationParameters,
                  contacts: Contacts) -> None:
         super().__init__(model, params, contacts)
         self._lookup = TransformLookup(node)
@@ -305,7 +309,7 @@ class FixedBase(BaseSource):
 
     name = 'fixed'
 
-    def __init__(self, model: RobotModel, params: BaseParameters, contacts: Contacts) -> None:
+    def __init__(self, model: RobotModel, params: LocationParameters, contacts: Contacts) -> None:
         super().__init__(model, params, contacts)
         if len(params.fixed_base) != 6:
             raise ConfigurationError(

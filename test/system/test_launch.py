@@ -95,7 +95,8 @@ def test_bringup_composes_by_default(tmp_path: Path) -> None:
     commands = planned(tmp_path, 'bringup.launch.xml', robot='talos', namespace='r1')
     assert list(commands) == ['suite']
     assert given_parameters(commands['suite']) == {
-        'nodes': ['wrench_aggregator', 'com_estimator'], 'robot': 'talos', 'urdf': '',
+        'nodes': ['wrench_aggregator', 'com_estimator', 'zmp_monitor'], 'robot': 'talos',
+        'urdf': '',
         'base_source': 'imu', 'use_sim_time': False}
     assert '__ns:=/r1' in commands['suite'] and '/tf:=tf' in commands['suite']
     assert not [word for word in commands['suite'] if word.startswith('__node')]
@@ -104,9 +105,10 @@ def test_bringup_composes_by_default(tmp_path: Path) -> None:
 def test_bringup_without_composition_says_the_same(tmp_path: Path) -> None:
     suite = given_parameters(planned(tmp_path, 'bringup.launch.xml', base_source='tf')['suite'])
     commands = planned(tmp_path, 'bringup.launch.xml', base_source='tf', composed='false')
-    assert list(commands) == ['wrench_aggregator', 'com_estimator']
+    assert list(commands) == ['wrench_aggregator', 'com_estimator', 'zmp_monitor']
     apart = {**given_parameters(commands['wrench_aggregator']),
-             **given_parameters(commands['com_estimator'])}
+             **given_parameters(commands['com_estimator']),
+             **given_parameters(commands['zmp_monitor'])}
     assert apart == {name: value for name, value in suite.items() if name != 'nodes'}
     files = {name: [word for word in command if word.endswith(f'{name}.yaml')]
              for name, command in commands.items()}

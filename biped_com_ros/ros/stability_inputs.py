@@ -1,0 +1,275 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Joint states, base and foot wrenches of one instant, brought together by their stamps.
+
+What comes out depends on the messages and their stamps only, not on the order in which the topics
+happen to arrive: a recording that is played again gives the same instants to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from biped_com_ros.core.base import Twist
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel, RobotState
+from biped_com_ros.core.synchronizer import Synchronizer
+from biped_com_ros.core.wrench import wrench_adjoint
+from biped_com_ros.ros.base_sources import (
+    BaseSource, Contacts, FixedBase, ImuBase, LocationParameters, OdometryBase, TfBase)
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.inputs import Input, JointStateInput, WrenchInput
+import numpy as np
+
+#: Called with stamp, state in the world, twist of the base, foot wrenches in the sole frames.
+Callback = Callable[[Stamp, RobotState, Twist | None, Array | None], None]
+
+
+class StabilityParameters(LocationParameters, Protocol):
+    """The parameters that are read here."""
+
+    @property
+    def wrench_topics(self) -> list[str]:
+        """One per foot, in the order of the configuration; empty for the default names."""
+
+
+class FeltContacts(Contacts):
+    """Which feet stand, by the wrenches of the same instant."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Input] = []
+        self.in_contact: tuple[bool, ...] | None = None
+
+    def told(self, now_ns: int) -> tuple[bool, ...] | None:
+        """Return what was felt; None where feet feel nothing."""
+        return self.in_contact
+
+    def clock_was_reset(self) -> None:
+        """Nothing here is tied to a clock."""
+
+
+class _TimedImuBase(ImuBase):
+    """An IMU whose readings are collected first and loaded when their instant is complete."""
+
+    def __init__(self, collect: Callable[[Stamp, Array], None], *arguments: Any,
+                 **options: Any) -> None:
+        self._collect = collect
+        super().__init__(*arguments, **options)
+
+    def _on_imu(self, stamp: Stamp, *_: Array) -> None:
+        self._collect(stamp, self._input.values)
+
+    def load(self, ns: int, values: Array) -> None:
+        """Use a reading."""
+        self._quaternion[:], self._gyro[:], self._ns = values[:4], values[4:7], ns
+
+
+class _TimedOdometryBase(OdometryBase):
+    """Odometry that is collected first and loaded when its instant is complete."""
+
+    def __init__(self, collect: Callable[[Stamp, Array], None], *arguments: Any,
+                 **options: Any) -> None:
+        self._collect = collect
+        super().__init__(*arguments, **options)
+
+    def _on_odometry(self, stamp: Stamp, *_: Array) -> None:
+        self._collect(stamp, self._input.values)
+
+    def load(self, ns: int, values: Array) -> None:
+        """Use a message."""
+        self._position[:], self._quaternion[:] = values[:3], values[3:7]
+        self._twist[:], self._ns = values[7:13].reshape(2, 3), ns
+
+
+class SoleWrench:
+    """
+    Wrenches on a foot in its sole frame, from whatever frame of that foot they come.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    foot
+        Which of its soles.
+
+    """
+
+    def __init__(self, model: RobotModel, foot: int) -> None:
+        self._model, self._foot = model, foot
+        name = model.soles.names[foot]
+        config = model.config.feet[name]
+        # As wrench_aggregator calls a sole frame that the URDF does not have.
+        is_link = not any((*config.sole_origin, *config.sole_rpy))
+        self.sole_frame = config.sole if is_link else f'{name}_sole_frame'
+        self._to_sole: dict[str, Array] = {self.sole_frame: np.eye(6)}
+
+    def move(self, wrench: Array, frame: str) -> Array:
+        """
+        Return a wrench (6,) of a frame in the sole frame.
+
+        Raises
+        ------
+        UnknownNameError
+            If the robot has no such frame.
+        ConfigurationError
+            If the frame is not fixed to the sole.
+        """
+        if frame not in self._to_sole:
+            self._to_sole[frame] = self._adjoint(frame)
+        moved: Array = self._to_sole[frame].dot(wrench)
+        return moved
+
+    def _adjoint(self, frame: str) -> Array:
+        model, soles = self._model, self._model.soles
+        if frame not in model.frame_names:
+            raise UnknownNameError('frame', frame, (self.sole_frame, *model.frame_names),
+                                   f"the wrench of foot '{soles.names[self._foot]}'")
+        frames = model.frames((frame,))
+        if frames.joints[0] != soles.joints[self._foot]:
+            raise ConfigurationError(
+                f"the wrench of foot '{soles.names[self._foot]}' is in frame '{frame}', which "
+                f"is not fixed to its sole '{self.sole_frame}': set wrench_topics to a topic "
+                'whose frame moves with the sole')
+        pose = soles.poses_in_joint()[self._foot].inverse() @ frames.poses_in_joint()[0]
+        return wrench_adjoint(pose.rotation, pose.position)
+
+
+class StabilityInputs:
+    """
+    Subscribes to all that stability is judged by.
+
+    Parameters
+    ----------
+    node, model, params
+        The rclpy node, the robot, the node's parameters.
+    feel
+        Tells which feet stand at a time (ns) by wrenches (F, 6) in the sole frames.
+    callback
+        Called once per instant.
+    on_reset
+        Called before the first instant after the clock was set back.
+    options
+        For the inputs; see `inputs.Input`.
+
+    Attributes
+    ----------
+    inputs
+        By what to call them.
+    base
+        Where the base is known from.
+
+    """
+
+    def __init__(self, node: Any, model: RobotModel, params: StabilityParameters,
+                 feel: Callable[[int, Array], tuple[bool, ...]], callback: Callback,
+                 on_reset: Callable[[], None], **options: Any) -> None:
+        self._model, self._feel = model, feel
+        self._callback, self._on_reset = callback, on_reset
+        self.contacts = FeltContacts()
+        self._count = len(model.joint_names)
+        topics = _wrench_topics(model, params)
+        self._is_timed = params.base_source in ('imu', 'odometry')
+        self._first_foot = 1 + self._is_timed
+        # The last number of a sample is its time since the first one, ns: exact for weeks.
+        self._samples = Synchronizer(self._first_foot + len(topics),
+                                     max(2 * self._count, 13) + 1)
+        self._sample = np.zeros(max(2 * self._count, 13) + 1)
+        self._epoch_ns: int | None = None
+        self._last_ns = 0
+        self._wrenches = np.zeros((len(topics), 6)) if topics else None
+        self.base = self._make_base(node, params, options)
+        self.joints = JointStateInput(node, model.joint_names, self._on_joints, **options)
+        self.soles = [SoleWrench(model, foot) for foot in range(len(topics))]
+        self.wrenches: list[WrenchInput] = []
+        for foot, topic in enumerate(topics):
+            self.wrenches.append(
+                WrenchInput(node, topic, '', partial(self._on_wrench, foot), **options))
+        feet = model.soles.names
+        self.inputs: dict[str, Input] = {
+            'joint states': self.joints, **self.base.inputs,
+            **{f'wrench of the {foot} foot': source
+               for foot, source in zip(feet, self.wrenches)}}
+
+    @property
+    def feels(self) -> bool:
+        """Whether the feet feel the ground."""
+        return self._wrenches is not None
+
+    def _make_base(self, node: Any, params: StabilityParameters,
+                   options: dict[str, Any]) -> BaseSource:
+        model, contacts = self._model, self.contacts
+        if params.base_source == 'imu':
+            return _TimedImuBase(partial(self._add, 1), node, model, params, contacts, **options)
+        if params.base_source == 'odometry':
+            return _TimedOdometryBase(
+                partial(self._add, 1), node, model, params, contacts, **options)
+        if params.base_source == 'tf':
+            return TfBase(node, model, params, contacts)
+        return FixedBase(model, params, contacts)
+
+    def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
+        self._sample[:self._count] = positions
+        self._sample[self._count:2 * self._count] = velocities
+        self._add(0, stamp, self._sample[:2 * self._count])
+
+    def _on_wrench(self, foot: int, stamp: Stamp, wrench: Array) -> None:
+        moved = self.soles[foot].move(wrench, self.wrenches[foot].frame)
+        self._add(self._first_foot + foot, stamp, moved)
+
+    def _add(self, source: int, stamp: Stamp, values: Array) -> None:
+        if self._epoch_ns is None:
+            self._epoch_ns = stamp.ns
+        sample = self._sample
+        sample[:len(values)] = values
+        sample[-1] = stamp.ns - self._epoch_ns
+        if self._samples.add(source, stamp.ns, sample):
+            self._complete(self._samples.latest, self._epoch_ns)
+
+    def _complete(self, samples: Array, epoch_ns: int) -> None:
+        """Take one sample of each source; the instant is that of the joint states."""
+        times = samples[:, -1].tolist()
+        stamp = Stamp.from_ns(epoch_ns + round(times[0]))
+        if stamp.ns < self._last_ns:  # the world begins anew where the robot stands
+            self.base.reset()
+            self._on_reset()
+        self._last_ns = stamp.ns
+        n = self._count
+        state = self._model.state(samples[0, :n], samples[0, n:2 * n])
+        if isinstance(self.base, (_TimedImuBase, _TimedOdometryBase)):
+            self.base.load(epoch_ns + round(times[1]), samples[1])
+        wrenches = self._wrenches
+        if wrenches is not None:
+            wrenches[:] = samples[self._first_foot:, :6]
+            self.contacts.in_contact = self._feel(stamp.ns, wrenches)
+        located = self.base.locate(state, stamp)
+        if located is not None:
+            self._callback(stamp, located, self.base.twist(located), wrenches)
+
+
+def _wrench_topics(model: RobotModel, params: StabilityParameters) -> Sequence[str]:
+    """Return one topic per foot; none where feet have no sensors."""
+    feet = model.config.feet
+    if not params.wrench_topics:
+        if not all(foot.wrench_sensors for foot in feet.values()):
+            return ()
+        return [f'wrench_aggregator/{foot}/wrench' for foot in feet]
+    if len(params.wrench_topics) != len(feet):
+        raise ConfigurationError(
+            f"parameter 'wrench_topics': {params.wrench_topics} must be {len(feet)} topics, one "
+            f'per foot, in the order {", ".join(feet)}; or empty')
+    return params.wrench_topics
