@@ -148,7 +148,7 @@ class Backbone:
             -s2 * b, s2 * a, math.cos(theta), 0.0)).reshape(6, 4)
 
     def points(self, shape: Array, count: int) -> Array:
-        """Return points (count, 3) along the backbone from base to tip, in the base."""
+        """Return `count` places along the backbone from base to tip, (count, 3), in the base."""
         return np.array([self.tip(shape, u).position for u in np.linspace(0.0, 1.0, count)])
 
     def holes(self, shape: Array, along: float) -> Array:
@@ -159,7 +159,7 @@ class Backbone:
     # -- tendons
 
     def lengths(self, shape: Array) -> Array:
-        """Return tendon lengths (n,), m: exact helices parallel to the backbone."""
+        """Return how long the tendons are, (n,), m: exact helices parallel to the backbone."""
         along, across, _ = self._strides(shape)
         lengths: Array = np.sqrt(along * along + across * across) @ WEIGHTS
         return lengths

@@ -71,7 +71,7 @@ class Stiffness:
 
     @property
     def diagonal(self) -> Array:
-        """Return K's diagonal (4,), in the order of a shape."""
+        """Return K on its diagonal, (4,), in the order of a shape."""
         return np.array((self.bending, self.bending, self.torsion, self.axial))
 
 

@@ -65,7 +65,7 @@ class Workspace:
         return Workspace(Backbone.from_config(config), math.radians(config.max_bend_deg))
 
     def points(self, bends: int = 16, directions: int = 72) -> Array:
-        """Return points (bends * directions, 3) that the tip reaches unelongated, in the base."""
+        """Return what the tip reaches unelongated, (bends * directions, 3), in the base."""
         return np.array([
             self.backbone.tip(make_shape(float(bend), float(direction))).position
             for bend in np.linspace(0.0, self.max_bend, bends)

@@ -1,0 +1,232 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The experiment of Russo et al. (2021), section 3.2, on the simulated demo robot.
+
+Four times from the centre to the border of the workspace, once around it and back, by joystick:
+bend tracking in open and closed loop, angular acceleration, tensions; then the same with a wrong
+stiffness and a load in one hand. With a directory, draws what the paper shows in its Figures 5, 9,
+10 and 11::
+
+    python -m benchmarks.torso [DIRECTORY]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+import math
+from pathlib import Path
+import sys
+import timeit
+
+from benchmarks.torso_figures import draw
+from biped_com_ros.core.pose import Array, rotation_from_quaternion
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.constant_curvature import make_shape, shape_from_rotation
+from biped_com_ros.core.torso.controller import (
+    ControllerOptions, Measurement, TendonDrive, TorsoController)
+from biped_com_ros.core.torso.joystick import Joystick
+from biped_com_ros.core.torso.statics import Weight
+from biped_com_ros.core.torso.tension import TensionDistributor, TensionLimits
+from biped_com_ros.sim.hidden import parse_errors
+from biped_com_ros.sim.interface import PlantOptions
+from biped_com_ros.sim.plant import Plant
+import numpy as np
+
+CYCLE, CYCLES = 8.0, 4
+"""Seconds per round, and rounds."""
+
+JOYSTICK_PERIOD = 0.02
+"""Time between two messages of the joystick, s."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """
+    A run, row by row.
+
+    Attributes
+    ----------
+    times
+        (k,), s.
+    targets, references, bends
+        Where the stick points, where the torso should be and where it is, (k, 2), rad.
+    torsions
+        (k,), rad.
+    gyro
+        Angular velocity of the upper torso along its own axes, (k, 3), rad/s.
+    tensions
+        Measured, (k, 4), N.
+
+    """
+
+    times: Array
+    targets: Array
+    references: Array
+    bends: Array
+    torsions: Array
+    gyro: Array
+    tensions: Array
+
+    @property
+    def bend_errors(self) -> Array:
+        """Bend less reference, (k,), rad."""
+        return np.hypot(*self.bends.T) - np.hypot(*self.references.T)
+
+    @property
+    def direction_errors(self) -> Array:
+        """Direction less reference where the bend is beyond 3 deg, rad."""
+        far = np.hypot(*self.references.T) > math.radians(3.0)
+        direction, wanted = (np.arctan2(v[far, 1], v[far, 0]) for v in
+                             (self.bends, self.references))
+        return np.angle(np.exp(1j * (direction - wanted)))
+
+    @property
+    def accelerations(self) -> Array:
+        """Angular acceleration of the upper torso, (k - 1, 3), rad/s^2."""
+        return np.diff(self.gyro, axis=0) / (self.times[1] - self.times[0])
+
+    def after(self, start: float) -> Record:
+        """Return the rows from a time on."""
+        rows = self.times >= start
+        return Record(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
+
+
+def stick(time: float) -> tuple[float, float]:
+    """Return where the stick of the paper's experiment is, forward and left."""
+    t = time % CYCLE
+    if not 0.5 <= t < 6.5:
+        return 0.0, 0.0
+    angle = 2.0 * math.pi * min(max((t - 1.5) / 5.0, 0.0), 1.0)
+    return math.cos(angle), math.sin(angle)
+
+
+class Bench:
+    """
+    The simulated robot with its torso under control.
+
+    Parameters
+    ----------
+    robot
+        Name of a robot with a tendon torso.
+    stiffness_error
+        Share by which the controller's stiffnesses are wrong.
+    errors
+        Hidden errors of the simulated robot, as the simulator node takes them.
+
+    """
+
+    def __init__(self, robot: str = 'biped', stiffness_error: float = 0.0,
+                 errors: tuple[str, ...] = ()) -> None:
+        true = RobotModel.load(robot)
+        torso, factor = true.config.torso, 1.0 + stiffness_error
+        assert torso is not None
+        believed = replace(
+            torso, bending_stiffness=factor * torso.bending_stiffness,
+            torsion_stiffness=factor * torso.torsion_stiffness,
+            axial_stiffness=factor * torso.axial_stiffness)
+        self.model = RobotModel(replace(true.config, torso=believed), true.urdf)
+        self.body = TorsoBody(self.model)
+        lower, upper = (true.config.imus[name].frame for name in ('base', 'torso'))
+        self.body.use_imus(lower, upper)
+        self.plant = Plant(true.config, true.urdf, PlantOptions(errors=parse_errors(errors)),
+                           self.model.joint_names, self.model.link_names)
+        self._imus = [self.plant.imu_names.index(name) for name in ('base', 'torso')]
+        # Of the simulator's tendon servos, see TendonTorso.
+        self.options = ControllerOptions(drive=TendonDrive(7000.0, 11.9, 0.02))
+
+    def measure(self, with_imu: bool = True) -> Measurement:
+        """Return what the robot's sensors say now."""
+        o, body = self.plant.observation, self.body
+        lower, upper = (rotation_from_quaternion(o.imu_quaternions[i]) for i in self._imus)
+        weight, inertia = body.upper_body(
+            self.model.state(o.joint_positions), body.gravity_in_base(lower))
+        return Measurement(body.rotation(lower, upper) if with_imu else None,
+                           o.tendon_lengths.copy(), o.tendon_tensions.copy(), weight, inertia)
+
+    def run(self, seconds: float, is_closed: bool = True, motion=stick) -> Record:
+        """Let a stick move the torso for a while, from a robot standing still."""
+        plant, body = self.plant, self.body
+        plant.reset()
+        controller = TorsoController(body.statics, body.max_bend, self.options)
+        joystick, command, rows = Joystick(body.max_bend), plant.hold(), []
+        every = round(JOYSTICK_PERIOD / plant.dt)
+        for i in range(round(seconds / plant.dt)):
+            measured = self.measure()
+            if i % every == 0:
+                controller.set_target((*joystick.bend(*motion(i * plant.dt)), 0.0, 0.0))
+            given = measured if is_closed else replace(measured, rotation=None)
+            out = controller.update(plant.dt, given)
+            true, o = shape_from_rotation(measured.rotation), plant.observation
+            rows.append((i * plant.dt, *controller.target[:2], *out.reference[:2], *true[:3],
+                         *o.angular_velocities[self._imus[1]], *o.tendon_tensions))
+            command.tendon_lengths[:] = out.lengths
+            plant.step(command)
+        r = np.array(rows)
+        return Record(r[:, 0], r[:, 1:3], r[:, 3:5], r[:, 5:7], r[:, 7], r[:, 8:11], r[:, 11:])
+
+
+def rms_deg(errors: Array) -> float:
+    """Root mean square, deg."""
+    return math.degrees(math.sqrt(float(np.mean(errors ** 2))))
+
+
+def row(name: str, record: Record) -> str:
+    """Return a line of the table."""
+    direction = record.direction_errors
+    return (f'{name:34s} {rms_deg(record.bend_errors):6.3f} {rms_deg(direction):6.3f} '
+            f'{math.degrees(np.abs(direction).max()):7.3f} '
+            f'{np.linalg.norm(record.accelerations[:, :2], axis=1).max():7.1f} '
+            f'{np.abs(record.accelerations[:, 2]).max():6.1f} {record.tensions.min():7.2f}')
+
+
+def update_time() -> float:
+    """Return the time of kinematics, lengths and tensions, the best of several, s."""
+    body = TorsoBody(RobotModel.load('biped'))
+    load = Weight(body.mass, np.array((0.01, 0.0, 0.03)), np.array((0.0, 0.0, -9.81)))
+    distributor = TensionDistributor(body.backbone, TensionLimits(3.0, 60.0))
+    shape = make_shape(0.2, 1.0, 0.01, -0.001)
+
+    def update() -> None:
+        body.backbone.tip(shape)
+        body.backbone.approximate_lengths(shape)
+        distributor.distribute(shape, body.statics.bending_moment(shape, load), 12.0)
+
+    return min(timeit.repeat(update, number=500, repeat=7)) / 500
+
+
+def main(arguments: list[str]) -> int:
+    """Run the experiment, print the figures, and draw them into a directory if one is given."""
+    print(f'{"":34s} {"bend":>6s} {"direction beyond 3 deg":>14s} {"acceleration":>8s}'
+          f' {"tension":>9s}')
+    print(f'{"":34s} {"rms":>6s} {"rms":>6s} {"max deg":>7s} {"bend":>7s} {"axis":>6s}'
+          f' {"min N":>7s}')
+    bench, seconds = Bench(), CYCLE * CYCLES
+    closed, opened = bench.run(seconds), bench.run(seconds, is_closed=False)
+    print(row('closed loop', closed))
+    print(row('open loop', opened))
+    wrong = Bench(stiffness_error=-0.2, errors=('l_hand 0.5 0 0 0',))
+    print('stiffness 20 % too low, 0.5 kg in the left hand, from 1 s on:')
+    print(row('closed loop', wrong.run(seconds).after(1.0)))
+    print(row('open loop', wrong.run(seconds, is_closed=False).after(1.0)))
+    print(f'kinematics, lengths and tensions: {1e6 * update_time():.0f} us')
+    if arguments:
+        for path in draw(closed, opened, bench.body, Path(arguments[0])):
+            print(f'drew {path}')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,191 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The tendon torso as a part of a robot: its virtual joints, its IMUs, what it carries."""
+
+from __future__ import annotations
+
+import math
+
+from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
+from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
+from biped_com_ros.core.torso.constant_curvature import (
+    Backbone, ELONGATION, make_shape, shape_from_rotation, sinc)
+from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
+import numpy as np
+
+IDENTITY = Pose.identity()
+
+
+class TorsoBody:
+    """
+    Where the backbone stands in a robot and what it carries.
+
+    Its six virtual joints are x, y, z and then roll, pitch, yaw or yaw, pitch, roll, and have no
+    offsets between them. The z joint may count from the backbone's foot (then its rest length lies
+    within the limits) or from the rest length.
+
+    Parameters
+    ----------
+    model
+        A robot with a torso.
+
+    Attributes
+    ----------
+    statics, max_bend
+        Of the backbone; rad.
+    mass
+        Of all that stands on the backbone, kg.
+    lower_to_base
+        Pose of the backbone's foot in link `lower`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the robot has no torso, or its numbers make no sense.
+    RobotDescriptionError
+        If the virtual joints are not as said above.
+
+    """
+
+    def __init__(self, model: RobotModel) -> None:
+        torso = model.config.torso
+        if torso is None:
+            raise ConfigurationError(
+                f"robot '{model.config.name}' has no tendon torso; add 'torso' to its YAML as "
+                'config/robots/biped.yaml does')
+        self.model, self.config = model, torso
+        self.statics = TorsoStatics(Backbone.from_config(torso), Stiffness.from_config(torso))
+        self.max_bend = math.radians(torso.max_bend_deg)
+        self.joint_names = torso.joints
+        self._find_joints()
+        self._find_upper_body()
+
+    @property
+    def backbone(self) -> Backbone:
+        """Return the geometry."""
+        return self.statics.backbone
+
+    # -- virtual joints
+
+    def joint_positions(self, shape: Array) -> Array:
+        """Return the virtual joints (6,), x, y, z, roll, pitch, yaw, of a shape (4,)."""
+        tip = self.backbone.tip(shape)
+        (x, y, z), r = tip.position.tolist(), tip.rotation
+        if self._is_yaw_first:
+            roll, pitch = math.atan2(r[2, 1], r[2, 2]), math.asin(_clamped(-r[2, 0]))
+            yaw = math.atan2(r[1, 0], r[0, 0])
+        else:
+            roll, pitch = math.atan2(-r[1, 2], r[2, 2]), math.asin(_clamped(r[0, 2]))
+            yaw = math.atan2(-r[0, 1], r[0, 0])
+        return np.array((x, y, z + self._z_offset, roll, pitch, yaw))
+
+    def shape(self, joint_positions: Array) -> Array:
+        """Return what virtual joints (6,) mean as a shape, (4,); x and y follow from the bend."""
+        roll, pitch, yaw = joint_positions[3:].tolist()
+        turns = (Pose.from_rpy((roll, 0.0, 0.0), np.zeros(3)).rotation,
+                 Pose.from_rpy((0.0, pitch, 0.0), np.zeros(3)).rotation,
+                 Pose.from_rpy((0.0, 0.0, yaw), np.zeros(3)).rotation)
+        x, y, z = turns
+        shape = shape_from_rotation(z @ y @ x if self._is_yaw_first else x @ y @ z)
+        bend = math.hypot(shape[0], shape[1])
+        chord = math.hypot(*joint_positions[:2].tolist(),
+                           float(joint_positions[2]) - self._z_offset)
+        shape[ELONGATION] = chord / sinc(0.5 * bend) - self.backbone.length
+        return shape
+
+    # -- what is measured
+
+    def rotation(self, R_world_lower_imu: Array, R_world_upper_imu: Array) -> Array:
+        """Return ``R_base_tip`` (3, 3) from the orientations of the IMUs below and above."""
+        between = R_world_lower_imu.T.dot(R_world_upper_imu)
+        rotation: Array = self._R_base_imu.dot(between).dot(self._R_imu_tip)
+        return rotation
+
+    def use_imus(self, lower: str, upper: str) -> None:
+        """
+        Choose the IMUs of :meth:`rotation` by the URDF links that carry them.
+
+        Raises
+        ------
+        ConfigurationError
+            If they are not fixed to the two ends of the backbone.
+
+        """
+        model = self.model
+        frames = model.frames((self.config.lower, lower, upper))
+        if frames.joints[1] != frames.joints[0] or frames.joints[2] != self._tip.joints[0]:
+            raise ConfigurationError(
+                f"IMU links '{lower}' and '{upper}' must be fixed to the torso's two ends, "
+                f"'{self.config.lower}' and '{self.config.upper}'")
+        poses = frames.poses_in_joint()
+        self._R_base_imu = (poses[0] @ self.lower_to_base).rotation.T @ poses[1].rotation
+        self._R_imu_tip = poses[2].rotation.T
+
+    def gravity_in_base(self, R_world_lower_imu: Array, gravity: float = 9.81) -> Array:
+        """Return the acceleration of gravity (3,) in the backbone's foot, m/s^2."""
+        down: Array = -gravity * self._R_base_imu.dot(R_world_lower_imu[2])
+        return down
+
+    def upper_body(self, state: RobotState, gravity_in_base: Array) -> tuple[Weight, float]:
+        """
+        Return the weight on the tip, and its inertia across the backbone about the tip, kg m^2.
+
+        The inertia is that of the links as points, for a bend that also carries the tip aside by
+        half of the backbone's length.
+        """
+        row = state.placements_in_base(self._tip)[0]
+        coms = (state.link_coms_in_base[self._links] - row[3]) @ row[:3].T
+        masses = self.model.link_masses[self._links]
+        com = (masses @ coms) / self.mass
+        lever = coms[:, 2] + 0.5 * self.backbone.length
+        across = 0.5 * (coms[:, 0] ** 2 + coms[:, 1] ** 2)
+        return (Weight(self.mass, com, gravity_in_base),
+                float(masses @ (lever * lever + across)))
+
+    def _find_joints(self) -> None:
+        model, names = self.model.pin_model, self.config.joints
+        ids = [model.getJointId(name) for name in names]
+        first = ids[0]
+        orders = [first + i for i in range(6)], [first, first + 1, first + 2, first + 5,
+                                                 first + 4, first + 3]
+        is_chain = all(int(model.parents[i]) == i - 1 for i in range(first + 1, first + 6))
+        if ids not in orders or not is_chain:
+            raise RobotDescriptionError(
+                f'the torso joints {", ".join(names)} must follow one another in the URDF, as x, '
+                'y, z, roll, pitch, yaw or x, y, z, yaw, pitch, roll')
+        self._is_yaw_first = ids == orders[1]
+        self._tip = FrameSet(('tip',), [first + 5], [IDENTITY])
+        index = model.joints[ids[2]].idx_q
+        low, high = model.lowerPositionLimit[index], model.upperPositionLimit[index]
+        length = self.backbone.length
+        self._z_offset = 0.0 if low <= length <= high else -length
+        lower = self.model.frames((self.config.lower,)).poses_in_joint()[0]
+        start = model.jointPlacements[first]
+        foot = Pose(start.rotation.copy(), start.translation.copy()) @ Pose(
+            np.eye(3), np.array((0.0, 0.0, self._z_offset)))
+        self.lower_to_base = lower.inverse() @ foot
+        self._R_base_imu, self._R_imu_tip = np.eye(3), np.eye(3)
+
+    def _find_upper_body(self) -> None:
+        self._links = self.model.subtree_links(self.config.upper)
+        self.mass = float(self.model.link_masses[self._links].sum())
+
+    def straight(self) -> Array:
+        """Return the virtual joints (6,) of the straight backbone."""
+        return self.joint_positions(make_shape(0.0))
+
+
+def _clamped(sine: float) -> float:
+    return max(-1.0, min(1.0, float(sine)))

@@ -1,0 +1,457 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Tendon lengths that bend the torso as wanted: feedforward by the model, feedback by an IMU.
+
+Feedforward: the tensions that hold the reference against spring, weight and inertia, and the
+lengths at which tendons of a known stiffness pull so. Feedback: the bend measured by an IMU,
+proportional and integral, and the moment that shape and measured tensions leave unexplained (an
+unknown load, a wrong stiffness), which goes into the feedforward so that tendons are kept taut.
+Both are used while the IMU is fresh and agrees with the tendons' lengths; without it the torso
+goes on in open loop, its last correction kept. What goes out stays within the limits of bend and
+tension in any case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+import math
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.torso.constant_curvature import (
+    bend_and_direction, ELONGATION, shape_from_rotation, TORSION)
+from biped_com_ros.core.torso.reference import BendReference, MotionLimits
+from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
+from biped_com_ros.core.torso.tension import TensionDistributor, TensionLimits
+from biped_com_ros.core.torso.workspace import Workspace
+import numpy as np
+
+MISTRUST_DECAY = 1.0
+"""Time constant with which corrections by an IMU that turned out wrong are forgotten, s."""
+
+BOOST_RATE = 10.0
+"""How fast co-contraction rises while a tendon is slack; it falls a tenth as fast, N/s."""
+
+LONGEST_STEP = 0.1
+"""Longer gaps between updates count as this long, s."""
+
+
+@dataclass(frozen=True)
+class TendonDrive:
+    """
+    What pulls a tendon: ``F = pretension + stiffness (l - command) + damping dl/dt``.
+
+    Attributes
+    ----------
+    stiffness
+        Of drive and tendon in series, N/m; infinite where nothing gives way.
+    pretension
+        Tension where the length is the one commanded, N; 0 where commands are unloaded lengths.
+    lead
+        Damping over stiffness, s: by so much the drive lags behind.
+
+    """
+
+    stiffness: float = 7000.0
+    pretension: float = 0.0
+    lead: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.stiffness > 0.0 and 0.0 <= self.pretension < math.inf
+                and 0.0 <= self.lead < 1.0):
+            raise ConfigurationError(
+                f'a tendon drive needs a positive stiffness, not {self.stiffness} N/m, a '
+                f'pretension of 0 or more, not {self.pretension} N, and a lead between 0 and 1 s, '
+                f'not {self.lead}')
+
+
+@dataclass(frozen=True)
+class ControllerOptions:
+    """
+    How the torso is controlled.
+
+    Attributes
+    ----------
+    motion, drive, tensions
+        Limits of the motion, the tendons' drives, limits of the tensions.
+    co_contraction
+        Tension of every tendon of a straight torso that carries nothing, N.
+    proportional, integral
+        Gains of the feedback, of bend on bend and 1/s.
+    max_correction
+        Most that the feedback adds, rad.
+    observer_time
+        Time constant with which unexplained moments are taken in, s; 0 leaves them to the gains.
+    disagreement
+        Bend between IMU and tendon lengths from which the IMU is not believed, rad.
+    slack_tension, slack_time, broken_time
+        A tendon that pulls less, N, for so long counts as slack, and as broken, s.
+
+    """
+
+    motion: MotionLimits = MotionLimits()
+    drive: TendonDrive = TendonDrive()
+    tensions: TensionLimits = TensionLimits(3.0, 60.0)
+    co_contraction: float = 12.0
+    proportional: float = 0.6
+    integral: float = 4.0
+    max_correction: float = math.radians(8.0)
+    observer_time: float = 0.3
+    disagreement: float = math.radians(10.0)
+    slack_tension: float = 0.3
+    slack_time: float = 0.05
+    broken_time: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.tensions.lowest <= self.co_contraction <= self.tensions.highest:
+            raise ConfigurationError(
+                f'co-contraction {self.co_contraction} N is not within the tension limits '
+                f'{self.tensions.lowest} and {self.tensions.highest} N')
+        for name in ('proportional', 'integral', 'max_correction', 'observer_time',
+                     'slack_tension', 'slack_time'):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise ConfigurationError(f'{name} must not be negative: {getattr(self, name)}')
+        if not self.disagreement > 0.0 or not self.broken_time > self.slack_time:
+            raise ConfigurationError(
+                f'disagreement {self.disagreement} rad must be positive and broken_time '
+                f'{self.broken_time} s longer than slack_time {self.slack_time} s')
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """
+    What is measured; None for what is missing or too old.
+
+    Attributes
+    ----------
+    rotation
+        ``R_base_tip`` by IMUs, shape (3, 3).
+    lengths, tensions
+        Of the tendons, (n,), m and N.
+    load, inertia
+        On the tip, and about it across the backbone, kg m^2.
+
+    """
+
+    rotation: Array | None = None
+    lengths: Array | None = None
+    tensions: Array | None = None
+    load: Load = no_load
+    inertia: float = 0.0
+
+
+@dataclass(frozen=True)
+class TorsoCommand:
+    """
+    What the controller wants and knows after an update.
+
+    Attributes
+    ----------
+    lengths, tensions
+        Commanded lengths and the tensions expected of them, (n,), m and N.
+    reference
+        Shape (4,) where the torso should be now.
+    shape
+        Shape (4,) where it is: by IMU, or by the model in open loop.
+    measured_bend
+        Bend (2,) by the IMU, whether or not it is believed; None without one.
+    is_closed_loop
+        Whether the IMU is used.
+    problems
+        In words, empty while all is well.
+
+    """
+
+    lengths: Array
+    tensions: Array
+    reference: Array
+    shape: Array
+    measured_bend: Array | None
+    is_closed_loop: bool
+    problems: tuple[str, ...] = field(default=())
+
+
+class TorsoController:
+    """
+    From targets and measurements to tendon lengths.
+
+    Parameters
+    ----------
+    statics, max_bend
+        The torso.
+    options
+        How it is controlled.
+
+    """
+
+    def __init__(self, statics: TorsoStatics, max_bend: float,
+                 options: ControllerOptions = ControllerOptions()) -> None:
+        self.statics, self.options = statics, options
+        self.backbone = statics.backbone
+        self.distributor = TensionDistributor(self.backbone, options.tensions)
+        count, limits, axial = self.backbone.count, options.tensions, statics.stiffness.axial
+        self.workspace = Workspace(self.backbone, max_bend, (
+            -count * (limits.highest - options.co_contraction) / axial,
+            count * (options.co_contraction - limits.lowest) / axial))
+        self.slack = SlackDetector(options, count)
+        self.reference = BendReference(options.motion)
+        self.length_limits = self._length_limits()
+        self.reset()
+
+    def reset(self, shape: Array | None = None) -> None:
+        """Rest at a shape (4,), straight by default, and forget corrections."""
+        start = np.zeros(4) if shape is None else self.workspace.clamp(shape).shape
+        self._target, self._elongation, self._target_problem = start[:2].copy(), 0.0, ''
+        self.reference.reset(start[:2])
+        self._integral, self._boost = np.zeros(2), 0.0
+        self._unexplained, self._half_explained = np.zeros(2), np.zeros(2)
+        self._passive = np.array((0.0, 0.0, start[TORSION], 0.0))
+        self._tensions = np.full(self.backbone.count, self.options.co_contraction)
+        self._is_saturated = False
+        self.slack.reset()
+
+    @property
+    def target(self) -> Array:
+        """Return where the torso goes, a shape (4,) with the elongation aimed at."""
+        return np.array((*self._target, 0.0, self._elongation))
+
+    def set_target(self, shape: Array) -> str:
+        """
+        Go to a shape (4,), as near as the workspace allows.
+
+        Its elongation counts from the straight backbone under co-contraction, and is reached by
+        pulling more or less; its torsion is not used, since tendons have no hold on it.
+
+        Returns
+        -------
+        str
+            What the workspace does not allow; empty if nothing.
+
+        Raises
+        ------
+        InputError
+            If a number is not finite; the torso goes on to its last target.
+
+        """
+        clamped = self.workspace.clamp(shape)
+        self._target, self._elongation = clamped.shape[:2].copy(), float(clamped.shape[ELONGATION])
+        self._target_problem = clamped.reason
+        return clamped.reason
+
+    def hold(self) -> None:
+        """Come to rest as soon as the limits of the motion allow, and stay."""
+        self._target = self.workspace.clamp(
+            np.array((*self.reference.stopping_point(), 0.0, 0.0))).shape[:2].copy()
+        self._target_problem = ''
+
+    def update(self, dt: float, measured: Measurement) -> TorsoCommand:
+        """
+        Let `dt` seconds (positive) pass.
+
+        Raises
+        ------
+        InputError
+            If a measurement is not finite.
+
+        """
+        dt = _checked(dt, measured, self.backbone.count)
+        self.slack.update(dt, measured.tensions)
+        if self.slack.broken:
+            self.hold()
+        self.reference.update(self._target, dt)
+        seen = None if measured.rotation is None else shape_from_rotation(measured.rotation)
+        problem = self._mistrust(seen, measured.lengths)
+        is_closed = not problem
+        correction = self._feedback(dt, seen if is_closed else None, seen is not None)
+        self._observe(dt, seen if is_closed else None, measured)
+        lengths = self._feedforward(dt, correction, measured)
+        return TorsoCommand(
+            lengths, self._tensions.copy(), self._shape(self.reference.position),
+            self._estimate(seen if is_closed else None), None if seen is None else seen[:2].copy(),
+            is_closed, tuple(filter(None, (self._target_problem, problem, self.slack.problem,
+                                           self._saturation()))))
+
+    def _mistrust(self, seen: Array | None, lengths: Array | None) -> str:
+        """Return why the IMU is not used; empty if it is."""
+        if seen is None:
+            return 'open loop: no fresh torso IMU'
+        expected = self.reference.position
+        if lengths is not None:
+            expected = self._bend_by_lengths(lengths)
+        apart = math.hypot(*(seen[:2] - expected).tolist())
+        if apart <= self.options.disagreement:
+            return ''
+        return (f'open loop: the torso IMU says {_words(seen)}, tendons '
+                f'{_words(expected)}; is it flipped, or mounted otherwise than in the URDF?')
+
+    def _bend_by_lengths(self, lengths: Array) -> Array:
+        """Return the bend (2,) that lengths mean, torsion neglected."""
+        bend: Array = self._pseudo_inverse @ (lengths - lengths.mean())
+        return bend
+
+    def _feedback(self, dt: float, seen: Array | None, is_wrong: bool) -> Array:
+        """Return the correction (2,) of the bend that goes into the lengths."""
+        o = self.options
+        if seen is None:
+            if is_wrong:
+                self._integral *= math.exp(-dt / MISTRUST_DECAY)
+            return self._integral
+        error = self.reference.position - seen[:2]
+        if not (self._is_saturated and error @ self._integral > 0.0):
+            self._integral = _limited(self._integral + o.integral * dt * error, o.max_correction)
+        self._passive[TORSION] += min(1.0, 20.0 * dt) * (seen[TORSION] - self._passive[TORSION])
+        return _limited(self._integral + o.proportional * error, o.max_correction)
+
+    def _observe(self, dt: float, seen: Array | None, measured: Measurement) -> None:
+        """Take in the moment (2,) on the tip that the model does not explain."""
+        tensions = measured.tensions
+        if seen is None or tensions is None or not self.options.observer_time:
+            return
+        if self.slack.broken:
+            self._unexplained *= math.exp(-dt / MISTRUST_DECAY)
+            self._half_explained[:] = self._unexplained
+            return
+        shape = np.array((seen[0], seen[1], seen[TORSION], self._passive[ELONGATION]))
+        moment = (self.statics.bending_moment(shape, measured.load)
+                  - self.statics.of_tendons(shape, tensions)[:2]
+                  + measured.inertia * self.reference.acceleration)
+        share = 1.0 - math.exp(-dt / self.options.observer_time)
+        # Two poles: one alone would turn what the torso's inertia leaves into negative damping.
+        self._half_explained += share * (moment - self._half_explained)
+        self._unexplained = _limited(
+            self._unexplained + share * (self._half_explained - self._unexplained),
+            self._most_unexplained)
+
+    def _feedforward(self, dt: float, correction: Array, measured: Measurement) -> Array:
+        """Return the lengths (n,) for reference and correction, within all limits."""
+        o, reference = self.options, self.reference
+        shape = self._shape(reference.position)
+        moment = self.statics.bending_moment(shape, measured.load)
+        moment += measured.inertia * reference.acceleration - self._unexplained
+        found = self.distributor.distribute(shape, moment, self._level(dt))
+        self._tensions = found.tensions
+        expected = self.statics.with_passive_parts(shape, self._tensions, measured.load)
+        self._passive[ELONGATION] = expected[ELONGATION]
+        if measured.rotation is None:
+            self._passive[TORSION] = expected[TORSION]
+        wanted = reference.position + o.drive.lead * reference.velocity + correction
+        bend = _limited(wanted, self._widest_bend)
+        stretch = (self._tensions - o.drive.pretension) / o.drive.stiffness
+        lengths = self.backbone.approximate_lengths(self._shape(bend)) - stretch
+        within = np.clip(lengths, *self.length_limits)
+        self._is_saturated = not found.is_feasible or not np.allclose(
+            bend, wanted, atol=1e-9) or not np.array_equal(within, lengths)
+        return within
+
+    def _level(self, dt: float) -> float:
+        """Return the tension (N) that all tendons share."""
+        o = self.options
+        rate = BOOST_RATE if self.slack.slack and not self.slack.broken else -0.1 * BOOST_RATE
+        room = 0.5 * (o.tensions.highest - o.co_contraction)
+        self._boost = min(max(self._boost + rate * dt, 0.0), room)
+        pull = self.statics.stiffness.axial * self._elongation / self.backbone.count
+        return o.co_contraction + self._boost - pull
+
+    def _estimate(self, seen: Array | None) -> Array:
+        """Return the shape (4,) the torso has, as far as is known."""
+        if seen is None:
+            return self._shape(self.reference.position)
+        return np.array((seen[0], seen[1], seen[TORSION], self._passive[ELONGATION]))
+
+    def _shape(self, bend: Array) -> Array:
+        return np.array((bend[0], bend[1], self._passive[TORSION], self._passive[ELONGATION]))
+
+    def _saturation(self) -> str:
+        return 'tendons cannot hold this bend within their limits' if self._is_saturated else ''
+
+    def _length_limits(self) -> tuple[float, float]:
+        """Prepare what bends mean in lengths; return the least and largest length ever sent."""
+        o, backbone = self.options, self.backbone
+        self._widest_bend = self.workspace.max_bend + 0.5 * o.max_correction
+        columns = backbone.approximate_length_jacobian(np.zeros(4))[:, :2]
+        self._pseudo_inverse: Array = np.asarray(np.linalg.pinv(columns))
+        self._most_unexplained = 0.5 * backbone.radius * o.tensions.highest
+        reach = self._widest_bend * backbone.radius
+        least, most = o.tensions.lowest, o.tensions.highest
+        shortened = backbone.count * most / self.statics.stiffness.axial
+        return (backbone.length - reach - shortened - (most - o.drive.pretension)
+                / o.drive.stiffness,
+                backbone.length + reach + (o.drive.pretension - least) / o.drive.stiffness)
+
+
+class SlackDetector:
+    """
+    Which tendons hang loose.
+
+    Attributes
+    ----------
+    slack, broken
+        Indices of the tendons without tension for a while, and for so long that pulling more did
+        not help.
+
+    """
+
+    def __init__(self, options: ControllerOptions, count: int) -> None:
+        self._options, self._count = options, count
+        self.reset()
+
+    def reset(self) -> None:
+        """Take all tendons for taut."""
+        self._loose_for = np.zeros(self._count)
+        self.slack: tuple[int, ...] = ()
+        self.broken: tuple[int, ...] = ()
+
+    @property
+    def problem(self) -> str:
+        """Return what is wrong, in words."""
+        if self.broken:
+            return (f'tendon {", ".join(map(str, self.broken))} stays without tension: broken, or '
+                    'its sensor is; holding')
+        if self.slack:
+            return f'tendon {", ".join(map(str, self.slack))} is slack; pulling all more'
+        return ''
+
+    def update(self, dt: float, tensions: Array | None) -> None:
+        """Take tensions (n,), N; None if they are not known."""
+        if tensions is None:
+            return
+        is_loose = tensions < self._options.slack_tension
+        self._loose_for = np.where(is_loose, self._loose_for + dt, 0.0)
+        if not is_loose.any() and not self.slack:
+            return
+        self.slack = tuple(np.flatnonzero(self._loose_for > self._options.slack_time).tolist())
+        self.broken = tuple(np.flatnonzero(self._loose_for > self._options.broken_time).tolist())
+
+
+def _limited(vector: Array, most: float) -> Array:
+    size = math.hypot(*vector.tolist())
+    return vector * (most / size) if size > most else vector
+
+
+def _words(shape: Array) -> str:
+    bend, direction = bend_and_direction(shape)
+    return f'{math.degrees(bend):.0f} deg towards {math.degrees(direction):.0f}'
+
+
+def _checked(dt: float, measured: Measurement, count: int) -> float:
+    if not dt > 0.0:
+        raise InputError(f'time must pass between updates, not {dt} s')
+    for name, values in (('tendon lengths', measured.lengths),
+                         ('tendon tensions', measured.tensions)):
+        if values is not None and (values.shape != (count,) or not np.isfinite(values).all()):
+            raise InputError(f'{name} must be {count} finite numbers, not {values.tolist()}')
+    if measured.rotation is not None and not np.isfinite(measured.rotation).all():
+        raise InputError('the orientation of the torso IMU is not finite')
+    return min(dt, LONGEST_STEP)

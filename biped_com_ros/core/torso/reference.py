@@ -1,0 +1,114 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+How the torso moves to where it is wanted: limited in speed and angular acceleration, and smooth.
+
+Bends are vectors (2,), bend times direction, so that a motion straight through the centre needs
+no turn of direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.pose import Array
+import numpy as np
+
+BRAKING_SHARE = 0.8
+"""Share of the acceleration with which stops are planned; the rest keeps it from overshooting."""
+
+
+@dataclass(frozen=True)
+class MotionLimits:
+    """
+    How fast the torso may move.
+
+    Attributes
+    ----------
+    speed, acceleration
+        rad/s and rad/s^2, of bend and direction together.
+    smoothing
+        Time constant of the two low-passes that round the corners off, s; 0 leaves them.
+
+    """
+
+    speed: float = 1.5
+    acceleration: float = 20.0
+    smoothing: float = 0.03
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.speed < math.inf and 0.0 < self.acceleration < math.inf
+                and 0.0 <= self.smoothing < math.inf):
+            raise ConfigurationError(
+                f'speed {self.speed} rad/s and acceleration {self.acceleration} rad/s^2 of the '
+                f'torso must be positive, smoothing {self.smoothing} s not negative')
+
+
+class BendReference:
+    """
+    A motion towards a target that may change at any time.
+
+    Where it starts to brake is planned for a stop at the target. The two low-passes after that
+    average over the past, which adds a delay of twice `smoothing` but no acceleration.
+
+    Attributes
+    ----------
+    position, velocity, acceleration
+        Of the bend, each (2,), rad, rad/s and rad/s^2.
+
+    """
+
+    def __init__(self, limits: MotionLimits) -> None:
+        self.limits = limits
+        self.reset(np.zeros(2))
+
+    def reset(self, position: Array) -> None:
+        """Rest at a bend (2,)."""
+        self._planned, self._speed = np.array(position, dtype=float), np.zeros(2)
+        self._stages = [self._planned.copy(), self._planned.copy()]
+        self.position = self._planned.copy()
+        self.velocity, self.acceleration = np.zeros(2), np.zeros(2)
+
+    def stopping_point(self) -> Array:
+        """Return where the motion can come to rest soonest, (2,)."""
+        speed = float(np.hypot(*self._speed))
+        point: Array = self._planned + self._speed * speed / (2.0 * self.limits.acceleration)
+        return point
+
+    def update(self, target: Array, dt: float) -> None:
+        """Let `dt` seconds pass on the way to `target` (2,)."""
+        self._plan(target, dt)
+        signal = self._planned
+        for stage in self._stages:
+            stage += self._share(dt) * (signal - stage)
+            signal = stage
+        velocity = (signal - self.position) / dt
+        self.acceleration = (velocity - self.velocity) / dt
+        self.position, self.velocity = signal.copy(), velocity
+
+    def _share(self, dt: float) -> float:
+        return 1.0 - math.exp(-dt / self.limits.smoothing) if self.limits.smoothing else 1.0
+
+    def _plan(self, target: Array, dt: float) -> None:
+        way = target - self._planned
+        distance = math.hypot(*way.tolist())
+        speed = min(self.limits.speed, distance / dt,
+                    math.sqrt(2.0 * BRAKING_SHARE * self.limits.acceleration * distance))
+        wanted = way * (speed / distance) if distance > 0.0 else np.zeros(2)
+        change = wanted - self._speed
+        size, most = math.hypot(*change.tolist()), self.limits.acceleration * dt
+        self._speed = self._speed + (change * (most / size) if size > most else change)
+        self._planned = self._planned + dt * self._speed

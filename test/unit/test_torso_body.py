@@ -1,0 +1,137 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The torso's model and controller against MuJoCo's vertebrae and tendons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+import math
+
+from benchmarks.torso import Bench, CYCLE, rms_deg
+from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
+from biped_com_ros.core.pose import Pose
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.constant_curvature import make_shape
+import mujoco
+import numpy as np
+import pytest
+from sim_robot import CONFIG, URDF
+
+
+@pytest.fixture(scope='module')
+def bench():
+    return Bench()
+
+
+def test_the_experiment(bench):
+    record = bench.run(CYCLE)
+    assert rms_deg(record.bend_errors) < 0.3
+    assert np.abs(np.degrees(record.direction_errors)).max() < 1.0
+    assert np.linalg.norm(record.accelerations, axis=1).max() < 36.0
+    assert record.tensions.min() > 1.0
+    assert np.degrees(np.hypot(*record.bends.T)).max() > 14.5
+
+
+def test_wrong_stiffness_and_a_load_in_one_hand():
+    wrong = Bench(stiffness_error=-0.2, errors=('l_hand 0.5 0 0 0',))
+    closed = wrong.run(CYCLE).after(1.5)
+    opened = wrong.run(CYCLE, is_closed=False).after(1.5)
+    assert rms_deg(closed.bend_errors) < 0.5
+    assert rms_deg(opened.bend_errors) > 2.0 * rms_deg(closed.bend_errors)
+    assert np.linalg.norm(closed.accelerations, axis=1).max() < 36.0
+
+
+@pytest.mark.parametrize('shape', [
+    np.zeros(4), make_shape(0.2, 0.0), make_shape(0.25, 2.0, 0.0, -0.001), make_shape(0.1, -1.0)])
+def test_virtual_joints_and_imus_are_the_simulators(bench, shape):
+    plant, body = bench.plant, bench.body
+    plant.reset()
+    positions = body.joint_positions(shape)
+    placed = positions.copy()
+    placed[2] = shape[3]  # The simulator takes z for the elongation, and compresses by itself.
+    plant._torso.place(placed)
+    plant.data.qpos[plant._torso._qpos[:, 0]] += plant._torso.compression / 6
+    mujoco.mj_forward(plant.model, plant.data)
+    np.testing.assert_allclose(plant._torso.virtual_positions(), positions, atol=1e-4)
+    np.testing.assert_allclose(
+        plant.data.ten_length, body.backbone.lengths(shape), atol=5e-5)
+    R_lower, R_upper = (plant.data.body(f'link/{name}').xmat.reshape(3, 3)
+                        for name in ('pelvis', 'torso'))
+    np.testing.assert_allclose(
+        body.rotation(R_lower, R_upper), body.backbone.tip(shape).rotation, atol=1e-3)
+
+
+@pytest.mark.parametrize('shape', [
+    np.zeros(4), make_shape(0.2, 0.7, 0.03, -0.001), make_shape(0.26, -2.0, -0.05, 0.0005)])
+def test_the_robots_kinematics_with_virtual_joints_are_the_backbones(bench, shape):
+    body, model = bench.body, bench.model
+    positions = model.posture('stand')
+    positions[model.joint_index(body.joint_names)] = body.joint_positions(shape)
+    state = model.state(positions)
+    foot = state.pose_in_base('pelvis') @ body.lower_to_base
+    tip = foot.inverse() @ state.pose_in_base('torso')
+    expected = body.backbone.tip(shape)
+    np.testing.assert_allclose(tip.position, expected.position, atol=1e-12)
+    np.testing.assert_allclose(tip.rotation, expected.rotation, atol=1e-12)
+    np.testing.assert_allclose(body.shape(body.joint_positions(shape)), shape, atol=1e-9)
+
+
+def test_the_upper_body_is_what_mujoco_carries(bench):
+    plant, body, model = bench.plant, bench.body, bench.model
+    plant.reset('arms_forward')
+    state = model.state(plant.observation.joint_positions)
+    weight, inertia = body.upper_body(state, np.array((0.0, 0.0, -9.81)))
+    torso = plant.data.body('link/torso')
+    com = plant.data.subtree_com[torso.id] - torso.xpos
+    np.testing.assert_allclose(
+        torso.xmat.reshape(3, 3) @ weight.com_in_tip, com, atol=2e-4)
+    assert weight.mass == pytest.approx(plant.model.body_subtreemass[torso.id])
+    assert com[0] > 0.01 and 0.01 < inertia < 0.06
+
+
+def test_gravity_leans_with_the_pelvis(bench):
+    tilted = Pose.from_rpy((0.1, 0.0, 0.7), np.zeros(3)).rotation
+    down = bench.body.gravity_in_base(tilted)
+    np.testing.assert_allclose(down, tilted.T @ (0.0, 0.0, -9.81), atol=1e-12)
+
+
+def test_other_robots():
+    body = TorsoBody(RobotModel(CONFIG, URDF))
+    assert body.backbone.count == len(CONFIG.torso.attachment_angles_deg)
+    with pytest.raises(ConfigurationError, match='has no tendon torso'):
+        TorsoBody(RobotModel(replace(CONFIG, torso=None), URDF))
+    joints = CONFIG.torso.joints
+    swapped = replace(CONFIG, torso=replace(CONFIG.torso, joints=(joints[1], joints[0],
+                                                                  *joints[2:])))
+    with pytest.raises(RobotDescriptionError, match='must follow one another'):
+        TorsoBody(RobotModel(swapped, URDF))
+    with pytest.raises(ConfigurationError, match='fixed to the torso'):
+        Bench().body.use_imus('torso_imu_link', 'imu_link')
+
+
+def test_a_bend_moves_the_centre_of_mass_as_in_the_simulator(bench):
+    """The whole-body link: virtual joints by the model, and the CoM is the simulator's."""
+    plant, model, body = bench.plant, bench.model, bench.body
+    plant.reset()
+    shape = make_shape(math.radians(12.0), 0.6)
+    plant._torso.place((0.0, 0.0, 0.0, *body.joint_positions(shape)[3:]))
+    mujoco.mj_forward(plant.model, plant.data)
+    positions = plant.observation.joint_positions.copy()
+    positions[model.joint_index(body.joint_names)] = body.joint_positions(
+        shape - (0.0, 0.0, 0.0, plant._torso.compression))
+    base = plant.data.body('link/pelvis')
+    com = model.state(positions).com_in_base
+    moved = base.xpos + base.xmat.reshape(3, 3) @ com
+    np.testing.assert_allclose(moved, plant.data.subtree_com[0], atol=5e-4)

@@ -1,0 +1,341 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The torso's controller against a pendulum on a spring that shares no formula with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+import math
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
+from biped_com_ros.core.torso.controller import (
+    ControllerOptions, Measurement, TendonDrive, TorsoController)
+from biped_com_ros.core.torso.reference import BendReference, MotionLimits
+from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics
+from biped_com_ros.core.torso.tension import TensionLimits
+from hypothesis import given, settings, strategies as st
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+DT = 0.002
+ANGLES = np.radians((180.0, 270.0, 0.0, 90.0))
+MAX_BEND = math.radians(15.0)
+DRIVE = TendonDrive(7000.0, 12.0, 0.02)
+OPTIONS = ControllerOptions(drive=DRIVE)
+
+
+def make_controller(options=OPTIONS, bending=2.6):
+    statics = TorsoStatics(Backbone(0.129, 0.034, ANGLES), Stiffness(bending, 10.0, 5e4))
+    return TorsoController(statics, MAX_BEND, options)
+
+
+class Pendulum:
+    """
+    A mass on a bending spring, pulled by four tendons; small angles, no torsion.
+
+    Parameters
+    ----------
+    stiffness, push
+        N m/rad, and a moment (2,) that nobody told the controller of, N m.
+
+    """
+
+    def __init__(self, stiffness=2.6, push=(0.0, 0.0)):
+        self.bend, self.rate = np.zeros(2), np.zeros(2)
+        self.stiffness, self.push, self.torsion = stiffness, np.array(push), 0.0
+        self.arms = 0.034 * np.array(((-1, 0), (0, -1), (1, 0), (0, 1)))
+        self.sum, self.tensions = 48.0, np.full(4, 12.0)
+        self.cut = ()
+
+    @property
+    def lengths(self):
+        return 0.129 - self.sum / 5e4 - self.arms @ self.bend
+
+    @property
+    def rotation(self):
+        turn = Rotation.from_rotvec((-self.bend[1], self.bend[0], 0.0))
+        return (turn * Rotation.from_rotvec((0.0, 0.0, self.torsion))).as_matrix()
+
+    def measure(self, **changes):
+        measured = Measurement(self.rotation, self.lengths, self.tensions.copy(), inertia=0.03)
+        return replace(measured, **changes)
+
+    def step(self, commands):
+        for _ in range(4):
+            pull = 12.0 + 7000.0 * (self.lengths - commands - 0.02 * (self.arms @ self.rate))
+            self.tensions = np.clip(pull, 0.0, 120.0)
+            self.tensions[list(self.cut)] = 0.0
+            self.sum += 0.5 * (self.tensions.sum() - self.sum)
+            moment = (self.arms.T @ self.tensions - self.stiffness * self.bend + self.push
+                      - 0.05 * self.rate)
+            self.rate = self.rate + DT / 4 * moment / 0.03
+            self.bend = self.bend + DT / 4 * self.rate
+
+
+def run(controller, pendulum, seconds, **changes):
+    out = None
+    for _ in range(round(seconds / DT)):
+        out = controller.update(DT, pendulum.measure(**changes))
+        assert (out.lengths >= controller.length_limits[0]).all()
+        assert (out.lengths <= controller.length_limits[1]).all()
+        assert (out.tensions >= controller.options.tensions.lowest - 1e-9).all()
+        assert (out.tensions <= controller.options.tensions.highest + 1e-9).all()
+        pendulum.step(out.lengths)
+    return out
+
+
+# -- reference
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.floats(-0.3, 0.3), st.floats(-0.3, 0.3), st.floats(0.02, 0.6)),
+                min_size=1, max_size=6))
+def test_the_reference_stays_within_its_limits_and_arrives(targets):
+    reference = BendReference(MotionLimits(1.0, 20.0, 0.03))
+    reference.reset(np.array((0.1, -0.05)))
+    before = reference.velocity.copy()
+    for x, y, seconds in (*targets, (*targets[-1][:2], 3.0)):
+        for _ in range(round(seconds / DT)):
+            reference.update(np.array((x, y)), DT)
+            assert np.hypot(*reference.velocity) <= 1.0 + 1e-9
+            assert np.hypot(*(reference.velocity - before)) / DT <= 20.0 + 1e-6
+            before = reference.velocity.copy()
+    np.testing.assert_allclose(reference.position, targets[-1][:2], atol=1e-6)
+
+
+def test_the_reference_does_not_overshoot():
+    reference = BendReference(MotionLimits(1.5, 20.0, 0.03))
+    farthest = 0.0
+    for _ in range(1000):
+        reference.update(np.array((0.26, 0.0)), DT)
+        farthest = max(farthest, reference.position[0])
+    assert farthest <= 0.26 * 1.001
+    assert reference.position[1] == 0.0
+
+
+def test_holding_stops_within_the_acceleration():
+    controller, pendulum = make_controller(), Pendulum()
+    controller.set_target(make_shape(MAX_BEND, 0.5))
+    run(controller, pendulum, 0.15)
+    speed = np.hypot(*controller.reference.velocity)
+    assert speed > 0.8
+    start = controller.reference.position.copy()
+    controller.hold()
+    run(controller, pendulum, 1.0)
+    np.testing.assert_allclose(controller.reference.velocity, 0.0, atol=1e-6)
+    # Speed times the delay of the low-passes, and the way of braking.
+    assert np.hypot(*(controller.reference.position - start)) < speed * 0.08 + speed ** 2 / 30.0
+
+
+@pytest.mark.parametrize('arguments', [(0.0, 20.0), (1.0, -1.0), (1.0, 20.0, -0.1),
+                                       (math.nan, 20.0)])
+def test_motion_limits_make_sense(arguments):
+    with pytest.raises(ConfigurationError, match='must be positive'):
+        MotionLimits(*arguments)
+
+
+# -- feedforward and feedback
+
+def test_the_model_alone_bends_right():
+    controller, pendulum = make_controller(), Pendulum()
+    target = make_shape(0.2, 2.0)
+    controller.set_target(target)
+    out = run(controller, pendulum, 2.0, rotation=None)
+    np.testing.assert_allclose(pendulum.bend, target[:2], atol=2e-3)
+    assert not out.is_closed_loop and 'no fresh torso IMU' in out.problems[0]
+    np.testing.assert_allclose(pendulum.tensions, out.tensions, rtol=0.05, atol=0.3)
+
+
+@pytest.mark.parametrize('observer', [0.0, 0.3])
+def test_the_loop_makes_up_for_wrong_stiffness_and_load(observer):
+    options = replace(OPTIONS, observer_time=observer)
+    errors = {}
+    for is_closed in (True, False):
+        controller, pendulum = make_controller(options, 0.8 * 2.6), Pendulum(push=(0.1, -0.3))
+        target = make_shape(0.22, -0.8)
+        controller.set_target(target)
+        out = run(controller, pendulum, 6.0, **({} if is_closed else {'rotation': None}))
+        errors[is_closed] = np.hypot(*(pendulum.bend - target[:2]))
+        assert out.is_closed_loop == is_closed
+    assert errors[True] < math.radians(0.02)
+    assert errors[False] > math.radians(0.5)
+
+
+def test_the_observer_keeps_tendons_taut():
+    """It puts the unknown moment into the tensions; the integral alone lets a tendon go slack."""
+    pulls = []
+    for observer in (0.3, 0.0):
+        controller = make_controller(replace(OPTIONS, observer_time=observer))
+        pendulum = Pendulum(push=(-0.9, 0.0))
+        controller.set_target(make_shape(0.1, 0.0))
+        run(controller, pendulum, 4.0)
+        pulls.append(pendulum.tensions.min())
+    assert pulls[0] > 2.5 > pulls[1]
+
+
+def test_torsion_is_seen():
+    controller, pendulum = make_controller(), Pendulum()
+    pendulum.torsion = 0.05
+    controller.set_target(make_shape(0.2, 1.0))
+    out = run(controller, pendulum, 1.5)
+    assert out.shape[2] == pytest.approx(0.05, abs=1e-9)
+    assert out.reference[2] == pytest.approx(0.05, abs=1e-3)
+
+
+def test_elongation_is_more_or_less_pull():
+    controller = make_controller()
+    controller.set_target((0.0, 0.0, 0.0, -0.001))
+    out = run(controller, Pendulum(), 1.0)
+    # k_c 1 mm = 50 N, over four tendons on top of 12 N each.
+    np.testing.assert_allclose(out.tensions, 24.5, atol=0.1)
+    assert 'elongation' in controller.set_target((0.0, 0.0, 0.0, 0.002))
+    out = run(controller, Pendulum(), 0.1)
+    np.testing.assert_allclose(out.tensions, OPTIONS.tensions.lowest, atol=0.1)
+
+
+# -- bad input
+
+def test_targets_outside_are_clamped_and_said():
+    controller, pendulum = make_controller(), Pendulum()
+    assert 'bend 57.3 deg is more than 15.0 deg' in controller.set_target(make_shape(1.0, 0.3))
+    out = run(controller, pendulum, 2.0)
+    np.testing.assert_allclose(out.reference[:2], make_shape(MAX_BEND, 0.3)[:2], atol=1e-6)
+    assert any('more than 15.0 deg' in problem for problem in out.problems)
+    controller.set_target(np.zeros(4))
+    assert not run(controller, pendulum, 1.0).problems
+
+
+@pytest.mark.parametrize('target', [(math.nan, 0, 0, 0), (0, math.inf, 0, 0), (0.1, 0.1)])
+def test_targets_that_are_no_numbers_are_refused(target):
+    controller = make_controller()
+    controller.set_target(make_shape(0.1, 0.0))
+    with pytest.raises(InputError, match='four finite numbers'):
+        controller.set_target(target)
+    np.testing.assert_allclose(controller.target, make_shape(0.1, 0.0))
+
+
+@pytest.mark.parametrize('change, words', [
+    ({'lengths': np.full(4, math.nan)}, 'tendon lengths'), ({'tensions': np.zeros(3)}, 'tensions'),
+    ({'rotation': np.full((3, 3), math.nan)}, 'IMU is not finite')])
+def test_measurements_that_are_no_numbers_are_refused(change, words):
+    controller, pendulum = make_controller(), Pendulum()
+    with pytest.raises(InputError, match=words):
+        controller.update(DT, pendulum.measure(**change))
+    with pytest.raises(InputError, match='time must pass'):
+        controller.update(0.0, pendulum.measure())
+    run(controller, pendulum, 0.1)
+
+
+@pytest.mark.parametrize('flip', [
+    Rotation.from_euler('z', 180, degrees=True), Rotation.from_euler('x', 180, degrees=True),
+    Rotation.from_euler('y', 90, degrees=True)])
+def test_a_flipped_imu_is_found_out(flip):
+    """Wherever its mounting is wrong, the torso goes on by its model."""
+    controller, pendulum = make_controller(), Pendulum(push=(0.05, 0.0))
+    target = make_shape(0.2, 0.3)
+    controller.set_target(target)
+    for _ in range(1500):
+        # Mounted flipped: what is read is conjugated.
+        wrong = (flip.inv() * Rotation.from_matrix(pendulum.rotation) * flip
+                 if flip.magnitude() > 3.0 and flip.as_rotvec()[2] > 3.0
+                 else Rotation.from_matrix(pendulum.rotation) * flip).as_matrix()
+        out = controller.update(DT, pendulum.measure(rotation=wrong))
+        pendulum.step(out.lengths)
+    assert not out.is_closed_loop
+    assert any('is it flipped' in problem for problem in out.problems)
+    np.testing.assert_allclose(pendulum.bend, target[:2], atol=math.radians(1.5))
+
+
+def test_without_imu_the_last_correction_stays():
+    controller, pendulum = make_controller(replace(OPTIONS, observer_time=0.0)), Pendulum(
+        push=(0.2, 0.1))
+    controller.set_target(make_shape(0.15, 1.0))
+    run(controller, pendulum, 4.0)
+    before = pendulum.bend.copy()
+    out = run(controller, pendulum, 2.0, rotation=None)
+    assert not out.is_closed_loop
+    np.testing.assert_allclose(pendulum.bend, before, atol=math.radians(0.1))
+
+
+def test_the_integral_does_not_wind_up():
+    """A torso held by force for long comes back as quickly as one held briefly."""
+    settled = []
+    for seconds in (1.0, 20.0):
+        controller, pendulum = make_controller(), Pendulum()
+        controller.set_target(make_shape(0.1, 0.0))
+        for _ in range(round(seconds / DT)):
+            out = controller.update(DT, Measurement(np.eye(3), pendulum.lengths, None))
+        assert np.abs(out.lengths - 0.129).max() < 0.034 * (0.1 + math.radians(8.0)) + 0.004
+        run(controller, pendulum, 1.5)
+        settled.append(abs(pendulum.bend[0] - 0.1))
+    assert max(settled) < math.radians(0.5)
+
+
+def test_a_slack_tendon_is_named_and_all_pull_more():
+    controller, pendulum = make_controller(), Pendulum()
+    loose = np.array((12.0, 0.0, 12.0, 12.0))
+    for _ in range(100):
+        out = controller.update(DT, pendulum.measure(tensions=loose))
+    assert any('tendon 1 is slack' in problem for problem in out.problems)
+    assert out.tensions.min() > 12.0
+    run(controller, pendulum, 0.1)
+    assert controller.slack.slack == ()
+
+
+def test_a_broken_tendon_is_named_and_the_torso_holds():
+    controller, pendulum = make_controller(), Pendulum()
+    controller.set_target(make_shape(0.15, 0.0))
+    run(controller, pendulum, 2.0)
+    pendulum.cut = (3,)
+    out = run(controller, pendulum, 2.0)
+    assert any('tendon 3 stays without tension' in problem for problem in out.problems)
+    controller.set_target(make_shape(0.2, 2.0))
+    before = controller.reference.position.copy()
+    run(controller, pendulum, 1.0)
+    np.testing.assert_allclose(controller.reference.position, before, atol=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2 ** 31), st.floats(0.001, 3.0))
+def test_commands_stay_inside_limits_always(seed, size):
+    random, controller = np.random.default_rng(seed), make_controller()
+    low, high = controller.length_limits
+    for _ in range(60):
+        controller.set_target(random.normal(0.0, size, 4))
+        out = controller.update(random.uniform(1e-4, 1.0), Measurement(
+            Rotation.random(random_state=seed).as_matrix(), random.normal(0.129, 0.05 * size, 4),
+            np.abs(random.normal(0.0, 100.0 * size, 4)),
+            lambda tip: random.normal(0.0, 50.0 * size, 6), random.uniform(0.0, 1.0)))
+        assert (out.lengths >= low).all() and (out.lengths <= high).all()
+        assert (out.tensions >= 3.0 - 1e-9).all() and (out.tensions <= 60.0 + 1e-9).all()
+    assert low > 0.1 and high < 0.145
+
+
+def test_it_starts_where_the_torso_is():
+    controller, pendulum = make_controller(), Pendulum()
+    pendulum.bend = np.array((0.1, -0.1))
+    controller.reset(np.array((0.1, -0.1, 0.0, 0.0)))
+    out = controller.update(DT, pendulum.measure())
+    np.testing.assert_allclose(out.reference[:2], (0.1, -0.1), atol=1e-12)
+
+
+@pytest.mark.parametrize('make', [
+    lambda: TendonDrive(0.0), lambda: TendonDrive(7000.0, -1.0), lambda: TendonDrive(1.0, 0.0, 2.),
+    lambda: ControllerOptions(co_contraction=1.0), lambda: ControllerOptions(integral=-1.0),
+    lambda: ControllerOptions(disagreement=0.0), lambda: ControllerOptions(broken_time=0.0),
+    lambda: ControllerOptions(tensions=TensionLimits(20.0, 30.0))])
+def test_options_make_sense(make):
+    with pytest.raises(ConfigurationError):
+        make()
