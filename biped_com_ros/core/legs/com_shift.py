@@ -1,0 +1,334 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Moves the centre of mass over a foot by increments of the leg joints, the feet staying put.
+
+Newman (2013), last section: seen from the pelvis, soles that stay put on the ground move by minus
+what the pelvis moves. With the base moved by d, axes kept, each leg follows by
+``dq = J_leg^+ (-d, 0)``, and the centre of mass moves over the soles by
+
+    A d,    A = I - sum J_com,leg J_leg^+ [I; 0]
+
+so the increment of the base that moves it by a wanted one is ``d = A^-1 dc``. Legs are solved by
+damped least squares, which near a stretched knee moves slowly instead of wildly, and steps are
+shortened so that no joint leaves its limits.
+"""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.motion import minimum_jerk
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+import pinocchio as pin
+
+#: Of joints from their limits, rad (or m).
+LIMIT_MARGIN = 0.01
+#: Largest increment of the centre of mass, m.
+_LARGEST_STEP = 0.01
+#: How far the base sinks at a time where a leg does not reach, m.
+_LOWER_BY = 0.005
+#: A leg whose Jacobian's least singular value is below this counts as singular.
+_SINGULAR = 0.02
+_TOLERANCE = 1e-7
+_MAX_STEPS = 200
+_BASE_DOF = 6
+
+
+class ComShift:
+    """
+    A robot on its feet, whose centre of mass can be moved.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    positions
+        Where it stands, (n,), in the order of ``model.joint_names``; its soles stay where they
+        are with respect to each other.
+    max_lowering
+        How far the base may sink where a leg would be stretched, m.
+
+    Attributes
+    ----------
+    positions
+        Present positions, (n,).
+    lowered
+        How far it has sunk for that, m.
+
+    """
+
+    def __init__(self, model: RobotModel, positions: Array, max_lowering: float = 0.1) -> None:
+        self._model, self._data = model, model.pin_model.createData()
+        self.positions: Array = np.array(positions, dtype=float)
+        self._legs = [_LegColumns(model, foot) for foot in range(len(model.soles.names))]
+        self._update()
+        self._soles = [leg.sole(self._data).copy() for leg in self._legs]
+        self._moved = np.zeros(3)
+        self.lowered, self.max_lowering = 0.0, max_lowering
+        self._lower, self._upper = _limits(model)
+        self._is_leg = np.zeros(len(self.positions), dtype=bool)
+        for leg in self._legs:
+            self._is_leg[leg.joints] = True
+
+    @property
+    def least_singular_value(self) -> float:
+        """How far the legs are from a singularity: zero where one is stretched."""
+        return min(leg.least_singular_value(self._data) for leg in self._legs)
+
+    def offset_from(self, foot: str, point: tuple[float, float] | None = None) -> Array:
+        """
+        Return how far the centre of mass has to move to be over a point of a sole, (3,), m.
+
+        Parameters
+        ----------
+        foot
+            Name of the foot.
+        point
+            (x, y) in its sole frame, m; default: below the ankle, or the sole's origin where
+            the configuration names no ankle.
+
+        Returns
+        -------
+        numpy.ndarray
+            In base axes, along the plane of the sole.
+
+        """
+        index = self._foot(foot)
+        sole = self._legs[index].sole(self._data)
+        x, y = self._below_ankle(foot, sole) if point is None else point
+        in_sole = sole.actInv(self._data.com[0])
+        offset: Array = sole.rotation @ np.array((x - in_sole[0], y - in_sole[1], 0.0))
+        return offset
+
+    def increment(self, displacement: Array) -> Array:
+        """
+        Move the centre of mass by a little.
+
+        Parameters
+        ----------
+        displacement
+            With respect to the soles, (3,), base axes, m; what is along the first sole's normal
+            moves the base instead, up or down.
+
+        Returns
+        -------
+        numpy.ndarray
+            :attr:`positions`; within limits, and with the soles where they were.
+
+        Raises
+        ------
+        InputError
+            If a limit or a singularity is in the way; says which joint or foot. Nothing has
+            moved then.
+
+        """
+        step = self._base_step(np.asarray(displacement, dtype=float))
+        before = self.positions.copy()
+        self._moved += step
+        try:
+            self._follow()
+        except InputError:
+            self._moved -= step
+            self.positions[:] = before
+            self._update()
+            raise
+        return self.positions
+
+    def over(self, foot: str, point: tuple[float, float] | None = None) -> Array:
+        """
+        Move the centre of mass over a foot, as :meth:`offset_from` has it.
+
+        Returns
+        -------
+        numpy.ndarray
+            Positions of all joints, (n,).
+
+        Raises
+        ------
+        InputError
+            If it cannot get there; it is then where it got.
+
+        """
+        for _ in range(_MAX_STEPS):
+            offset = self.offset_from(foot, point)
+            distance = float(np.linalg.norm(offset))
+            if distance < _TOLERANCE:
+                return self.positions.copy()
+            self._advance(offset * min(1.0, _LARGEST_STEP / distance))
+        raise InputError(f'the centre of mass of {self._model.config.name} does not get over '
+                         f"'{foot}': {distance:.4f} m are left")
+
+    def path(self, foot: str, count: int, point: tuple[float, float] | None = None) -> Array:
+        """
+        Return positions (count, n) on the way over a foot, with the least jerk if evenly timed.
+
+        Raises
+        ------
+        InputError
+            If it cannot get there.
+
+        """
+        there = ComShift(self._model, self.positions)
+        there.over(foot, point)
+        whole, down, done = self.offset_from(foot, point), there.lowered, 0.0
+        rows = np.empty((count, len(self.positions)))
+        for i, phase in enumerate(np.linspace(0.0, 1.0, count)):
+            share = minimum_jerk(float(phase))
+            for part in self._parts(done, share, float(np.linalg.norm(whole))):
+                left = self.offset_from(foot, point) - (1.0 - part) * whole
+                self.increment(left - down * (part - done) * self._normal)
+                done = part
+            rows[i] = self.positions
+        return rows
+
+    # -- inside
+
+    @property
+    def _normal(self) -> Array:
+        """Of the first sole, base axes, (3,)."""
+        normal: Array = self._legs[0].sole(self._data).rotation[:, 2]
+        return normal
+
+    @staticmethod
+    def _parts(start: float, end: float, distance: float) -> list[float]:
+        """Return shares from `start` to `end` that are small steps of a distance."""
+        count = max(int(np.ceil((end - start) * distance / _LARGEST_STEP)), 1)
+        return [start + (end - start) * (k + 1) / count for k in range(count)]
+
+    def _advance(self, offset: Array) -> None:
+        """Move by an increment; where a leg does not reach, bend the knees first."""
+        while True:
+            try:
+                self.increment(offset)
+                return
+            except InputError:
+                if self.lowered >= self.max_lowering:
+                    raise
+            self.increment(-_LOWER_BY * self._normal)
+            self.lowered += _LOWER_BY
+
+    def _foot(self, foot: str) -> int:
+        if foot not in self._model.soles.names:
+            raise UnknownNameError('foot', foot, self._model.soles.names, self._model.config.name)
+        return self._model.soles.names.index(foot)
+
+    def _below_ankle(self, foot: str, sole: pin.SE3) -> tuple[float, float]:
+        ankle = self._model.config.feet[foot].ankle
+        if not ankle:
+            return 0.0, 0.0
+        frame = self._model.frames((ankle,))
+        placement = self._data.oMi[int(frame.joints[0])]
+        x, y, _ = sole.actInv(placement.act(frame.placement_in_joint[0, 3, :3])).tolist()
+        return float(x), float(y)
+
+    def _update(self) -> None:
+        # Joint Jacobians included, along the axes of the base.
+        pin.jacobianCenterOfMass(
+            self._model.pin_model, self._data, self._model.configuration(self.positions), True)
+
+    def _base_step(self, displacement: Array) -> Array:
+        """Return d of the module, with its part along the normal taken as it is."""
+        com = self._data.Jcom
+        matrix: Array = np.eye(3)
+        for leg in self._legs:
+            matrix -= com[:, leg.columns] @ leg.inverse(self._data)[:, :3]
+        normal = self._normal
+        # Along the soles by the matrix, along the normal the base itself.
+        matrix += np.outer(normal, normal @ (np.eye(3) - matrix))
+        return np.asarray(np.linalg.solve(matrix, displacement), dtype=float)
+
+    def _follow(self) -> None:
+        """Bring the soles back to where they were on the ground, the base being moved."""
+        for _ in range(20):
+            worst = 0.0
+            for leg, home in zip(self._legs, self._soles):
+                target = pin.SE3(home.rotation, home.translation - self._moved)
+                worst = max(worst, leg.approach(self._data, target, self.positions))
+            self._require_within_limits()
+            self._update()
+            if worst < 1e-10:
+                return
+        raise InputError(self._why_not())
+
+    def _require_within_limits(self) -> None:
+        outside = (self.positions < self._lower) | (self.positions > self._upper)
+        for i in np.flatnonzero(outside & self._is_leg):
+            raise InputError(
+                f"joint '{self._model.joint_names[i]}' would leave its limits, "
+                f'{self._lower[i]:.3f} to {self._upper[i]:.3f}; bend the knees, or move less')
+
+    def _why_not(self) -> str:
+        values = {leg.name: leg.least_singular_value(self._data) for leg in self._legs}
+        worst = min(values, key=lambda name: values[name])
+        why = 'is stretched' if values[worst] < _SINGULAR else 'does not reach'
+        return f"the leg of foot '{worst}' {why}; bend the knees, or move less"
+
+
+class _LegColumns:
+    """The joints between base and one sole."""
+
+    def __init__(self, model: RobotModel, foot: int) -> None:
+        pin_model, soles = model.pin_model, model.soles
+        self.name = soles.names[foot]
+        self._joint = int(soles.joints[foot])
+        pose = soles.poses_in_joint()[foot]
+        self._sole_in_joint = pin.SE3(pose.rotation, pose.position)
+        chain = [pin_model.names[i] for i in pin_model.supports[self._joint]]
+        measured = [name for name in chain if name in model.actuated_joint_names]
+        if not measured:
+            raise ConfigurationError(f"foot '{self.name}' of {model.config.name} hangs on no "
+                                     'joint that could move it')
+        self.joints = model.joint_index(measured)
+        self.columns = [int(pin_model.joints[pin_model.getJointId(n)].idx_v) for n in measured]
+
+    def sole(self, data: pin.Data) -> pin.SE3:
+        """Pose of the sole in the base."""
+        return data.oMi[self._joint] * self._sole_in_joint
+
+    def inverse(self, data: pin.Data) -> Array:
+        """Return the damped J_leg^+ (joints, 6) of the sole's twist at its origin, base axes."""
+        J = self._jacobian(data)
+        least = float(np.linalg.svd(J, compute_uv=False)[-1])
+        damping = 1e-12 + (0.0 if least > _SINGULAR else 0.02 * (1.0 - least / _SINGULAR)) ** 2
+        inverse: Array = J.T @ np.linalg.inv(J @ J.T + damping * np.eye(6))
+        return inverse
+
+    def least_singular_value(self, data: pin.Data) -> float:
+        """Of the leg's Jacobian."""
+        return float(np.linalg.svd(self._jacobian(data), compute_uv=False)[-1])
+
+    def approach(self, data: pin.Data, target: pin.SE3, positions: Array) -> float:
+        """Move the leg's joints towards a pose of the sole; return the largest error before."""
+        sole = self.sole(data)
+        error = np.concatenate((target.translation - sole.translation,
+                                pin.log3(target.rotation @ sole.rotation.T)))
+        positions[self.joints] += self.inverse(data) @ error
+        return float(np.abs(error).max())
+
+    def _jacobian(self, data: pin.Data) -> Array:
+        J: Array = data.J[:, self.columns].copy()
+        # From the base's origin to the sole's: v + w x p.
+        J[:3] -= pin.skew(self.sole(data).translation) @ J[3:]
+        return J
+
+
+def _limits(model: RobotModel) -> tuple[Array, Array]:
+    """Return lower and upper limits (n,) with the margin; never outside of each other."""
+    pin_model = model.pin_model
+    index = [pin_model.joints[pin_model.getJointId(name)].idx_q for name in model.joint_names]
+    lower, upper = pin_model.lowerPositionLimit[index], pin_model.upperPositionLimit[index]
+    margin = np.where(np.isfinite(upper - lower), np.minimum(LIMIT_MARGIN, (upper - lower) / 4), 0)
+    return lower + margin, upper - margin
