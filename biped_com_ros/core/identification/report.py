@@ -1,0 +1,257 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The result of a calibration: a URDF, its numbers, and a page with plots for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+import json
+from pathlib import Path
+from typing import Any
+
+from biped_com_ros.core.identification.captures import Capture
+from biped_com_ros.core.identification.estimator import Identification
+from biped_com_ros.core.identification.storage import write_atomically
+from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+
+BEFORE, AFTER, VALIDATED = '#c2410c', '#15803d', '#1d4ed8'
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem;
+       color: #1f2937; background: #fff; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+td, th { padding: .2rem .8rem; border-bottom: 1px solid #e5e7eb; text-align: right; }
+td:first-child, th:first-child { text-align: left; }
+.warning { background: #fef3c7; border-left: 4px solid #d97706; padding: .4rem .8rem; }
+svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; }
+"""
+
+
+def calibrated_urdf(model: RobotModel, found: Identification) -> str:
+    """Return the robot's URDF with the estimated masses and centres of mass."""
+    return with_inertials(model.urdf, {
+        link.name: NewInertial(link.mass, link.com) for link in found.links})
+
+
+def write_results(directory: Path, model: RobotModel, captures: Sequence[Capture],
+                  found: Identification) -> dict[str, Path]:
+    """
+    Write ``calibrated.urdf``, ``calibration.json`` and ``report.html``, each atomically.
+
+    Returns
+    -------
+    dict of str to Path
+        By what they are: urdf, numbers, report.
+
+    Raises
+    ------
+    ConfigurationError
+        If the directory cannot be written to.
+
+    """
+    paths = {'urdf': directory / 'calibrated.urdf', 'numbers': directory / 'calibration.json',
+             'report': directory / 'report.html'}
+    write_atomically(paths['urdf'], calibrated_urdf(model, found))
+    write_atomically(paths['numbers'], json.dumps(numbers(found), indent=1))
+    write_atomically(paths['report'], html_report(model, captures, found))
+    return paths
+
+
+def numbers(found: Identification) -> dict[str, Any]:
+    """Return the estimate as plain numbers, each with its standard deviation."""
+    report = found.identifiability
+    return {
+        'robot': found.robot, 'mass': found.mass, 'mass_std': found.mass_std,
+        'links': {link.name: {
+            'mass': link.mass, 'mass_std': link.mass_std, 'mass_before': link.mass_before,
+            'com': link.com.tolist(), 'com_std': link.com_std.tolist(),
+            'com_before': link.com_before.tolist(), 'data_share': link.data_share.tolist()}
+            for link in found.links},
+        'residuals': {name: {
+            'com_rms': residuals.com_rms, 'torque_rms': residuals.torque_rms,
+            'torque_max': residuals.torque_max, 'weight_mean': residuals.weight_mean}
+            for name, residuals in _kinds(found)},
+        'identifiability': {
+            'unknowns': report.unknowns, 'rank': report.rank, 'determined': report.determined,
+            'prior_only': report.prior_only, 'condition_number': report.condition_number,
+            'prior_only_links': list(report.prior_only_links)},
+        'noise_scale': found.noise_scale, 'warnings': list(found.warnings)}
+
+
+def summary(found: Identification) -> str:
+    """Say in a few lines what was found."""
+    report, before, after = found.identifiability, found.before, found.validated
+    lines = [
+        f'{found.robot}: {found.mass:.2f} kg +- {found.mass_std:.2f} (URDF '
+        f'{sum(link.mass_before for link in found.links):.2f})',
+        f'centre of mass against measurement {1e3 * before.com_rms:.2f} -> '
+        f'{1e3 * after.com_rms:.2f} mm, joint torques {before.torque_rms:.2f} -> '
+        f'{after.torque_rms:.2f} Nm (poses left out of the estimate)',
+        f'{report.determined} of {report.unknowns} masses and first moments are told by the data '
+        f'rather than the prior, {report.prior_only} only by the prior']
+    return '\n'.join([*lines, *found.warnings])
+
+
+def html_report(model: RobotModel, captures: Sequence[Capture], found: Identification) -> str:
+    """Return a page that needs nothing else: tables and plots."""
+    title = f'Calibration of {found.robot}'
+    warnings = ''.join(f'<p class="warning">{escape(text)}</p>' for text in found.warnings)
+    return (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
+        f'</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{warnings}'
+        f'{_summary_table(found)}<h2>Centre of mass against measurement, by pose</h2>'
+        + _pose_plot(found, 'mm', [1e3 * np.linalg.norm(r.com, axis=1) for _, r in _kinds(found)])
+        + '<h2>Joint torques against measurement, root mean square by pose</h2>'
+        + _pose_plot(found, 'Nm', [_rows_rms(r.torque) for _, r in _kinds(found)])
+        + '<h2>How far each centre of mass moved, with 95 % intervals</h2>' + _shift_plot(found)
+        + f'<h2>Links</h2>{_link_table(found)}<h2>What the poses tell</h2>{_knowledge(found)}'
+        + f'<h2>Poses</h2>{_pose_table(model, captures, found)}</body></html>\n')
+
+
+def _kinds(found: Identification) -> list[tuple[str, Any]]:
+    return [('before', found.before), ('after', found.after), ('left out', found.validated)]
+
+
+def _rows_rms(values: Array) -> Array:
+    known = np.isfinite(values)
+    squares = np.where(known, values, 0.0) ** 2
+    counts = known.sum(axis=1)
+    rms: Array = np.sqrt(squares.sum(axis=1) / np.maximum(counts, 1))
+    return np.where(counts > 0, rms, np.nan)
+
+
+def _summary_table(found: Identification) -> str:
+    mass_before = sum(link.mass_before for link in found.links)
+    rows: list[tuple[str, ...]] = [('Total mass', f'{mass_before:.3f} kg',
+                                   f'{found.mass:.3f} ± {1.96 * found.mass_std:.3f} kg', '')]
+    for title, what, scale, unit in (
+            ('Centre of mass, rms', 'com_rms', 1e3, 'mm'),
+            ('Joint torque, rms', 'torque_rms', 1.0, 'Nm'),
+            ('Joint torque, largest', 'torque_max', 1.0, 'Nm'),
+            ('Weight, mean', 'weight_mean', 1.0, 'N')):
+        rows.append((title, *(f'{scale * getattr(r, what):.2f} {unit}'
+                              for _, r in _kinds(found))))
+    return _table(('Residual', 'URDF', 'calibrated', 'calibrated, poses left out'), rows)
+
+
+def _link_table(found: Identification) -> str:
+    rows = []
+    for link in found.links:
+        shift = 1e3 * (link.com - link.com_before)
+        told = link.data_share
+        rows.append((link.name, f'{link.mass_before:.3f}',
+                     f'{link.mass:.3f} ± {1.96 * link.mass_std:.3f}',
+                     *(f'{d:+.1f} ± {1.96e3 * s:.1f}' for d, s in zip(shift, link.com_std)),
+                     f'{100 * told.max():.0f} %'))
+    return _table(('Link', 'URDF kg', 'kg', 'x mm', 'y mm', 'z mm', 'told by data'), rows)
+
+
+def _knowledge(found: Identification) -> str:
+    report = found.identifiability
+    gain = report.repeat_gain
+    prior = ', '.join(report.prior_only_links) or 'none'
+    return (
+        f'<p>Of {report.unknowns} masses and first moments the data determine {report.rank} '
+        f'combinations, {report.determined} of them better than the prior; '
+        f'{report.prior_only} are the prior\'s alone. Condition number '
+        f'{report.condition_number:.3g}. One more pose like these would add '
+        f'{gain.min():.2f} to {gain.max():.2f} nats. Assumed relative standard deviation of '
+        f'masses {found.mass_sigma:g}; residuals are {found.noise_scale:.2f} times the assumed '
+        f'noise.</p><p>Links whose centre of mass only the prior tells: {escape(prior)}.</p>')
+
+
+def _pose_table(model: RobotModel, captures: Sequence[Capture], found: Identification) -> str:
+    feet, rows = tuple(model.config.feet), []
+    for i, capture in enumerate(captures):
+        standing = ', '.join(f for f, s in zip(feet, capture.in_contact) if s) or 'none'
+        rows.append((capture.name or str(i + 1), standing,
+                     f'{1e3 * np.linalg.norm(found.before.com[i]):.2f}',
+                     f'{1e3 * np.linalg.norm(found.validated.com[i]):.2f}',
+                     f'{found.pose_misfit[i] ** 0.5:.2f}'))
+    return _table(('Pose', 'standing', 'URDF mm', 'left out mm', 'misfit / noise'), rows)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = ''.join(f'<th>{escape(cell)}</th>' for cell in header)
+    body = ''.join('<tr>' + ''.join(f'<td>{escape(cell)}</td>' for cell in row) + '</tr>'
+                   for row in rows)
+    return f'<table><tr>{head}</tr>{body}</table>'
+
+
+def _pose_plot(found: Identification, unit: str, series: Sequence[Array]) -> str:
+    """Return dots per pose of before, after and left out."""
+    names, colours = [name for name, _ in _kinds(found)], (BEFORE, AFTER, VALIDATED)
+    values = np.array(series)
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return '<p>Not measured.</p>'
+    top, count, width, height = 1.1 * float(known.max()) or 1.0, values.shape[1], 900.0, 240.0
+    parts = [_axis(top, unit, width, height)]
+    for name, colour, row in zip(names, colours, values):
+        for i, value in enumerate(row):
+            if np.isfinite(value):
+                x = 50.0 + (width - 60.0) * (i + 0.5) / count
+                y = height - 20.0 - (height - 40.0) * value / top
+                parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}">'
+                             f'<title>pose {i + 1}, {name}: {value:.3g} {unit}</title></circle>')
+    for i, (name, colour) in enumerate(zip(names, colours)):
+        parts.append(f'<text x="{width - 230 + 75 * i}" y="12" fill="{colour}">{name}</text>')
+    return _svg(width, height, parts)
+
+
+def _axis(top: float, unit: str, width: float, height: float) -> str:
+    lines = []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = height - 20.0 - (height - 40.0) * share
+        lines.append(f'<line x1="50" x2="{width}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e7eb"/>'
+                     f'<text x="0" y="{y + 4:.1f}">{top * share:.3g} {unit}</text>')
+    return ''.join(lines)
+
+
+def _shift_plot(found: Identification) -> str:
+    """Return bars of how far each link's centre of mass moved per axis, with intervals."""
+    links = sorted(found.links, key=lambda link: -link.mass)[:24]
+    shift = np.array([link.com - link.com_before for link in links]) * 1e3
+    spread = np.array([1.96e3 * link.com_std for link in links])
+    top = float((np.abs(shift) + spread).max())
+    row, width = 36.0, 900.0
+    height, middle = row * len(links) + 24.0, 540.0
+    parts = [f'<line x1="{middle}" x2="{middle}" y1="16" y2="{height}" stroke="#9ca3af"/>',
+             f'<text x="200" y="11">-{top:.0f} mm</text>',
+             f'<text x="{width - 50}" y="11">{top:.0f} mm</text>']
+    for i, link in enumerate(links):
+        y = 24.0 + row * i
+        parts.append(f'<text x="0" y="{y + 15}">{escape(link.name)}</text>')
+        for axis, colour in enumerate(('#dc2626', '#16a34a', '#2563eb')):
+            parts.append(_bar(y + 9 * axis, shift[i, axis], spread[i, axis], top, colour, middle))
+    return '<p>x red, y green, z blue, along the link; heaviest links first.</p>' + _svg(
+        width, height, parts)
+
+
+def _bar(y: float, value: float, spread: float, top: float, colour: str, middle: float) -> str:
+    scale = 340.0 / top
+    x, low, high = (middle + scale * v for v in (value, value - spread, value + spread))
+    return (f'<rect x="{min(x, middle):.1f}" y="{y:.1f}" width="{abs(x - middle):.1f}" '
+            f'height="6" fill="{colour}" opacity=".8"/><line x1="{low:.1f}" x2="{high:.1f}" '
+            f'y1="{y + 3:.1f}" y2="{y + 3:.1f}" stroke="#111827" stroke-width="1.2"/>')
+
+
+def _svg(width: float, height: float, parts: Sequence[str]) -> str:
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+            f'viewBox="0 0 {width:.0f} {height:.0f}">{"".join(parts)}</svg>')

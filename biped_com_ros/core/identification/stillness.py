@@ -1,0 +1,209 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""From a stream of sensor readings to captures: is the robot still, and which feet stand?"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.identification.captures import Capture
+from biped_com_ros.core.identification.first_moments import GRAVITY
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class StillnessOptions:
+    """
+    What counts as still.
+
+    Attributes
+    ----------
+    duration
+        How long, s; a capture averages over it.
+    joint_range
+        Largest range of a joint meanwhile, rad or m.
+    tilt_range
+        Of the direction of gravity, rad.
+    force_deviation
+        Largest standard deviation of a force, N.
+    least_samples
+        Fewer readings are no average.
+
+    """
+
+    duration: float = 1.0
+    joint_range: float = 0.004
+    tilt_range: float = 0.004
+    force_deviation: float = 6.0
+    least_samples: int = 10
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not value > 0:
+                raise ConfigurationError(f"stillness option '{name}' must be above 0, not {value}")
+
+
+@dataclass(frozen=True)
+class _Sample:
+    time: float
+    positions: Array
+    torques: Array
+    wrenches: Array
+    up: Array
+
+
+class StillnessWatch:
+    """
+    Keeps the last readings, says whether the robot was still, and averages them.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    up_frame
+        URDF link in which the direction of gravity is measured.
+    options
+        What counts as still.
+
+    """
+
+    def __init__(self, model: RobotModel, up_frame: str,
+                 options: StillnessOptions | None = None) -> None:
+        self.model, self.up_frame = model, up_frame
+        self.options = options or StillnessOptions()
+        self._samples: deque[_Sample] = deque()
+
+    def clear(self) -> None:
+        """Forget everything, as after a movement."""
+        self._samples.clear()
+
+    def add(self, time: float, positions: Array, torques: Array, wrenches: Array,
+            up: Array) -> None:
+        """
+        Take the readings of an instant.
+
+        Parameters
+        ----------
+        time
+            s; time that goes back clears what was before.
+        positions, torques
+            Of ``model.joint_names``, (n,); torques may be NaN.
+        wrenches
+            Of ``config.wrench_sensors``, environment on robot, (sensors, 6); may be NaN.
+        up
+            Unit vector against gravity in `up_frame`, (3,).
+
+        """
+        samples = self._samples
+        if samples and time < samples[-1].time:
+            samples.clear()
+        samples.append(_Sample(
+            time, np.array(positions), np.array(torques), np.array(wrenches), np.array(up)))
+        while time - samples[0].time > self.options.duration * 1.001:
+            samples.popleft()
+
+    @property
+    def problem(self) -> str:
+        """Return why there is nothing to capture, or ''."""
+        o, samples = self.options, self._samples
+        if len(samples) < o.least_samples:
+            return f'only {len(samples)} readings in the last {o.duration} s'
+        lasted = samples[-1].time - samples[0].time
+        if lasted < 0.9 * o.duration:
+            return f'watching for {lasted:.1f} of {o.duration} s'
+        return self._motion()
+
+    def capture(self, name: str = '') -> Capture:
+        """
+        Return the averages with their variances.
+
+        Raises
+        ------
+        InputError
+            If the robot is not still, or a foot hardly touches the ground.
+
+        """
+        if self.problem:
+            raise InputError(f'nothing to capture: {self.problem}; hold the robot still')
+        positions, torques, wrenches, up = (
+            np.array([getattr(s, what) for s in self._samples])
+            for what in ('positions', 'torques', 'wrenches', 'up'))
+        mean_up = up.mean(axis=0)
+        mean_up /= np.linalg.norm(mean_up)
+        means = positions.mean(axis=0), wrenches.mean(axis=0), torques.mean(axis=0)
+        standing = self._standing(means[1], means[0], mean_up)
+        return Capture(
+            means[0], means[1], standing, mean_up, self.up_frame, means[2],
+            _variance_of_mean(positions), np.nan_to_num(_variance_of_mean(wrenches)),
+            np.nan_to_num(_variance_of_mean(torques)), name)
+
+    def _motion(self) -> str:
+        o = self.options
+        ranges = np.ptp([s.positions for s in self._samples], axis=0)
+        worst = int(ranges.argmax())
+        if ranges[worst] > o.joint_range:
+            return (f"joint '{self.model.joint_names[worst]}' moved by "
+                    f'{ranges[worst]:.4f} (allowed {o.joint_range})')
+        tilt = float(np.ptp([s.up for s in self._samples], axis=0).max())
+        if tilt > o.tilt_range:
+            return f'the robot tilts by {math.degrees(tilt):.2f} deg'
+        forces = np.array([s.wrenches[:, :3] for s in self._samples])
+        deviation = np.nan_to_num(forces.std(axis=0)).max(initial=0.0)
+        if deviation > o.force_deviation:
+            return (f'forces vary by {deviation:.1f} N (allowed {o.force_deviation}): '
+                    'something pushes, or the robot sways')
+        return ''
+
+    def _standing(self, wrenches: Array, positions: Array, up: Array) -> NDArray[np.bool_]:
+        """Tell feet on the ground from feet in the air by what their sensors carry."""
+        model, names = self.model, tuple(self.model.config.wrench_sensors)
+        state = model.state(positions)
+        up_in_base = state.pose_in_base(self.up_frame).rotation @ up
+        standing = []
+        for foot, config in model.config.feet.items():
+            load, hanging = 0.0, 0.0
+            for sensor in config.wrench_sensors:
+                frame = model.config.wrench_sensors[sensor]
+                R = state.pose_in_base(frame.frame).rotation
+                load += float(up_in_base @ (R @ wrenches[names.index(sensor), :3]))
+                links = model.subtree_links(frame.link or frame.frame)
+                hanging += GRAVITY * float(model.link_masses[links].sum())
+            standing.append(self._stands(foot, load, hanging))
+        return np.array(standing)
+
+    def _stands(self, foot: str, load: float, hanging: float) -> bool:
+        weight = GRAVITY * self.model.mass
+        if not math.isfinite(load):
+            raise InputError(f"the wrench sensor of foot '{foot}' gives no readings")
+        if load > 0.04 * weight:
+            return True
+        # Halfway between hanging free and nothing, or what an offset of the sensor may be.
+        if load > -hanging + max(0.5 * hanging, 0.02 * weight):
+            raise InputError(
+                f"foot '{foot}' carries {load:.1f} N of {weight:.0f} N: it hardly touches the "
+                'ground; put it down or lift it, and tare the sensors if it is clear')
+        return False
+
+
+def _variance_of_mean(values: Array) -> Array:
+    """Return it for readings that share noise with the next ones: count ten as one."""
+    independent = max(1.0, len(values) / 10.0)
+    variance: Array = values.var(axis=0) / independent
+    return variance
