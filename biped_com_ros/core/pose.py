@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 import math
 
 from biped_com_ros.core.errors import InputError
@@ -63,6 +64,13 @@ class Pose:
     def quaternion(self) -> Array:
         """Quaternion (x, y, z, w) of the rotation."""
         return quaternion_from_rotation(self.rotation)
+
+    @cached_property
+    def transposed(self) -> Array:
+        """Matrix (4, 3) that takes homogeneous points of B, as rows, to points in A."""
+        matrix = np.empty((4, 3))
+        matrix[:3], matrix[3] = self.rotation.T, self.position
+        return matrix
 
     def apply(self, points_in_b: Array) -> Array:
         """Take points (..., 3) from frame B to frame A."""

@@ -230,21 +230,17 @@ class RobotModel:
 
         """
         self._check_shape('positions', joint_positions)
-        q: Array = self._q_base.copy()
-        joints = q[7:]  # holds the offsets already
-        joints += (joint_positions if self._is_direct
-                   else joint_positions.take(self._sources) * self._gains)
+        # A matrix of mostly zeros: one product takes less than picking and scaling the entries.
+        q: Array = self._q_from_joints.dot(joint_positions)
+        q += self._q_base
         return q
 
     def velocity(self, joint_velocities: Array | None) -> Array:
         """Return Pinocchio's v (nv,) with the base at rest; `joint_velocities` as positions."""
-        v: Array = self._v_base.copy()
-        if joint_velocities is not None:
-            self._check_shape('velocities', joint_velocities)
-            if self._is_direct:
-                v[6:] = joint_velocities
-            else:
-                np.multiply(joint_velocities.take(self._sources), self._gains, v[6:])
+        if joint_velocities is None:
+            return np.zeros(self.pin_model.nv)
+        self._check_shape('velocities', joint_velocities)
+        v: Array = self._v_from_joints.dot(joint_velocities)
         return v
 
     def _check_shape(self, kind: str, values: Array) -> None:
@@ -260,26 +256,25 @@ class RobotModel:
         return int(model.getFrameId(name, pin.FrameType.BODY))
 
     def _set_joints(self, mimics: dict[str, urdf_tools.Mimic]) -> None:
-        """Prepare ``q[7:] = offsets + gains * positions[sources]`` over all moving joints."""
+        """Prepare ``q = q_base + q_from_joints @ positions`` over all moving joints."""
         moving = tuple(self.pin_model.names)[2:]
         locked = self.config.locked_joints
         self.joint_names = tuple(n for n in moving if n not in mimics and n not in locked)
-        position = {name: i for i, name in enumerate(self.joint_names)}
-        count = len(moving)
-        self._sources = np.zeros(count, dtype=np.intp)
-        self._gains, self._offsets = np.zeros(count), np.zeros(count)
+        column = {name: i for i, name in enumerate(self.joint_names)}
+        gains, self._offsets = np.zeros((len(moving), len(column))), np.zeros(len(moving))
         for i, name in enumerate(moving):
             relation = mimics.get(name, urdf_tools.Mimic(name, 1.0, 0.0))
             if name in locked:
                 self._offsets[i] = locked[name]
             elif relation.leader in locked:
                 self._offsets[i] = relation.multiplier * locked[relation.leader] + relation.offset
-            elif relation.leader in position:
-                self._sources[i] = position[relation.leader]
-                self._gains[i], self._offsets[i] = relation.multiplier, relation.offset
+            elif relation.leader in column:
+                gains[i, column[relation.leader]] = relation.multiplier
+                self._offsets[i] = relation.offset
             else:
                 raise UnknownNameError('joint', relation.leader, moving, f"mimic of '{name}'")
-        self._is_direct = self.joint_names == moving
+        self._q_from_joints = np.concatenate((np.zeros((7, len(column))), gains))
+        self._v_from_joints = np.concatenate((np.zeros((6, len(column))), gains))
 
     def _set_links(self, inertials: tuple[urdf_tools.LinkInertial, ...]) -> None:
         self.link_names = tuple(inertial.link for inertial in inertials)
@@ -293,9 +288,25 @@ class RobotModel:
         links = self.frames(self.link_names)
         coms = np.concatenate(
             (self.link_coms_in_link, np.ones((len(self.link_names), 1))), axis=1)
+        in_joints = np.concatenate((  # (L + F, 4), homogeneous
+            np.einsum('li,lij->lj', coms, links.placement_in_joint),
+            self.soles.placement_in_joint[:, 3]))
         self._point_joints = np.concatenate((links.joints, self.soles.joints))
-        self._points = np.concatenate((  # (L + F, 1, 4)
-            coms[:, np.newaxis] @ links.placement_in_joint, self.soles.placement_in_joint[:, 3:]))
+        # Tiny products, one per point, take longer than all of it written out: each point times
+        # the row of its joint, entry by entry, and then one matrix that adds up what belongs
+        # together and appends the homogeneous 1.
+        self._point_factors = np.repeat(in_joints, 3, axis=1)  # (L + F, 12)
+        self._point_terms = np.ones((len(in_joints), 13))
+        self._point_sums = np.concatenate((np.tile(np.eye(3, 4), (4, 1)), np.eye(1, 4, 3)))
+
+    def _points_in_base(self, placements: Array) -> Array:
+        """Return the points of `_set_points`, homogeneous, from the placements of the joints."""
+        terms = self._point_terms
+        rows = placements.reshape(-1, 12).take(self._point_joints, axis=0)
+        np.multiply(rows, self._point_factors, terms[:, :12])
+        points: Array = terms.dot(self._point_sums)
+        points.flags.writeable = False
+        return points
 
     @cached_property
     def _children(self) -> dict[str, list[str]]:
@@ -327,7 +338,6 @@ class RobotModel:
         self._q_base: Array = pin.neutral(self.pin_model)
         self._q_base[:3], self._q_base[3:7] = pose_base_root.position, pose_base_root.quaternion
         self._q_base[7:] = self._offsets
-        self._v_base: Array = np.zeros(self.pin_model.nv)
 
 
 class RobotState:
@@ -357,7 +367,7 @@ class RobotState:
         self.v = v = model.velocity(joint_velocities)
         # One scalar test on the common path; the culprit is looked for only when it fails.
         # NaN fails it as well.
-        if not q.dot(q) + v.dot(v) < _ABSURD_SQUARED:
+        if not (q.dot(q) < _ABSURD_SQUARED and v.dot(v) < _ABSURD_SQUARED):
             raise InputError(_absurd_values(model, joint_positions, joint_velocities))
         kinematics = model._kinematics
         pin.centerOfMass(model.pin_model, kinematics.data, q, v, False)
@@ -385,7 +395,7 @@ class RobotState:
     @property
     def link_coms_in_base(self) -> Array:
         """Centre of mass of each link of ``model.link_names``, shape (L, 3), m."""
-        return self._all_points_in_base()[:len(self.model.link_names)]
+        return self._all_points_in_base()[:len(self.model.link_names), :3]
 
     @property
     def link_coms_in_world(self) -> Array:
@@ -399,16 +409,12 @@ class RobotState:
 
     def _all_points_in_base(self) -> Array:
         if self._points_in_base is None:
-            model = self.model
-            rows = self._placements.take(model._point_joints, axis=0)
-            points: Array = np.matmul(model._points, rows)[:, 0]
-            points.flags.writeable = False
-            self._points_in_base = points
+            self._points_in_base = self.model._points_in_base(self._placements)
         return self._points_in_base
 
     def _all_points_in_world(self) -> Array:
         if self._points_in_world is None:
-            points = self.base.apply(self._all_points_in_base())
+            points = self._all_points_in_base().dot(self.base.transposed)
             points.flags.writeable = False
             self._points_in_world = points
         return self._points_in_world
