@@ -1,0 +1,305 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+When which foot goes where, and where the zero-moment point is to be meanwhile.
+
+A walk alternates double support, during which the reference moves from one foot to the other, and
+single support, during which it rests in the standing foot while the other one swings. Wang, Zhu
+and Han draw the reference as an S: here the polynomial of least jerk, so that it begins and ends
+at rest and even its acceleration does; the same for the swing of a foot.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+import math
+from typing import NamedTuple
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.motion import minimum_jerk
+from biped_com_ros.core.pose import Array
+import numpy as np
+
+#: Share of a swing at its beginning and end in which the foot only rises and only sinks.
+_UPRIGHT = 0.15
+
+
+class Footprint(NamedTuple):
+    """Where a sole stands on the level ground: its frame's origin, m, and heading, rad."""
+
+    x: float
+    y: float
+    yaw: float = 0.0
+
+    def apply(self, x: float, y: float) -> tuple[float, float]:
+        """Take a point of the sole to the ground."""
+        c, s = math.cos(self.yaw), math.sin(self.yaw)
+        return self.x + c * x - s * y, self.y + s * x + c * y
+
+    def seen(self, x: float, y: float) -> tuple[float, float]:
+        """Take a point of the ground to the sole."""
+        c, s = math.cos(self.yaw), math.sin(self.yaw)
+        return c * (x - self.x) + s * (y - self.y), c * (y - self.y) - s * (x - self.x)
+
+
+class Footstep(NamedTuple):
+    """
+    A foot, by its index, and where it lands.
+
+    Attributes
+    ----------
+    foot
+        0 or 1.
+    footprint
+        Of its sole.
+
+    """
+
+    foot: int
+    footprint: Footprint
+
+
+@dataclass(frozen=True)
+class StepTiming:
+    """
+    How long everything takes, and how high a foot is lifted.
+
+    Attributes
+    ----------
+    single_support, double_support
+        Of each step and between two, s.
+    start, stop
+        From standing to standing on one foot, and back, s.
+    rest
+        Before and after all that, s; time for what anticipates and settles.
+    lift
+        Highest point of the sole, m.
+
+    """
+
+    single_support: float = 1.2
+    double_support: float = 1.6
+    start: float = 2.0
+    stop: float = 2.0
+    rest: float = 0.0
+    lift: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name in ('single_support', 'double_support', 'start', 'stop', 'lift'):
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise ConfigurationError(
+                    f'{name} of a walk must be positive, not {getattr(self, name)}')
+        if not 0.0 <= self.rest < math.inf:
+            raise ConfigurationError(f'rest of a walk must not be negative, but is {self.rest}')
+
+
+class Phase(NamedTuple):
+    """
+    A part of a walk with the same feet on the ground.
+
+    Attributes
+    ----------
+    start, end
+        s.
+    footprints
+        Of both soles at its start.
+    step
+        The foot that swings and where to, or None in double support.
+    zmp_from, zmp_to
+        Between which points the reference moves, m.
+    share_from, share_to
+        How much of the weight foot 1 carries at both ends.
+
+    """
+
+    start: float
+    end: float
+    footprints: tuple[Footprint, Footprint]
+    step: Footstep | None
+    zmp_from: tuple[float, float]
+    zmp_to: tuple[float, float]
+    share_from: float
+    share_to: float
+
+    def progress(self, time: float) -> float:
+        """Return how much of the phase has passed, smoothly from 0 to 1."""
+        return minimum_jerk((time - self.start) / (self.end - self.start))
+
+
+class StepPlan:
+    """
+    A walk from standing to standing.
+
+    Parameters
+    ----------
+    footprints
+        Of both soles before the first step.
+    steps
+        In order; the feet should alternate, or the standing foot stays the same.
+    targets
+        Point of each sole, in its frame, where the reference rests while that foot stands
+        alone, shape (2, 2), m.
+    zmp_start
+        Where the reference begins: the centre of mass at rest, on the ground, m.
+    timing
+        Durations.
+
+    Attributes
+    ----------
+    phases
+        Double and single support in turn; rest, if any, at both ends.
+    duration
+        s.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are no two feet or no step.
+
+    """
+
+    def __init__(self, footprints: Sequence[Footprint], steps: Sequence[Footstep],
+                 targets: Sequence[Sequence[float]], zmp_start: Sequence[float],
+                 timing: StepTiming = StepTiming()) -> None:
+        if len(footprints) != 2 or not steps or any(s.foot not in (0, 1) for s in steps):
+            raise ConfigurationError(
+                f'a walk needs two feet and one or more steps of feet 0 and 1, not '
+                f'{len(footprints)} feet and steps {list(steps)}')
+        self.timing, self._targets = timing, [tuple(target) for target in targets]
+        self.phases = self._make_phases(
+            (footprints[0], footprints[1]), steps, (float(zmp_start[0]), float(zmp_start[1])))
+        self._starts = [phase.start for phase in self.phases]
+        self.duration = self.phases[-1].end
+
+    def phase(self, time: float) -> Phase:
+        """Return the phase at a time; the first and the last one outside."""
+        return self.phases[max(bisect_right(self._starts, time) - 1, 0)]
+
+    def zmp(self, time: float) -> Array:
+        """Return the reference of the zero-moment point, (2,), m."""
+        phase = self.phase(time)
+        start = np.array(phase.zmp_from)
+        reference: Array = start + phase.progress(time) * (np.array(phase.zmp_to) - start)
+        return reference
+
+    def shares(self, time: float) -> Array:
+        """Return how the feet share the weight, (2,), sum 1; exactly 0 for a foot in the air."""
+        phase = self.phase(time)
+        second = phase.share_from + phase.progress(time) * (phase.share_to - phase.share_from)
+        second = min(max(second, 0.0), 1.0)  # rounding
+        return np.array((1.0 - second, second))
+
+    def crouched(self, time: float) -> float:
+        """Return a share from 0 while standing to 1 while walking, smooth."""
+        ends = 1 if self.timing.rest else 0
+        return self.phases[ends].progress(time) - self.phases[-1 - ends].progress(time)
+
+    def in_contact(self, time: float) -> tuple[bool, bool]:
+        """Return which soles are on the ground."""
+        step = self.phase(time).step
+        return (step is None or step.foot != 0), (step is None or step.foot != 1)
+
+    def soles(self, time: float) -> Array:
+        """Return x, y, z (m) and yaw (rad) of both soles, shape (2, 4)."""
+        phase = self.phase(time)
+        rows = np.array([(f.x, f.y, 0.0, f.yaw) for f in phase.footprints])
+        if phase.step is not None:
+            passed = min(max((time - phase.start) / (phase.end - phase.start), 0.0), 1.0)
+            goal = phase.step.footprint
+            row = rows[phase.step.foot]
+            change = np.array((goal.x, goal.y, 0.0, goal.yaw)) - row
+            change[3] = math.remainder(change[3], 2.0 * math.pi)
+            row += minimum_jerk((passed - _UPRIGHT) / (1.0 - 2.0 * _UPRIGHT)) * change
+            # Smooth in acceleration at both ends too, and 1 in the middle.
+            row[2] = self.timing.lift * (4.0 * passed * (1.0 - passed)) ** 3
+        return rows
+
+    def _make_phases(self, footprints: tuple[Footprint, Footprint], steps: Sequence[Footstep],
+                     zmp: tuple[float, float]) -> list[Phase]:
+        phases: list[Phase] = []
+        time, share = self.timing.rest, self._share_of(zmp, footprints)
+        if time:
+            phases.append(Phase(0.0, time, footprints, None, zmp, zmp, share, share))
+        for i, step in enumerate(steps):
+            stance = 1 - step.foot
+            goal = self._target(footprints, stance)
+            end = time + (self.timing.double_support if i else self.timing.start)
+            phases.append(Phase(time, end, footprints, None, zmp, goal, share, float(stance)))
+            time, zmp, share = end, goal, float(stance)
+            end = time + self.timing.single_support
+            phases.append(Phase(time, end, footprints, step, zmp, zmp, share, share))
+            time, footprints = end, _stepped(footprints, step)
+        rest = _middle(footprints).apply(*_middle(phases[0].footprints).seen(*phases[0].zmp_from))
+        end, begun = time + self.timing.stop, phases[0].share_from
+        phases.append(Phase(time, end, footprints, None, zmp, rest, share, begun))
+        if self.timing.rest:
+            phases.append(Phase(end, end + self.timing.rest, footprints, None, rest, rest,
+                                begun, begun))
+        return phases
+
+    def _target(self, footprints: tuple[Footprint, Footprint], foot: int) -> tuple[float, float]:
+        return footprints[foot].apply(*self._targets[foot])
+
+    def _share_of(self, zmp: tuple[float, float],
+                  footprints: tuple[Footprint, Footprint]) -> float:
+        """Return how far a point is from the target of foot 0 to that of foot 1."""
+        start, end = (np.array(self._target(footprints, foot)) for foot in (0, 1))
+        along = end - start
+        return float(np.clip((np.array(zmp) - start) @ along / (along @ along), 0.0, 1.0))
+
+
+def forward_steps(footprints: Sequence[Footprint], count: int, length: float,
+                  first: int = 1) -> list[Footstep]:
+    """
+    Return steps straight ahead, along the heading of the first footprint.
+
+    One step leaves the feet one behind the other, as in the paper; the last of several brings
+    them side by side again.
+
+    Parameters
+    ----------
+    footprints
+        Of both soles, side by side.
+    count
+        Number of steps.
+    length
+        By which a foot lands ahead of the other one, m; may be negative.
+    first
+        Foot that steps first.
+
+    """
+    if count < 1:
+        raise ConfigurationError(f'a walk has one or more steps, not {count}')
+    c, s = math.cos(footprints[0].yaw), math.sin(footprints[0].yaw)
+    steps = []
+    for i in range(count):
+        foot = (first + i) % 2
+        ahead = length * (i if i == count - 1 and count > 1 else i + 1)
+        start = footprints[foot]
+        steps.append(Footstep(foot, Footprint(
+            start.x + c * ahead, start.y + s * ahead, start.yaw)))
+    return steps
+
+
+def _middle(footprints: tuple[Footprint, Footprint]) -> Footprint:
+    return Footprint(*(0.5 * (a + b) for a, b in zip(*footprints)))
+
+
+def _stepped(footprints: tuple[Footprint, Footprint],
+             step: Footstep) -> tuple[Footprint, Footprint]:
+    if step.foot == 0:
+        return step.footprint, footprints[1]
+    return footprints[0], step.footprint

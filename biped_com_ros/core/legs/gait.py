@@ -1,0 +1,465 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Walking, from footsteps to joint positions over time, for robots with Wang's legs.
+
+Slowly, as in the paper: by equation (9) the centre of mass is the zero-moment point, so it
+follows the S-shaped reference itself (``'static'``). Faster: the centre of mass follows from the
+reference by preview of the cart-table (``'preview'``); what the limbs add is then computed from
+the motion of all links and compensated by a second preview, twice.
+
+The trunk stays upright at a constant height. At each instant the base is where the robot's centre
+of mass (all links, the swinging leg included) is as wanted, and the legs follow in closed form.
+The result is sampled and joined by quintic polynomials: continuous up to the acceleration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+import math
+from typing import NamedTuple
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.legs.footsteps import (
+    Footprint, Footstep, forward_steps, StepPlan, StepTiming)
+from biped_com_ros.core.legs.kinematics import legs_of
+from biped_com_ros.core.legs.preview import PreviewController
+from biped_com_ros.core.motion import minimum_jerk
+from biped_com_ros.core.pose import Array, Pose, yaw_of
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+import pinocchio as pin
+
+METHODS = ('static', 'preview')
+"""How the centre of mass follows from the reference of the zero-moment point."""
+
+#: m, of the centre of mass; far below what a joint resolves, so that accelerations stay smooth.
+_TOLERANCE = 1e-11
+_MAX_ITERATIONS = 30
+#: Sine of the largest tilt of a sole in the posture to begin with.
+_LEVEL = 1e-3
+
+
+@dataclass(frozen=True)
+class GaitOptions:
+    """
+    How to walk.
+
+    Attributes
+    ----------
+    timing
+        Durations and lift of the steps.
+    method
+        One of :data:`METHODS`.
+    crouch
+        By how much the base is lowered while walking, so that the legs reach, as a share of the
+        length of the leg.
+    inward
+        By how much of the distance to its inner edge the reference stays off a foot's middle,
+        towards the other foot: less sway, less margin.
+    dt
+        Between samples, s.
+    compensations
+        Passes that take the limbs' share out of the zero-moment point (``'preview'`` only).
+
+    """
+
+    timing: StepTiming = field(default_factory=StepTiming)
+    method: str = 'static'
+    crouch: float = 0.08
+    inward: float = 0.1
+    dt: float = 0.01
+    compensations: int = 2
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ConfigurationError(
+                f"a gait cannot be made by '{self.method}'; valid: {', '.join(METHODS)}")
+        for name, low, high in (('crouch', 0.0, 0.5), ('inward', 0.0, 0.9), ('dt', 1e-3, 0.05)):
+            if not low <= getattr(self, name) <= high:
+                raise ConfigurationError(f'{name} of a gait must be between {low} and {high}, '
+                                         f'not {getattr(self, name)}')
+
+
+QUICK = GaitOptions(StepTiming(0.6, 0.3, 1.0, 1.0, 1.0), 'preview', dt=0.005)
+"""Steps of 0.9 s by preview."""
+
+
+class GaitSample(NamedTuple):
+    """
+    An instant of a gait.
+
+    Attributes
+    ----------
+    positions, velocities
+        Of all joints, in the order of ``model.joint_names``, shape (n,).
+    base
+        Pose of the base in the world, which begins below the base, on the ground.
+    zmp_reference
+        Shape (2,), m.
+    shares
+        How the feet share the weight, (2,).
+    in_contact
+        Which soles are on the ground.
+
+    """
+
+    positions: Array
+    velocities: Array
+    base: Pose
+    zmp_reference: Array
+    shares: Array
+    in_contact: tuple[bool, bool]
+
+
+class Stance:
+    """
+    Places the base of a robot over its soles, as the centre of mass demands.
+
+    Parameters
+    ----------
+    model
+        With two of Wang's legs.
+    posture
+        Positions of all joints (n,) to begin with: soles level, both on the ground.
+
+    Attributes
+    ----------
+    footprints
+        Of the soles in that posture; the world's origin is on the ground below the base.
+    height
+        Of the base over the ground in that posture, m.
+    com
+        Centre of mass in that posture, (3,), m.
+    leg_length
+        m.
+
+    Raises
+    ------
+    ConfigurationError
+        If the robot has no two such legs or does not stand level.
+
+    """
+
+    def __init__(self, model: RobotModel, posture: Array) -> None:
+        self.model, self._posture = model, np.array(posture, dtype=float)
+        self._legs = list(legs_of(model).values())
+        if len(self._legs) != 2:
+            raise ConfigurationError(
+                f'{model.config.name} has {len(self._legs)} feet; a gait needs two')
+        self.leg_length = self._legs[0].shin + self._legs[0].thigh
+        state = model.state(self._posture)
+        soles = state.placements_in_base(model.soles)
+        self._check_level(soles)
+        self.height = -float(soles[:, 3, 2].mean())
+        self.footprints = tuple(
+            Footprint(row[3, 0].item(), row[3, 1].item(), yaw_of(row[:3].T)) for row in soles)
+        self.com = state.com_in_base + (0.0, 0.0, self.height)
+        self._yaw_offset = 0.5 * (self.footprints[0].yaw + self.footprints[1].yaw)
+        self._offset = -self.com[:2]  # of the base from the centre of mass, as found last
+        self._gain = np.eye(2)
+        self._gain = self._find_gain()
+
+    def solve(self, com: Array, height: float, soles: Array) -> tuple[Array, Array]:
+        """
+        Return joint positions (n,) and the base's x, y, z (m) and yaw (rad), (4,).
+
+        Parameters
+        ----------
+        com
+            Where the centre of mass is to be, (2,), m.
+        height
+            Of the base, m.
+        soles
+            x, y, z (m) and yaw (rad) of both, (2, 4).
+
+        Raises
+        ------
+        InputError
+            If the legs do not reach.
+
+        """
+        yaw = 0.5 * float(soles[0, 3] + soles[1, 3]) - self._yaw_offset
+        for _ in range(_MAX_ITERATIONS):
+            base = np.array((*(com + self._offset), height, yaw))
+            positions, error = self._try(com, base, soles)
+            if float(np.abs(error).max()) < _TOLERANCE:
+                return positions, base
+            self._offset = self._offset + self._gain @ error
+        raise InputError(f'{self.model.config.name} cannot bring its centre of mass over '
+                         f'{np.round(com, 4).tolist()} m; step shorter or lower the hips')
+
+    def _try(self, com: Array, base: Array, soles: Array) -> tuple[Array, Array]:
+        """Return joint positions with the base there, and by how much the CoM is off."""
+        pose = _pose(base)
+        to_base = pose.inverse()
+        positions: Array = self._posture.copy()
+        for leg, sole in zip(self._legs, soles):
+            positions[leg.index] = leg.positions(to_base @ _pose(sole))
+        found = pose.apply(self.model.state(positions).com_in_base)
+        return positions, com - found[:2]
+
+    def _find_gain(self) -> Array:
+        """Return how far the base has to move for the centre of mass to move, (2, 2)."""
+        soles = np.array([(f.x, f.y, 0.0, f.yaw) for f in self.footprints])
+        step, errors = 1e-4 * self.leg_length, []
+        for x, y in ((0.0, 0.0), (step, 0.0), (0.0, step)):
+            base = np.array((x, y, self.height - 20.0 * step, 0.0))
+            errors.append(self._try(np.zeros(2), base, soles)[1])
+        slope = np.array((errors[0] - errors[1], errors[0] - errors[2])).T / step
+        return np.asarray(np.linalg.inv(slope), dtype=float)
+
+    def _check_level(self, soles: Array) -> None:
+        tilt = float(np.abs(soles[:, 2, :2]).max())
+        step = abs(float(soles[0, 3, 2] - soles[1, 3, 2]))
+        if tilt > _LEVEL or step > _LEVEL * self.leg_length:
+            raise ConfigurationError(
+                f'{self.model.config.name} cannot walk from a posture whose soles are tilted by '
+                f'{math.degrees(tilt):.2f} deg and {step:.4f} m apart in height with the base '
+                'upright; they must be level')
+
+
+class Gait:
+    """
+    A walk as joint positions over time.
+
+    Parameters
+    ----------
+    stance
+        The robot over its soles.
+    steps
+        Where which foot lands, in order.
+    options
+        How to walk.
+
+    Attributes
+    ----------
+    plan
+        Phases, footprints and the reference of the zero-moment point.
+    times
+        Of the samples, shape (N,), s.
+    positions, velocities, accelerations
+        Of all joints at the samples, shape (N, n).
+    base
+        x, y, z (m) and yaw (rad) of the base at the samples, (N, 4).
+    zmp_reference, com, zmp
+        At the samples: reference, centre of mass on the ground, and the zero-moment point that
+        the motion of all links demands, shape (N, 2), m.
+
+    Raises
+    ------
+    InputError
+        If the legs do not reach, are too slow or would turn beyond their limits.
+
+    """
+
+    def __init__(self, stance: Stance, steps: Sequence[Footstep],
+                 options: GaitOptions = GaitOptions()) -> None:
+        self.model, self.options, self._stance = stance.model, options, stance
+        self.plan = StepPlan(stance.footprints, steps, _targets(stance.model, options.inward),
+                             stance.com[:2].tolist(), options.timing)
+        count = math.ceil(self.plan.duration / options.dt) + 1
+        self.times = np.linspace(0.0, self.plan.duration, count)
+        self._dt = float(self.times[1])
+        self.zmp_reference = np.array([self.plan.zmp(t) for t in self.times.tolist()])
+        self.com = self.zmp_reference.copy()
+        if options.method == 'preview':
+            self._preview()
+        else:
+            self._sample()
+
+    @property
+    def duration(self) -> float:
+        """Time from standing to standing, s."""
+        return self.plan.duration
+
+    def at(self, time: float) -> GaitSample:
+        """Return an instant; standing before the beginning and after the end."""
+        time = min(max(time, 0.0), self.duration)
+        k = min(int(time / self._dt), len(self.times) - 2)
+        values, rates = _quintic(self._knots[k], self._knots[k + 1], self._dt,
+                                 (time - float(self.times[k])) / self._dt)
+        return GaitSample(values[:-4], rates[:-4], _pose(values[-4:]), self.plan.zmp(time),
+                          self.plan.shares(time), self.plan.in_contact(time))
+
+    def height(self, time: float) -> float:
+        """Return the height of the base, m: lower between the first and the last phase."""
+        lowered = self.options.crouch * self._stance.leg_length
+        return self._stance.height - self.plan.crouched(time) * lowered
+
+    def _preview(self) -> None:
+        height = float(self._stance.com[2]) - self.options.crouch * self._stance.leg_length
+        controller = PreviewController(height, self._dt)
+        start = np.zeros((3, 2))
+        start[0] = self.zmp_reference[0]
+        self._settle(controller.track(self.zmp_reference, start)[:, 0])
+        self._sample()
+        for _ in range(self.options.compensations):
+            error = self.zmp_reference - self.zmp
+            self._settle(self.com + controller.track(error, np.zeros((3, 2)))[:, 0])
+            self._sample()
+
+    def _settle(self, com: Array) -> None:
+        """Let a motion of the centre of mass begin and end at rest, which it does but for µm."""
+        resting = 0.5 * self.options.timing.rest
+        if resting:
+            shares = np.array([[minimum_jerk(min(t, self.duration - t) / resting)]
+                               for t in self.times.tolist()])
+            com = shares * com + (1.0 - shares) * self.zmp_reference
+        self.com = com
+
+    def _sample(self) -> None:
+        """Find positions, base and derivatives for the present motion of the centre of mass."""
+        found = [self._stance.solve(com, self.height(t), self.plan.soles(t))
+                 for com, t in zip(self.com, self.times.tolist())]
+        everything = np.array([np.concatenate(pair) for pair in found])
+        rates, changes = _derivatives(everything, self._dt)
+        self._knots = np.stack((everything, rates, changes), axis=1)
+        self.positions, self.base = everything[:, :-4], everything[:, -4:]
+        self.velocities, self.accelerations = rates[:, :-4], changes[:, :-4]
+        self._check_speed()
+        self.zmp = zmp_of_motion(self.model, self._knots)
+
+    def _check_speed(self) -> None:
+        limits = self.model.pin_model.velocityLimit[_columns(self.model)]
+        fastest = np.abs(self.velocities).max(axis=0)
+        for name, speed, limit in zip(self.model.joint_names, fastest, limits):
+            if speed > limit > 0.0:
+                raise InputError(
+                    f"this gait asks {speed:.2f} rad/s of '{name}', which turns at {limit:.2f} "
+                    'rad/s at most; take more time or step shorter')
+
+
+def single_step(model: RobotModel, length: float, first: int = 1,
+                options: GaitOptions = GaitOptions()) -> Gait:
+    """
+    Return the paper's single step: the weight goes over, one foot steps, the weight follows.
+
+    Parameters
+    ----------
+    model
+        With two of Wang's legs and a posture ``stand``.
+    length
+        Of the step, m.
+    first
+        Which foot steps, in the order of ``model.soles.names``.
+    options
+        How.
+
+    """
+    return walk(model, 1, length, first, options)
+
+
+def walk(model: RobotModel, count: int, length: float, first: int = 1,
+         options: GaitOptions = GaitOptions()) -> Gait:
+    """Return `count` steps straight ahead from posture ``stand``; see :func:`single_step`."""
+    stance = Stance(model, model.posture('stand'))
+    return Gait(stance, forward_steps(stance.footprints, count, length, first), options)
+
+
+def zmp_of_motion(model: RobotModel, knots: Array) -> Array:
+    """
+    Return the zero-moment point that a motion demands, on the ground, (N, 2), m.
+
+    By the inverse dynamics of the floating base: what the ground has to give.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    knots
+        Shape (N, 3, n + 4): joint positions, then x, y, z and yaw of the base, with their first
+        and second derivatives.
+
+    """
+    zmp, data, pin_model = np.empty((len(knots), 2)), model.pin_model.createData(), model.pin_model
+    columns = _columns(model)
+    root = Pose.from_quaternion(*np.split(model.configuration(knots[0, 0, :-4])[:7], [3])[::-1])
+    v, a = np.zeros(pin_model.nv), np.zeros(pin_model.nv)
+    for i, (values, rates, changes) in enumerate(knots):
+        pose, q = _pose(values[-4:]) @ root, model.configuration(values[:-4])
+        q[:3], q[3:7] = pose.position, pose.quaternion
+        v[columns], a[columns] = rates[:-4], changes[:-4]
+        v[:6], a[:6] = _root_motion(pose, values[-4:], rates[-4:], changes[-4:])
+        force = pin.rnea(pin_model, data, q, v, a)[:6]
+        wrench = data.liMi[1].act(pin.Force(force))
+        zmp[i] = -wrench.angular[1] / wrench.linear[2], wrench.angular[0] / wrench.linear[2]
+    return zmp
+
+
+def _targets(model: RobotModel, inward: float) -> list[tuple[float, float]]:
+    """Return where the zero-moment point rests in each sole."""
+    y = [row[1] for row in model.state(model.posture('stand')).placements_in_base(
+        model.soles)[:, 3].tolist()]
+    targets = []
+    for i, foot in enumerate(model.config.feet.values()):
+        corners = np.array(foot.polygon)
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        middle = 0.5 * (low + high)
+        inner = high[1] if y[1 - i] > y[i] else low[1]
+        targets.append((float(middle[0]), float(middle[1] + inward * (inner - middle[1]))))
+    return targets
+
+
+def _pose(row: Array) -> Pose:
+    """Return the pose of x, y, z and yaw."""
+    x, y, z, yaw = row.tolist()
+    c, s = math.cos(yaw), math.sin(yaw)
+    return Pose(np.array(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0))), np.array((x, y, z)))
+
+
+def _derivatives(values: Array, dt: float) -> tuple[Array, Array]:
+    """Return first and second derivatives of samples (N, n) that begin and end at rest."""
+    padded = np.concatenate((values[:1], values[:1], values, values[-1:], values[-1:]))
+    one, two = padded[3:-1] - padded[1:-3], padded[4:] - padded[:-4]
+    rates = (8.0 * one - two) / (12.0 * dt)
+    near, far = padded[3:-1] + padded[1:-3], padded[4:] + padded[:-4]
+    changes = (16.0 * near - far - 30.0 * values) / (12.0 * dt * dt)
+    return rates, changes
+
+
+def _quintic(start: Array, end: Array, dt: float, s: float) -> tuple[Array, Array]:
+    """Join two knots (3, n) of value, rate and change; return value and rate at a share s."""
+    p0, v0, a0 = start[0], dt * start[1], dt * dt * start[2]
+    p1, v1, a1 = end[0], dt * end[1], dt * dt * end[2]
+    gap = p1 - p0 - v0 - 0.5 * a0
+    slope, bend = v1 - v0 - a0, a1 - a0
+    c3 = 10.0 * gap - 4.0 * slope + 0.5 * bend
+    c4 = -15.0 * gap + 7.0 * slope - bend
+    c5 = 6.0 * gap - 3.0 * slope + 0.5 * bend
+    value = p0 + s * (v0 + s * (0.5 * a0 + s * (c3 + s * (c4 + s * c5))))
+    rate = v0 + s * (a0 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))
+    return value, rate / dt
+
+
+def _columns(model: RobotModel) -> Array:
+    """Return where the measured joints stand in Pinocchio's velocity."""
+    pin_model = model.pin_model
+    return np.array([pin_model.joints[pin_model.getJointId(name)].idx_v
+                     for name in model.joint_names])
+
+
+def _root_motion(root: Pose, base: Array, rates: Array, changes: Array) -> tuple[Array, Array]:
+    """Return the spatial velocity and acceleration (6,) of the root, in its own axes."""
+    R_root_world = root.rotation.T
+    lever = root.position - base[:3]
+    spin, turn = np.array((0.0, 0.0, rates[3])), np.array((0.0, 0.0, changes[3]))
+    linear = rates[:3] + np.cross(spin, lever)
+    acceleration = changes[:3] + np.cross(turn, lever) + np.cross(spin, np.cross(spin, lever))
+    # Spatial acceleration is the derivative along the moving axes.
+    acceleration = acceleration - np.cross(spin, linear)
+    v = np.concatenate((R_root_world @ linear, R_root_world @ spin))
+    a = np.concatenate((R_root_world @ acceleration, R_root_world @ turn))
+    return v, a
