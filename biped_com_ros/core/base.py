@@ -49,9 +49,9 @@ class Twist(NamedTuple):
     angular: Array
 
 
-class Stance(NamedTuple):
+class Stance:
     """
-    Which soles carry the robot, and where they are.
+    Which soles carry the robot, and where they are; not to be changed.
 
     Attributes
     ----------
@@ -62,14 +62,20 @@ class Stance(NamedTuple):
 
     """
 
-    soles_in_world: Array
-    in_contact: tuple[bool, ...]
+    __slots__ = ('soles_in_world', 'in_contact', '_ground_height')
+
+    def __init__(self, soles_in_world: Array, in_contact: tuple[bool, ...]) -> None:
+        self.soles_in_world, self.in_contact = soles_in_world, in_contact
+        self._ground_height: float | None = None
 
     @property
     def ground_height(self) -> float:
         """Height of the lowest sole in contact (of all soles, if none is), m."""
-        heights: list[float] = self.soles_in_world[:, 2].tolist()
-        return min([z for z, touches in zip(heights, self.in_contact) if touches] or heights)
+        if self._ground_height is None:  # several outputs ask for it
+            heights: list[float] = self.soles_in_world[:, 2].tolist()
+            self._ground_height = min(
+                [z for z, touches in zip(heights, self.in_contact) if touches] or heights)
+        return self._ground_height
 
 
 class ContactGuess:

@@ -293,19 +293,20 @@ class RobotModel:
             self.soles.placement_in_joint[:, 3]))
         self._point_joints = np.concatenate((links.joints, self.soles.joints))
         # Tiny products, one per point, take longer than all of it written out: each point times
-        # the row of its joint, entry by entry, and then one matrix that adds up what belongs
-        # together and appends the homogeneous 1.
+        # the row of its joint, entry by entry, and then one matrix that adds up x, y and z.
         self._point_factors = np.repeat(in_joints, 3, axis=1)  # (L + F, 12)
-        self._point_terms = np.ones((len(in_joints), 13))
-        self._point_sums = np.concatenate((np.tile(np.eye(3, 4), (4, 1)), np.eye(1, 4, 3)))
+        self._point_terms = np.empty((len(in_joints), 12))
+        self._point_sums = np.tile(np.eye(3, 4), (4, 1))
 
     def _points_in_base(self, placements: Array) -> Array:
         """Return the points of `_set_points`, homogeneous, from the placements of the joints."""
         terms = self._point_terms
-        rows = placements.reshape(-1, 12).take(self._point_joints, axis=0)
-        np.multiply(rows, self._point_factors, terms[:, :12])
+        # With 'clip' it writes to `terms` without a buffer; there is nothing to clip.
+        placements.reshape(-1, 12).take(self._point_joints, 0, terms, 'clip')
+        np.multiply(terms, self._point_factors, terms)
         points: Array = terms.dot(self._point_sums)
-        points.flags.writeable = False
+        points[:, 3] = 1.0
+        points.setflags(write=False)
         return points
 
     @cached_property
@@ -415,7 +416,7 @@ class RobotState:
     def _all_points_in_world(self) -> Array:
         if self._points_in_world is None:
             points = self._all_points_in_base().dot(self.base.transposed)
-            points.flags.writeable = False
+            points.setflags(write=False)
             self._points_in_world = points
         return self._points_in_world
 

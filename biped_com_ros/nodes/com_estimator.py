@@ -43,11 +43,8 @@ import sys
 import time
 from typing import Any
 
-from biped_com_ros.core.base import Stance
-from biped_com_ros.core.com import com_velocity_in_world, divergent_component
-from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel, RobotState
+from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.base_sources import (
     BASE_SOURCES, BaseSource, describe_contacts, make_base_source)
 from biped_com_ros.ros.com_outputs import FrameOutput, Instant, MarkerOutput, Pace
@@ -182,51 +179,34 @@ class ComEstimator(Node):
         state = self.base.locate(self.model.state(positions, velocities), stamp)
         if state is None:
             return
-        instant = self._publish(stamp, state, self.base.stance)
+        instant = Instant(stamp, state, self.base, self.params.gravity)
+        self._publish(instant)
         if self._frame_pace.is_due(ns):
             self._frames.publish(instant)
         if self._marker_pace.is_due(ns):
-            self._markers.publish(self._with_motion(instant))
+            self._markers.publish(instant)
+            self._dcm_problem = instant.motion[2]
 
-    def _publish(self, stamp: Stamp, state: RobotState, stance: Stance) -> Instant:
+    def _publish(self, instant: Instant) -> None:
         """Publish what goes out with every message, as far as anybody listens."""
         self._published += 1
-        com = state.com_in_world
         if self._com.wanted:
-            self._com.fields['point'][...] = com
-            self._com.publish(stamp)
+            self._com.fields['point'][...] = instant.com
+            self._com.publish(instant.stamp)
         if self._links.wanted:
-            self._links.fields['position'][...] = state.link_coms_in_world
-            self._links.publish(stamp)
-        instant = Instant(stamp, state, stance, com, None, None)
+            self._links.fields['position'][...] = instant.state.link_coms_in_world
+            self._links.publish(instant.stamp)
         if self._velocity.wanted or self._dcm.wanted:
-            instant = self._with_motion(instant)
             self._publish_motion(instant)
-        return instant
 
     def _publish_motion(self, instant: Instant) -> None:
-        if instant.velocity is not None and self._velocity.wanted:
-            self._velocity.fields['vector'][...] = instant.velocity
+        velocity, dcm, self._dcm_problem = instant.motion
+        if velocity is not None and self._velocity.wanted:
+            self._velocity.fields['vector'][...] = velocity
             self._velocity.publish(instant.stamp)
-        if instant.dcm is not None and self._dcm.wanted:
-            self._dcm.fields['point'][...] = instant.dcm
+        if dcm is not None and self._dcm.wanted:
+            self._dcm.fields['point'][...] = dcm
             self._dcm.publish(instant.stamp)
-
-    def _with_motion(self, instant: Instant) -> Instant:
-        """Add velocity and DCM, as far as they can be known."""
-        if instant.velocity is not None:
-            return instant
-        stamp, state, stance, com, _, _ = instant
-        twist = self.base.twist(state)
-        if twist is None:
-            return instant
-        velocity = com_velocity_in_world(state, twist)
-        try:
-            dcm = divergent_component(com, velocity, stance.ground_height, self.params.gravity)
-            self._dcm_problem = ''
-        except InputError as error:
-            dcm, self._dcm_problem = None, str(error)
-        return Instant(stamp, state, stance, com, velocity, dcm)
 
     # -- diagnostics
 

@@ -145,10 +145,6 @@ class BaseSource:
     ----------
     inputs
         What has to arrive, by what to call it.
-    stance
-        The soles in the world after the last :meth:`locate`.
-    contacts_told
-        Whether the contacts of `stance` were told by topics, not assumed.
     problem
         Why the last :meth:`locate` returned None; '' if it did not.
 
@@ -159,14 +155,29 @@ class BaseSource:
     def __init__(self, model: RobotModel, params: LocationParameters, contacts: Contacts) -> None:
         count = len(model.soles.names)
         self.inputs: dict[str, Input] = {}
-        self.stance = Stance(np.zeros((count, 3)), (False,) * count)
-        self.contacts_told = False
+        self._stance: Stance | None = Stance(np.zeros((count, 3)), (False,) * count)
+        self._located: tuple[RobotState, Stamp] | None = None
+        self._contacts_told = False
         self.problem = ''
         self.is_held = False
         self.contacts = contacts
         self._guess = ContactGuess(params.contact_tolerance)
         self._timeout_ns = round(params.base_timeout * _SECOND)
         self._pose_link_base = Pose.from_rpy(model.config.base_rpy, np.zeros(3))
+
+    @property
+    def stance(self) -> Stance:
+        """The soles in the world after the last :meth:`locate`; found when first asked for."""
+        if self._stance is None:
+            assert self._located is not None
+            self._stance = self._stand(*self._located)
+        return self._stance
+
+    @property
+    def contacts_told(self) -> bool:
+        """Whether the contacts of `stance` were told by topics, not assumed."""
+        _ = self.stance  # found together with it
+        return self._contacts_told
 
     def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
         """Return the state with its base in the world, or None if that is unknown (`problem`)."""
@@ -180,14 +191,18 @@ class BaseSource:
         """Start over after the clock was set anew."""
         self.contacts.clock_was_reset()
 
-    def _stand(self, state: RobotState, stamp: Stamp) -> RobotState:
-        """Note where the soles are, given the base."""
+    def _place(self, state: RobotState, base: Pose, stamp: Stamp) -> RobotState:
+        """Put the base where it is known to be, whatever the soles do."""
+        located = state.in_world(base)
+        self._located, self._stance, self.problem = (located, stamp), None, ''
+        return located
+
+    def _stand(self, state: RobotState, stamp: Stamp) -> Stance:
+        """Find which soles stand, given the base."""
         soles = state.soles_in_world
         told = self.contacts.told(stamp.ns)
-        self.contacts_told = told is not None
-        self.stance = Stance(soles, self._guess.update(soles) if told is None else told)
-        self.problem = ''
-        return state
+        self._contacts_told = told is not None
+        return Stance(soles, self._guess.update(soles) if told is None else told)
 
     def _is_late(self, late_ns: int, what: str) -> bool:
         if -self._timeout_ns <= late_ns <= self._timeout_ns:
@@ -220,13 +235,13 @@ class ImuBase(BaseSource):
         if self._is_late(late_ns, 'the IMU'):
             return None
         told = self.contacts.told(stamp.ns)
-        self.contacts_told = told is not None
+        self._contacts_told = told is not None
         self.problem = ''
         estimator, quaternion = self._estimator, self._quaternion
         if late_ns:
             quaternion = turned(quaternion, self._gyro, late_ns / _SECOND)
         base = estimator.update(state, rotation_from_quaternion(quaternion), told)
-        self.stance, self.is_held = estimator.stance, estimator.is_held
+        self._stance, self.is_held = estimator.stance, estimator.is_held
         return state.in_world(base)
 
     def twist(self, state: RobotState) -> Twist | None:
@@ -265,7 +280,7 @@ class OdometryBase(BaseSource):
         linear, angular = self._twist
         rotation = rotation_from_quaternion(turned(self._quaternion, angular, dt))
         link = Pose(rotation, self._position + rotation.dot(linear) * dt)
-        return self._stand(state.in_world(link @ self._pose_link_base), stamp)
+        return self._place(state, link @ self._pose_link_base, stamp)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return the message's twist along the axes of the base."""
@@ -297,7 +312,7 @@ class TfBase(BaseSource):
             return None
         if self._is_late(stamp.ns - at.ns, f'the transform {" -> ".join(self._frames)}'):
             return None
-        return self._stand(state.in_world(link @ self._pose_link_base), stamp)
+        return self._place(state, link @ self._pose_link_base, stamp)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return the twist that keeps the standing soles at rest; None if none stands."""
@@ -321,7 +336,7 @@ class FixedBase(BaseSource):
 
     def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
         """Locate by the parameter."""
-        return self._stand(state.in_world(self._base), stamp)
+        return self._place(state, self._base, stamp)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return zeros."""

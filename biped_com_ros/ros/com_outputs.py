@@ -16,13 +16,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from biped_com_ros.core.base import Stance
+from biped_com_ros.core.com import com_velocity_in_world, divergent_component
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.footprint import footprint_pose
 from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.ros import markers
+from biped_com_ros.ros.base_sources import BaseSource
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.outputs import marker_array_publisher
 from biped_com_ros.ros.qos import LATCHED
@@ -69,31 +72,59 @@ class FrameParameters(Protocol):
         """Density of the balls that show masses, kg/m3."""
 
 
-class Instant(NamedTuple):
+class Instant:
     """
-    What is known at one instant, in the world.
+    What is known at one instant, in the world; what nobody asks for is not computed.
 
-    Attributes
+    Parameters
     ----------
     stamp
         When.
     state
         The robot, with its base in the world.
-    stance
-        Its soles.
+    base
+        Where that base comes from; not to be asked for another instant meanwhile.
+    gravity
+        m/s^2.
+
+    Attributes
+    ----------
     com
         Centre of mass (3,), m.
-    velocity, dcm
-        Its velocity (3,), m/s, and divergent component (3,), m; None where unknown.
 
     """
 
-    stamp: Stamp
-    state: RobotState
-    stance: Stance
-    com: Array
-    velocity: Array | None
-    dcm: Array | None
+    __slots__ = ('stamp', 'state', 'base', 'com', '_gravity', '_motion')
+
+    def __init__(self, stamp: Stamp, state: RobotState, base: BaseSource,
+                 gravity: float) -> None:
+        self.stamp, self.state, self.base = stamp, state, base
+        self.com = state.com_in_world
+        self._gravity = gravity
+        self._motion: tuple[Array | None, Array | None, str] | None = None
+
+    @property
+    def stance(self) -> Stance:
+        """Return the robot's soles."""
+        return self.base.stance
+
+    @property
+    def motion(self) -> tuple[Array | None, Array | None, str]:
+        """Velocity (3,), m/s, and divergent component (3,), m, or None; why there is no DCM."""
+        if self._motion is None:
+            self._motion = self._find_motion()
+        return self._motion
+
+    def _find_motion(self) -> tuple[Array | None, Array | None, str]:
+        twist = self.base.twist(self.state)
+        if twist is None:
+            return None, None, ''
+        velocity = com_velocity_in_world(self.state, twist)
+        try:
+            return velocity, divergent_component(
+                self.com, velocity, self.stance.ground_height, self._gravity), ''
+        except InputError as error:
+            return velocity, None, str(error)
 
 
 class Pace:
@@ -162,29 +193,31 @@ class MarkerOutput:
             'position': 'markers[*].pose.position', 'arrow': f'markers[{arrow}].points',
             'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
         }, qos=LATCHED)
-        self._dcm_is_shown = self._arrow_is_shown = True
+        # Looked up once.
+        self._position = self._out.fields['position']
+        self._tail, self._head = (self._out.fields['arrow'][i] for i in range(2))
+        self._shown = True, True
 
     def publish(self, instant: Instant) -> None:
         """Publish the markers of an instant; what is unknown disappears."""
-        com, position = instant.com, self._out.fields['position']
-        position[0] = com
-        position[1] = com[0], com[1], instant.stance.ground_height
+        position, com = self._position, instant.com
+        position[0] = position[1] = com
+        position[1, 2] = instant.stance.ground_height
         position[2:-2] = instant.state.link_coms_in_world
-        self._show_motion(instant)
+        velocity, dcm, _ = instant.motion
+        if dcm is not None:
+            position[-2] = dcm
+        if velocity is not None:
+            self._tail[...] = com
+            self._head[...] = com + _ARROW_TIME * velocity
+        if (shown := (dcm is not None, velocity is not None)) != self._shown:
+            self._show(*shown)
         self._out.publish(instant.stamp)
 
-    def _show_motion(self, instant: Instant) -> None:
-        fields, com = self._out.fields, instant.com
-        if instant.dcm is not None:
-            fields['position'][-2] = instant.dcm
-        if instant.velocity is not None:
-            fields['arrow'][...] = com, com + _ARROW_TIME * instant.velocity
-        if (instant.dcm is not None) is not self._dcm_is_shown:
-            self._dcm_is_shown = not self._dcm_is_shown
-            fields['dcm_action'][...] = _ACTIONS[self._dcm_is_shown]
-        if (instant.velocity is not None) is not self._arrow_is_shown:
-            self._arrow_is_shown = not self._arrow_is_shown
-            fields['arrow_action'][...] = _ACTIONS[self._arrow_is_shown]
+    def _show(self, dcm: bool, arrow: bool) -> None:
+        self._shown = dcm, arrow
+        self._out.fields['dcm_action'][...] = _ACTIONS[dcm]
+        self._out.fields['arrow_action'][...] = _ACTIONS[arrow]
 
 
 def _shown(model: RobotModel, frame: str, density: float) -> list[Marker]:
