@@ -60,7 +60,7 @@ class SharingSettings:
 
     lift: float = 0.06
     full: float = 0.15
-    max_rate: float = 4.0
+    max_rate: float = 2.0
     air: float = 0.3
     ground: float = 0.5
 

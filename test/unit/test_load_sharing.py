@@ -96,7 +96,7 @@ def test_in_the_air_shares_are_held_and_come_back_smoothly():
     assert sharing.in_air
     sharing.update([450.0, 450.0], 3 * STEP_NS)
     assert not sharing.in_air
-    assert np.abs(sharing.shares - held).max() <= 4.0 * 0.002 + 1e-12
+    assert np.abs(sharing.shares - held).max() <= 2.0 * 0.002 + 1e-12
 
 
 def test_starts_in_the_air_and_takes_the_first_stance_at_once():

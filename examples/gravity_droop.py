@@ -1,0 +1,343 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What gravity compensation does for a simulated robot, in numbers and pictures.
+
+First the droop: the robot stretches its arms out and stands, held by its position controllers
+alone, then with feedforward from a model that is wrong (the URDF of a robot whose links weigh
+something else) and from the true one. Then the weight: the centre of mass goes over the left
+foot, the right foot is lifted, put down again, and the weight comes back; printed is the largest
+step of a torque between updates, with feedforward all the time.
+
+    python examples/gravity_droop.py talos
+    python examples/gravity_droop.py talos --pictures doc/pictures
+
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from biped_com_ros.core.effort_safety import SafetySettings
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.gravity_compensation import CompensationSettings, GravityCompensator
+from biped_com_ros.core.legs.com_shift import ComShift
+from biped_com_ros.core.motion import minimum_jerk
+from biped_com_ros.core.pose import rotation_from_quaternion
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.sim.interface import PlantOptions
+from biped_com_ros.sim.plant import Plant
+import numpy as np
+import pinocchio as pin
+
+RATE = 500.0
+SETTINGS = CompensationSettings(safety=SafetySettings(clamp=1.0, start_time=0.5))
+COLOURS = ('#c0392b', '#2471a3', '#1e8449', '#b7950b', '#6c3483', '#566573')
+
+
+class Robot:
+    """
+    A simulated robot with position controllers and, if it has a model, feedforward.
+
+    Parameters
+    ----------
+    robot
+        Its name.
+    believed
+        Model behind the feedforward; None: no feedforward.
+    posture
+        It starts in.
+    options
+        Of the plant: hidden errors.
+
+    """
+
+    def __init__(self, robot: str, believed: RobotModel | None, posture: str = 'stand',
+                 options: PlantOptions | None = None) -> None:
+        self.model = model = RobotModel.load(robot)
+        self.plant = Plant(model.config, model.urdf, options or PlantOptions(),
+                           model.joint_names, model.link_names)
+        self.plant.reset(posture)
+        self.command = self.plant.hold()
+        self.actuated = model.joint_index(self.plant.actuated_joint_names)
+        imus = model.config.imus
+        self._imu = list(imus.values()).index(model.config.imu)
+        self._imu_frame = model.frames((model.config.imu.frame,))
+        self.feedforward = None if believed is None else GravityCompensator(believed, SETTINGS)
+        if self.feedforward is not None:
+            self.feedforward.guard.start()
+        self.observation = self.plant.step(self.command)
+        self._every = max(round(1.0 / (RATE * self.plant.dt)), 1)
+        self._count = 0
+
+    def step(self) -> None:
+        """Take one step of the plant; feedforward at 500 Hz or the plant's rate."""
+        if self.feedforward is not None and self._count % self._every == 0:
+            self._feed_forward(self.feedforward)
+        self._count += 1
+        self.observation = self.plant.step(self.command)
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        for _ in range(round(seconds / self.plant.dt)):
+            self.step()
+
+    def errors_deg(self, group: str) -> np.ndarray:
+        """Return how far the actuated joints of a group are from where they should be, deg."""
+        index = self.model.group_index(group)
+        errors = self.observation.joint_positions[self.actuated] - self.command.position
+        return np.degrees(errors[np.isin(self.actuated, index)])
+
+    def hand(self) -> np.ndarray:
+        """Return where the left hand is seen from the base, (3,), m."""
+        return self._hand_at(self.observation.joint_positions)
+
+    def hand_error_mm(self) -> float:
+        """Return how far the left hand is from where it should be, seen from the base, mm."""
+        wanted = self.observation.joint_positions.copy()
+        wanted[self.actuated] = self.command.position
+        return 1e3 * float(np.linalg.norm(self.hand() - self._hand_at(wanted)))
+
+    def _hand_at(self, positions: np.ndarray) -> np.ndarray:
+        hand = self.model.config.hands['left'].frame
+        return self.model.state(positions).pose_in_base(hand).position
+
+    def _feed_forward(self, feedforward: GravityCompensator) -> None:
+        seen = self.observation
+        state = feedforward.model.state(seen.joint_positions)
+        up = feedforward.gravity_model.up_in_base(
+            state, self._imu_frame, rotation_from_quaternion(seen.imu_quaternions[self._imu]))
+        try:
+            wanted = feedforward.wanted(
+                state, up, round(1e9 * seen.time), self.plant.truth().sole_wrenches)
+        except InputError:
+            wanted = None
+        efforts = feedforward.guard.update(wanted, self._every * self.plant.dt)
+        self.command.effort[:] = efforts[self.actuated]
+
+
+@dataclass
+class Droop:
+    """Largest errors at rest: arm and leg joints, deg; the left hand, mm."""
+
+    arm_deg: float
+    hand_mm: float
+    leg_deg: float
+
+
+def droop(robot: str, believed: RobotModel | None, options: PlantOptions | None = None,
+          seconds: float = 4.0) -> Droop:
+    """Let a robot stretch its arms out and measure how far it sags."""
+    posture = 'arms_out'
+    held = Robot(robot, believed, posture, options)
+    held.run(seconds)
+    legs = np.concatenate([held.errors_deg(g) for g in ('left_leg', 'right_leg')])
+    return Droop(float(np.abs(held.errors_deg('left_arm')).max()), held.hand_error_mm(),
+                 float(np.abs(legs).max()))
+
+
+def wrong_model(robot: str, seed: int = 1) -> RobotModel:
+    """Return a robot whose links weigh 8 % more or less and have other centres of mass."""
+    model = RobotModel.load(robot)
+    rng = np.random.default_rng(seed)
+    for inertia in list(model.pin_model.inertias)[1:]:
+        inertia.mass *= 1.0 + 0.08 * rng.standard_normal()
+        inertia.lever = inertia.lever + 0.005 * rng.standard_normal(3)
+    model.mass = sum(inertia.mass for inertia in list(model.pin_model.inertias)[1:])
+    return model
+
+
+@dataclass
+class Shift:
+    """
+    A weight shift with a step on the spot.
+
+    Attributes
+    ----------
+    time, shares, efforts
+        Shapes (T,), (T, 2) and (T, n): s, of the feet, N m.
+    largest_step
+        Of a commanded effort between updates, as a share of the joint's limit.
+    fell
+        Whether the robot did.
+
+    """
+
+    time: np.ndarray
+    shares: np.ndarray
+    efforts: np.ndarray
+    largest_step: float
+    fell: bool
+
+
+def shift_weight(robot: str, lift: float = 0.02) -> Shift:
+    """Shift the weight to the left foot, lift the right one, and go back."""
+    held = Robot(robot, RobotModel.load(robot))
+    held.run(1.0)
+    path = plan(held.model, lift, held.plant.dt)
+    limits = held.feedforward.gravity_model.effort_limits
+    rows, before, largest = [], None, 0.0
+    for positions in path:
+        held.command.position[:] = positions[held.actuated]
+        held.step()
+        efforts = held.feedforward.guard.efforts.copy()
+        if before is not None:
+            largest = max(largest, float(np.max(np.abs(efforts - before) / limits)))
+        before = efforts
+        if held.feedforward.support is not None:
+            rows.append((held.observation.time, held.feedforward.support.shares.copy(),
+                         efforts))
+    time, shares, efforts = (np.array(column) for column in zip(*rows))
+    return Shift(time, shares, efforts, largest, held.plant.has_fallen)
+
+
+def plan(model: RobotModel, lift: float, dt: float) -> np.ndarray:
+    """Return positions (T, n): over the left foot, right foot up and down, and back."""
+    shift = ComShift(model, model.posture())
+    there = shift.path('left', round(2.0 / dt))
+    up = raise_right_foot(model, there[-1], lift, round(1.0 / dt))
+    wait = np.repeat(there[-1:], round(0.5 / dt), axis=0)
+    top = np.repeat(up[-1:], round(0.5 / dt), axis=0)
+    end = np.repeat(there[:1], len(wait), axis=0)
+    return np.concatenate((there, wait, up, top, up[::-1], wait, there[::-1], end))
+
+
+def raise_right_foot(model: RobotModel, start: np.ndarray, lift: float, count: int) -> np.ndarray:
+    """Return positions (count, n) that raise the second foot straight up."""
+    joint = int(model.soles.joints[1])
+    pose = model.soles.poses_in_joint()[1]
+    sole_in_joint, data = pin.SE3(pose.rotation, pose.position), model.pin_model.createData()
+    legs = model.group_index('right_leg')
+    columns = [model.pin_model.joints[model.pin_model.getJointId(model.joint_names[i])].idx_v
+               for i in legs]
+    positions, rows, home = start.copy(), np.empty((count, len(start))), None
+    for i in range(count):
+        for _ in range(5):
+            pin.computeJointJacobians(model.pin_model, data, model.configuration(positions))
+            sole = data.oMi[joint] * sole_in_joint
+            home = sole if home is None else home
+            up = lift * minimum_jerk(i / (count - 1)) * home.rotation[:, 2]
+            target = pin.SE3(home.rotation, home.translation + up)
+            in_joint = pin.getJointJacobian(
+                model.pin_model, data, joint, pin.ReferenceFrame.LOCAL)
+            jacobian = sole_in_joint.toActionMatrixInverse() @ in_joint[:, columns]
+            positions[legs] += np.linalg.lstsq(
+                jacobian, pin.log6(sole.actInv(target)).vector, rcond=1e-6)[0]
+        rows[i] = positions
+    return rows
+
+
+def plot(path: Path, title: str, time: np.ndarray, curves: dict[str, np.ndarray], unit: str
+         ) -> None:
+    """Write curves over time as an SVG."""
+    width, height, left, top, bottom = 720, 300, 60, 34, 40
+    low = min(float(c.min()) for c in curves.values())
+    high = max(float(c.max()) for c in curves.values())
+    pad = 0.05 * (high - low or 1.0)
+    low, high = low - pad, high + pad
+
+    def place(t: float, value: float) -> str:
+        x = left + (width - left - 150) * (t - time[0]) / (time[-1] - time[0])
+        y = top + (height - top - bottom) * (high - value) / (high - low)
+        return f'{x:.1f},{y:.1f}'
+
+    step = max(len(time) // 400, 1)
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+             'font-family="sans-serif" font-size="12">',
+             f'<rect width="{width}" height="{height}" fill="white"/>',
+             f'<text x="{left}" y="20" font-size="14">{title}</text>']
+    for value in np.linspace(low + pad, high - pad, 5):
+        x, y = place(float(time[0]), float(value)).split(',')
+        lines.append(f'<line x1="{x}" y1="{y}" x2="{width - 150}" y2="{y}" stroke="#ddd"/>'
+                     f'<text x="{left - 6}" y="{y}" text-anchor="end">{value:.3g}</text>')
+    for t in np.linspace(time[0], time[-1], 6):
+        x = place(float(t), low).split(',')[0]
+        lines.append(f'<text x="{x}" y="{height - 20}" text-anchor="middle">'
+                     f'{t - time[0]:.1f}</text>')
+    lines.append(f'<text x="{left}" y="{height - 4}">time [s], {unit}</text>')
+    for i, (name, curve) in enumerate(curves.items()):
+        points = ' '.join(place(float(t), float(v))
+                          for t, v in zip(time[::step], curve[::step]))
+        colour = COLOURS[i % len(COLOURS)]
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" '
+                     'stroke-width="1.5"/>')
+        lines.append(f'<text x="{width - 142}" y="{top + 14 + 18 * i}" fill="{colour}">{name}'
+                     '</text>')
+    path.write_text('\n'.join([*lines, '</svg>']) + '\n', encoding='utf-8')
+
+
+def droop_over_time(robot: str, seconds: float = 5.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return time (T,) and the left hand's height over its place, mm: feedforward at the end."""
+    held = Robot(robot, RobotModel.load(robot), 'arms_out')
+    held.feedforward.guard.stop()
+    wanted = held.model.posture('arms_out')
+    place = held._hand_at(wanted)[2]
+    time, drop = [], []
+    for i in range(round(seconds / held.plant.dt)):
+        if i == round(0.5 * seconds / held.plant.dt):
+            held.feedforward.guard.start()
+        held.step()
+        time.append(held.observation.time)
+        drop.append(1e3 * (held.hand()[2] - place))
+    return np.array(time), np.array(drop)
+
+
+def draw(robot: str, shift: Shift, directory: Path) -> None:
+    """Write the pictures of the documentation."""
+    time, drop = droop_over_time(robot)
+    plot(directory / 'gravity_droop.svg',
+         f'{robot}: a stretched arm, feedforward from 2.5 s on', time, {'left hand': drop},
+         'height over where it should be [mm]')
+    plot(directory / 'gravity_shares.svg', f'{robot}: share of the weight', shift.time,
+         {'left foot': shift.shares[:, 0], 'right foot': shift.shares[:, 1]}, 'share')
+    model = RobotModel.load(robot)
+    legs = np.concatenate([model.group_index(g) for g in ('left_leg', 'right_leg')])
+    busiest = legs[np.argsort(-np.ptp(shift.efforts[:, legs], axis=0))[:6]]
+    plot(directory / 'gravity_torques.svg', f'{robot}: feedforward torques', shift.time,
+         {model.joint_names[i].removesuffix('_joint'): shift.efforts[:, i] for i in busiest},
+         'torque [N m]')
+
+
+def show(robot: str) -> Shift:
+    """Print the figures of one robot."""
+    print(f'{robot}: arms out, standing; largest error at rest')
+    print(f'{"":34}{"arm [deg]":>12}{"hand [mm]":>12}{"leg [deg]":>12}')
+    for name, believed in (('position controllers alone', None),
+                           ('feedforward, masses wrong by 8 %', wrong_model(robot)),
+                           ('feedforward, true model', RobotModel.load(robot))):
+        d = droop(robot, believed)
+        print(f'{name:34}{d.arm_deg:12.6f}{d.hand_mm:12.5f}{d.leg_deg:12.6f}')
+    shift = shift_weight(robot)
+    print(f'weight over the left foot, right foot up and down, back: '
+          f'{"FELL" if shift.fell else "stood"}; right share down to {shift.shares[:, 1].min():g},'
+          f' largest step of a torque {100.0 * shift.largest_step:.3f} % of its limit')
+    return shift
+
+
+def main() -> None:
+    """Print and, if asked, draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument('robots', nargs='*', default=['talos'])
+    parser.add_argument('--pictures', type=Path)
+    arguments = parser.parse_args()
+    for robot in arguments.robots:
+        shift = show(robot)
+        if arguments.pictures:
+            draw(robot, shift, arguments.pictures)
+
+
+if __name__ == '__main__':
+    main()

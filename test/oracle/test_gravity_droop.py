@@ -1,0 +1,66 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""In MuJoCo: arms and legs that sag no more, and a step on the spot without steps in torque."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+import sys
+
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+import pytest
+
+EXAMPLE = Path(__file__).resolve().parents[2] / 'examples' / 'gravity_droop.py'
+
+
+@pytest.fixture(scope='module')
+def example():
+    """Return the example as a module."""
+    spec = importlib.util.spec_from_file_location('gravity_droop', EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+@pytest.mark.parametrize('robot', ('biped', 'talos', 'g1', 'icub'))
+def test_droop_is_at_least_500_times_smaller_with_feedforward(example, robot):
+    without = example.droop(robot, None)
+    held = example.droop(robot, RobotModel.load(robot))
+    assert without.arm_deg > 0.5 and without.hand_mm > 1.0
+    assert held.arm_deg < without.arm_deg / 500.0
+    assert held.hand_mm < without.hand_mm / 500.0
+    if robot != 'icub':  # its soles are not quite in one plane: that, not weight, bends its legs
+        assert held.leg_deg < without.leg_deg / 500.0
+
+
+def test_a_wrong_model_leaves_more_than_the_true_one(example):
+    wrong = example.droop('talos', example.wrong_model('talos'))
+    held = example.droop('talos', RobotModel.load('talos'))
+    without = example.droop('talos', None)
+    assert held.hand_mm < 0.02 * wrong.hand_mm < 0.02 * 0.3 * without.hand_mm
+
+
+@pytest.mark.parametrize('robot', ('biped', 'talos'))
+def test_weight_goes_to_one_foot_and_back_with_continuous_torques(example, robot):
+    shift = example.shift_weight(robot)
+    assert not shift.fell
+    assert shift.shares[:, 1].min() == 0.0
+    assert abs(shift.shares[-1, 1] - 0.5) < 0.1
+    assert 0.0 < shift.largest_step < 0.005
+    rest = shift.efforts[-200:]
+    assert np.ptp(rest, axis=0).max() < 0.5
