@@ -163,7 +163,13 @@ def machine() -> str:
     load = ' '.join(f'{value:.1f}' for value in os.getloadavg())
     return (f'{_processor()}, {os.cpu_count()} cores, load {load}; {platform.system()} '
             f'{platform.release()}; Python {platform.python_version()}, {versions}, ROS 2 '
-            f'{os.environ.get("ROS_DISTRO", "distribution unknown")}')
+            f'{_distribution()}')
+
+
+def _distribution() -> str:
+    """Return the one that is sourced, or that the wheels are of."""
+    wheels = (name for name in ('jazzy', 'kilted') if _version(f'ros-{name}-rclpy')[0].isdigit())
+    return os.environ.get('ROS_DISTRO') or next(wheels, 'distribution unknown')
 
 
 def _version(name: str) -> str:

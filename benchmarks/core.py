@@ -38,6 +38,7 @@ from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.wrench import sum_wrenches, transform_wrench, wrench_adjoint, WrenchSum
 import numpy as np
 import pinocchio as pin
+from rich.markup import escape
 
 Call = Callable[[], object]
 
@@ -112,7 +113,7 @@ def row(times: dict[str, np.ndarray], name: str, pair: Pair) -> tuple[str, ...]:
     bare = f'bare {name}'
     return (name, f'{microseconds(times[name]):.2f}', f'{microseconds(times[bare]):.2f}',
             f'{ratio(times, name, bare):.2f}', f'{ratio(times, name, "centerOfMass(q)"):.2f}',
-            pair.what_is_bare)
+            escape(pair.what_is_bare))
 
 
 def targets(times: dict[str, np.ndarray], pairs: dict[str, Pair]) -> list[Target]:

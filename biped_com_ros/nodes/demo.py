@@ -46,6 +46,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 import math
+import shutil
 import sys
 import time
 from typing import Any
@@ -323,6 +324,9 @@ class _LiveScreen:
         self._live.start()
 
     def show(self, shot: Snapshot, whole: Snapshot) -> None:
+        # Beside a narrower table there is room for the ^C that the terminal writes: in the next
+        # line, it would leave the first one standing.
+        self._live.console.width = shutil.get_terminal_size().columns - len('^C ')
         self._live.update(table(shot, whole, self._title), refresh=True)
 
     def close(self, text: str) -> None:

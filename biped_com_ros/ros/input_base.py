@@ -36,6 +36,8 @@ NEVER = -2 ** 62
 _INFINITY = float('inf')
 #: How long a stamp that agreed with the clock vouches for those that follow it closely.
 _TRUST_NS = 20_000_000
+#: How long after the start /clock may be missing: DDS needs up to 3 s to find its publisher.
+_CLOCK_TAKES = 5.0
 
 _unpack_stamp = struct.Struct('<iI').unpack_from
 _monotonic_ns = time.monotonic_ns
@@ -327,7 +329,7 @@ class StampedInput(Input):
 
     def _refuse_without_clock(self) -> None:
         """Refuse what comes before simulated time begins; no error while everything starts."""
-        if time.monotonic() - self._started_monotonic > 2.0:
+        if time.monotonic() - self._started_monotonic > _CLOCK_TAKES:
             raise Refusal('no clock', 'use_sim_time is set, but nothing came on /clock yet')
         raise Refusal('no clock', '')
 

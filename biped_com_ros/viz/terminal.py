@@ -171,12 +171,12 @@ def summary(shot: Snapshot) -> str:
 def table(shot: Snapshot, whole: Snapshot, title: str) -> Any:
     """Return a ``rich`` table of the last period and, beside it, of the whole run."""
     from rich.table import Table
-    result = Table(title=title, title_justify='left', min_width=76)
+    result = Table(title=_plain(title), title_justify='left', min_width=76)
     result.add_column(style='bold', no_wrap=True)
     result.add_column('now')
     result.add_column('since the start')
     if shot.waiting:
-        result.add_row('starting', f'[yellow]waiting for {", ".join(shot.waiting)}[/]', '')
+        result.add_row('starting', f'[yellow]waiting for {_plain(", ".join(shot.waiting))}[/]', '')
     for row in _rows(shot, whole):
         result.add_row(*row)
     return result
@@ -188,7 +188,7 @@ def save_picture(shot: Snapshot, whole: Snapshot, title: str, path: str) -> None
     console = Console(record=True, width=100, file=io.StringIO())
     console.print(table(shot, whole, title))
     # Without the fonts that rich would have fetched from the web when somebody looks at it.
-    svg = re.sub(r'@font-face {.*?}\s*', '', console.export_svg(title='make demo'), flags=re.DOTALL)
+    svg = re.sub(r'(?s)@font-face {.*?}\s*', '', console.export_svg(title='make demo'))
     Path(path).write_text(svg, encoding='utf-8')
 
 
@@ -199,7 +199,7 @@ def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
                  ('weight', _coloured_weight(shot), _coloured_weight(whole))]
     rows += [('contacts', _lines(_contact(*item) for item in shot.contacts.items()), ''),
              ('rates', _lines(_rate(*item) for item in shot.rates.items()), ''),
-             ('real time', f'x {shot.real_time_factor:.2f}', f'x {whole.real_time_factor:.2f}'),
+             ('real time', _factor(shot.real_time_factor), _factor(whole.real_time_factor)),
              ('health', _health(*shot.health), '')]
     if not shot.waiting and not math.isnan(whole.com_distance):
         rows.append(('so', '', _verdict(whole)))
@@ -248,7 +248,16 @@ def _rate(name: str, rate: float) -> str:
 
 
 def _health(level: int, words: str) -> str:
-    return f'[{(GOOD, "yellow", BAD, BAD)[level]}]{words}[/]'
+    return f'[{(GOOD, "yellow", BAD, BAD)[level]}]{_plain(words)}[/]'
+
+
+def _factor(factor: float) -> str:
+    return '-' if math.isnan(factor) else f'x {factor:.2f}'
+
+
+def _plain(words: str) -> str:
+    """Keep what looks like markup of ``rich`` as it is."""
+    return words.replace('[', r'\[')
 
 
 def _verdict(shot: Snapshot) -> str:

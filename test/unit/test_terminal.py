@@ -77,6 +77,15 @@ def test_says_what_it_waits_for_instead_of_numbers():
     assert 'Nothing was measured: waiting for joint_states' in summary(shot)
 
 
+def test_brackets_in_words_of_others_are_shown():
+    words = "com: link 'a[0]' [/dev/imu] [bold]"
+    assert words in rendered(snapshot(health=(2, words)))
+
+
+def test_a_real_time_factor_that_is_not_known_yet_is_no_number():
+    assert 'nan' not in rendered(snapshot(real_time_factor=math.nan))
+
+
 @pytest.mark.parametrize('com_error, weight, verdict', [
     (1e-4, 35.32, 'describes this robot'),
     (5e-3, 35.32, 'has the centre of mass of this robot wrong'),
