@@ -229,9 +229,11 @@ class RobotModel:
             Shape (n,), in the order of :attr:`joint_names`.
 
         """
-        self._check_shape('positions', joint_positions)
         # A matrix of mostly zeros: one product takes less than picking and scaling the entries.
-        q: Array = self._q_from_joints.dot(joint_positions)
+        try:
+            q: Array = self._q_from_joints.dot(joint_positions)
+        except ValueError:
+            raise self._wrong_shape('positions', joint_positions) from None
         q += self._q_base
         return q
 
@@ -239,15 +241,16 @@ class RobotModel:
         """Return Pinocchio's v (nv,) with the base at rest; `joint_velocities` as positions."""
         if joint_velocities is None:
             return np.zeros(self.pin_model.nv)
-        self._check_shape('velocities', joint_velocities)
-        v: Array = self._v_from_joints.dot(joint_velocities)
+        try:
+            v: Array = self._v_from_joints.dot(joint_velocities)
+        except ValueError:
+            raise self._wrong_shape('velocities', joint_velocities) from None
         return v
 
-    def _check_shape(self, kind: str, values: Array) -> None:
-        if len(values) != len(self.joint_names):
-            raise InputError(
-                f'joint {kind} must be {len(self.joint_names)} values, one per joint of '
-                f'{self.config.name}, not {len(values)}')
+    def _wrong_shape(self, kind: str, values: Array) -> InputError:
+        return InputError(
+            f'joint {kind} must be {len(self.joint_names)} values, one per joint of '
+            f'{self.config.name}, not {len(values)}')
 
     def _frame_id(self, name: str) -> int:
         model = self.pin_model
@@ -371,9 +374,14 @@ class RobotState:
         if not (q.dot(q) < _ABSURD_SQUARED and v.dot(v) < _ABSURD_SQUARED):
             raise InputError(_absurd_values(model, joint_positions, joint_velocities))
         kinematics = model._kinematics
-        pin.centerOfMass(model.pin_model, kinematics.data, q, v, False)
-        (self.com_in_base, self.com_velocity_in_base, self._placements,
-         self._twists) = kinematics.read()
+        if joint_velocities is None:
+            pin.centerOfMass(model.pin_model, kinematics.data, q, False)
+            self.com_in_base, self._placements = kinematics.read_positions()
+            self.com_velocity_in_base, self._twists = kinematics.at_rest
+        else:
+            pin.centerOfMass(model.pin_model, kinematics.data, q, v, False)
+            (self.com_in_base, self.com_velocity_in_base, self._placements,
+             self._twists) = kinematics.read()
         self.base = _IDENTITY
         self._points_in_base: Array | None = None
         self._points_in_world: Array | None = None
@@ -391,7 +399,9 @@ class RobotState:
     @property
     def com_in_world(self) -> Array:
         """Centre of mass, shape (3,), m."""
-        return self.base.apply(self.com_in_base)
+        com: Array = self.base.rotation.dot(self.com_in_base)
+        com += self.base.position
+        return com
 
     @property
     def link_coms_in_base(self) -> Array:
@@ -470,10 +480,21 @@ class RobotState:
 
 
 class _Kinematics:
-    """Pinocchio's working memory, with what is read at every update as NumPy views."""
+    """
+    Pinocchio's working memory, with what is read at every update as NumPy views.
+
+    Attributes
+    ----------
+    at_rest
+        Velocity of the centre of mass and twists of the joints where nothing moves.
+
+    """
 
     def __init__(self, model: Any) -> None:
         self.data = model.createData()
+        self.at_rest = np.zeros(3), np.zeros((model.njoints, 6))
+        for array in self.at_rest:
+            array.setflags(write=False)
         self._views = self._view_memory()
         self._check_views(model)
 
@@ -492,6 +513,14 @@ class _Kinematics:
             return self._read_one_by_one()
         com, velocity, placements, twists = self._views
         return com.copy(), velocity.copy(), placements.copy(), twists.copy()
+
+    def read_positions(self) -> tuple[Array, Array]:
+        """Return the first and third of what :meth:`read` returns."""
+        if self._views is None:
+            com, _, placements, _ = self._read_one_by_one()
+        else:
+            com, _, placements, _ = self._views
+        return com.copy(), placements.copy()
 
     def _check_views(self, model: Any) -> None:
         """Drop the views unless they show what Pinocchio's own accessors show."""
