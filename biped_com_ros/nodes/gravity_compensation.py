@@ -47,7 +47,7 @@ from biped_com_ros.ros.controller_check import ControllerCheck
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, steady_clock, WARN
 from biped_com_ros.ros.executor import guard_callbacks, run
-from biped_com_ros.ros.gravity_outputs import EffortOutput, SupportOutput
+from biped_com_ros.ros.gravity_outputs import EffortOutput, SupportOutput, TrajectoryOutput
 from biped_com_ros.ros.inputs import ImuInput, Input, JointStateInput, WrenchInput
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.robot import RobotSource
@@ -92,6 +92,9 @@ class GravityCompensationParameters:
     controller: str = parameter(
         '', "Effort controller whose parameter 'joints' is compared with command_joints before "
         'anything is sent; empty: not compared', read_only=True)
+    trajectory_rate: float = parameter(
+        0.0, 'How often ~/joint_trajectory (held positions or ~/reference, with efforts) is '
+        'published; 0: never', 'Hz', 0.0, 1000.0, read_only=True)
     wrench_topics: list[str] = parameter(
         [], 'Topics (WrenchStamped in the contact frame) of the contacts; empty: '
         'wrench_aggregator/<contact>/wrench', read_only=True)
@@ -186,6 +189,7 @@ class GravityCompensation(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin the soft start."""
         self._controller.ask()
+        self._trajectory_output.start()
         self.compensation.guard.start()
         return super().on_activate(state)
 
@@ -215,6 +219,7 @@ class GravityCompensation(LifecycleNode):
             source.destroy()
         self._effort_output.destroy()
         self._support_output.destroy()
+        self._trajectory_output.destroy()
         self._controller.destroy()
         self.compensation = None
 
@@ -228,6 +233,9 @@ class GravityCompensation(LifecycleNode):
             self, gravity_model,
             [contact_frame(config, contact.name) for contact in gravity_model.contacts],
             params.marker_rate, params.marker_scale)
+        self._trajectory_output = TrajectoryOutput(
+            self, compensation.model, self._effort_output.command_joints, params.trajectory_rate)
+        self._positions: Array | None = None
         self._controller = ControllerCheck(
             self, params.controller, self._effort_output.command_joints)
 
@@ -297,7 +305,7 @@ class GravityCompensation(LifecycleNode):
         compensation = self.compensation
         if compensation is None or compensation.guard.idle:
             return
-        now = self._now()
+        now, self._positions = self._now(), positions
         try:
             self._examine_ages(now)
             wanted: Array | None = self._weigh(compensation, stamp, positions)
@@ -341,6 +349,8 @@ class GravityCompensation(LifecycleNode):
         efforts = compensation.guard.update(wanted, now - self._updated)
         self._updated = now
         self._effort_output.publish(stamp, efforts, not self._controller.problem)
+        if not self._controller.problem:
+            self._trajectory_output.publish(stamp, self._positions, efforts)
         if wanted is not None:
             self._support_output.publish(stamp, compensation.mode, compensation.support)
 

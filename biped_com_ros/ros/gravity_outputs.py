@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.gravity import GravityModel, Support
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
@@ -25,10 +26,13 @@ from biped_com_ros.ros.com_outputs import Pace
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.markers import arrow, marker_array, ORANGE
 from biped_com_ros.ros.outputs import (
-    float_array_publisher, joint_state_publisher, marker_array_publisher, wrench_publisher)
-from biped_com_ros.ros.qos import LATCHED
+    float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,
+    wrench_publisher)
+from biped_com_ros.ros.qos import COMMAND_INPUT, LATCHED
 import numpy as np
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 
 class EffortOutput:
@@ -75,6 +79,69 @@ class EffortOutput:
         """Withdraw the topics."""
         self._effort.destroy()
         self._commands.destroy()
+
+
+class TrajectoryOutput:
+    """
+    Publishes the efforts as one-point trajectories, for controllers that take both.
+
+    Parameters
+    ----------
+    node, model
+        Where, and whose joints.
+    joints
+        In the order of the message.
+    rate
+        Hz; zero: never.
+
+    """
+
+    def __init__(self, node: Any, model: RobotModel, joints: Sequence[str], rate: float) -> None:
+        self._node, self._model, self._pace = node, model, Pace(rate)
+        self._order = model.joint_index(joints)
+        self._reference: Array | None = None
+        self._publisher: Any = None
+        self._subscription: Any = None
+        if rate > 0.0:
+            zeros = [0.0] * len(joints)
+            point = JointTrajectoryPoint(positions=zeros, velocities=zeros, effort=zeros)
+            point.time_from_start.nanosec = round(1e9 * min(2.0 / rate, 0.999))
+            self._publisher = TemplatePublisher(
+                node, '~/joint_trajectory', JointTrajectory(
+                    joint_names=list(joints), points=[point]),
+                {'positions': 'points[0].positions', 'effort': 'points[0].effort'})
+            self._subscription = node.create_subscription(
+                JointState, '~/reference', self._on_reference, COMMAND_INPUT)
+
+    def start(self) -> None:
+        """Hold the next positions that are measured, until a reference says otherwise."""
+        self._reference = None
+
+    def publish(self, stamp: Stamp, positions: Array | None, efforts: Array) -> None:
+        """Publish the reference and efforts (n,); `positions`: as measured, if they are."""
+        if self._publisher is None or not self._pace.is_due(stamp.ns):
+            return
+        if self._reference is None:
+            if positions is None:
+                return
+            self._reference = positions.copy()
+        self._publisher.fields['positions'][...] = self._reference.take(self._order)
+        self._publisher.fields['effort'][...] = efforts.take(self._order)
+        self._publisher.publish(None)
+
+    def _on_reference(self, message: Any) -> None:
+        positions = np.array(message.position)
+        if len(message.name) != len(positions) or not np.isfinite(positions).all():
+            raise InputError('~/reference must hold one finite position per name')
+        index = self._model.joint_index(message.name)
+        if self._reference is not None:
+            self._reference[index] = positions
+
+    def destroy(self) -> None:
+        """Withdraw the topics."""
+        if self._publisher is not None:
+            self._publisher.destroy()
+            self._node.destroy_subscription(self._subscription)
 
 
 class SupportOutput:

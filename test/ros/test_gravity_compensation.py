@@ -47,6 +47,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, String
+from trajectory_msgs.msg import JointTrajectory
 import yaml
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'gravity_compensation.yaml'
@@ -389,6 +390,21 @@ def test_groups_gains_and_support_change_at_run_time_as_ramps(rig):
     held = rig.gravity_model.load(rig.model.state(rig.positions), up).held
     held[arms[0]] *= 0.5
     rig.until(lambda: np.allclose(rig.last, held, atol=0.01), 'held torso')
+
+
+def test_trajectories_hold_positions_or_a_reference_and_carry_efforts(make, talos):
+    rig, got = make(trajectory_rate=50.0), []
+    rig.peer.create_subscription(
+        JointTrajectory, 'gravity_compensation/joint_trajectory', got.append, 10)
+    reference = rig.peer.create_publisher(JointState, 'gravity_compensation/reference', 10)
+    rig.until(lambda: got and rig.holds() and np.allclose(
+        got[-1].points[0].effort, rig.expected().efforts, atol=0.01), 'trajectory')
+    assert got[-1].joint_names == list(talos.actuated_joint_names)
+    np.testing.assert_allclose(got[-1].points[0].positions, rig.positions)
+    assert got[-1].points[0].time_from_start.nanosec == 40_000_000
+    rig.until(reference.get_subscription_count, 'subscriber')
+    reference.publish(JointState(name=[talos.joint_names[5]], position=[0.123]))
+    rig.until(lambda: got[-1].points[0].positions[5] == 0.123, 'reference')
 
 
 def test_bounded_distribution(make):

@@ -1,0 +1,102 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Simulator, estimators and gravity compensation as processes: the droop goes, and comes back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from biped_com_ros.core.robot import RobotModel
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+import numpy as np
+import pytest
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+
+class Listener:
+    """Looks at a running robot."""
+
+    def __init__(self, robot, namespace, process, output):
+        self.model, self.process, self.output = RobotModel.load(robot), process, output
+        rclpy.init()
+        self.node, self.latest = Node('listener', namespace=namespace), None
+        self.node.create_subscription(
+            JointState, 'joint_states', self._take, rclpy.qos.qos_profile_sensor_data)
+        self.client = self.node.create_client(ChangeState, 'gravity_compensation/change_state')
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.node)
+
+    def _take(self, message):
+        self.latest = dict(zip(message.name, message.position))
+
+    def until(self, condition, what, timeout=40.0):
+        end = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < end, f'waited in vain for {what}:\n{self.output.read_text()}'
+            assert self.process.poll() is None, self.output.read_text()
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def droop(self):
+        """Largest error of an arm joint, deg."""
+        if self.latest is None:
+            return np.inf
+        arms = self.model.group_index('left_arm')
+        wanted = self.model.posture()[arms]
+        found = [self.latest[self.model.joint_names[i]] for i in arms]
+        return float(np.degrees(np.abs(found - wanted).max()))
+
+    def change(self, transition):
+        self.until(self.client.service_is_ready, 'lifecycle')
+        future = self.client.call_async(ChangeState.Request(transition=Transition(id=transition)))
+        self.until(future.done, 'transition')
+        assert future.result().success
+
+    def close(self):
+        self.executor.shutdown()
+        self.node.destroy_node()
+        rclpy.try_shutdown()
+
+
+@pytest.fixture
+def robot(tmp_path):
+    """Return a listener to a simulated robot with gravity compensation."""
+    output = tmp_path / 'output.txt'
+    with output.open('w') as file:
+        process = subprocess.Popen(
+            [sys.executable, '-m', 'biped_com_ros.standalone.launch',
+             'gravity_simulation.launch.xml', 'robot:=talos', 'namespace:=gravity'],
+            stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+            env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log')})
+    listener = Listener('talos', 'gravity', process, output)
+    yield listener
+    listener.close()
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=20)
+
+
+def test_droop_goes_with_feedforward_and_comes_back_without(robot):
+    robot.until(lambda: robot.droop() < 0.005, 'feedforward')
+    robot.change(Transition.TRANSITION_DEACTIVATE)
+    robot.until(lambda: robot.droop() > 0.3, 'droop')
+    robot.change(Transition.TRANSITION_ACTIVATE)
+    robot.until(lambda: robot.droop() < 0.005, 'feedforward again')
