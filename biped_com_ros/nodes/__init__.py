@@ -20,6 +20,7 @@ NODES = {
     'com_estimator': 'biped_com_ros.nodes.com_estimator:ComEstimator',
     'gravity_compensation': 'biped_com_ros.nodes.gravity_compensation:GravityCompensation',
     'simulator': 'biped_com_ros.nodes.simulator:Simulator',
+    'torso_controller': 'biped_com_ros.nodes.torso_controller:TorsoController',
     'wrench_aggregator': 'biped_com_ros.nodes.wrench_aggregator:WrenchAggregator',
     'zmp_monitor': 'biped_com_ros.nodes.zmp_monitor:ZmpMonitor',
 }

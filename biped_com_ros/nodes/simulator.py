@@ -78,6 +78,9 @@ class SimulatorParameters:
     tendons: bool = parameter(
         True, "Simulate the torso's tendons, where the robot has them; else a stiff torso",
         read_only=True)
+    virtual_joints: bool = parameter(
+        True, "Whether joint_states has the torso's virtual joints; no robot's encoders measure "
+        'them, so that without them torso_controller has to tell', read_only=True)
     seed: int = parameter(0, 'Of everything random', '', 0, 2 ** 31, read_only=True)
     rate: float = parameter(
         500.0, 'How often sensors are read and commands taken', 'Hz', 10.0, 2000.0,
@@ -133,7 +136,10 @@ class SensorOutputs:
         config = plant.config
         self._imus = [_imu_publisher(node, imu.topic, imu.frame, params)
                       for imu in config.imus.values()]
-        self._joints = joint_state_publisher(node, 'joint_states', plant.joint_names)
+        hidden = () if params.virtual_joints else plant.virtual_joint_names
+        names = [name for name in plant.joint_names if name not in hidden]
+        self._shown = np.array([plant.joint_names.index(name) for name in names], dtype=int)
+        self._joints = joint_state_publisher(node, 'joint_states', names)
         self._wrenches = [wrench_publisher(node, sensor.topic, sensor.frame)
                           for sensor in config.wrench_sensors.values()]
         tendons = [f'tendon_{i}' for i in range(plant.tendon_count)]
@@ -149,9 +155,9 @@ class SensorOutputs:
             fields['linear_acceleration'][...] = o.linear_accelerations[i]
             imu.publish(stamp)
         fields = self._joints.fields
-        fields['position'][...] = o.joint_positions
-        fields['velocity'][...] = o.joint_velocities
-        fields['effort'][...] = o.joint_efforts
+        fields['position'][...] = o.joint_positions.take(self._shown)
+        fields['velocity'][...] = o.joint_velocities.take(self._shown)
+        fields['effort'][...] = o.joint_efforts.take(self._shown)
         self._joints.publish(stamp)
         for out, wrench in zip(self._wrenches, o.wrenches):
             out.fields['wrench'][...] = wrench

@@ -133,6 +133,30 @@ class TorsoBody:
         self._R_base_imu = (poses[0] @ self.lower_to_base).rotation.T @ poses[1].rotation
         self._R_imu_tip = poses[2].rotation.T
 
+    def shape_rate(self, shape: Array, lower_gyro: Array, upper_gyro: Array) -> Array:
+        """
+        Return how fast a shape (4,) changes, its elongation taken for constant.
+
+        Parameters
+        ----------
+        shape
+            (4,)
+        lower_gyro, upper_gyro
+            Angular velocities along the axes of the two IMUs, (3,), rad/s.
+
+        """
+        R_base_upper_imu = self.backbone.tip(shape).rotation.dot(self._R_imu_tip.T)
+        turning = R_base_upper_imu.dot(upper_gyro) - self._R_base_imu.dot(lower_gyro)
+        rate = np.zeros(4)
+        rate[:3] = np.linalg.solve(self.backbone.tip_jacobian(shape)[3:, :3], turning)
+        return rate
+
+    def joint_velocities(self, shape: Array, rate: Array, step: float = 1e-6) -> Array:
+        """Return the rates (6,) of the virtual joints where a shape (4,) changes at `rate`."""
+        velocities: Array = (self.joint_positions(shape + step * rate)
+                             - self.joint_positions(shape - step * rate)) / (2.0 * step)
+        return velocities
+
     def gravity_in_base(self, R_world_lower_imu: Array, gravity: float = 9.81) -> Array:
         """Return the acceleration of gravity (3,) in the backbone's foot, m/s^2."""
         down: Array = -gravity * self._R_base_imu.dot(R_world_lower_imu[2])

@@ -44,8 +44,8 @@ MISTRUST_DECAY = 1.0
 BOOST_RATE = 10.0
 """How fast co-contraction rises while a tendon is slack; it falls a tenth as fast, N/s."""
 
-LONGEST_STEP = 0.1
-"""Longer gaps between updates count as this long, s."""
+LONGEST_STEP = 0.03
+"""Longer gaps between updates count as this long, s: late is better than jerky."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,9 @@ import numpy as np
 BRAKING_SHARE = 0.8
 """Share of the acceleration with which stops are planned; the rest keeps it from overshooting."""
 
+LONGEST_STEP = 0.005
+"""Longer steps are divided, s."""
+
 
 @dataclass(frozen=True)
 class MotionLimits:
@@ -90,17 +93,25 @@ class BendReference:
 
     def update(self, target: Array, dt: float) -> None:
         """Let `dt` seconds pass on the way to `target` (2,)."""
-        self._plan(target, dt)
-        signal = self._planned
-        for stage in self._stages:
-            stage += self._share(dt) * (signal - stage)
-            signal = stage
-        velocity = (signal - self.position) / dt
-        self.acceleration = (velocity - self.velocity) / dt
-        self.position, self.velocity = signal.copy(), velocity
+        steps = math.ceil(dt / LONGEST_STEP)
+        for _ in range(steps):
+            self._step(target, dt / steps)
 
-    def _share(self, dt: float) -> float:
-        return 1.0 - math.exp(-dt / self.limits.smoothing) if self.limits.smoothing else 1.0
+    def _step(self, target: Array, dt: float) -> None:
+        before = self._speed
+        self._plan(target, dt)
+        if not self.limits.smoothing:
+            self.position, self.velocity = self._planned.copy(), self._speed
+            self.acceleration = (self._speed - before) / dt
+            return
+        first, second = self._stages
+        share = -math.expm1(-dt / self.limits.smoothing)
+        first += share * (self._planned - first)
+        second += share * (first - second)
+        # What lags behind tells the slope, and depends less on uneven steps than differences do.
+        gain = math.expm1(dt / self.limits.smoothing) / dt
+        self.position, self.velocity = second.copy(), gain * (first - second)
+        self.acceleration = gain * (gain * (self._planned - first) - self.velocity)
 
     def _plan(self, target: Array, dt: float) -> None:
         way = target - self._planned

@@ -230,7 +230,8 @@ class TorsoStatics:
             self.stiffness.torsion + backbone.radius ** 2 * total / length)
         return passive
 
-    def estimate_wrench(self, shape: Array, tensions: Array) -> WrenchEstimate:
+    def estimate_wrench(self, shape: Array, tensions: Array,
+                        known: Load = no_load) -> WrenchEstimate:
         """
         Return what a measured shape and measured tensions tell of the wrench on the tip.
 
@@ -240,9 +241,12 @@ class TorsoStatics:
             (4,): bend and torsion by IMU, elongation by the tendons' lengths.
         tensions
             (n,), N.
+        known
+            A load that is not to be told, such as the weight.
 
         """
-        generalized = self.elastic(shape) - self.of_tendons(shape, np.asarray(tensions))
+        generalized = (self.elastic(shape) - self.of_tendons(shape, np.asarray(tensions))
+                       - self.of_load(shape, known))
         directions = self.backbone.tip_jacobian(shape).T
         # In units of force, a moment counts by the backbone's length.
         scale = np.array((1.0, 1.0, 1.0) + 3 * (self.backbone.length,))

@@ -1,0 +1,496 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Bends the tendon-driven torso where it is asked to: lengths for the tendons, by model and IMU.
+
+With every message of the torso's IMU (without it at `fallback_rate`, in open loop) the torso's
+shape is told to everybody as its six virtual joints, and, while the node is active, lengths go to
+the tendons. Motions are limited in speed and angular acceleration, commands stay within the limits
+of bend and tension. A target is a bend, its direction and an elongation, or a joystick.
+
+A lifecycle node: it starts from where the torso is; inactive, it sends no lengths, so that drives
+hold their last ones. With ``autostart`` it activates itself.
+
+========================= =============================== =======================================
+topic, service            type                            what
+========================= =============================== =======================================
+~/target                  geometry_msgs/Vector3Stamped    in: x bend [rad], y its direction [rad,
+                                                          0 forward, pi/2 left], z elongation [m]
+joy                       sensor_msgs/Joy                 in: a stick; deflection is bend
+IMU topics of the YAML    sensor_msgs/Imu                 in: ``base`` and ``torso``
+joint_states              sensor_msgs/JointState          in: what the arms weigh, optional
+tendon_states             sensor_msgs/JointState          in: lengths and tensions, optional
+~/tendon_lengths          std_msgs/Float64MultiArray      to the drives, m
+~/tensions                std_msgs/Float64MultiArray      expected with them, N
+~/joint_states            sensor_msgs/JointState          the virtual joints
+~/shape, ~/reference      geometry_msgs/Vector3Stamped    as a target: where it is, and should be
+~/wrench                  geometry_msgs/WrenchStamped     unexplained, on the tip; of its six parts
+                                                          only four combinations can be known
+~/markers                 visualization_msgs/MarkerArray  backbone and tendons
+/tf                       tf2_msgs/TFMessage              lower torso -> tip_frame
+~/freeze                  std_srvs/SetBool                stop and stay; false: take targets again
+========================= =============================== =======================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+import math
+import sys
+from typing import Any
+
+from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
+from biped_com_ros.core.pose import Array, rotation_from_quaternion
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.constant_curvature import make_shape, shape_from_rotation
+from biped_com_ros.core.torso.controller import (
+    ControllerOptions, Measurement, TendonDrive, TorsoCommand, TorsoController as Control)
+from biped_com_ros.core.torso.joystick import Joystick
+from biped_com_ros.core.torso.reference import MotionLimits
+from biped_com_ros.core.torso.tension import TensionLimits
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.diagnostics import (
+    Diagnostics, ERROR, OK, Report, steady_clock, Throttle, WARN)
+from biped_com_ros.ros.executor import guard_callbacks, run
+from biped_com_ros.ros.inputs import ImuInput, Input, JointStateInput
+from biped_com_ros.ros.parameters import declare_parameters, parameter
+from biped_com_ros.ros.qos import COMMAND_INPUT
+from biped_com_ros.ros.robot import RobotSource
+from biped_com_ros.ros.services import switch_service
+from biped_com_ros.ros.torso_outputs import TorsoOutputs
+from geometry_msgs.msg import Vector3Stamped
+import numpy as np
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from sensor_msgs.msg import Joy
+
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+UPRIGHT = np.array((0.0, 0.0, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class TorsoControllerParameters:
+    """Parameters of `torso_controller`."""
+
+    robot: str = parameter(
+        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
+    urdf: str = parameter(
+        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
+    autostart: bool = parameter(
+        True, 'Whether to configure and activate itself; turn it off where a lifecycle manager '
+        'does', read_only=True)
+    lower_imu: str = parameter(
+        'base', "IMU of the robot's YAML below the backbone", read_only=True)
+    upper_imu: str = parameter(
+        'torso', "IMU of the robot's YAML above the backbone", read_only=True)
+    max_speed: float = parameter(
+        1.5, 'Largest speed of the bend', 'rad/s', 0.001, 10.0, read_only=True)
+    max_acceleration: float = parameter(
+        20.0, 'Largest angular acceleration of the reference; Russo et al. measured 36', 'rad/s2',
+        0.01, 36.0, read_only=True)
+    smoothing: float = parameter(
+        0.03, 'Time constant of the two low-passes of the reference', 's', 0.0, 1.0,
+        read_only=True)
+    co_contraction: float = parameter(
+        12.0, 'Tension of every tendon of a straight torso that carries nothing', 'N', 0.0, 1e4,
+        read_only=True)
+    min_tension: float = parameter(
+        3.0, 'Least tension of a tendon', 'N', 0.0, 1e4, read_only=True)
+    max_tension: float = parameter(
+        60.0, 'Largest tension of a tendon', 'N', 0.1, 1e5, read_only=True)
+    tendon_stiffness: float = parameter(
+        7000.0, 'Stiffness of drive and tendon in series', 'N/m', 1.0, 1e9, read_only=True)
+    tendon_pretension: float = parameter(
+        11.9, 'Tension of a tendon as long as commanded; 0 where commands are unloaded lengths',
+        'N', 0.0, 1e4, read_only=True)
+    tendon_lead: float = parameter(
+        0.02, 'How far the drives lag behind commands', 's', 0.0, 0.5, read_only=True)
+    proportional_gain: float = parameter(
+        0.6, 'Feedback of the bend, of bend on bend', '', 0.0, 10.0, read_only=True)
+    integral_gain: float = parameter(
+        4.0, 'Feedback of the bend', '1/s', 0.0, 100.0, read_only=True)
+    max_correction: float = parameter(
+        8.0, 'Most that feedback adds to the bend', 'deg', 0.0, 45.0, read_only=True)
+    observer_time: float = parameter(
+        0.3, 'Time constant with which unexplained moments are taken in; 0: not at all', 's', 0.0,
+        60.0, read_only=True)
+    imu_disagreement: float = parameter(
+        10.0, 'Bend between IMU and tendon lengths from which the IMU is not believed', 'deg',
+        0.1, 180.0, read_only=True)
+    slack_tension: float = parameter(
+        0.3, 'Tension below which a tendon counts as loose', 'N', 0.0, 100.0, read_only=True)
+    slack_time: float = parameter(
+        0.05, 'How long a tendon has to be loose to count as slack', 's', 0.0, 10.0,
+        read_only=True)
+    broken_time: float = parameter(
+        1.0, 'How long a tendon has to be loose to count as broken', 's', 0.01, 60.0,
+        read_only=True)
+    imu_timeout: float = parameter(
+        0.1, 'Age at which IMU data or tendon states are not used any more', 's', 0.001, 10.0,
+        read_only=True)
+    joy_timeout: float = parameter(
+        0.5, 'Silence of the joystick after which the torso stops and holds', 's', 0.01, 60.0,
+        read_only=True)
+    target_timeout: float = parameter(
+        0.0, 'Silence of ~/target after which the torso stops and holds; 0: it goes on to the '
+        'last target', 's', 0.0, 60.0, read_only=True)
+    joy_forward_axis: int = parameter(
+        1, 'Axis of the joystick that is 1 forward', '', 0, 31, read_only=True)
+    joy_left_axis: int = parameter(
+        0, 'Axis of the joystick that is 1 to the left', '', 0, 31, read_only=True)
+    joy_dead_zone: float = parameter(
+        0.05, 'Deflection of the stick that still is the centre', '', 0.0, 0.9, read_only=True)
+    fallback_rate: float = parameter(
+        100.0, 'How often the torso is moved on while its IMU is silent', 'Hz', 1.0, 1000.0,
+        read_only=True)
+    tip_frame: str = parameter(
+        'torso_tip', 'TF frame at the far end of the backbone; empty: no TF. The name of the '
+        'upper link only where nobody else sends it', read_only=True)
+    tf_rate: float = parameter(
+        50.0, 'How often TF is sent; 0 turns it off', 'Hz', 0.0, 10000.0, read_only=True)
+    marker_rate: float = parameter(
+        15.0, 'How often markers are published; 0 turns them off', 'Hz', 0.0, 10000.0,
+        read_only=True)
+    gravity: float = parameter(
+        9.81, 'Gravitational acceleration', 'm/s2', 0.1, 30.0, read_only=True)
+    max_stamp_age: float = parameter(
+        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
+        'any', 's', 0.0, 1e6, read_only=True)
+
+    def options(self) -> ControllerOptions:
+        """Return the same for the controller."""
+        return ControllerOptions(
+            MotionLimits(self.max_speed, self.max_acceleration, self.smoothing),
+            TendonDrive(self.tendon_stiffness, self.tendon_pretension, self.tendon_lead),
+            TensionLimits(self.min_tension, self.max_tension), self.co_contraction,
+            self.proportional_gain, self.integral_gain, math.radians(self.max_correction),
+            self.observer_time, math.radians(self.imu_disagreement), self.slack_tension,
+            self.slack_time, self.broken_time)
+
+
+class TorsoController(LifecycleNode):
+    """Wires sensors to a controller and that to the tendons, as the module says."""
+
+    def __init__(self, **node_kwargs: Any) -> None:
+        super().__init__('torso_controller', **node_kwargs)
+        self.params = declare_parameters(self, TorsoControllerParameters)
+        self.body: TorsoBody | None = None
+        self.controller: Control | None = None
+        self.diagnostics = Diagnostics(self)
+        self.is_active, self.is_frozen = False, False
+        self._throttle = Throttle(5.0)
+        self._source = RobotSource(self, self.params, self._on_robot, self.diagnostics)
+
+    def _on_robot(self, model: RobotModel) -> None:
+        self.body = make_body(model, self.params)  # what makes no sense ends the node here
+        make_controller(self.body, self.params)
+        self.diagnostics.add('torso', self._report)
+        if self.params.autostart and self.trigger_configure() == SUCCESS:
+            self.trigger_activate()
+
+    # -- lifecycle
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin to listen and to tell the torso's shape."""
+        if self.body is None:
+            self.get_logger().error('cannot be configured: the robot description is missing')
+            return FAILURE
+        params = self.params
+        self.controller = make_controller(self.body, params)
+        self._joystick = Joystick(self.body.max_bend, params.joy_dead_zone)
+        self._outputs = TorsoOutputs(
+            self, self.body, params.tip_frame, params.tf_rate, params.marker_rate)
+        self.command: TorsoCommand | None = None
+        self.problem, self.refusal = '', ''
+        self._source_of_target, self._told_at, self._updated = '', 0, 0
+        self._make_inputs(self.body)
+        self._freeze_service = switch_service(self, '~/freeze', self._freeze)
+        self._watchdog = self.create_timer(
+            1.0 / params.fallback_rate, self._watch, clock=steady_clock())
+        guard_callbacks(self)
+        return SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin to move, from where the torso is."""
+        assert self.controller is not None
+        self.controller.reset(self._shape_now())
+        self._source_of_target, self.is_active = '', True
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Send nothing more; the drives hold their last lengths."""
+        self.is_active, self.command = False, None
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let go of everything."""
+        self._dismantle()
+        return SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Send nothing more."""
+        self.is_active = False
+        return SUCCESS
+
+    def _dismantle(self) -> None:
+        self.destroy_timer(self._watchdog)
+        self.destroy_service(self._freeze_service)
+        for subscription in self._commands:
+            self.destroy_subscription(subscription)
+        for source in self._inputs:
+            self.diagnostics.remove(f'input {source.topic}')
+            source.destroy()
+        self._outputs.destroy()
+        self.controller, self.command = None, None
+
+    def _make_inputs(self, body: TorsoBody) -> None:
+        params, config = self.params, body.model.config
+        options: dict[str, Any] = {
+            'diagnostics': self.diagnostics, 'timeout': params.imu_timeout,
+            'max_age': params.max_stamp_age}
+        lower, upper = config.imus[params.lower_imu], config.imus[params.upper_imu]
+        others = [name for name in body.model.joint_names if name not in body.joint_names]
+        self._others = body.model.joint_index(others)
+        tendons = [f'tendon_{i}' for i in range(body.backbone.count)]
+        self._positions = body.model.posture() if 'stand' in config.postures else np.zeros(
+            len(body.model.joint_names))
+        self._lower = ImuInput(self, lower.topic, lower.frame, _ignore, **options)
+        self._arms = JointStateInput(self, others, _ignore, required=False, **options)
+        self._tendons = JointStateInput(
+            self, tendons, _ignore, topic='tendon_states', required=False, **options)
+        self._upper = ImuInput(self, upper.topic, upper.frame, self._on_imu, **options)
+        # Commands come seldom, and from people: their stamps are not looked at.
+        self._commands = (
+            self.create_subscription(Vector3Stamped, '~/target', self._on_target, COMMAND_INPUT),
+            self.create_subscription(Joy, 'joy', self._on_joy, COMMAND_INPUT))
+        self._inputs: tuple[Input, ...] = (
+            self._lower, self._arms, self._tendons, self._upper)
+
+    # -- targets
+
+    def _on_target(self, message: Vector3Stamped) -> None:
+        target = message.vector
+        if not (math.isfinite(target.x) and math.isfinite(target.y) and math.isfinite(target.z)):
+            self._refuse(f'~/target: bend {target.x}, direction {target.y} and elongation '
+                         f'{target.z} must be finite')
+            return
+        self._take('~/target', make_shape(target.x, target.y, 0.0, target.z))
+
+    def _on_joy(self, message: Joy) -> None:
+        axes, params = message.axes, self.params
+        try:
+            if len(axes) <= max(params.joy_forward_axis, params.joy_left_axis):
+                raise InputError(f'joy has {len(axes)} axes; set joy_forward_axis and '
+                                 'joy_left_axis to two of them')
+            bend = self._joystick.bend(axes[params.joy_forward_axis], axes[params.joy_left_axis])
+        except InputError as error:
+            self._refuse(str(error))
+        else:
+            self._take('joy', np.array((*bend, 0.0, 0.0)))
+
+    def _take(self, source: str, shape: Array) -> None:
+        """Go to a shape, if the torso is to go anywhere."""
+        controller = self.controller
+        if controller is None or not self.is_active or self.is_frozen:
+            return
+        try:
+            controller.set_target(shape)
+        except InputError as error:
+            self._refuse(f'{source}: {error}')
+            return
+        self.refusal = ''
+        self._source_of_target, self._told_at = source, self._now()
+
+    def _refuse(self, reason: str) -> None:
+        self.refusal = reason
+        if self._throttle('target'):
+            self.get_logger().error(f'{reason} (target not used)')
+
+    def _freeze(self, on: bool) -> str:
+        self.is_frozen = on
+        if on and self.controller is not None:
+            self.controller.hold()
+        return 'stops and holds; targets are not taken' if on else 'takes targets again'
+
+    def _hold_if_told_nothing(self) -> str:
+        """Stop when the source of targets has fallen silent; return what is wrong, if so."""
+        limits = {'joy': self.params.joy_timeout, '~/target': self.params.target_timeout}
+        source = self._source_of_target
+        limit, silence = limits.get(source, 0.0), 1e-9 * (self._now() - self._told_at)
+        if not limit or silence <= limit:
+            return ''
+        assert self.controller is not None
+        if not self._is_holding:
+            self._is_holding = True
+            self.controller.hold()
+        return f'{source} has been silent for {silence:.1f} s: holding'
+
+    # -- on every message
+
+    def _now(self) -> int:
+        """Return the node's time, ns."""
+        return int(self.get_clock().now().nanoseconds)
+
+    def _on_imu(self, stamp: Stamp, *_: Array) -> None:
+        self._move(stamp, is_fresh=True)
+
+    def _watch(self) -> None:
+        """Go on without the IMU when it is late."""
+        stamp = Stamp.now(self)
+        if stamp.ns < self._updated:
+            self._updated = stamp.ns  # the simulated clock was set back
+        if stamp.ns - self._updated > 1e9 * self.params.imu_timeout:
+            self._move(stamp, is_fresh=False)
+        elif self._in_open_loop and stamp.ns - self._updated > 0.9e9 / self.params.fallback_rate:
+            self._move(stamp, is_fresh=not self._upper.stale(self.params.imu_timeout))
+
+    _in_open_loop, _is_holding = False, False
+
+    def _move(self, stamp: Stamp, is_fresh: bool) -> None:
+        dt = 1e-9 * (stamp.ns - self._updated)
+        if self.controller is None or dt <= 0.0:
+            return
+        self._updated, self._in_open_loop = stamp.ns, not is_fresh
+        measured = self._measure(is_fresh)
+        shape, reference = self._shape_now() if not self.is_active else None, None
+        if self.is_active:
+            self._command(dt, measured)
+            if self.command is not None:
+                shape, reference = self.command.shape, self.command.reference
+        if shape is not None:
+            rate = self._rate(shape) if is_fresh else np.zeros(4)
+            self._outputs.publish_shape(stamp, shape, rate, reference)
+            self._outputs.publish_wrench(stamp, shape, measured)
+
+    def _command(self, dt: float, measured: Measurement) -> None:
+        assert self.controller is not None
+        silence = self._hold_if_told_nothing()
+        if not silence:
+            self._is_holding = False
+        try:
+            self.command = self.controller.update(dt, measured)
+        except InputError as error:
+            self.problem = f'{error}: nothing sent'
+            return
+        self.problem = '; '.join(filter(None, (*self.command.problems, silence)))
+        self._outputs.publish_command(self.command)
+
+    def _measure(self, is_fresh: bool) -> Measurement:
+        """Return what is measured, as far as it is fresh."""
+        body, timeout = self.body, self.params.imu_timeout
+        assert body is not None
+        has_lower = bool(self._lower.count) and not self._lower.stale(timeout)
+        R_world_lower = self._orientation(self._lower)
+        rotation = body.rotation(R_world_lower, self._orientation(self._upper)) if (
+            is_fresh and has_lower and self._upper.count) else None
+        if self._arms.count:
+            self._positions[self._others] = self._arms.positions
+        load, inertia = body.upper_body(
+            body.model.state(self._positions),
+            body.gravity_in_base(R_world_lower, self.params.gravity))
+        tendons = self._tendons
+        if not tendons.count or tendons.stale(timeout):
+            return Measurement(rotation, load=load, inertia=inertia)
+        tensions = tendons.efforts.copy() if tendons.efforts_measured else None
+        return Measurement(rotation, tendons.positions.copy(), tensions, load, inertia)
+
+    def _orientation(self, imu: ImuInput) -> Array:
+        return rotation_from_quaternion(imu.values[:4] if imu.count else UPRIGHT)
+
+    def _shape_now(self) -> Array:
+        """Return the shape (4,) by tendon lengths, or else by IMU, or else straight."""
+        assert self.body is not None
+        measured = self._measure(is_fresh=not self._upper.stale(self.params.imu_timeout))
+        seen = (np.zeros(4) if measured.rotation is None
+                else shape_from_rotation(measured.rotation))
+        if measured.lengths is None or self.is_active:
+            return seen
+        try:
+            return self.body.backbone.shape_from_lengths(measured.lengths, float(seen[2])).shape
+        except InputError:
+            return seen
+
+    def _rate(self, shape: Array) -> Array:
+        assert self.body is not None
+        return self.body.shape_rate(shape, self._lower.values[4:7], self._upper.values[4:7])
+
+    # -- diagnostics
+
+    def _report(self) -> Report:
+        command, controller = self.command if self.controller else None, self.controller
+        if controller is None:
+            return OK, 'not configured', {}
+        if not self.is_active:
+            return OK, 'inactive: tells the shape, moves nothing', {}
+        values = {'frozen': self.is_frozen, 'target by': self._source_of_target or 'nobody yet'}
+        if command is None:
+            return WARN, self.problem or 'waiting for the torso IMU', values
+        bend, direction = (math.degrees(x) for x in _polar(command.shape))
+        wanted, towards = (math.degrees(x) for x in _polar(command.reference))
+        values.update({
+            'bend [deg]': bend, 'direction [deg]': direction, 'reference [deg]': wanted,
+            'reference direction [deg]': towards, 'torsion [deg]': math.degrees(command.shape[2]),
+            'closed loop': command.is_closed_loop,
+            'least expected tension [N]': float(command.tensions.min())})
+        if controller.slack.broken:
+            return ERROR, self.problem, values
+        words = '; '.join(filter(None, (
+            'frozen' if self.is_frozen else '', self.problem, self.refusal)))
+        return (WARN, words, values) if words else (OK, f'bent by {bend:.1f} deg', values)
+
+
+def make_body(model: RobotModel, params: TorsoControllerParameters) -> TorsoBody:
+    """
+    Return the torso with its IMUs.
+
+    Raises
+    ------
+    ConfigurationError
+        If the robot has no tendon torso, or not the IMUs.
+
+    """
+    body, imus = TorsoBody(model), model.config.imus
+    for name, value in (('lower_imu', params.lower_imu), ('upper_imu', params.upper_imu)):
+        if value not in imus:
+            raise ConfigurationError(
+                f"parameter '{name}': robot '{model.config.name}' has no IMU '{value}'; its YAML "
+                f'has {", ".join(sorted(imus)) or "none"}')
+    body.use_imus(imus[params.lower_imu].frame, imus[params.upper_imu].frame)
+    return body
+
+
+def make_controller(body: TorsoBody, params: TorsoControllerParameters) -> Control:
+    """Return the controller, or raise ConfigurationError where parameters do not go together."""
+    try:
+        return Control(body.statics, body.max_bend, params.options())
+    except BipedComError as error:
+        raise ConfigurationError(f'parameters of torso_controller: {error}') from None
+
+
+def _polar(shape: Array) -> tuple[float, float]:
+    return math.hypot(shape[0], shape[1]), math.atan2(shape[1], shape[0])
+
+
+def _ignore(*_: Any) -> None:
+    """Take a message that is only looked at later."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the node."""
+    return run(TorsoController, argv)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

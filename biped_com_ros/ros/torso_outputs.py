@@ -1,0 +1,127 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Publishes what the torso's controller commands, and the torso's shape for everybody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.constant_curvature import bend_and_direction, ELONGATION
+from biped_com_ros.core.torso.controller import Measurement, TorsoCommand
+from biped_com_ros.ros.com_outputs import Pace
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.markers import CYAN, line_strip, marker_array, ORANGE
+from biped_com_ros.ros.outputs import (
+    float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,
+    vector_publisher, wrench_publisher)
+from biped_com_ros.ros.tf import TransformBroadcaster
+import numpy as np
+
+#: Points of the backbone's line, and disks of the tendons' lines.
+_POINTS, _DISKS = 13, 7
+
+
+class TorsoOutputs:
+    """
+    All topics of `torso_controller`.
+
+    Parameters
+    ----------
+    node, body
+        Where, and which torso.
+    tip_frame
+        TF frame at the far end of the backbone; empty: no TF.
+    tf_rate, marker_rate
+        Hz; zero: never.
+
+    """
+
+    def __init__(self, node: Any, body: TorsoBody, tip_frame: str, tf_rate: float,
+                 marker_rate: float) -> None:
+        self._body, self._frame, self._tip_frame = body, body.config.lower, tip_frame
+        names = [f'tendon_{i}' for i in range(body.backbone.count)]
+        self._lengths = float_array_publisher(node, '~/tendon_lengths', len(names), names)
+        self._tensions = float_array_publisher(node, '~/tensions', len(names), names)
+        self._joints = joint_state_publisher(
+            node, '~/joint_states', body.joint_names, ('position', 'velocity'))
+        self._shape = vector_publisher(node, '~/shape', self._frame)
+        self._reference = vector_publisher(node, '~/reference', self._frame)
+        self._wrench = wrench_publisher(node, '~/wrench', tip_frame or body.config.upper)
+        self._markers = self._make_markers(node)
+        self._transforms = TransformBroadcaster(node) if tip_frame and tf_rate else None
+        self._tf_pace, self._marker_pace = Pace(tf_rate), Pace(marker_rate)
+
+    def publish_command(self, command: TorsoCommand) -> None:
+        """Publish what the tendons' drives are to do."""
+        for output, values in ((self._lengths, command.lengths),
+                               (self._tensions, command.tensions)):
+            output.fields['data'][...] = values
+            output.publish()
+
+    def publish_shape(self, stamp: Stamp, shape: Array, rate: Array,
+                      reference: Array | None) -> None:
+        """Publish the torso's shape (4,), its rate (4,), and the reference (4,) if any."""
+        fields = self._joints.fields
+        fields['position'][...] = self._body.joint_positions(shape)
+        fields['velocity'][...] = self._body.joint_velocities(shape, rate)
+        self._joints.publish(stamp)
+        _publish_bend(self._shape, stamp, shape)
+        if reference is not None:
+            _publish_bend(self._reference, stamp, reference)
+        if self._transforms is not None and self._tf_pace.is_due(stamp.ns):
+            pose = self._body.lower_to_base @ self._body.backbone.tip(shape)
+            self._transforms.send(stamp, [
+                (self._frame, self._tip_frame, pose.rotation, pose.position)])
+        if self._marker_pace.is_due(stamp.ns) and self._markers.wanted:
+            self._draw(stamp, shape)
+
+    def publish_wrench(self, stamp: Stamp, shape: Array, measured: Measurement) -> None:
+        """Publish what shape and tensions tell of the wrench on the tip, besides the weight."""
+        if not self._wrench.wanted or measured.tensions is None:
+            return
+        told = self._body.statics.estimate_wrench(shape, measured.tensions, measured.load)
+        R_tip_base = self._body.backbone.tip(shape).rotation.T
+        self._wrench.fields['wrench'][...] = (told.wrench.reshape(2, 3) @ R_tip_base.T).ravel()
+        self._wrench.publish(stamp)
+
+    def destroy(self) -> None:
+        """Withdraw the topics."""
+        for output in (self._lengths, self._tensions, self._joints, self._shape,
+                       self._reference, self._wrench, self._markers):
+            output.destroy()
+
+    def _make_markers(self, node: Any) -> TemplatePublisher:
+        count, frame = self._body.backbone.count, self._frame
+        lines = [line_strip(frame, 'backbone', _POINTS, 0, ORANGE, 0.012), *(
+            line_strip(frame, 'tendons', _DISKS, i, CYAN, 0.002) for i in range(count))]
+        fields = {str(i): f'markers[{i}].points' for i in range(len(lines))}
+        return marker_array_publisher(node, '~/markers', marker_array(*lines), fields)
+
+    def _draw(self, stamp: Stamp, shape: Array) -> None:
+        body, backbone = self._body, self._body.backbone
+        self._markers.fields['0'][...] = body.lower_to_base.apply(
+            backbone.points(shape, _POINTS))
+        holes = np.array([body.lower_to_base.apply(backbone.holes(shape, u))
+                          for u in np.linspace(0.0, 1.0, _DISKS)])
+        for i in range(backbone.count):
+            self._markers.fields[str(i + 1)][...] = holes[:, i]
+        self._markers.publish(stamp)
+
+
+def _publish_bend(output: TemplatePublisher, stamp: Stamp, shape: Array) -> None:
+    if output.wanted:
+        output.fields['vector'][...] = (*bend_and_direction(shape), shape[ELONGATION])
+        output.publish(stamp)

@@ -1,0 +1,325 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The torso's node over DDS, with a made-up torso that follows its tendons.
+
+Whatever happens, every length sent is finite, within the limits, and near to the one before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from pathlib import Path
+import time
+
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.constant_curvature import make_shape
+from biped_com_ros.nodes.torso_controller import (
+    make_controller, TorsoController, TorsoControllerParameters)
+from biped_com_ros.ros.executor import make_executor
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import Vector3, Vector3Stamped, WrenchStamped
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+import numpy as np
+import pytest
+import rclpy
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import Imu, JointState, Joy
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool
+from tf2_msgs.msg import TFMessage
+from visualization_msgs.msg import MarkerArray
+import yaml
+
+CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'torso_controller.yaml'
+COUNTER = itertools.count()
+PARAMETERS = TorsoControllerParameters()
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+@pytest.fixture(scope='module')
+def body():
+    body = TorsoBody(RobotModel.load('biped'))
+    body.use_imus('imu_link', 'torso_imu_link')
+    return body
+
+
+class Rig:
+    """The node, a torso that has the shape its tendons ask for, and a listener."""
+
+    def __init__(self, body, **parameters):
+        self.body, self.limits = body, make_controller(body, PARAMETERS).length_limits
+        self.lean = Rotation.from_euler('xyz', (0.05, -0.1, 0.6))  # of the pelvis in the world
+        self.flip, self.silent = Rotation.identity(), set()
+        self.shape, self.cut = np.zeros(4), ()
+        self.lengths, self.shapes, self.joints, self.diagnostics = [], [], [], {}
+        self.got = {}
+        space = f'torso_{next(COUNTER)}'
+        self.executor = make_executor()
+        self.peer = Node('robot', namespace=space)
+        create = self.peer.create_publisher
+        self._imus = create(Imu, 'imu', 10), create(Imu, 'torso_imu', 10)
+        self._tendons = create(JointState, 'tendon_states', 10)
+        self.target = create(Vector3Stamped, 'torso_controller/target', 10)
+        self.joy = create(Joy, 'joy', 10)
+        overrides = [Parameter(k, value=v) for k, v in {
+            'robot': 'biped', 'max_acceleration': 10.0, **parameters}.items()]
+        self.node = TorsoController(namespace=space, parameter_overrides=overrides)
+        for kind, topic, store in (
+                (Float64MultiArray, 'tendon_lengths', self._on_lengths),
+                (Vector3Stamped, 'shape', self.shapes.append),
+                (JointState, 'joint_states', self.joints.append),
+                (Vector3Stamped, 'reference', self._keep('reference')),
+                (WrenchStamped, 'wrench', self._keep('wrench'))):
+            self.peer.create_subscription(kind, f'torso_controller/{topic}', store, 10)
+        self.peer.create_subscription(
+            MarkerArray, 'torso_controller/markers', self._keep('markers'), 10)
+        self.peer.create_subscription(TFMessage, '/tf', self._keep('tf'), 10)
+        self.peer.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, 10)
+        self.executor.add_node(self.peer)
+        self.executor.add_node(self.node)
+        self.peer.create_timer(0.005, self.sense)
+        self.freeze = self.peer.create_client(SetBool, 'torso_controller/freeze')
+        self.until(lambda: self.shapes, what='shapes')
+
+    def _keep(self, name):
+        return lambda message: self.got.__setitem__(name, message)
+
+    def _diagnose(self, message):
+        for status in message.status:
+            if 'torso_controller: torso' in status.name:
+                self.diagnostics = {'level': status.level, 'words': status.message}
+
+    def _on_lengths(self, message):
+        lengths = np.array(message.data)
+        assert np.isfinite(lengths).all()
+        assert (lengths >= self.limits[0]).all() and (lengths <= self.limits[1]).all()
+        if self.lengths:
+            assert np.abs(lengths - self.lengths[-1]).max() < 0.004
+        self.lengths.append(lengths)
+        # Stiff enough tendons: where they ask to be, sharing out the stretch they mean.
+        self.shape[:2] = self.body.backbone.shape_from_lengths(lengths).shape[:2] * 0.95
+
+    def sense(self):
+        stamp = self.peer.get_clock().now().to_msg()
+        upper = self.lean * Rotation.from_matrix(self.body.backbone.tip(self.shape).rotation)
+        for name, publisher, frame, attitude in (
+                ('imu', self._imus[0], 'imu_link', self.lean),
+                ('torso_imu', self._imus[1], 'torso_imu_link', upper * self.flip)):
+            if name not in self.silent:
+                message = Imu()
+                message.header.frame_id, message.header.stamp = frame, stamp
+                q = message.orientation
+                q.x, q.y, q.z, q.w = attitude.as_quat().tolist()
+                publisher.publish(message)
+        if 'tendons' not in self.silent:
+            # What holds the bend against the spring: k_b theta / 2 r, more or less.
+            angles, (a, b) = np.radians((180.0, 270.0, 0.0, 90.0)), self.shape[:2]
+            tensions = 12.0 + 2.6 / 0.068 * (a * np.cos(angles) + b * np.sin(angles))
+            tensions[list(self.cut)] = 0.0
+            message = JointState(
+                name=[f'tendon_{i}' for i in range(4)], 
+                effort=np.clip(tensions, 1e-3, None).tolist(),
+                position=self.body.backbone.lengths(self.shape).tolist())
+            message.header.stamp = stamp
+            self._tendons.publish(message)
+
+    def until(self, condition, timeout=10.0, what='condition'):
+        end = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < end, f'waited in vain for {what}: {self.diagnostics}'
+            self.executor.spin_once(timeout_sec=0.02)
+
+    def spin(self, seconds):
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            self.executor.spin_once(timeout_sec=left)
+
+    def send(self, bend, direction=0.0, elongation=0.0):
+        self.until(lambda: self.target.get_subscription_count(), what='target')
+        self.target.publish(Vector3Stamped(vector=Vector3(x=bend, y=direction, z=elongation)))
+
+    def bend(self):
+        v = self.shapes[-1].vector
+        return v.x * np.array((math.cos(v.y), math.sin(v.y)))
+
+    def call(self, client, request):
+        self.until(client.service_is_ready, what='service')
+        future = client.call_async(request)
+        self.until(future.done, what='answer')
+        return future.result()
+
+    def change(self, transition):
+        client = self.peer.create_client(ChangeState, 'torso_controller/change_state')
+        request = ChangeState.Request(transition=Transition(id=transition))
+        return self.call(client, request).success
+
+    def says(self, words):
+        self.until(lambda: words in self.diagnostics.get('words', ''), what=words)
+
+    def close(self):
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.peer.destroy_node()
+
+
+@pytest.fixture
+def rig(body):
+    rigs = []
+
+    def start(**parameters):
+        rigs.append(Rig(body, **parameters))
+        return rigs[-1]
+    yield start
+    for each in rigs:
+        each.close()
+
+
+def test_it_goes_to_the_target_and_tells_the_shape(rig, body):
+    robot = rig()
+    robot.until(lambda: robot.lengths, what='lengths')
+    robot.send(0.2, 0.8)
+    wanted = make_shape(0.2, 0.8)
+    robot.until(lambda: np.hypot(*(robot.bend() - wanted[:2])) < math.radians(0.5), 10.0, 'bend')
+    joints = robot.joints[-1]
+    assert tuple(joints.name) == body.joint_names
+    np.testing.assert_allclose(body.shape(np.array(joints.position))[:2], robot.bend(), atol=0.01)
+    robot.until(lambda: {'tf', 'markers', 'reference', 'wrench'} <= set(robot.got), what='all')
+    transform = robot.got['tf'].transforms[0]
+    assert (transform.header.frame_id, transform.child_frame_id) == ('pelvis', 'torso_tip')
+    tip = robot.got['markers'].markers[0].points[-1]
+    assert tip.x > 0.003 and tip.y > 0.003 and tip.z > 0.1
+    robot.until(lambda: robot.diagnostics.get('level') == DiagnosticStatus.OK, what='OK')
+
+
+def test_a_joystick_drives_it_and_its_silence_stops_it(rig):
+    robot = rig(joy_timeout=0.3, max_speed=0.05)
+    robot.until(lambda: robot.lengths and robot.joy.get_subscription_count(), what='start')
+    for _ in range(10):
+        robot.joy.publish(Joy(axes=[1.0, 0.0]))  # left
+        robot.spin(0.05)
+    robot.says('joy has been silent')
+    held = robot.bend()
+    assert 0.005 < held[1] < 0.1 and abs(held[0]) < 0.01
+    robot.spin(0.5)
+    np.testing.assert_allclose(robot.bend(), held, atol=0.01)
+    robot.joy.publish(Joy(axes=[math.nan, 0.0]))
+    robot.says('joystick axes must be finite')
+    robot.joy.publish(Joy(axes=[]))
+    robot.says('joy has 0 axes')
+
+
+def test_targets_that_cannot_be_are_named_and_lengths_stay_inside(rig):
+    robot = rig()
+    robot.until(lambda: robot.lengths, what='lengths')
+    robot.send(1.0, 2.0)
+    robot.says('bend 57.3 deg is more than 15.0 deg')
+    robot.send(math.nan)
+    robot.says('must be finite')
+    assert np.isfinite(robot.lengths[-1]).all()
+    robot.send(0.05)
+    robot.until(lambda: np.hypot(*(robot.bend() - (0.05, 0.0))) < 0.01, what='back')
+
+
+def test_without_torso_imu_it_goes_on_in_open_loop(rig):
+    robot = rig()
+    robot.until(lambda: robot.lengths, what='lengths')
+    robot.silent.add('torso_imu')
+    robot.says('open loop: no fresh torso IMU')
+    count = len(robot.lengths)
+    robot.send(0.15, math.pi / 2)
+    robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
+    assert len(robot.lengths) > count + 5
+    robot.silent.clear()
+    robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')
+
+
+def test_a_flipped_imu_is_named(rig):
+    robot = rig()
+    robot.until(lambda: robot.lengths, what='lengths')
+    robot.flip = Rotation.from_euler('x', 180, degrees=True)
+    robot.says('is it flipped')
+    robot.send(0.1)
+    robot.until(lambda: abs(robot.shape[0] - 0.1) < 0.03, what='bend in open loop')
+
+
+def test_a_broken_tendon_is_an_error_and_holds(rig):
+    robot = rig(broken_time=0.3)
+    robot.until(lambda: robot.lengths, what='lengths')
+    robot.cut = (2,)
+    robot.says('tendon 2 stays without tension')
+    assert robot.diagnostics['level'] == DiagnosticStatus.ERROR
+    before = robot.bend()
+    robot.send(0.2)
+    robot.spin(0.5)
+    np.testing.assert_allclose(robot.bend(), before, atol=0.02)
+
+
+def test_freezing(rig):
+    robot = rig()
+    robot.until(lambda: robot.lengths, what='lengths')
+    assert robot.call(robot.freeze, SetBool.Request(data=True)).success
+    robot.send(0.2)
+    robot.says('frozen')
+    assert np.hypot(*robot.bend()) < 0.01
+    assert robot.call(robot.freeze, SetBool.Request(data=False)).success
+    robot.send(0.2)
+    robot.until(lambda: robot.bend()[0] > 0.15, what='bend')
+
+
+def test_inactive_it_sends_nothing_and_it_starts_from_where_it_is(rig):
+    robot = rig()
+    robot.until(lambda: robot.lengths, what='lengths')
+    robot.send(0.15, 1.0)
+    robot.until(lambda: np.hypot(*robot.bend()) > 0.13, what='bend')
+    assert robot.change(Transition.TRANSITION_DEACTIVATE)
+    robot.spin(0.2)
+    count, told = len(robot.lengths), len(robot.shapes)
+    robot.spin(0.3)
+    assert len(robot.lengths) == count and len(robot.shapes) > told
+    assert robot.change(Transition.TRANSITION_ACTIVATE)
+    robot.until(lambda: len(robot.lengths) > count + 20, what='lengths again')
+    assert np.hypot(*(robot.bend() - make_shape(0.15, 1.0)[:2])) < 0.03
+    assert robot.change(Transition.TRANSITION_DEACTIVATE)
+    assert robot.change(Transition.TRANSITION_CLEANUP)
+    assert robot.change(Transition.TRANSITION_CONFIGURE)
+    assert robot.change(Transition.TRANSITION_ACTIVATE)
+
+
+@pytest.mark.parametrize('parameters, words', [
+    ({'robot': 'talos'}, 'has no tendon torso'), ({'upper_imu': 'head'}, "has no IMU 'head'"),
+    ({'upper_imu': 'base'}, 'must be fixed to the torso'),
+    ({'min_tension': 80.0}, 'must be 0 <= lowest < highest'),
+    ({'co_contraction': 1.0}, 'is not within the tension limits')])
+def test_settings_that_make_no_sense_end_the_node(parameters, words):
+    overrides = [Parameter(k, value=v) for k, v in {'robot': 'biped', **parameters}.items()]
+    with pytest.raises(Exception, match=words):
+        TorsoController(parameter_overrides=overrides)
+
+
+def test_file_and_node_have_the_same_parameters():
+    values = yaml.safe_load(CONFIG.read_text())['/**/torso_controller']['ros__parameters']
+    assert values == {f.name: f.default for f in dataclasses.fields(TorsoControllerParameters)}
