@@ -53,6 +53,7 @@ def names(files: list[Path]) -> list[str]:
 
 def test_there_are_the_launch_files_that_the_readme_promises() -> None:
     assert names(LAUNCH_FILES) == ['bringup.launch.xml', 'demo.launch.xml',
+                                   'gazebo_gravity.launch.xml',
                                    'gravity_compensation.launch.xml',
                                    'gravity_simulation.launch.xml',
                                    'simulation.launch.xml', 'view.launch.xml']
