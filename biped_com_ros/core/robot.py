@@ -238,9 +238,13 @@ class RobotModel:
         return q
 
     def velocity(self, joint_velocities: Array | None) -> Array:
-        """Return Pinocchio's v (nv,) with the base at rest; `joint_velocities` as positions."""
+        """
+        Return Pinocchio's v (nv,) with the base at rest; `joint_velocities` as positions.
+
+        Without them it is all zero and read-only.
+        """
         if joint_velocities is None:
-            return np.zeros(self.pin_model.nv)
+            return self._v_at_rest
         try:
             v: Array = self._v_from_joints.dot(joint_velocities)
         except ValueError:
@@ -278,6 +282,8 @@ class RobotModel:
                 raise UnknownNameError('joint', relation.leader, moving, f"mimic of '{name}'")
         self._q_from_joints = np.concatenate((np.zeros((7, len(column))), gains))
         self._v_from_joints = np.concatenate((np.zeros((6, len(column))), gains))
+        self._v_at_rest: Array = np.zeros(6 + len(moving))
+        self._v_at_rest.setflags(write=False)
 
     def _set_links(self, inertials: tuple[urdf_tools.LinkInertial, ...]) -> None:
         self.link_names = tuple(inertial.link for inertial in inertials)
@@ -299,13 +305,14 @@ class RobotModel:
         # the row of its joint, entry by entry, and then one matrix that adds up x, y and z.
         self._point_factors = np.repeat(in_joints, 3, axis=1)  # (L + F, 12)
         self._point_terms = np.empty((len(in_joints), 12))
+        self._point_rows = self._point_terms.reshape(-1, 4, 3)  # the same memory
         self._point_sums = np.tile(np.eye(3, 4), (4, 1))
 
     def _points_in_base(self, placements: Array) -> Array:
         """Return the points of `_set_points`, homogeneous, from the placements of the joints."""
         terms = self._point_terms
-        # With 'clip' it writes to `terms` without a buffer; there is nothing to clip.
-        placements.reshape(-1, 12).take(self._point_joints, 0, terms, 'clip')
+        # With 'clip' it writes there without a buffer; there is nothing to clip.
+        placements.take(self._point_joints, 0, self._point_rows, 'clip')
         np.multiply(terms, self._point_factors, terms)
         points: Array = terms.dot(self._point_sums)
         points[:, 3] = 1.0
@@ -371,7 +378,8 @@ class RobotState:
         self.v = v = model.velocity(joint_velocities)
         # One scalar test on the common path; the culprit is looked for only when it fails.
         # NaN fails it as well.
-        if not (q.dot(q) < _ABSURD_SQUARED and v.dot(v) < _ABSURD_SQUARED):
+        if not (q.dot(q) < _ABSURD_SQUARED and (
+                joint_velocities is None or v.dot(v) < _ABSURD_SQUARED)):
             raise InputError(_absurd_values(model, joint_positions, joint_velocities))
         kinematics = model._kinematics
         if joint_velocities is None:

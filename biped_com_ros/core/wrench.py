@@ -62,7 +62,7 @@ def wrench_adjoint(R_A_B: ArrayLike, p_B_in_A: ArrayLike) -> Array:
         ``[[R, 0], [skew(p) R, R]]``: the force turns, the torque turns and gains p x f.
 
     """
-    R, p = np.asarray(R_A_B, dtype=float), np.asarray(p_B_in_A, dtype=float)
+    R, p = np.asarray(R_A_B, float), np.asarray(p_B_in_A, float)
     if R.ndim == 2 and p.ndim == 1:
         single: Array = pin.SE3(R, p).toDualActionMatrix()  # five times faster than arrays
         return single
