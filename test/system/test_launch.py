@@ -349,7 +349,7 @@ def test_the_whole_runs_in_a_namespace_and_ends_at_ctrl_c(
     truth = listener(PointStamped, '/r1/simulator/truth/com', launched)
     assert com.header.frame_id == truth.header.frame_id == 'odom'
     assert abs(com.point.z - truth.point.z) < 0.02
-    assert len(launched.pids()) == (2 if composed == 'true' else 3)
+    assert len(launched.pids()) == (2 if composed == 'true' else 4)
     code, duration = launched.interrupt()
     assert duration < 3.0, launched.output
     assert code == 0, launched.output
