@@ -1,0 +1,217 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Wang, Zhu and Han's single step and ten steps of the demo robot in the simulator.
+
+The gait is played to the drives with the efforts that hold the weight, open loop: no sensor is
+looked at. Printed is how far the zero-moment point was off its reference, how near it came to the
+edge of the support, and how far the soles slipped; for several robots whose true masses differ
+from the URDF's. With a directory, draws what the paper shows in its Figures 2, 4, 5 and 6::
+
+    python -m benchmarks.stepping [DIRECTORY]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+import sys
+
+from benchmarks.common import console, print_table
+from benchmarks.stepping_figures import draw
+from biped_com_ros.core.gravity import GravityModel
+from biped_com_ros.core.legs.gait import Gait, GaitOptions, QUICK, single_step, walk
+from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.support import support_polygon
+from biped_com_ros.sim.interface import Command, PlantOptions
+from biped_com_ros.sim.plant import Plant
+import numpy as np
+
+LENGTH = 0.05
+"""Of a step, m."""
+
+SEEDS = range(1, 6)
+MASS_SIGMA = 0.03
+"""Share by which each link's mass differs from the URDF's, standard deviation."""
+
+SETTLING, AFTERWARDS = 1.0, 1.0
+"""Time of standing before and after the gait, s."""
+
+CONTACT_SHARE = 0.02
+"""Share of the weight from which on a sole counts as standing."""
+
+_EFFORT_PERIOD = 5
+"""Steps of the simulation between two computations of the efforts that hold the weight."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """
+    A walk in the simulator, in the gait's world, row by row.
+
+    Attributes
+    ----------
+    times
+        Of the gait, shape (N,), s.
+    reference, zmp
+        Planned and true zero-moment point, (N, 2), m.
+    soles
+        Poses of both soles, (N, 2, 4, 3): rows 0-2 are their axes, row 3 their position, m.
+    forces
+        Vertical force on each sole, (N, 2), N.
+    velocities
+        Of all joints as measured, (N, n), rad/s.
+    margins
+        Distance of the true zero-moment point from the edge of what the soles on the ground
+        span, (N,), m.
+    weight
+        N.
+    has_fallen
+        Whether it fell.
+
+    """
+
+    times: Array
+    reference: Array
+    zmp: Array
+    soles: Array
+    forces: Array
+    velocities: Array
+    margins: Array
+    weight: float
+    has_fallen: bool
+
+    @property
+    def zmp_rms(self) -> Array:
+        """Deviation of the true zero-moment point, forward and sideways, (2,), m."""
+        return np.sqrt(((self.zmp - self.reference) ** 2).mean(axis=0))
+
+    def slips(self) -> list[float]:
+        """Return how far each sole moved over the ground each time that it stood, m."""
+        found = []
+        for foot in (0, 1):
+            stands = self.forces[:, foot] > CONTACT_SHARE * self.weight
+            starts = np.flatnonzero(np.diff(np.concatenate(([False], stands, [False]))))
+            for begin, end in starts.reshape(-1, 2):
+                if end - begin > 50:  # not the tap before the sole is down
+                    xy = self.soles[begin:end, foot, 3, :2]
+                    found.append(float(np.linalg.norm(xy - xy[0], axis=1).max()))
+        return found
+
+    def placement_error(self, gait: Gait) -> float:
+        """Return how far from the plan a sole stands at the end, m."""
+        planned = gait.plan.soles(gait.duration)[:, :2]
+        return float(np.linalg.norm(self.soles[-1, :, 3, :2] - planned, axis=1).max())
+
+
+class Walker:
+    """
+    A simulated robot that plays a gait.
+
+    Parameters
+    ----------
+    model
+        The robot as the gait knows it.
+    options
+        How it is simulated.
+    feedforward
+        Whether the drives get the efforts that hold the weight.
+
+    """
+
+    def __init__(self, model: RobotModel, options: PlantOptions = PlantOptions(),
+                 feedforward: bool = True) -> None:
+        self._model, self._feedforward = model, feedforward
+        self._plant = Plant(model.config, model.urdf, options, model.joint_names)
+        self._actuated = model.joint_index(self._plant.actuated_joint_names)
+        self._gravity = GravityModel(model)
+        self._soles = [self._plant.data.site(f'sole/{name}') for name in model.soles.names]
+        self._polygons = [foot.polygon for foot in model.config.feet.values()]
+
+    def walk(self, gait: Gait) -> Record:
+        """Stand, play a gait, stand again; return what happened from its beginning on."""
+        dt, command = self._plant.dt, self._plant.hold()
+        for k in range(-round(SETTLING / dt), 0):
+            self._step(gait, 0.0, command, k)
+        origin = self._origin(gait)
+        rows: list[tuple[object, ...]] = []
+        for k in range(round((gait.duration + AFTERWARDS) / dt)):
+            self._step(gait, k * dt, command, k)
+            rows.append(self._row(gait, k * dt, origin))
+            if self._plant.has_fallen:
+                break
+        columns = [np.array(column) for column in zip(*rows)]
+        return Record(*columns, 9.81 * self._plant.mass, self._plant.has_fallen)
+
+    def _step(self, gait: Gait, time: float, command: Command, count: int) -> None:
+        sample = gait.at(time + self._plant.dt)
+        command.position[:] = sample.positions[self._actuated]
+        command.velocity[:] = sample.velocities[self._actuated]
+        if self._feedforward and count % _EFFORT_PERIOD == 0:
+            load = self._gravity.load(self._model.state(sample.positions), np.array((0.0, 0.0, 1)))
+            command.effort[:] = load.standing(sample.shares).efforts[self._actuated]
+        self._plant.step(command)
+
+    def _origin(self, gait: Gait) -> Array:
+        """Return the gait's origin in the simulator's world: by where the soles stand."""
+        here = np.mean([sole.xpos for sole in self._soles], axis=0)
+        there = gait.plan.soles(0.0)[:, :3].mean(axis=0)
+        origin: Array = here - there
+        return origin
+
+    def _row(self, gait: Gait, time: float, origin: Array) -> tuple[object, ...]:
+        truth, sample = self._plant.truth(), gait.plan.zmp(time)
+        soles = np.array([(*sole.xmat.reshape(3, 3).T, sole.xpos - origin)
+                          for sole in self._soles])
+        forces = truth.sole_wrenches[:, 2]
+        zmp = truth.zmp - origin
+        touching = forces > CONTACT_SHARE * 9.81 * self._plant.mass
+        polygon = support_polygon(
+            [Pose(row[:3].T, row[3]) for row in soles], self._polygons, touching.tolist())
+        margin = np.nan if polygon is None else polygon.margin(zmp).distance
+        velocities = self._plant.observation.joint_velocities.copy()
+        return time, sample, zmp[:2], soles, forces, velocities, margin
+
+
+def main(directory: str = '') -> None:
+    """Walk, print, and draw."""
+    model = RobotModel.load('biped')
+    step = single_step(model, LENGTH)
+    first = Walker(model).walk(step)
+    rows = [row('single step', 'as URDF', step, first)]
+    for name, options in (('ten steps', GaitOptions()), ('ten quick steps', QUICK)):
+        gait = walk(model, 10, LENGTH, options=options)
+        for seed in SEEDS:
+            plant = PlantOptions(seed=seed, mass_sigma=MASS_SIGMA)
+            rows.append(row(name, f'masses {seed}', gait, Walker(model, plant).walk(gait)))
+            name = ''
+    print_table('Steps of the demo robot, open loop, with gravity feedforward', (
+        'gait', 'robot', 'ZMP rms x, y [mm]', 'least margin [mm]', 'largest slip [mm]',
+        'placement [mm]', ''), rows)
+    if directory:
+        for path in draw(step, first, Path(directory)):
+            console.print(f'wrote {path}')
+
+
+def row(name: str, robot: str, gait: Gait, record: Record) -> tuple[str, ...]:
+    """Return a line of the table."""
+    x, y = 1e3 * record.zmp_rms
+    return (name, robot, f'{x:.1f}, {y:.1f}', f'{1e3 * np.nanmin(record.margins):.1f}',
+            f'{1e3 * max(record.slips()):.2f}', f'{1e3 * record.placement_error(gait):.2f}',
+            'FELL' if record.has_fallen else '')
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])

@@ -1,0 +1,116 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The demo robot walks in the simulator, which knows nothing of the model that planned the walk.
+
+Its zero-moment point, soles and forces are MuJoCo's. Only the efforts that hold the weight are
+fed forward; no sensor is looked at.
+"""
+
+from __future__ import annotations
+
+from benchmarks.stepping import LENGTH, MASS_SIGMA, Record, row, SEEDS, Walker
+from benchmarks.stepping_figures import draw
+from biped_com_ros.core.legs.gait import GaitOptions, QUICK, single_step, walk
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.sim.interface import PlantOptions
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+@pytest.fixture(scope='module')
+def step(model):
+    return single_step(model, LENGTH)
+
+
+@pytest.fixture(scope='module')
+def record(model, step):
+    return Walker(model).walk(step)
+
+
+@pytest.fixture(scope='module')
+def quick(model):
+    return walk(model, 10, LENGTH, options=QUICK)
+
+
+def assert_good(record, gait, feet_down):
+    """Hold to the issue: margin above zero, slip below 1 mm, reference within 10 mm rms."""
+    assert not record.has_fallen
+    assert len(record.slips()) == feet_down and max(record.slips()) < 0.5e-3
+    assert not np.isnan(record.margins).any() and record.margins.min() > 0.015
+    assert record.zmp_rms.max() < 0.010
+    assert record.placement_error(gait) < 0.004
+
+
+def test_single_step(record, step):
+    assert_good(record, step, 3)
+    assert record.zmp_rms.max() < 0.004 and record.placement_error(step) < 0.5e-3
+    # The right foot really was in the air, and the left one carried all.
+    swings = (step.plan.phases[1].start + 0.2 < record.times) & (
+        record.times < step.plan.phases[1].end - 0.2)
+    assert (record.forces[swings, 1] == 0.0).all()
+    assert record.soles[swings, 1, 3, 2].max() == pytest.approx(0.02, abs=0.003)
+    assert record.forces[swings, 0] == pytest.approx(record.weight, rel=0.1)
+
+
+def test_drives_follow_the_planned_joint_speeds(record, step, model):
+    legs = np.concatenate([model.group_index('left_leg'), model.group_index('right_leg')])
+    planned = np.array([step.at(t).velocities[legs] for t in record.times])
+    error = record.velocities[:, legs] - planned
+    assert np.sqrt((error ** 2).mean()) < 0.02 * np.abs(planned).max()
+
+
+def test_gravity_feedforward_is_what_makes_it_precise(model, step, record):
+    without = Walker(model, feedforward=False).walk(step)
+    assert without.zmp_rms.max() > 2.0 * record.zmp_rms.max()
+    assert without.placement_error(step) > 5.0 * record.placement_error(step)
+
+
+@pytest.mark.parametrize('seed', SEEDS)
+def test_ten_quick_steps_with_other_masses_than_believed(model, quick, seed):
+    record = Walker(model, PlantOptions(seed=seed, mass_sigma=MASS_SIGMA)).walk(quick)
+    assert_good(record, quick, 12)
+
+
+def test_quasi_static_steps_with_other_masses_than_believed(model):
+    gait = walk(model, 4, LENGTH, options=GaitOptions())
+    record = Walker(model, PlantOptions(seed=1, mass_sigma=MASS_SIGMA)).walk(gait)
+    assert_good(record, gait, 6)
+
+
+def test_slips_of_standing_soles_are_found():
+    """One foot stands, slips by 3 mm, leaves, comes back elsewhere and stays."""
+    count = 400
+    soles, forces = np.zeros((count, 2, 4, 3)), np.zeros((count, 2))
+    forces[:, 1] = forces[:150, 0] = forces[250:, 0] = 10.0
+    soles[100:150, 0, 3, :2] = 0.0, 0.003
+    soles[200:, 0, 3, 0] = 0.1
+    zeros = np.zeros(count)
+    record = Record(zeros, np.zeros((count, 2)), np.zeros((count, 2)), soles, forces,
+                    np.zeros((count, 1)), zeros, 20.0, False)
+    assert record.slips() == pytest.approx([0.003, 0.0, 0.0])
+
+
+def test_figures_and_table_are_made(record, step, tmp_path):
+    files = draw(step, record, tmp_path)
+    assert sorted(file.name for file in files) == [
+        'step_speeds_left_leg.svg', 'step_speeds_right_leg.svg', 'step_zmp_path.svg',
+        'step_zmp_time.svg']
+    assert all('<polyline' in file.read_text() for file in files)
+    assert row('one', 'robot', step, record)[-1] == ''
