@@ -37,7 +37,7 @@ from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape, shape_from_rotation
 from biped_com_ros.core.torso.controller import (
     ControllerOptions, Measurement, TendonDrive, TorsoController)
-from biped_com_ros.core.torso.joystick import Joystick
+from biped_com_ros.core.torso.joystick import Joystick, tour, TOUR_PERIOD
 from biped_com_ros.core.torso.statics import Weight
 from biped_com_ros.core.torso.tension import TensionDistributor, TensionLimits
 from biped_com_ros.sim.hidden import parse_errors
@@ -45,7 +45,7 @@ from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np
 
-CYCLE, CYCLES = 8.0, 4
+CYCLE, CYCLES = TOUR_PERIOD, 4
 """Seconds per round, and rounds."""
 
 JOYSTICK_PERIOD = 0.02
@@ -104,15 +104,6 @@ class Record:
         return Record(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
 
-def stick(time: float) -> tuple[float, float]:
-    """Return where the stick of the paper's experiment is, forward and left."""
-    t = time % CYCLE
-    if not 0.5 <= t < 6.5:
-        return 0.0, 0.0
-    angle = 2.0 * math.pi * min(max((t - 1.5) / 5.0, 0.0), 1.0)
-    return math.cos(angle), math.sin(angle)
-
-
 class Bench:
     """
     The simulated robot with its torso under control.
@@ -156,7 +147,7 @@ class Bench:
         return Measurement(body.rotation(lower, upper) if with_imu else None,
                            o.tendon_lengths.copy(), o.tendon_tensions.copy(), weight, inertia)
 
-    def run(self, seconds: float, is_closed: bool = True, motion=stick) -> Record:
+    def run(self, seconds: float, is_closed: bool = True, motion=tour) -> Record:
         """Let a stick move the torso for a while, from a robot standing still."""
         plant, body = self.plant, self.body
         plant.reset()

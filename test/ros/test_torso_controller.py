@@ -141,7 +141,7 @@ class Rig:
             tensions = 12.0 + 2.6 / 0.068 * (a * np.cos(angles) + b * np.sin(angles))
             tensions[list(self.cut)] = 0.0
             message = JointState(
-                name=[f'tendon_{i}' for i in range(4)], 
+                name=[f'tendon_{i}' for i in range(4)],
                 effort=np.clip(tensions, 1e-3, None).tolist(),
                 position=self.body.backbone.lengths(self.shape).tolist())
             message.header.stamp = stamp

@@ -56,7 +56,8 @@ def test_there_are_the_launch_files_that_the_readme_promises() -> None:
                                    'gazebo_gravity.launch.xml',
                                    'gravity_compensation.launch.xml',
                                    'gravity_simulation.launch.xml',
-                                   'simulation.launch.xml', 'view.launch.xml']
+                                   'simulation.launch.xml', 'torso.launch.xml',
+                                   'torso_demo.launch.xml', 'view.launch.xml']
 
 
 @pytest.mark.parametrize('file', LAUNCH_FILES, ids=names(LAUNCH_FILES))

@@ -21,6 +21,9 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.pose import Array
 import numpy as np
 
+TOUR_PERIOD = 8.0
+"""Duration of a round of :func:`tour`, s."""
+
 
 class Joystick:
     """
@@ -63,3 +66,22 @@ class Joystick:
             return np.zeros(2)
         share = (min(deflection, 1.0) - self.dead_zone) / (1.0 - self.dead_zone)
         return (self.max_bend * share / deflection) * np.array((forward, left))
+
+
+def tour(time: float) -> tuple[float, float]:
+    """
+    Return where the stick of the paper's experiment is, forward and left.
+
+    From the centre to the border of the workspace, once around it, and back, over and over.
+
+    Parameters
+    ----------
+    time
+        s.
+
+    """
+    t = time % TOUR_PERIOD
+    if not 0.5 <= t < 6.5:
+        return 0.0, 0.0
+    angle = 2.0 * math.pi * min(max((t - 1.5) / 5.0, 0.0), 1.0)
+    return math.cos(angle), math.sin(angle)
