@@ -165,9 +165,9 @@ class TransformLookup:
         except ImportError:
             distribution = os.environ.get('ROS_DISTRO', '<distro>')
             raise ConfigurationError(
-                f'looking transforms up needs tf2_ros: install ros-{distribution}-tf2-ros (apt); '
-                'it is not on PyPI: without it choose another base_source, e.g. imu or odometry'
-            ) from None
+                f'looking transforms up needs tf2_ros: install ros-{distribution}-tf2-ros-py '
+                '(apt); it is not on PyPI: without it choose another base_source, e.g. imu or '
+                'odometry') from None
         self._tf2_ros = tf2_ros
         self._buffer = tf2_ros.Buffer(node=node)
         self._listener = tf2_ros.TransformListener(self._buffer, node, spin_thread=False)

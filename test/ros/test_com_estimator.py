@@ -486,7 +486,7 @@ def test_a_fixed_base(own_rig):
 def test_tf_as_source_says_what_to_install(files):
     if 'tf2_ros' in sys.modules:
         pytest.skip('tf2_ros is installed')
-    with pytest.raises(ConfigurationError, match='needs tf2_ros: install ros-.*-tf2-ros .apt.'):
+    with pytest.raises(ConfigurationError, match='needs tf2_ros: install ros-.*-tf2-ros-py .apt.'):
         make_node(files(), base_source='tf')
 
 

@@ -265,7 +265,7 @@ def without(monkeypatch, package):
 
 def test_missing_tf_packages_are_named(rig, monkeypatch):
     without(monkeypatch, 'tf2_ros')
-    with pytest.raises(ConfigurationError, match='ros-jazzy-tf2-ros'):
+    with pytest.raises(ConfigurationError, match='ros-jazzy-tf2-ros-py '):
         tf.TransformLookup(rig.node)
     without(monkeypatch, 'tf2_msgs')
     with pytest.raises(ConfigurationError, match='ros-jazzy-tf2-msgs'):

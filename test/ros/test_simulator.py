@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+import re
 import signal
 import subprocess
 import sys
@@ -186,9 +187,10 @@ def test_the_clock(standing):
 
 
 def test_it_keeps_real_time(standing):
-    standing.until(lambda: standing.health('simulation')[1] != 'starting')
-    level, message = standing.health('simulation')
-    assert message.endswith('of real time') or 'too slow or too busy' in message
+    standing.spin(2.0)  # It stood still while nobody spun it.
+    _, message = standing.health('simulation')
+    factor = float(re.search(r'([\d.]+) of real time', message)[1])
+    assert 0.5 < factor < 1.5  # On a busy machine it lags, and catches up.
     assert standing.health('robot') == (DiagnosticStatus.OK, f'sim_robot, {MASS:.3f} kg')
 
 

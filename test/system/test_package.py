@@ -14,6 +14,7 @@
 
 """Build the package as a ROS 2 user does, and look at what colcon has installed."""
 
+import ast
 from configparser import ConfigParser
 import os
 from pathlib import Path
@@ -27,6 +28,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 NAME = 'biped_com_ros'
 SHARED = ('launch', 'config', 'urdf', 'rviz')
+# rosdep keys of what is imported by another name; what no key has, or comes with Pinocchio.
+PACKAGES = {'numpy': 'python3-numpy', 'rich': 'python3-rich', 'tf2_ros': 'tf2_ros_py',
+            'yaml': 'python3-yaml'}
+NOT_FROM_APT = {'mujoco', 'proxsuite', 'coal'}
 
 
 def clean_environment(*first):
@@ -72,6 +77,23 @@ def test_manifest_is_valid():
     assert package.get_build_type() == 'ament_python'
     assert package.package_format == 3
     assert [m.email for m in package.maintainers] == ['maintainers@biped-com-ros.org']
+
+
+def imported_packages():
+    """Return the names of the top-level packages that the nodes and the mathematics import."""
+    nodes = (node for path in (ROOT / NAME).rglob('*.py')
+             for node in ast.walk(ast.parse(path.read_text())))
+    return {name.split('.')[0] for node in nodes for name in (
+        [alias.name for alias in node.names] if isinstance(node, ast.Import)
+        else [node.module] if isinstance(node, ast.ImportFrom) else [])}
+
+
+def test_manifest_names_what_is_imported():
+    imported = imported_packages() - sys.stdlib_module_names - {NAME}
+    assert {'rclpy', 'numpy', 'pinocchio'} <= imported
+    keys = {PACKAGES.get(name, name) for name in imported - NOT_FROM_APT}
+    missing = keys - {depend.name for depend in parse_package(str(ROOT)).exec_depends}
+    assert not missing, f'add <exec_depend> to package.xml: {missing}'
 
 
 def test_versions_agree(source):
