@@ -151,6 +151,17 @@ def test_noise_beyond_what_was_assumed_widens_the_uncertainty():
     assert found.mass_std > 0.4 * expected.mass_std
 
 
+def test_feet_that_were_never_lifted_are_named():
+    true = TrueRobot('sabian', seed=1)
+    both = [true.capture(('left', 'right'), NOISE, name=str(i)) for i in range(12)]
+    found = Estimator(true.model).solve(both)
+    assert any('foot' in w and 'in the air' in w for w in found.warnings)
+    lifted = [*both, true.capture(('left',), NOISE), true.capture(('right',), NOISE)]
+    again = Estimator(true.model).solve(lifted)
+    assert not any('in the air' in w for w in again.warnings)
+    assert again.mass_std < 0.5 * found.mass_std
+
+
 def test_a_dead_torque_sensor_is_named_and_left_out():
     true = TrueRobot('sabian', seed=1)
     captures = true.captures(24)

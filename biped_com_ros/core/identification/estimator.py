@@ -279,7 +279,8 @@ class Estimator:
             residuals_of(self.regressor, captures, theta, offsets),
             self._validate(captures, system, mass_sigma, folds),
             _identifiability(system, posterior, mass_sigma, links), mass_sigma, system.scale,
-            misfit, (*complaints, *_complaints(captures, misfit, system.scale)))
+            misfit, (*complaints, *_untold(self.model, system),
+                     *_complaints(captures, misfit, system.scale)))
 
     def _validate(self, captures: Sequence[Capture], system: _System, mass_sigma: float,
                   folds: int) -> Residuals:
@@ -511,6 +512,16 @@ def _identifiability(system: _System, posterior: Array, mass_sigma: float,
         size, rank, int((strengths > 1.0).sum()), float(strengths[0] / strengths[rank - 1]),
         strengths, tuple(link.name for link in links if (link.data_share < 0.05).all()),
         np.array(gains))
+
+
+def _untold(model: RobotModel, system: _System) -> list[str]:
+    """Name links that no capture says anything about: mostly feet that were never lifted."""
+    told = system.information.sum(axis=0).diagonal()[:len(model.link_names)] > 1e-9
+    names = [name for name, known in zip(model.link_names, told) if not known]
+    if not names:
+        return []
+    return [f'no capture tells the mass of {", ".join(names)}, which hang below the sensors of '
+            'standing feet: add captures with each foot in the air, or weigh them']
 
 
 def _complaints(captures: Sequence[Capture], misfit: Array, scale: float) -> list[str]:

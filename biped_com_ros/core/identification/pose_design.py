@@ -28,8 +28,8 @@ the poses are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 import heapq
 import math
 
@@ -78,6 +78,8 @@ class DesignOptions:
         Distance between links that counts as a collision, m.
     step
         Largest change of a joint between two checked points of a path, rad.
+    fixed_joints
+        Names of joints that stay where they are in posture ``stand``.
     seed
         Of everything random.
 
@@ -94,6 +96,7 @@ class DesignOptions:
     crouch: float = 0.08
     clearance: float = 0.005
     step: float = 0.1
+    fixed_joints: tuple[str, ...] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -114,8 +117,10 @@ class PlannedPose:
 
     Attributes
     ----------
-    standing
-        Feet on the ground, by name.
+    name
+        ``pose 7``: the seventh of the design, also when only a part of it is taken.
+    placement
+        The posture by what matters for balance.
     positions
         Of the joints, (n,), rad or m.
     path
@@ -127,11 +132,17 @@ class PlannedPose:
 
     """
 
-    standing: tuple[str, ...]
+    name: str
+    placement: Placement
     positions: Array
     path: Array
     margin: float
     torque_share: float
+
+    @property
+    def standing(self) -> tuple[str, ...]:
+        """Return the feet on the ground, by name."""
+        return self.placement.standing
 
 
 @dataclass(frozen=True)
@@ -235,6 +246,20 @@ class PoseDesigner:
             float(np.mean(information)), self._com_std(candidates, chosen),
             float(np.mean(stds)), unreachable)
 
+    def remaining(self, design: PoseDesign, done: Collection[str]) -> list[PlannedPose]:
+        """Return the poses whose names are not among `done`, with ways that begin in `stand`."""
+        at, poses = self._stances.home(tuple(self.model.config.feet)), []
+        for pose in design.poses:
+            if pose.name not in done:
+                poses.append(replace(pose, path=np.array(self._way(at, pose.placement))))
+                at = pose.placement
+        return poses
+
+    def way_home(self, pose: PlannedPose) -> Array:
+        """Return a safe path from a pose back to posture ``stand`` on all feet, (steps, n)."""
+        home = self._stances.home(tuple(self.model.config.feet))
+        return np.array(self._way(pose.placement, home))
+
     def candidates(self, progress: Progress | None = None) -> list[_Candidate]:
         """Return safe random poses; InputError if they are too hard to find."""
         found: list[_Candidate] = []
@@ -300,6 +325,7 @@ class PoseDesigner:
         stand, spread = self.model.posture('stand'), self.options.spread
         sliding = self._estimator.regressor.sliding
         reach = np.where(sliding, 0.0, spread)
+        reach[self.model.joint_index(self.options.fixed_joints)] = 0.0
         lower = np.maximum(self._lower, stand - reach)
         upper = np.minimum(self._upper, stand + reach)
         lower, upper = np.minimum(lower, stand), np.maximum(upper, stand)
@@ -411,7 +437,7 @@ class PoseDesigner:
         for i, candidate in enumerate(ordered):
             path = self._way(at, candidate.placement)
             poses.append(PlannedPose(
-                candidate.placement.standing, candidate.positions, np.array(path),
+                f'pose {i + 1}', candidate.placement, candidate.positions, np.array(path),
                 candidate.margin, candidate.torque_share))
             at = candidate.placement
             if progress:

@@ -1,0 +1,71 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""How much is known after each capture, without solving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import math
+
+from biped_com_ros.core.identification.captures import Capture
+from biped_com_ros.core.identification.estimator import Estimator
+from biped_com_ros.core.identification.first_moments import parameters_of
+from biped_com_ros.core.pose import Array
+import numpy as np
+
+
+class InformationSoFar:
+    """
+    Adds up what captures tell, in units of the prior.
+
+    Parameters
+    ----------
+    estimator
+        Of the robot.
+    captures
+        Those there are already.
+
+    """
+
+    def __init__(self, estimator: Estimator, captures: Sequence[Capture]) -> None:
+        self._estimator = estimator
+        self._information: Array = np.eye(4 * len(estimator.model.link_names))
+        self._poses: list[Array] = [estimator.model.posture('stand')]
+        for capture in captures:
+            self.add(capture)
+
+    def add(self, capture: Capture) -> None:
+        """Take one more into account."""
+        rows = self._estimator.rows(capture)
+        self._information += rows.T @ rows
+        self._poses.append(capture.positions)
+
+    @property
+    def com_std(self) -> float:
+        """Return the predicted standard deviation of the total CoM over the poses, m per axis."""
+        estimator, theta = self._estimator, parameters_of(self._estimator.model)
+        covariance = np.linalg.inv(self._information)
+        ones = np.zeros(theta.size)
+        ones[::4] = 1.0
+        total = 0.0
+        for positions in self._poses[-20:]:
+            C = estimator.regressor.com_matrix(positions)
+            mass = float(theta[:, 0].sum())
+            C = (C - np.outer(C @ theta.ravel() / mass, ones)) @ estimator.prior_scaling() / mass
+            total += float(np.trace((C @ covariance @ C.T)[:2, :2])) / 2.0
+        return math.sqrt(total / len(self._poses[-20:]))
+
+    def describe(self) -> str:
+        """Say it."""
+        return f'predicted uncertainty of the centre of mass {1e3 * self.com_std:.2f} mm'

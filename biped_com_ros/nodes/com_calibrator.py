@@ -1,0 +1,494 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Finds out where the masses really are: takes poses, measures at rest, corrects the URDF.
+
+Poses are planned (safe, and those that tell most), sent one after the other as trajectories to a
+joint trajectory controller, and captured as soon as the robot is still there. Without `move` the
+next pose is only shown, and a person brings the robot to it or to any other. Every capture is on
+disk before the next movement; started again, the node goes on with the poses that are left. When
+all are taken, or on ``~/solve``, it writes ``calibrated.urdf``, ``calibration.json`` and
+``report.html`` into its directory.
+
+======================= ========================================== ===========================
+topic or service        type                                       what
+======================= ========================================== ===========================
+joint_states            sensor_msgs/JointState                     in; efforts are torques, or
+                                                                   currents (motor_constants)
+each wrench sensor      geometry_msgs/WrenchStamped                in
+imu (robot's YAML)      sensor_msgs/Imu                            in
+joint_trajectory_       trajectory_msgs/JointTrajectory            out; with `move`
+controller/
+joint_trajectory
+~/target                sensor_msgs/JointState                     out, latched; the next pose
+~/progress              std_msgs/String                            out, latched
+robot_description       std_msgs/String                            out, latched, on ~/publish
+~/capture ~/skip        std_srvs/Trigger                           capture now; leave a pose out
+~/solve ~/reset         std_srvs/Trigger                           estimate now; begin anew
+~/publish               std_srvs/Trigger                           publish the calibrated URDF
+======================= ========================================== ===========================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+import sys
+from typing import Any
+
+from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
+from biped_com_ros.core.identification.captures import Capture, MotorConstants, SensorNoise
+from biped_com_ros.core.identification.estimator import Estimator, Identification
+from biped_com_ros.core.identification.pose_design import (
+    DesignOptions, PlannedPose, PoseDesigner)
+from biped_com_ros.core.identification.prior import Prior
+from biped_com_ros.core.identification.progress import InformationSoFar
+from biped_com_ros.core.identification.report import calibrated_urdf, summary, write_results
+from biped_com_ros.core.identification.stillness import StillnessOptions, StillnessWatch
+from biped_com_ros.core.identification.storage import CaptureLog
+from biped_com_ros.core.pose import rotation_from_quaternion
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
+from biped_com_ros.ros.executor import run
+from biped_com_ros.ros.inputs import ImuInput, JointStateInput, WrenchInput
+from biped_com_ros.ros.parameters import declare_parameters, parameter
+from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.ros.robot import RobotSource
+from biped_com_ros.ros.services import trigger_service
+from biped_com_ros.ros.waiting import Waiting
+import numpy as np
+from rclpy.duration import Duration
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+PERIOD = 0.1
+PATIENCE = 5.0  # s after arrival, before it is said what keeps a pose from being captured
+
+
+@dataclass(frozen=True)
+class ComCalibratorParameters:
+    """Parameters of `com_calibrator`."""
+
+    robot: str = parameter(
+        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
+    urdf: str = parameter(
+        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
+    directory: str = parameter(
+        '~/.ros/biped_com_calibration', 'Where captures and results are written, in a directory '
+        'of the name of the robot', read_only=True)
+    poses: int = parameter(40, 'How many poses are planned', '', 2, 500, read_only=True)
+    candidates: int = parameter(
+        300, 'From how many safe random ones they are chosen', '', 2, 10000, read_only=True)
+    lift_feet: bool = parameter(
+        False, 'Whether poses on one foot are planned too; they tell more, and the robot must '
+        'keep its balance on one foot under joint position control', read_only=True)
+    margin: float = parameter(
+        0.02, 'Distance kept from the edge of the support polygon', 'm', 0.001, 0.5,
+        read_only=True)
+    spread: float = parameter(
+        1.2, 'How far joints outside of the legs go from posture stand', 'rad', 0.05, 3.2,
+        read_only=True)
+    lean: float = parameter(
+        0.2, 'How far the base leans and turns', 'rad', 0.0, 0.8, read_only=True)
+    torque_share: float = parameter(
+        0.8, "Largest share of a motor's torque that is used", '', 0.05, 1.0, read_only=True)
+    seed: int = parameter(0, 'Of the random poses', '', 0, 1000000, read_only=True)
+    move: bool = parameter(
+        False, 'Whether to send trajectories; else a person moves the robot', read_only=True)
+    automatic: bool = parameter(
+        True, 'Whether to capture by itself once the robot is still in the next pose, and to '
+        'solve after the last one')
+    trajectory_topic: str = parameter(
+        'joint_trajectory_controller/joint_trajectory', 'Where trajectories go', read_only=True)
+    joint_speed: float = parameter(
+        0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0, read_only=True)
+    arrival_tolerance: float = parameter(
+        0.3, 'Largest distance of a joint from the pose for the robot to have arrived', 'rad',
+        0.001, 1.0, read_only=True)
+    still_duration: float = parameter(
+        1.0, 'How long the robot has to be still, and what is averaged', 's', 0.1, 30.0,
+        read_only=True)
+    still_joint_range: float = parameter(
+        0.004, 'Largest movement of a joint meanwhile', 'rad', 1e-6, 0.1, read_only=True)
+    still_force_deviation: float = parameter(
+        6.0, 'Largest standard deviation of a force meanwhile', 'N', 0.001, 1000.0,
+        read_only=True)
+    motor_joints: list[str] = parameter(
+        [''], 'Joints whose efforts are motor currents', read_only=True)
+    motor_constants: list[float] = parameter(
+        [0.0], 'Their torque per current, K, in the order of motor_joints [N m/A]',
+        read_only=True)
+    force_noise: float = parameter(
+        0.5, 'Standard deviation of forces over and above what varies in a capture', 'N', 1e-4,
+        100.0, read_only=True)
+    moment_noise: float = parameter(
+        0.02, 'The same of moments', 'N m', 1e-5, 10.0, read_only=True)
+    torque_noise: float = parameter(
+        0.3, 'The same of joint torques, friction included', 'N m', 1e-4, 100.0, read_only=True)
+    encoder_noise: float = parameter(
+        0.00175, 'The same of joint positions', 'rad', 0.0, 0.1, read_only=True)
+    tilt_noise: float = parameter(
+        0.0009, 'The same of the direction of gravity', 'rad', 0.0, 0.1, read_only=True)
+    force_bias: float = parameter(
+        0.5, 'Standard deviation of constant offsets of forces, which are estimated along; 0: '
+        'there are none', 'N', 0.0, 100.0, read_only=True)
+    moment_bias: float = parameter(
+        0.02, 'The same of moments', 'N m', 0.0, 10.0, read_only=True)
+    encoder_offset: float = parameter(
+        0.002, 'The same of joint positions', 'rad', 0.0, 0.1, read_only=True)
+    tilt_bias: float = parameter(
+        0.003, 'The same of the direction of gravity', 'rad', 0.0, 0.1, read_only=True)
+    com_sigma: float = parameter(
+        0.015, 'How far a centre of mass may be from the URDF, per axis', 'm', 1e-4, 0.5,
+        read_only=True)
+    sensor_timeout: float = parameter(
+        0.5, 'Silence after which an input counts as dead', 's', 0.001, 60.0, read_only=True)
+    max_stamp_age: float = parameter(
+        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
+        'any', 's', 0.0, 1e6, read_only=True)
+
+
+class ComCalibrator(Node):
+    """Poses out, captures in, a corrected URDF at the end, as the module says."""
+
+    def __init__(self, **node_kwargs: Any) -> None:
+        super().__init__('com_calibrator', **node_kwargs)
+        self.params = declare_parameters(self, ComCalibratorParameters, self._change)
+        self.diagnostics = Diagnostics(self)
+        self.state = 'starting'
+        self.found: Identification | None = None
+        self.queue: list[PlannedPose] = []
+        self._source = RobotSource(self, self.params, self._start, self.diagnostics)
+
+    # -- set-up
+
+    def _start(self, model: RobotModel) -> None:
+        params = self.params
+        self.model, self._noise = model, _noise(params)
+        self._prior, self._motors = Prior(com_sigma=params.com_sigma), _motors(params)
+        self.directory = Path(params.directory).expanduser() / model.config.name
+        self.log = CaptureLog(self.directory / 'captures.json', model)
+        self.estimator = Estimator(model, self._noise, self._prior)
+        self._so_far = InformationSoFar(self.estimator, self.log.captures)
+        self.watch = StillnessWatch(model, model.config.imu.frame, StillnessOptions(
+            params.still_duration, params.still_joint_range,
+            force_deviation=params.still_force_deviation))
+        self._worker = ThreadPoolExecutor(1)
+        self._job: Future[Any] | None = None
+        self._after: Callable[[Any], None] = self._planned
+        self._last: PlannedPose | None = None
+        self._arrives_at = 0.0
+        self._make_outputs()
+        self._make_inputs(model)
+        self.diagnostics.add('calibration', self._report)
+        if self.log.captures:
+            self.get_logger().info(
+                f'{len(self.log.captures)} captures found in {self.log.path}: going on')
+        self._plan()
+        self.create_timer(PERIOD, self._tick)
+
+    def _make_outputs(self) -> None:
+        self._trajectory = self.create_publisher(
+            JointTrajectory, self.params.trajectory_topic, 10)
+        self._target = self.create_publisher(JointState, '~/target', LATCHED)
+        self._progress = self.create_publisher(String, '~/progress', LATCHED)
+        self._description: Any = None
+        for name, action in (('capture', self._capture_now), ('skip', self._skip),
+                             ('solve', self._solve_now), ('reset', self._reset),
+                             ('publish', self._publish_urdf)):
+            trigger_service(self, f'~/{name}', action)
+
+    def _make_inputs(self, model: RobotModel) -> None:
+        options: dict[str, Any] = {
+            'diagnostics': self.diagnostics, 'timeout': self.params.sensor_timeout,
+            'max_age': self.params.max_stamp_age}
+        sensors = model.config.wrench_sensors
+        self._wrenches = np.full((len(sensors), 6), np.nan)
+        self._up = np.full(3, np.nan)
+        self._positions = np.full(len(model.joint_names), np.nan)
+        self._sensors = [
+            WrenchInput(self, sensor.topic, sensor.frame, partial(self._on_wrench, i, sensor.sign),
+                        **options) for i, sensor in enumerate(sensors.values())]
+        imu = model.config.imu
+        self._imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, **options)
+        self.joints = JointStateInput(self, model.joint_names, self._on_joints, **options)
+        named = {f'wrench of {name}': one for name, one in zip(sensors, self._sensors)}
+        self._waiting = Waiting(self, {'joint states': self.joints, 'imu': self._imu, **named})
+
+    def _change(self, params: ComCalibratorParameters) -> None:
+        self.params = params
+
+    # -- measurements
+
+    def _on_wrench(self, index: int, sign: float, stamp: Stamp, wrench: np.ndarray) -> None:
+        self._wrenches[index] = sign * wrench
+
+    def _on_imu(self, stamp: Stamp, quaternion: np.ndarray, *_: Any) -> None:
+        self._up = rotation_from_quaternion(quaternion)[2]
+
+    def _on_joints(self, stamp: Stamp, positions: np.ndarray, velocities: np.ndarray,
+                   efforts: np.ndarray) -> None:
+        self._positions = positions.copy()
+        if self._imu.stale() or any(sensor.stale() for sensor in self._sensors):
+            self.watch.clear()
+            return
+        self.watch.add(stamp.seconds, positions, self._torques(efforts), self._wrenches, self._up)
+
+    def _torques(self, efforts: np.ndarray) -> np.ndarray:
+        if not self.joints.efforts_measured:
+            return np.full(len(efforts), np.nan)
+        if not self._motors.torque_per_ampere:
+            return efforts
+        driven = self._motors.torques(self.model, efforts)
+        return np.where(np.isfinite(driven), driven, efforts)
+
+    # -- poses
+
+    def _plan(self) -> None:
+        self.state = 'planning'
+        self._tell('planning poses')
+        names = {capture.name for capture in self.log.captures}
+        self._in_background(partial(self._design, names), self._planned)
+
+    def _design(self, done: set[str]) -> tuple[PoseDesigner, str, list[PlannedPose]]:
+        """Run in the background, on a model of its own: Pinocchio's memory is not shared."""
+        params = self.params
+        options = DesignOptions(
+            count=params.poses, candidates=max(params.candidates, params.poses),
+            double_support=0.34 if params.lift_feet else 1.0, margin=params.margin,
+            torque_share=params.torque_share, spread=params.spread, lean=params.lean,
+            fixed_joints=tuple(self.model.config.passive_joints), seed=params.seed)
+        model = RobotModel(self.model.config, self.model.urdf)
+        designer = PoseDesigner(model, options, self._noise, self._prior)
+        design = designer.design()
+        return designer, design.summary(), designer.remaining(design, done)
+
+    def _planned(self, result: tuple[PoseDesigner, str, list[PlannedPose]]) -> None:
+        self._designer, words, self.queue = result
+        self.get_logger().info(words)
+        self._next()
+
+    def _next(self) -> None:
+        if not self.queue:
+            self._finish()
+            return
+        pose = self.queue[0]
+        target = JointState(name=list(self.model.joint_names), position=pose.positions.tolist())
+        target.header.stamp = self.get_clock().now().to_msg()
+        self._target.publish(target)
+        self._arrives_at = 0.0
+        self.state = 'waiting' if not self.params.move else 'sending'
+        feet = ' and '.join(pose.standing)
+        self._tell(f'{pose.name} of {self.params.poses}, standing on {feet}')
+
+    def _send(self, path: np.ndarray) -> None:
+        """Send a path, no joint faster than it may be, beginning where the robot is."""
+        names = self.model.actuated_joint_names
+        index = self.model.joint_index(names)
+        message, at, time = JointTrajectory(joint_names=list(names)), self._positions[index], 0.5
+        for positions in path[:, index]:
+            time += max(float(np.abs(positions - at).max()) / self.params.joint_speed, 0.02)
+            message.points.append(JointTrajectoryPoint(
+                positions=positions.tolist(), time_from_start=Duration(seconds=time).to_msg()))
+            at = positions
+        self._trajectory.publish(message)
+        self._arrives_at = self._now() + time
+        self.watch.clear()
+
+    def _tick(self) -> None:
+        """Look ten times per second whether there is something to do."""
+        if self._job is not None and self._job.done():
+            job, self._job = self._job, None
+            try:
+                self._after(job.result())
+            except BipedComError as error:
+                self.state = 'failed'
+                self._tell(str(error), error=True)
+        elif self.state == 'sending' and np.isfinite(self._positions).all():
+            if self._trajectory.get_subscription_count() == 0:
+                self._tell(f'nobody listens on {self._trajectory.topic_name}: start a joint '
+                           'trajectory controller, or set move to false')
+                return
+            self._send(self.queue[0].path)
+            self.state = 'moving'
+        elif self.state == 'moving' and self._now() > self._arrives_at:
+            self.watch.clear()
+            self.state = 'waiting'
+        elif self.state == 'waiting' and self.params.automatic and self.queue:
+            self._capture_if_there()
+
+    def _capture_if_there(self) -> None:
+        problem = self._away_from(self.queue[0]) or self.watch.problem
+        if problem:
+            # A person needs time to get there; a robot that sent itself does not.
+            if self.params.move and self._now() > self._arrives_at + PATIENCE:
+                self._tell(f'{self.queue[0].name}: {problem}')
+            return
+        try:
+            self._take(self.watch.capture(self.queue[0].name))
+        except InputError as error:
+            self._tell(str(error))
+            return
+        self._last = self.queue.pop(0)
+        self._next()
+
+    def _away_from(self, pose: PlannedPose) -> str:
+        """Return which joint is not where the pose wants it, or ''."""
+        names, tolerance = self.model.actuated_joint_names, self.params.arrival_tolerance
+        away = np.abs(self._positions - pose.positions)[self.model.joint_index(names)]
+        worst = int(np.argmax(away))
+        if away[worst] < tolerance:
+            return ''
+        return (f"joint '{names[worst]}' is {away[worst]:.3f} rad away (allowed "
+                f'{tolerance}); ~/capture takes the posture as it is, ~/skip the next one')
+
+    def _take(self, capture: Capture) -> None:
+        self.log.append(capture)
+        self._so_far.add(capture)
+        self.watch.clear()
+
+    def _finish(self) -> None:
+        if self.params.move and self._last is not None:
+            self._send(self._designer.way_home(self._last))
+        self.state = 'done'
+        self._tell('all poses are taken')
+        if self.params.automatic:
+            self._solve_now()
+
+    # -- services
+
+    def _capture_now(self) -> str:
+        pose = self.queue[0].name if self.queue else ''
+        there = bool(pose) and not self._away_from(self.queue[0])
+        name = pose if there else f'by hand {len(self.log.captures) + 1}'
+        self._take(self.watch.capture(name))
+        if there:
+            self._last = self.queue.pop(0)
+            self._next()
+        return f'captured {name}; {self._so_far.describe()}'
+
+    def _skip(self) -> str:
+        if not self.queue:
+            raise InputError('there is no pose to skip')
+        skipped = self.queue.pop(0)
+        if self.params.move and self.queue:
+            names = {c.name for c in self.log.captures} | {skipped.name}
+            self._in_background(partial(self._design, names), self._planned)
+        else:
+            self._next()
+        return f'{skipped.name} is left out'
+
+    def _reset(self) -> str:
+        kept = self.log.clear()
+        self._so_far = InformationSoFar(self.estimator, [])
+        self.found = None
+        self._plan()
+        return f'begun anew; what was captured is in {kept}' if kept else 'begun anew'
+
+    def _solve_now(self) -> str:
+        captures = list(self.log.captures)
+        if self._job is not None:
+            raise InputError(f'busy: {self.state}; try again in a moment')
+        if len(captures) < 2:
+            raise InputError(f'{len(captures)} captures are too few: at least 2, better 40')
+        self._in_background(partial(self._solve, captures), self._solved)
+        return f'solving with {len(captures)} captures; results go to {self.directory}'
+
+    def _solve(self, captures: list[Capture]) -> tuple[Identification, dict[str, Path]]:
+        model = RobotModel(self.model.config, self.model.urdf)
+        found = Estimator(model, self._noise, self._prior).solve(captures)
+        return found, write_results(self.directory, model, captures, found)
+
+    def _solved(self, result: tuple[Identification, dict[str, Path]]) -> None:
+        found, paths = result
+        self.found = found
+        for line in summary(found).splitlines():
+            self.get_logger().info(line)
+        self._tell(f'solved: {paths["urdf"]}, {paths["report"]}')
+        if not self.queue:
+            self.state = 'solved'
+
+    def _publish_urdf(self) -> str:
+        if self.found is None:
+            raise InputError('there is no estimate yet: call ~/solve first')
+        if self._description is None:
+            self._description = self.create_publisher(String, 'robot_description', LATCHED)
+        self._description.publish(String(data=calibrated_urdf(self.model, self.found)))
+        return f'published on {self._description.topic_name}'
+
+    # -- words
+
+    def _in_background(self, work: Callable[[], Any], after: Callable[[Any], None]) -> None:
+        self._after, self._job = after, self._worker.submit(work)
+
+    def _tell(self, words: str, error: bool = False) -> None:
+        text = (f'{words} ({len(self.log.captures)} of {self.params.poses} captured, '
+                f'{self._so_far.describe()})')
+        if text != getattr(self, '_told', ''):
+            self._told = text
+            (self.get_logger().error if error else self.get_logger().info)(text)
+            self._progress.publish(String(data=text))
+
+    def _now(self) -> float:
+        return float(self.get_clock().now().nanoseconds) * 1e-9
+
+    def _report(self) -> Report:
+        values = {'captured': len(self.log.captures), 'poses': self.params.poses,
+                  'state': self.state, 'predicted': self._so_far.describe(),
+                  'still': self.watch.problem or 'yes'}
+        if self._waiting.missing:
+            return ERROR, f'waiting for {", ".join(self._waiting.missing)}', values
+        if self.state == 'failed':
+            return ERROR, self._told, values
+        if self.state == 'waiting' and self.watch.problem:
+            return WARN, f'not still: {self.watch.problem}', values
+        return OK, f'{self.state}, {len(self.log.captures)} of {self.params.poses}', values
+
+    def destroy_node(self) -> None:
+        """Stop working in the background, too."""
+        worker = getattr(self, '_worker', None)
+        if worker is not None:
+            worker.shutdown(wait=False, cancel_futures=True)
+        super().destroy_node()
+
+
+def _noise(p: ComCalibratorParameters) -> SensorNoise:
+    return SensorNoise(
+        p.force_noise, p.moment_noise, p.torque_noise, p.encoder_noise, tilt=p.tilt_noise,
+        encoder_offset=p.encoder_offset, force_bias=p.force_bias, moment_bias=p.moment_bias,
+        tilt_bias=p.tilt_bias)
+
+
+def _motors(p: ComCalibratorParameters) -> MotorConstants:
+    joints = [name for name in p.motor_joints if name]
+    constants = list(p.motor_constants)[:len(joints)] if joints else []
+    if len(constants) != len(joints):
+        raise ConfigurationError(
+            f'motor_constants must be {len(joints)} numbers, one per joint of motor_joints')
+    return MotorConstants(dict(zip(joints, constants)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the node."""
+    return run(ComCalibrator, argv)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,213 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The calibrator over DDS: captures, what it refuses, what survives a crash, results."""
+
+import dataclasses
+from pathlib import Path
+import time
+
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.nodes.com_calibrator import ComCalibrator, ComCalibratorParameters
+from biped_com_ros.ros.qos import LATCHED
+from geometry_msgs.msg import WrenchStamped
+import numpy as np
+import pytest
+import rclpy
+from rclpy.parameter import Parameter
+from ros_rig import Rig
+from sensor_msgs.msg import Imu, JointState
+from statics_data import NOISE, TrueRobot
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+import yaml
+
+CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'com_calibrator.yaml'
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    """Begin and end ROS."""
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+class Robot:
+    """A robot that stands still in captured poses, as topics; and the calibrator."""
+
+    def __init__(self, directory, **parameters):
+        self.true = TrueRobot('sabian', seed=2)
+        values = {'robot': 'sabian', 'directory': str(directory), 'poses': 4, 'candidates': 8,
+                  'still_duration': 0.3, 'still_force_deviation': 50.0, **parameters}
+        node = ComCalibrator(parameter_overrides=[
+            Parameter(name, value=value) for name, value in values.items()])
+        self.rig, self.node, self._last = Rig(node=node), node, 0.0
+        config = self.true.model.config
+        self._joints = self.rig.publisher(JointState, 'joint_states')
+        self._imu = self.rig.publisher(Imu, config.imu.topic)
+        self._wrenches = [(sensor, self.rig.publisher(WrenchStamped, sensor.topic))
+                          for sensor in config.wrench_sensors.values()]
+
+    def stand(self, capture, until, timeout=20.0):
+        """Publish one pose until something has happened."""
+        def step():
+            if time.monotonic() > self._last + 0.01:  # more would only be dropped
+                self._last = time.monotonic()
+                self.publish(capture)
+            return until()
+
+        self.rig.until(step, timeout, 'the calibrator')
+
+    def publish(self, capture):
+        """Publish one pose once."""
+        stamp = self.rig.peer.get_clock().now().to_msg()
+        joints = JointState(name=list(self.true.model.joint_names),
+                            position=capture.positions.tolist(), effort=capture.torques.tolist(),
+                            velocity=[0.0] * len(capture.positions))
+        imu = Imu()
+        x, y, z, w = quaternion_with(capture.up)
+        q = imu.orientation
+        q.x, q.y, q.z, q.w = x, y, z, w
+        imu.header.frame_id = self.true.model.config.imu.frame
+        for message, publisher in ((joints, self._joints), (imu, self._imu)):
+            message.header.stamp = stamp
+            publisher.publish(message)
+        for (sensor, publisher), wrench in zip(self._wrenches, capture.wrenches):
+            message = WrenchStamped()
+            message.header.stamp, message.header.frame_id = stamp, sensor.frame
+            f, m = message.wrench.force, message.wrench.torque
+            f.x, f.y, f.z, m.x, m.y, m.z = wrench.tolist()
+            publisher.publish(message)
+
+    def ask(self, name):
+        """Call a service of the calibrator."""
+        client = self.rig.peer.create_client(Trigger, f'com_calibrator/{name}')
+        return self.rig.call(client, Trigger.Request())
+
+    def close(self):
+        self.rig.close()
+
+
+def quaternion_with(up):
+    """Return an orientation (x, y, z, w) whose inverse turns the vertical into `up`."""
+    x, y, z = up
+    q = np.array((y, -x, 0.0, 1.0 + z))
+    return (q / np.linalg.norm(q)).tolist()
+
+
+@pytest.fixture
+def robot(tmp_path):
+    """Yield a robot with a calibrator that a person drives."""
+    found = Robot(tmp_path, automatic=False)
+    yield found
+    found.close()
+
+
+def take(robot, standing, name):
+    """Stand in a random pose and capture it by the service."""
+    capture = robot.true.capture(standing, NOISE, name=name)
+    count = len(robot.node.log.captures)
+    robot.node.watch.clear()
+    robot.stand(capture, lambda: not robot.node.watch.problem)
+    answer = robot.ask('capture')
+    assert answer.success, answer.message
+    assert len(robot.node.log.captures) == count + 1
+    return answer
+
+
+def test_by_hand_from_captures_to_results(robot, tmp_path):
+    robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
+    refused = robot.ask('solve')
+    assert not refused.success and 'too few' in refused.message
+    assert not robot.ask('publish').success
+    feet = (('left',), ('right',), ('left', 'right'))
+    for i in range(9):
+        answer = take(robot, feet[i % 3], str(i))
+    assert 'predicted uncertainty' in answer.message
+    assert robot.ask('solve').success
+    robot.rig.until(lambda: robot.node.found is not None, 30.0, 'the estimate')
+    found, model = robot.node.found, robot.true.model
+    assert abs(found.mass - robot.true.static.mass) < 0.15
+    assert found.validated.com_rms < 0.7 * found.before.com_rms
+    directory = tmp_path / 'sabian'
+    for name in ('calibrated.urdf', 'report.html', 'calibration.json', 'captures.json'):
+        assert (directory / name).stat().st_size > 1000
+    heard = robot.rig.peer.create_subscription(String, 'robot_description', lambda m: None, 1)
+    robot.rig.peer.destroy_subscription(heard)
+    assert robot.ask('publish').success
+    messages = []
+    robot.rig.peer.create_subscription(String, 'robot_description', messages.append, LATCHED)
+    robot.rig.until(lambda: messages, what='robot_description')
+    assert RobotModel(model.config, messages[0].data).mass == pytest.approx(found.mass)
+
+
+def test_what_was_captured_survives_and_is_gone_on_with(tmp_path):
+    first = Robot(tmp_path, automatic=False)
+    first.rig.until(lambda: first.node.state == 'waiting', 60.0, 'planned poses')
+    take(first, ('left', 'right'), 'one')
+    wanted = first.node.queue[0]
+    at = first.true.capture(wanted.standing, None, wanted.positions)
+    first.node.watch.clear()
+    first.stand(at, lambda: not first.node.watch.problem)
+    assert 'captured pose 1' in first.ask('capture').message
+    first.close()
+    second = Robot(tmp_path, automatic=False)
+    try:
+        second.rig.until(lambda: second.node.state == 'waiting', 60.0, 'planned poses')
+        assert len(second.node.log.captures) == 2
+        assert [pose.name for pose in second.node.queue] == ['pose 2', 'pose 3', 'pose 4']
+        assert 'pose 2 is left out' in second.ask('skip').message
+        answer = second.ask('reset')
+        assert answer.success and 'captures.1.json' in answer.message
+        assert (Path(tmp_path) / 'sabian' / 'captures.1.json').exists()
+    finally:
+        second.close()
+
+
+def test_a_moving_robot_is_not_captured(robot):
+    robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
+    capture, count = robot.true.capture(('left', 'right'), None), [0]
+
+    def moving():
+        capture.positions[0] += 0.001
+        count[0] += 1
+        return count[0] > 60 and 'moved' in robot.node.watch.problem
+
+    robot.stand(capture, moving)
+    answer = robot.ask('capture')
+    assert not answer.success and 'hold the robot still' in answer.message
+    assert not robot.node.log.captures
+
+
+def test_poses_are_captured_as_they_are_reached(tmp_path):
+    robot = Robot(tmp_path, poses=2, candidates=4)
+    try:
+        robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
+        targets = robot.rig.listen(JointState, 'com_calibrator/target', LATCHED)
+        robot.rig.until(lambda: targets, what='the next pose')
+        while robot.node.queue:
+            pose, left = robot.node.queue[0], len(robot.node.queue)
+            at = robot.true.capture(pose.standing, NOISE, pose.positions)
+            robot.stand(at, lambda left=left: len(robot.node.queue) < left, 30.0)
+        robot.rig.until(lambda: robot.node.state == 'solved', 30.0, 'the estimate')
+        assert robot.node.found.mass_std < 5.0
+    finally:
+        robot.close()
+
+
+def test_the_parameter_file_holds_every_parameter_with_its_default():
+    text = yaml.safe_load(CONFIG.read_text())['/**/com_calibrator']['ros__parameters']
+    defaults = ComCalibratorParameters()
+    assert text == {field.name: getattr(defaults, field.name)
+                    for field in dataclasses.fields(ComCalibratorParameters)}
