@@ -25,6 +25,7 @@ import math
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.pose import Array
 import numpy as np
+from numpy.typing import NDArray
 
 OFF, STARTING, ON, HOLDING, STOPPING = 'off', 'starting', 'on', 'holding', 'stopping'
 
@@ -87,8 +88,6 @@ class EffortGuard:
 
     Attributes
     ----------
-    enabled
-        Which joints take part, shape (n,), bool; assign to change: they ramp in and out.
     efforts
         What may be commanded now, shape (n,), N m or N.
     bounds
@@ -100,6 +99,8 @@ class EffortGuard:
 
     def __init__(self, limits: Array, settings: SafetySettings | None = None) -> None:
         count = len(limits)
+        self._nobody = np.zeros(count)
+        self._reached: Array | None = None
         self.enabled = np.ones(count, dtype=bool)
         self.efforts, self._target, self._gains = (np.zeros(count) for _ in range(3))
         self.saturated = np.zeros(count, dtype=bool)
@@ -124,6 +125,15 @@ class EffortGuard:
         self.active = False
 
     @property
+    def enabled(self) -> NDArray[np.bool_]:
+        """Which joints take part, shape (n,); assign to change: they ramp in and out."""
+        return self._enabled > 0.0
+
+    @enabled.setter
+    def enabled(self, enabled: NDArray[np.bool_]) -> None:
+        self._enabled = np.array(enabled, dtype=float)
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is commanded and nothing will be before the next start."""
         return not self.active and not self.efforts.any()
@@ -135,7 +145,7 @@ class EffortGuard:
             return OFF if self.idle else STOPPING
         if self._silence > 0.0:
             return HOLDING if self._silence <= self.settings.hold_time else STOPPING
-        return ON if bool((self._gains >= self.enabled).all()) else STARTING
+        return ON if bool((self._gains >= self._enabled).all()) else STARTING
 
     def update(self, wanted: Array | None, dt: float) -> Array:
         """
@@ -172,16 +182,20 @@ class EffortGuard:
         silent = self._silence > 0.0
         if silent and self.active and self._silence <= settings.hold_time:
             return
-        goal = self.enabled if self.active and not silent else np.zeros(len(self._gains))
+        goal = self._enabled if self.active and not silent else self._nobody
+        if goal is self._reached:
+            return
         up, down = dt / settings.start_time, dt / settings.stop_time
         self._gains += np.minimum(np.maximum(goal - self._gains, -down), up)
+        self._reached = goal if np.array_equal(self._gains, goal) else None
 
     def _approach(self, dt: float) -> None:
         desired = self._gains * self._target
-        np.greater(np.abs(desired), self.bounds, out=self.saturated)
-        change = np.minimum(np.maximum(desired, -self.bounds), self.bounds) - self.efforts
+        bounded = np.minimum(np.maximum(desired, -self.bounds), self.bounds)
+        np.not_equal(bounded, desired, out=self.saturated)
         step = self._rates * dt
-        self.efforts += np.minimum(np.maximum(change, -step), step)
+        bounded -= self.efforts
+        self.efforts += np.minimum(np.maximum(bounded, -step), step)
 
 
 class UprightCheck:

@@ -300,11 +300,12 @@ class GravityLoad:
             If no contact has a share, or they cannot carry the weight.
 
         """
-        total = float(shares.sum())
-        if len(shares) != len(self.gravity_model.contacts) or not (
-                total > 0.0 and float(shares.min()) >= 0.0):
+        values: list[float] = shares.tolist()
+        total = sum(values)
+        if len(values) != len(self.gravity_model.contacts) or not (
+                total > 0.0 and min(values) >= 0.0):
             names = ', '.join(contact.name for contact in self.gravity_model.contacts)
-            raise InputError(f'shares {shares.tolist()} must be one number per contact ({names}), '
+            raise InputError(f'shares {values} must be one number per contact ({names}), '
                              'none negative and not all zero')
         shares = shares / total
         wrenches = (distribution or MINIMUM_NORM).distribute(self, shares)

@@ -34,6 +34,8 @@ from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.core.support_qp import BoundedNorm, SupportLimits
 import numpy as np
 
+#: Of the weight: a contact that has to pull with less does not.
+_PULL = 1e-6
 AUTO, FIXED, ALL = 'auto', 'fixed', 'all'
 CLOSED_FORM, BOUNDED = 'closed_form', 'bounded'
 
@@ -120,6 +122,7 @@ class GravityCompensator:
             model, settings.gravity, settings.contacts or None, settings.lever)
         self.guard = EffortGuard(self.gravity_model.effort_limits, settings.safety)
         self.gains = np.ones(len(model.joint_names))
+        self._soles, self._is_pressure = _sole_matrix(self.gravity_model.contacts)
         self.support: Support | None = None
         self.configure(settings)
 
@@ -139,6 +142,8 @@ class GravityCompensator:
             else BoundedNorm(self.gravity_model, settings.limits))
         self._given_shares, self._distribution, self.settings = shares, distribution, settings
         self.guard.configure(settings.safety)
+        self._allowances = self.gravity_model.weight * np.where(
+            self._is_pressure, settings.cop_tolerance, _PULL)
         self.sharing = LoadSharing(
             len(self.gravity_model.contacts), self.gravity_model.weight, settings.sharing)
         self.upright = UprightCheck(
@@ -192,9 +197,8 @@ class GravityCompensator:
             self.support = None
             return load.held * self.gains
         support = load.standing(self._shares(load, stamp_ns, wrenches), self._distribution)
-        problem = support_problem(support, self.settings.cop_tolerance)
-        if problem:
-            raise InputError(problem)
+        if not self._is_plausible(support):
+            raise InputError(support_problem(support, self.settings.cop_tolerance))
         self.support = support
         return support.efforts * self.gains
 
@@ -205,6 +209,12 @@ class GravityCompensator:
             return FIXED if self.settings.support == FIXED else 'unknown'
         return ', '.join(contact.name for contact, share in zip(
             self.gravity_model.contacts, self.support.shares.tolist()) if share > 0.0)
+
+    def _is_plausible(self, support: Support) -> bool:
+        """Tell in one product what :func:`support_problem` finds slowly, and puts in words."""
+        values = self._soles.dot(support.wrenches.ravel())
+        values += self._allowances
+        return float(values.min()) >= 0.0
 
     def _fixed_shares(self, support: str) -> Array | None:
         if support in (AUTO, FIXED):
@@ -223,11 +233,11 @@ class GravityCompensator:
         if wrenches is None:
             raise ConfigurationError("support 'auto' needs the measured wrenches of the contacts")
         # Of each contact: gravity's axis in it, times its force.
-        up_in_contacts = load.placements[:, :3].dot(load.up)
-        forces = np.multiply(up_in_contacts, wrenches[:, :3]).sum(axis=1)
-        shares = self.sharing.update(forces.tolist(), stamp_ns)
+        forces = [x * fx + y * fy + z * fz for (x, y, z), (fx, fy, fz, *_) in zip(
+            load.placements[:, :3].dot(load.up).tolist(), wrenches.tolist())]
+        shares = self.sharing.update(forces, stamp_ns)
         if self.sharing.in_air:
-            total = float(forces.sum())
+            total = sum(forces)
             raise InputError(
                 f'the contacts feel {total:.0f} N of {self.gravity_model.weight:.0f} N: the robot '
                 "is in the air; set support to 'fixed' if something holds it by the torso")
@@ -252,7 +262,7 @@ def support_problem(support: Support, tolerance: float) -> str:
     weight = support.load.gravity_model.weight
     for contact, wrench in zip(support.load.gravity_model.contacts, support.wrenches.tolist()):
         _, _, fz, mx, my, _ = wrench
-        if fz < -1e-6 * weight:
+        if fz < -_PULL * weight:
             return (f"'{contact.name}' would have to pull with {-fz:.1f} N: the centre of mass is "
                     'not over the contacts')
         excess = _moment_outside(contact, fz, mx, my)
@@ -265,10 +275,41 @@ def support_problem(support: Support, tolerance: float) -> str:
 
 def _moment_outside(contact: ContactPoint, fz: float, mx: float, my: float) -> float:
     """Return normal force times distance of the centre of pressure from the sole, N m."""
-    corners, worst = contact.polygon, 0.0
+    return max((-(e * fz + n * mx + m * my) for e, n, m in _edges(contact)), default=0.0)
+
+
+def _edges(contact: ContactPoint) -> list[tuple[float, float, float]]:
+    """Return what fz, mx and my are multiplied by for fz times the distance inside each edge."""
+    corners, edges = contact.polygon, []
     for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1]):
-        ex, ey = x1 - x0, y1 - y0
-        # The edge's outward normal is (ey, -ex), the centre of pressure (-my, mx) / fz.
-        outside = (ey * (-my - fz * x0) - ex * (mx - fz * y0)) / math.hypot(ex, ey)
-        worst = max(worst, outside)
-    return worst
+        length = math.hypot(x1 - x0, y1 - y0)
+        # The inward normal of a counter-clockwise polygon; the centre of pressure is at
+        # (-my, mx) / fz.
+        nx, ny = (y0 - y1) / length, (x1 - x0) / length
+        edges.append((-nx * x0 - ny * y0, ny, -nx))
+    return edges
+
+
+def _sole_matrix(contacts: Sequence[ContactPoint]) -> tuple[Array, Array]:
+    """
+    Return what a plausible support keeps from being negative.
+
+    Returns
+    -------
+    tuple
+        Rows (R, 6 K) to be multiplied with wrenches, and which of them, (R,), are about the
+        centre of pressure (N m) instead of about pulling (N).
+
+    """
+    rows, about_pressure = [], []
+    for i, contact in enumerate(contacts):
+        pull = np.zeros(6 * len(contacts))
+        pull[6 * i + 2] = 1.0
+        rows.append(pull)
+        about_pressure.append(False)
+        for e, n, m in _edges(contact):
+            row = np.zeros(6 * len(contacts))
+            row[6 * i + 2:6 * i + 5] = e, n, m
+            rows.append(row)
+            about_pressure.append(True)
+    return np.array(rows), np.array(about_pressure)

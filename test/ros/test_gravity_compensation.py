@@ -250,8 +250,8 @@ def test_silence_is_held_then_ramped_to_zero_then_forgiven(rig, silent, words):
     rig.silent.add(silent)
     rig.until(lambda: not rig.last.any(), 'zero')
     late = [m.effort for m in rig.efforts[count:]]
-    assert np.allclose(late[:3], last, atol=0.02)  # held first
-    assert len(late) > 10
+    assert np.allclose(late[0], last, atol=0.02)  # held first
+    assert len(late) > 5
     rig.until(lambda: rig.fails(*words), 'diagnostics')
     rig.silent.clear()
     rig.until(rig.holds, 'efforts again')

@@ -1,0 +1,156 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What gravity compensation costs: the core's functions, and the node's callback beside a relay's.
+
+::
+
+    python -m benchmarks.gravity [--robot talos] [--quick]
+
+The closed form is timed with kinematics, the quadratic program where limits are active and its
+last solution was another one, as in the loop.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+import itertools
+import sys
+from typing import Any
+
+from benchmarks.common import (
+    alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
+from biped_com_ros.core.gravity import GravityLoad, GravityModel
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.support_qp import BoundedNorm, SupportLimits
+import numpy as np
+
+Call = Callable[[], object]
+
+
+def core_calls(robot: str) -> dict[str, Call]:
+    """Return what is timed without ROS."""
+    model = RobotModel.load(robot)
+    gravity, positions = GravityModel(model), model.posture()
+    up, shares = np.array((0.0, 0.0, 1.0)), np.array((0.4, 0.6))
+    state = model.state(positions)
+    load = gravity.load(state, up)
+    bounded, hard = BoundedNorm(gravity, SupportLimits(sole_margin=0.03)), hard_cases(gravity)
+    return {
+        'kinematics (RobotState)': lambda: model.state(positions),
+        'weighing (GravityModel.load)': lambda: gravity.load(state, up),
+        'efforts, torso held': lambda: gravity.load(state, up).held,
+        'efforts, two feet, closed form': lambda: gravity.load(state, up).standing(shares),
+        'within limits, none active': lambda: load.standing(shares, bounded),
+        'within limits, some active': lambda: _next(hard, bounded)}
+
+
+def hard_cases(gravity: GravityModel) -> Any:
+    """Return an endless series of (load, shares) that the closed form cannot serve."""
+    model, cases = gravity.model, []
+    probe = BoundedNorm(gravity, SupportLimits(sole_margin=0.03))
+    for phase in np.linspace(0.0, 2.0 * np.pi, 100, endpoint=False):
+        up = np.array((0.02 * np.sin(phase), 0.02 * np.cos(phase), 1.0))
+        load = gravity.load(model.state(model.posture()), up / np.linalg.norm(up))
+        shares = np.array((0.1, 0.9)) + 0.02 * np.sin(phase) * np.array((1.0, -1.0))
+        load.standing(shares, probe)
+        if probe.iterations:
+            cases.append((load, shares))
+    return itertools.cycle(cases)
+
+
+def _next(cases: Any, bounded: BoundedNorm) -> np.ndarray:
+    case: tuple[GravityLoad, np.ndarray] = next(cases)
+    return bounded.distribute(*case)
+
+
+def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
+    """Return the callbacks of a relay and of nodes, and all of these to be destroyed."""
+    from benchmarks.callbacks import _call, _Message
+    from benchmarks.subject import Relay
+    message = _Message(RobotModel.load(robot))
+    nodes = {'relay': Relay()}
+    for i, (name, distribution, margin) in enumerate((
+            ('gravity_compensation, closed form', 'closed_form', 0.005),
+            ('gravity_compensation, within limits', 'bounded', 0.005))):
+        nodes[name] = make_node(robot, i, distribution, margin)
+    return {name: _call(node, message) for name, node in nodes.items()}, list(nodes.values())
+
+
+def make_node(robot: str, number: int, distribution: str, margin: float) -> Any:
+    """Return an active node that believes to have fresh sensor values."""
+    from biped_com_ros.nodes.gravity_compensation import GravityCompensation
+    from rclpy.parameter import Parameter
+    node = GravityCompensation(
+        parameter_overrides=[Parameter(name, value=value) for name, value in {
+            'robot': robot, 'distribution': distribution, 'sole_margin': margin,
+            'marker_rate': 0.0}.items()],
+        cli_args=['--ros-args', '-r', f'__node:=gravity_compensation_{number}'])
+    model, weight = node.model, node.compensation.gravity_model.weight
+    imu = model.state(model.posture()).pose_in_base(model.config.imu.frame)
+    node._quaternion[:] = imu.quaternion
+    node._wrenches[:, 2] = 0.5 * weight
+    node._arrivals.update(dict.fromkeys(node._inputs, 1e18))
+    return node
+
+
+def targets(core: dict[str, np.ndarray], node: dict[str, np.ndarray]) -> list[Target]:
+    """Return what is demanded."""
+    closed = (microseconds(core['efforts, two feet, closed form']))
+    relay = 'relay'
+    return [
+        Target('G1', 'efforts on two feet in closed form, kinematics at hand', closed, 40.0,
+               unit='us'),
+        Target('G2', 'efforts within limits, some active',
+               microseconds(core['within limits, some active']), 150.0, unit='us'),
+        Target('G3', "the node's callback, closed form, against the relay's",
+               ratio(node, 'gravity_compensation, closed form', relay) if node else None, 1.25),
+        Target('G4', 'within limits against closed form',
+               ratio(node, 'gravity_compensation, within limits',
+                     'gravity_compensation, closed form') if node else None, 1.5)]
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n\n')[0])
+    parser.add_argument('--robot', default='talos', help='name or YAML of the robot')
+    parser.add_argument('--quick', action='store_true', help='a few seconds')
+    parser.add_argument('--no-ros', action='store_true', help='only the core')
+    options = parser.parse_args()
+    rounds = 20 if options.quick else 100
+    console.print(machine())
+    core = alternate(core_calls(options.robot), rounds)
+    node = {} if options.no_ros else time_nodes(options.robot, rounds)
+    print_table(f'Gravity compensation of {options.robot}', ('what', 'us'), [
+        (name, f'{microseconds(times):.1f}') for name, times in {**core, **node}.items()])
+    print_targets(targets(core, node))
+    return 0
+
+
+def time_nodes(robot: str, rounds: int) -> dict[str, np.ndarray]:
+    """Time the callbacks."""
+    import rclpy
+    rclpy.init()
+    calls, nodes = node_calls(robot)
+    try:
+        return alternate(calls, rounds, budget=5e-3)
+    finally:
+        for node in nodes:
+            node.destroy_node()
+        rclpy.shutdown()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
