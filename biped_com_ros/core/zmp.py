@@ -277,14 +277,14 @@ class Comparison(NamedTuple):
         What the motion demands.
     measured
         What the feet feel; None if that was not given.
-    acceleration
-        Of the centre of mass, filtered alike, shape (3,), m/s^2.
+    com
+        The model's centre of mass, filtered alike, shape (3,), m.
 
     """
 
     model: Array
     measured: Array | None
-    acceleration: Array
+    com: Array
 
 
 class ModelWrench:
@@ -306,7 +306,7 @@ class ModelWrench:
 
     def __init__(self, model: RobotModel, cutoff: float = 15.0, method: str = 'full',
                  gravity: float = GRAVITY) -> None:
-        self._momentum, self._mass = Momentum(model, method), model.mass
+        self._momentum = Momentum(model, method)
         self._weight = model.mass * gravity
         # Momentum, centre of mass and measured wrench side by side: one product filters all.
         self._filter = Differentiator(cutoff, 15)
@@ -350,4 +350,4 @@ class ModelWrench:
         wrench[3] += y * self._weight
         wrench[4] -= x * self._weight
         return Comparison(wrench, None if measured is None else filtered[9:].copy(),
-                          rate[:3] / self._mass)
+                          filtered[6:9].copy())
