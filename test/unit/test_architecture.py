@@ -1,0 +1,64 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Which part of the package may import which: the house of DESIGN, held by its imports."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / 'biped_com_ros'
+ROS = ('rclpy', 'tf2_ros', 'ament_', 'launch', 'rosidl_')
+
+
+def imports_of(part):
+    """Return (file:line, module) of every import in a part of the package, also of late ones."""
+    found = []
+    for path in sorted((PACKAGE / part).rglob('*.py')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = ([alias.name for alias in node.names] if isinstance(node, ast.Import)
+                     else [f'{node.module}.{alias.name}' for alias in node.names]
+                     if isinstance(node, ast.ImportFrom) else [])
+            found += [(f'{path.relative_to(PACKAGE)}:{node.lineno}', name) for name in names]
+    assert found, f'{part}/ imports nothing at all'
+    return found
+
+
+def is_ros(module):
+    top = module.split('.')[0]
+    return top.startswith(ROS) or top.endswith(('_msgs', '_srvs', '_interfaces'))
+
+
+@pytest.mark.parametrize('part', ['core', 'sim', 'viz', 'standalone'])
+def test_no_ros_outside_of_ros_and_nodes(part):
+    assert [found for found in imports_of(part) if is_ros(found[1]) or found[1].startswith(
+        ('biped_com_ros.ros', 'biped_com_ros.nodes'))] == []
+
+
+def test_ros_is_recognised():
+    assert {'rclpy.node.Node', 'sensor_msgs.msg.JointState', 'std_srvs.srv.Trigger'} <= {
+        module for _, module in imports_of('ros') + imports_of('nodes') if is_ros(module)}
+
+
+def test_the_mathematics_knows_no_simulator():
+    assert [found for found in imports_of('core') if found[1].startswith(
+        ('mujoco', 'biped_com_ros.sim', 'biped_com_ros.viz', 'biped_com_ros.standalone'))] == []
+
+
+def test_the_simulator_shares_no_mathematics_with_what_it_judges():
+    shared = ('biped_com_ros.core.config.', 'biped_com_ros.core.errors.')
+    assert [found for found in imports_of('sim') if found[1].startswith(
+        ('pinocchio', 'biped_com_ros.core')) and not found[1].startswith(shared)] == []
