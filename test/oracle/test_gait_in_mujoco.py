@@ -20,8 +20,11 @@ fed forward; no sensor is looked at.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.stepping import LENGTH, MASS_SIGMA, Record, row, SEEDS, Walker
 from benchmarks.stepping_figures import draw
+from biped_com_ros.core.legs.footsteps import StepTiming
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK, single_step, walk
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
@@ -92,6 +95,18 @@ def test_quasi_static_steps_with_other_masses_than_believed(model):
     gait = walk(model, 4, LENGTH, options=GaitOptions())
     record = Walker(model, PlantOptions(seed=1, mass_sigma=MASS_SIGMA)).walk(gait)
     assert_good(record, gait, 6)
+
+
+@pytest.mark.parametrize('robot, length, timing', (
+    ('sabian', 0.09, StepTiming(0.8, 0.4, 1.4, 1.4, 1.4, 0.035)),
+    ('talos', 0.10, StepTiming(0.9, 0.4, 1.5, 1.5, 1.5, 0.04))))
+def test_large_robots_step_too(robot, length, timing):
+    model = RobotModel.load(robot)
+    gait = walk(model, 2, length, options=replace(QUICK, timing=timing, crouch=0.1))
+    record = Walker(model).walk(gait)
+    assert not record.has_fallen and max(record.slips()) < 1e-3
+    assert record.margins.min() > 0.03 and record.zmp_rms.max() < 0.010
+    assert record.placement_error(gait) < 0.004
 
 
 def test_slips_of_standing_soles_are_found():
