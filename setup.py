@@ -27,7 +27,7 @@ from setuptools import find_packages, setup
 NAME = 'biped_com_ros'
 PACKAGE = Path(NAME)
 # Executables that are not nodes: name -> module.
-TOOLS = {'run_launch': 'standalone.launch'}
+TOOLS = {'calibrate': 'standalone.calibrate', 'run_launch': 'standalone.launch'}
 SHARED = ('launch', 'config', 'urdf', 'rviz')
 
 

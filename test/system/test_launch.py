@@ -52,9 +52,11 @@ def names(files: list[Path]) -> list[str]:
 # ---------------------------------------------------------------------------- launch files
 
 def test_there_are_the_launch_files_that_the_readme_promises() -> None:
-    assert names(LAUNCH_FILES) == ['bringup.launch.xml', 'demo.launch.xml',
+    assert names(LAUNCH_FILES) == ['bringup.launch.xml', 'calibration.launch.xml',
+                                   'demo.launch.xml',
                                    'gazebo_gravity.launch.xml',
                                    'gravity_compensation.launch.xml',
+                                   'gravity_demo.launch.xml',
                                    'gravity_simulation.launch.xml',
                                    'simulation.launch.xml', 'torso.launch.xml',
                                    'torso_demo.launch.xml', 'view.launch.xml']

@@ -1,0 +1,299 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Captures from recordings: rosbag2 (sqlite3 and MCAP, by the rosbags package) and CSV.
+
+Still segments are found by themselves: whenever the robot has been still for long enough in a
+posture other than the last one captured.
+
+A CSV has a header line and one instant per line: ``time`` (s); ``position/<joint>`` for every
+joint (rad), ``effort/<joint>`` where known (N m); ``<sensor>/fx fy fz tx ty tz`` for every wrench
+sensor of the robot's YAML (N, N m); ``imu/qx qy qz qw``, the orientation of the IMU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+import csv
+from dataclasses import dataclass, field
+import math
+from pathlib import Path
+from typing import Any
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.identification.captures import Capture, MotorConstants
+from biped_com_ros.core.identification.stillness import StillnessOptions, StillnessWatch
+from biped_com_ros.core.pose import Array, rotation_from_quaternion
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+
+NEW_POSE = 0.03
+"""A posture is another one if a joint differs by more than this, rad or m."""
+
+LOOK_EVERY = 0.1  # s
+
+AXES = ('fx', 'fy', 'fz', 'tx', 'ty', 'tz')
+
+
+@dataclass(frozen=True)
+class Event:
+    """
+    One reading of a recording.
+
+    Attributes
+    ----------
+    time
+        s.
+    kind
+        ``joints``, ``imu`` or the name of a wrench sensor.
+    names
+        Of joints.
+    values
+        Positions of those joints, quaternion (x, y, z, w), or wrench (6,).
+    efforts
+        Of those joints; empty where not recorded.
+    share
+        How much of the recording has been read.
+
+    """
+
+    time: float
+    kind: str
+    values: Array
+    names: tuple[str, ...] = ()
+    efforts: Array = field(default_factory=lambda: np.zeros(0))
+    share: float = 0.0
+
+
+class CaptureFinder:
+    """
+    Finds the captures in a stream of events.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    options
+        What counts as still.
+    motors
+        Of joints whose efforts are currents.
+
+    Attributes
+    ----------
+    captures
+        Found so far.
+    refused
+        What was wrong with segments that were still and could not be used, with how often.
+
+    """
+
+    def __init__(self, model: RobotModel, options: StillnessOptions | None = None,
+                 motors: MotorConstants | None = None) -> None:
+        self._model, self._motors = model, motors
+        self._watch = StillnessWatch(model, model.config.imu.frame, options)
+        n, sensors = len(model.joint_names), tuple(model.config.wrench_sensors)
+        self._index = {name: i for i, name in enumerate(model.joint_names)}
+        self._sensor_index = {name: i for i, name in enumerate(sensors)}
+        self._signs = [s.sign for s in model.config.wrench_sensors.values()]
+        self._positions, self._efforts = np.full(n, np.nan), np.full(n, np.nan)
+        self._wrenches, self._up = np.full((len(sensors), 6), np.nan), np.full(3, np.nan)
+        self._looked_at, self._last = -math.inf, np.full(n, math.inf)
+        self.captures: list[Capture] = []
+        self.refused: dict[str, int] = {}
+
+    def add(self, event: Event) -> None:
+        """Take the next event."""
+        if event.kind == 'imu':
+            self._up = rotation_from_quaternion(event.values)[2]
+        elif event.kind == 'joints':
+            self._take_joints(event)
+        else:
+            i = self._sensor_index[event.kind]
+            self._wrenches[i] = self._signs[i] * event.values
+
+    def require_captures(self) -> list[Capture]:
+        """Return the captures; InputError that says why there are none."""
+        if self.captures:
+            return self.captures
+        reasons = '; '.join(f'{why} ({count} times)' for why, count in self.refused.items())
+        missing = [name for name, i in self._index.items() if not np.isfinite(self._positions[i])]
+        if missing:
+            raise InputError(f'the recording has no positions of {", ".join(missing[:8])}')
+        raise InputError('the robot is never still in the recording: '
+                         f'{reasons or self._watch.problem}')
+
+    def _take_joints(self, event: Event) -> None:
+        for k, name in enumerate(event.names):
+            if name in self._index:
+                self._positions[self._index[name]] = event.values[k]
+                if len(event.efforts):
+                    self._efforts[self._index[name]] = event.efforts[k]
+        if not (np.isfinite(self._positions).all() and np.isfinite(self._up).all()):
+            return
+        self._watch.add(event.time, self._positions, self._torques(), self._wrenches, self._up)
+        if event.time >= self._looked_at + LOOK_EVERY or event.time < self._looked_at:
+            self._looked_at = event.time
+            self._look()
+
+    def _torques(self) -> Array:
+        if self._motors is None or not self._motors.torque_per_ampere:
+            return self._efforts
+        driven = self._motors.torques(self._model, self._efforts)
+        return np.where(np.isfinite(driven), driven, self._efforts)
+
+    def _look(self) -> None:
+        if np.abs(self._positions - self._last).max() < NEW_POSE or self._watch.problem:
+            return
+        try:
+            self.captures.append(self._watch.capture(f'{self._looked_at:.1f} s'))
+        except InputError as error:
+            self.refused[str(error)] = self.refused.get(str(error), 0) + 1
+        self._last = self._positions.copy()
+
+
+def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Event]:
+    """
+    Read a recording in the order of time.
+
+    Parameters
+    ----------
+    path
+        A directory of rosbag2, an .mcap or .db3 file, or a .csv file.
+    model
+        The robot, whose YAML names the topics.
+    namespace
+        Of the topics, e.g. ``/robot1``.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such recording, or it cannot be read.
+    InputError
+        If it lacks what is needed; the message says what, and what there is.
+
+    """
+    if not path.exists():
+        raise ConfigurationError(f"there is no recording '{path}'")
+    if path.suffix == '.csv':
+        return read_csv(path, model)
+    return read_bag(path, model, namespace)
+
+
+def read_csv(path: Path, model: RobotModel) -> Iterator[Event]:
+    """Read a CSV as the module says; see :func:`read_recording`."""
+    with path.open(newline='', encoding='utf-8') as file:
+        lines = csv.DictReader(file)
+        header = tuple(lines.fieldnames or ())
+        sensors = tuple(model.config.wrench_sensors)
+        needed = ['time', *(f'position/{name}' for name in model.joint_names),
+                  *(f'{sensor}/{axis}' for sensor in sensors for axis in AXES),
+                  *(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw'))]
+        _require('columns', needed, header, str(path))
+        size = path.stat().st_size
+        for number, line in enumerate(lines, start=2):
+            yield from _events_of_line(line, model, header, f'{path}:{number}', file, size)
+
+
+def _events_of_line(line: Mapping[str, str], model: RobotModel, header: tuple[str, ...],
+                    where: str, file: Any, size: int) -> Iterator[Event]:
+    def numbers(keys: Iterable[str]) -> Array:
+        try:
+            return np.array([float(line[key]) for key in keys])
+        except (TypeError, ValueError):
+            raise InputError(f'{where}: every column must be a number') from None
+
+    time, share = float(numbers(['time'])[0]), min(1.0, file.buffer.tell() / max(size, 1))
+    yield Event(time, 'imu', numbers(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw')))
+    for sensor in model.config.wrench_sensors:
+        yield Event(time, sensor, numbers(f'{sensor}/{axis}' for axis in AXES))
+    names = model.joint_names
+    efforts = np.array([float(line[f'effort/{n}']) if f'effort/{n}' in header else math.nan
+                        for n in names])
+    yield Event(time, 'joints', numbers(f'position/{n}' for n in names), names, efforts, share)
+
+
+def read_bag(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Event]:
+    """Read a rosbag2; see :func:`read_recording`."""
+    try:
+        from rosbags.highlevel import AnyReader
+        from rosbags.typesys import get_typestore, Stores
+    except ImportError:
+        raise ConfigurationError(
+            'reading bags needs the rosbags package: pip install rosbags') from None
+    decoders = _decoders(model, namespace)
+    try:
+        with AnyReader([path], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
+            _require('topics', list(decoders), tuple(reader.topics), str(path))
+            wanted = [c for c in reader.connections if c.topic in decoders]
+            total = max(1, sum(connection.msgcount for connection in wanted))
+            for i, (connection, stamp, raw) in enumerate(reader.messages(wanted)):
+                message: Any = reader.deserialize(raw, connection.msgtype)
+                yield decoders[connection.topic](message, stamp * 1e-9, i / total)
+    except (OSError, ValueError, AttributeError, _reader_error()) as error:
+        raise ConfigurationError(f"recording '{path}' cannot be read: {error}") from None
+
+
+def _reader_error() -> type[Exception]:
+    from rosbags.highlevel import AnyReaderError
+    error: type[Exception] = AnyReaderError
+    return error
+
+
+Decoder = Callable[[Any, float, float], Event]
+
+
+def _decoders(model: RobotModel, namespace: str) -> dict[str, Decoder]:
+    """Return what turns a message of each needed topic into an event."""
+    def full(topic: str) -> str:
+        return topic if topic.startswith('/') else f'{namespace.rstrip("/")}/{topic}'
+
+    def wrench_of(sensor: str) -> Decoder:
+        return lambda message, time, share: _wrench_event(sensor, message, time, share)
+
+    config = model.config
+    return {full('joint_states'): _joint_event, full(config.imu.topic): _imu_event,
+            **{full(sensor.topic): wrench_of(name)
+               for name, sensor in config.wrench_sensors.items()}}
+
+
+def _time_of(message: Any, received: float) -> float:
+    stamp = message.header.stamp
+    stamped = stamp.sec + 1e-9 * stamp.nanosec
+    return float(stamped) if stamped > 0.0 else received
+
+
+def _joint_event(message: Any, received: float, share: float) -> Event:
+    efforts = np.asarray(message.effort, dtype=float)
+    complete = len(efforts) == len(message.name)
+    return Event(_time_of(message, received), 'joints', np.asarray(message.position, dtype=float),
+                 tuple(message.name), efforts if complete else np.zeros(0), share)
+
+
+def _imu_event(message: Any, received: float, share: float) -> Event:
+    q = message.orientation
+    return Event(_time_of(message, received), 'imu', np.array((q.x, q.y, q.z, q.w)), share=share)
+
+
+def _wrench_event(sensor: str, message: Any, received: float, share: float) -> Event:
+    f, m = message.wrench.force, message.wrench.torque
+    return Event(_time_of(message, received), sensor,
+                 np.array((f.x, f.y, f.z, m.x, m.y, m.z)), share=share)
+
+
+def _require(kind: str, needed: Iterable[str], present: tuple[str, ...], where: str) -> None:
+    missing = [name for name in needed if name not in present]
+    if missing:
+        raise InputError(
+            f"'{where}' lacks the {kind} {', '.join(missing[:8])}"
+            f'{" and more" if len(missing) > 8 else ""}; it has {", ".join(sorted(present)[:20])}')
