@@ -74,9 +74,9 @@ class TorsoOutputs:
     def publish_shape(self, stamp: Stamp, shape: Array, rate: Array,
                       reference: Array | None) -> None:
         """Publish the torso's shape (4,), its rate (4,), and the reference (4,) if any."""
-        fields = self._joints.fields
-        fields['position'][...] = self._body.joint_positions(shape)
-        fields['velocity'][...] = self._body.joint_velocities(shape, rate)
+        fields, positions = self._joints.fields, self._body.joint_positions(shape)
+        fields['position'][...] = positions
+        fields['velocity'][...] = self._body.joint_velocities(shape, rate, positions)
         self._joints.publish(stamp)
         _publish_bend(self._shape, stamp, shape)
         if reference is not None:

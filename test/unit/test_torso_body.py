@@ -88,6 +88,26 @@ def test_the_robots_kinematics_with_virtual_joints_are_the_backbones(bench, shap
     np.testing.assert_allclose(body.shape(body.joint_positions(shape)), shape, atol=1e-9)
 
 
+def test_gyroscopes_tell_the_rate_of_the_virtual_joints(bench):
+    body, model = bench.body, bench.model
+    shape, rate = make_shape(0.2, 0.7, 0.03, -0.001), np.array((0.5, -0.8, 0.2, 0.0))
+    positions = body.joint_positions(shape)
+    step = 1e-5
+    velocities = (body.joint_positions(shape + step * rate)
+                  - body.joint_positions(shape - step * rate)) / (2.0 * step)
+    np.testing.assert_allclose(
+        body.joint_velocities(shape, rate, positions), velocities, atol=1e-5)
+    # By the robot's own kinematics: what a gyroscope on a pelvis at rest and on the torso read.
+    q, v = model.posture(), np.zeros(len(model.joint_names))
+    index = model.joint_index(body.joint_names)
+    q[index], v[index] = positions, velocities
+    frames = model.frames(('imu_link', 'torso_imu_link'))
+    state = model.state(q, v)
+    gyros = [pose[:3] @ twist[1] for pose, twist in zip(
+        state.placements_in_base(frames), state.twists_in_base(frames))]
+    np.testing.assert_allclose(body.shape_rate(shape, *gyros), rate, atol=1e-8)
+
+
 def test_the_upper_body_is_what_mujoco_carries(bench):
     plant, body, model = bench.plant, bench.body, bench.model
     plant.reset('arms_forward')

@@ -151,10 +151,22 @@ class TorsoBody:
         rate[:3] = np.linalg.solve(self.backbone.tip_jacobian(shape)[3:, :3], turning)
         return rate
 
-    def joint_velocities(self, shape: Array, rate: Array, step: float = 1e-6) -> Array:
-        """Return the rates (6,) of the virtual joints where a shape (4,) changes at `rate`."""
-        velocities: Array = (self.joint_positions(shape + step * rate)
-                             - self.joint_positions(shape - step * rate)) / (2.0 * step)
+    def joint_velocities(self, shape: Array, rate: Array, positions: Array,
+                         step: float = 1e-6) -> Array:
+        """
+        Return the rates (6,) of the virtual joints.
+
+        Parameters
+        ----------
+        shape, rate
+            (4,) and its change per second.
+        positions
+            :meth:`joint_positions` of `shape`.
+        step
+            Time over which the difference is taken, s.
+
+        """
+        velocities: Array = (self.joint_positions(shape + step * rate) - positions) / step
         return velocities
 
     def gravity_in_base(self, R_world_lower_imu: Array, gravity: float = 9.81) -> Array:

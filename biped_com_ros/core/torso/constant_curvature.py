@@ -88,7 +88,7 @@ class Backbone:
         _check_angles(self.angles)
         self.count = len(self.angles)
         self._cos, self._sin = np.cos(self.angles), np.sin(self.angles)
-        self._ones = np.ones(self.count)
+        self._circle = np.column_stack((self._cos, self._sin))
 
     @staticmethod
     def from_config(config: TorsoConfig) -> Backbone:
@@ -200,14 +200,16 @@ class Backbone:
         a, b, psi, elongation = np.asarray(shape).tolist()
         k, slope = self.radius * sinc(0.5 * psi), 0.5 * self.radius * _sinc_rate(0.5 * psi)
         c, s = math.cos(0.5 * psi), math.sin(0.5 * psi)
-        cos, sin = c * self._cos - s * self._sin, s * self._cos + c * self._sin
-        bent = (self.length + elongation) - (k * a) * cos - (k * b) * sin
+        p, q = slope * a + 0.5 * k * b, slope * b - 0.5 * k * a
         jacobian = np.empty((self.count, 4))
-        jacobian[:, 0], jacobian[:, 1] = -k * cos, -k * sin
-        jacobian[:, 2] = -(slope * a + 0.5 * k * b) * cos - (slope * b - 0.5 * k * a) * sin
+        # Columns of cosines and sines of the tendons' angles, turned by psi / 2.
+        jacobian[:, :3] = self._circle.dot(np.array((
+            -k * c, -k * s, -p * c - q * s, k * s, -k * c, p * s - q * c)).reshape(2, 3))
         jacobian[:, 3] = 1.0
-        jacobian *= (1.0 - 0.5 * (self.radius * psi / bent) ** 2)[:, np.newaxis]
-        jacobian[:, 2] += self.radius ** 2 * psi / bent
+        bent = (self.length + elongation) + jacobian[:, :2].dot((a, b))
+        twist = self.radius * psi / bent
+        jacobian *= (1.0 - 0.5 * twist * twist)[:, np.newaxis]
+        jacobian[:, 2] += self.radius * twist
         return jacobian
 
     def chord_lengths(self, shape: Array, disks: int) -> Array:

@@ -351,8 +351,8 @@ class TorsoController:
         stretch = (self._tensions - o.drive.pretension) / o.drive.stiffness
         lengths = self.backbone.approximate_lengths(self._shape(bend)) - stretch
         within = np.clip(lengths, *self.length_limits)
-        self._is_saturated = not found.is_feasible or not np.allclose(
-            bend, wanted, atol=1e-9) or not np.array_equal(within, lengths)
+        self._is_saturated = not found.is_feasible or bend is not wanted or bool(
+            (within != lengths).any())
         return within
 
     def _level(self, dt: float) -> float:
