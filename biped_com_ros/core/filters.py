@@ -52,6 +52,9 @@ class LowPass:
                 'is 1 or 2, the cut-off is 0 (off) or positive')
         self.cutoff, self.order = cutoff, order
         self._matrix = np.zeros((order + 1, order + 1))
+        # Stamps of real sensors jitter, so that it is written for almost every sample: flat, in
+        # half the time.
+        self._flat_matrix = self._matrix.reshape(-1)
         self._in = np.zeros((order + 1, size))
         self._out = np.zeros((order + 1, size))
         self._filtered: Array = self._out[-1]
@@ -86,7 +89,7 @@ class LowPass:
         if dt != self._dt:
             self._design(dt)
         self._in[-1] = sample
-        np.matmul(self._matrix, self._in, out=self._out)
+        np.dot(self._matrix, self._in, self._out)
         self._in[:-1] = self._out[:-1]
         return self._filtered
 
@@ -104,13 +107,13 @@ class LowPass:
         g = math.tan(math.pi * min(self.cutoff * dt, HIGHEST_CUTOFF_SHARE))
         if self.order == 1:
             a = g / (1.0 + g)
-            self._matrix[:] = [[1.0 - 2.0 * a, 2.0 * a], [1.0 - a, a]]
+            self._flat_matrix[:] = 1.0 - 2.0 * a, 2.0 * a, 1.0 - a, a
             return
         a1 = 1.0 / (1.0 + g * (g + math.sqrt(2.0)))
         a2, a3 = g * a1, g * g * a1
-        self._matrix[:] = [[2.0 * a1 - 1.0, -2.0 * a2, 2.0 * a2],
-                           [2.0 * a2, 1.0 - 2.0 * a3, 2.0 * a3],
-                           [a2, 1.0 - a3, a3]]
+        self._flat_matrix[:] = (2.0 * a1 - 1.0, -2.0 * a2, 2.0 * a2,
+                                2.0 * a2, 1.0 - 2.0 * a3, 2.0 * a3,
+                                a2, 1.0 - a3, a3)
 
 
 class Differentiator:

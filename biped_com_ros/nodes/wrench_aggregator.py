@@ -134,13 +134,15 @@ class FootOutput:
     def publish(self, stamp: Stamp, least_force: float, contact_period_ns: int) -> None:
         """Publish wrench, CoP (in contact, above `least_force` N) and, if it is time, contact."""
         body = self._body
-        self._wrench.fields['wrench'][...] = body.wrench
-        self._wrench.publish(stamp)
+        if self._wrench.wanted:
+            self._wrench.fields['wrench'][...] = body.wrench
+            self._wrench.publish(stamp)
         in_contact = body.in_contact
-        _, _, fz, mx, my, _ = body.wrench.tolist()
-        if in_contact and fz > least_force:
-            self._cop.fields['point'][:2] = -my / fz, mx / fz
-            self._cop.publish(stamp)
+        if in_contact and self._cop.wanted:
+            _, _, fz, mx, my, _ = body.wrench.tolist()
+            if fz > least_force:
+                self._cop.fields['point'][:2] = -my / fz, mx / fz
+                self._cop.publish(stamp)
         if in_contact != self._said or abs(stamp.ns - self._said_ns) >= contact_period_ns:
             self._said, self._said_ns = in_contact, stamp.ns
             self._contact.fields['data'][...] = in_contact
@@ -157,9 +159,10 @@ class TotalOutput:
 
     def publish(self, stamp: Stamp, total: np.ndarray, least_force: float) -> None:
         """Publish the total (6,) and, if it carries more than `least_force` N, the line."""
-        self._wrench.fields['wrench'][...] = total
-        self._wrench.publish(stamp)
-        if total[2] > least_force:
+        if self._wrench.wanted:
+            self._wrench.fields['wrench'][...] = total
+            self._wrench.publish(stamp)
+        if total[2] > least_force and (self._point.wanted or self._direction.wanted):
             line = com_line(total)
             self._point.fields['point'][:2] = line.alpha, line.gamma
             self._direction.fields['vector'][...] = line.beta, line.delta, 1.0
