@@ -31,6 +31,7 @@ import pytest
 from scipy.linalg import solve_discrete_are
 from scipy.spatial.transform import Rotation
 from urdf_oracle import GRAVITY, Tree
+from walk_oracle import zmp_of_samples
 
 FEET = (Footprint(0.0, 0.1), Footprint(0.0, -0.1))
 TARGETS = ((0.02, -0.01), (0.02, 0.01))
@@ -211,34 +212,9 @@ def test_impossible_timings_are_refused(name, value):
 # ---- walks
 
 
-def link_motion(tree, model, gait, time):
-    """Poses in the world of all links with mass, from the sample's public fields."""
-    sample = gait.at(time)
-    base = np.eye(4)
-    base[:3, :3], base[:3, 3] = sample.base.rotation, sample.base.position
-    poses = tree.poses(dict(zip(model.joint_names, sample.positions)))
-    return {name: base @ poses[name] for name, link in tree.links.items() if link.mass}
-
-
 def zmp_by_newton_and_euler(tree, model, gait, time, h=2e-3):
-    """Momentum of every link by finite differences of its pose, and again of the momentum."""
-    before, here, after = (link_motion(tree, model, gait, time + d) for d in (-h, 0.0, h))
-    force, moment = np.zeros(3), np.zeros(3)
-    for name in here:
-        link = tree.links[name]
-        c0, c1, c2 = (p[name][:3, :3] @ link.com + p[name][:3, 3] for p in (before, here, after))
-        acceleration = (c2 - 2 * c1 + c0) / h ** 2
-        spins = []
-        for a, b in ((before, here), (here, after)):
-            R = b[name][:3, :3] @ a[name][:3, :3].T
-            middle = Rotation.from_rotvec(
-                0.5 * Rotation.from_matrix(R).as_rotvec()).as_matrix() @ a[name][:3, :3]
-            spins.append(middle @ link.inertia @ middle.T
-                         @ Rotation.from_matrix(R).as_rotvec() / h)
-        needed = link.mass * (acceleration + (0.0, 0.0, GRAVITY))
-        force += needed
-        moment += np.cross(c1, needed) + (spins[1] - spins[0]) / h
-    return np.array((-moment[1], moment[0])) / force[2]
+    """Take the samples' public fields only."""
+    return zmp_of_samples(tree, model, [gait.at(time + d) for d in (-h, 0.0, h)], h)
 
 
 def test_zmp_of_all_links_is_inside_the_support_polygon(gait, model):

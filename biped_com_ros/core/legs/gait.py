@@ -288,11 +288,28 @@ class Gait:
     def at(self, time: float) -> GaitSample:
         """Return an instant; standing before the beginning and after the end."""
         time = min(max(time, 0.0), self.duration)
-        k = min(int(time / self._dt), len(self.times) - 2)
-        values, rates = _quintic(self._knots[k], self._knots[k + 1], self._dt,
-                                 (time - float(self.times[k])) / self._dt)
+        values, rates, _ = self.motion(time)
         return GaitSample(values[:-4], rates[:-4], _pose(values[-4:]), self.plan.zmp(time),
                           self.plan.shares(time), self.plan.in_contact(time))
+
+    def motion(self, time: float) -> Array:
+        """
+        Return positions of all joints, then x, y, z and yaw of the base, and derivatives.
+
+        Parameters
+        ----------
+        time
+            Between 0 and :attr:`duration`, s.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (3, n + 4): values, rates and second derivatives.
+
+        """
+        k = min(int(time / self._dt), len(self.times) - 2)
+        return _quintic(self._knots[k], self._knots[k + 1], self._dt,
+                        (time - float(self.times[k])) / self._dt)
 
     def height(self, time: float) -> float:
         """Return the height of the base, m: lower between the first and the last phase."""
@@ -430,8 +447,8 @@ def _derivatives(values: Array, dt: float) -> tuple[Array, Array]:
     return rates, changes
 
 
-def _quintic(start: Array, end: Array, dt: float, s: float) -> tuple[Array, Array]:
-    """Join two knots (3, n) of value, rate and change; return value and rate at a share s."""
+def _quintic(start: Array, end: Array, dt: float, s: float) -> Array:
+    """Join two knots (3, n) of value, rate and second derivative; return those at a share s."""
     p0, v0, a0 = start[0], dt * start[1], dt * dt * start[2]
     p1, v1, a1 = end[0], dt * end[1], dt * dt * end[2]
     gap = p1 - p0 - v0 - 0.5 * a0
@@ -439,9 +456,11 @@ def _quintic(start: Array, end: Array, dt: float, s: float) -> tuple[Array, Arra
     c3 = 10.0 * gap - 4.0 * slope + 0.5 * bend
     c4 = -15.0 * gap + 7.0 * slope - bend
     c5 = 6.0 * gap - 3.0 * slope + 0.5 * bend
-    value = p0 + s * (v0 + s * (0.5 * a0 + s * (c3 + s * (c4 + s * c5))))
-    rate = v0 + s * (a0 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))
-    return value, rate / dt
+    joined: Array = np.empty_like(start)
+    joined[0] = p0 + s * (v0 + s * (0.5 * a0 + s * (c3 + s * (c4 + s * c5))))
+    joined[1] = (v0 + s * (a0 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))) / dt
+    joined[2] = (a0 + s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5))) / (dt * dt)
+    return joined
 
 
 def _columns(model: RobotModel) -> Array:

@@ -1,0 +1,229 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Plays a gait: start, pause, go on and stop, without a jerk and where the robot can stand.
+
+Pausing slows the gait's time down to a halt, and going on speeds it up again; both take the time
+of a ramp and are smooth in acceleration. That changes the zero-moment point, and a robot may be
+on its way to fall over the next foot when it is halted: so for each instant it is found
+beforehand, from the motion of all links, whether a halt begun there keeps the zero-moment point
+inside the support, and so does going on. A pause waits for such an instant. A quasi-static gait
+can halt nearly anywhere, a quick one in double support.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.legs.footsteps import Footprint
+from biped_com_ros.core.legs.gait import Gait, GaitSample, zmp_of_motion
+from biped_com_ros.core.motion import minimum_jerk
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.support import convex_hull, margin
+import numpy as np
+
+#: Between instants that are examined, s.
+_STRIDE = 0.05
+#: Points of a ramp that are examined.
+_POINTS = np.linspace(0.0, 1.0, 13)
+
+
+class PlaybackState(Enum):
+    """What a playback is doing."""
+
+    READY = 'ready'
+    SPEEDING_UP = 'speeding up'
+    PLAYING = 'playing'
+    BRAKING = 'braking'
+    PAUSED = 'paused'
+    DONE = 'done'
+
+
+class GaitPlayback:
+    """
+    A gait in the course of time.
+
+    Parameters
+    ----------
+    gait
+        What to play.
+    ramp
+        Time from full speed to a halt and back, s.
+    least_margin
+        Distance from the edge of the support that the zero-moment point keeps during a pause, m.
+
+    Attributes
+    ----------
+    state
+        What it is doing.
+    time
+        In the gait, s.
+    rate
+        How fast the gait's time passes: 0 to 1.
+    pause_is_pending
+        Whether a pause waits for an instant at which the robot can halt.
+
+    """
+
+    def __init__(self, gait: Gait, ramp: float = 0.5, least_margin: float = 0.01) -> None:
+        if not 0.05 <= ramp <= 5.0:
+            raise ConfigurationError(
+                f'the ramp of a playback must be between 0.05 and 5 s, not {ramp}')
+        self.gait, self._ramp = gait, ramp
+        self.halt_times, self.can_halt = halts(gait, ramp, least_margin)
+        self.state, self.time, self.rate = PlaybackState.READY, 0.0, 0.0
+        self.pause_is_pending = False
+        self._since, self._begun_at = 0.0, 0.0
+
+    def start(self) -> None:
+        """
+        Begin, or go on after a pause; a pending pause is called off.
+
+        Raises
+        ------
+        InputError
+            If the gait is done, or brakes.
+
+        """
+        if self.state in (PlaybackState.DONE, PlaybackState.BRAKING):
+            raise InputError(f'a gait that is {self.state.value} cannot start; '
+                             'make a new one, or wait until it has paused')
+        self.pause_is_pending = False
+        if self.state is PlaybackState.READY:  # a gait begins at rest by itself
+            self.state, self.rate = PlaybackState.PLAYING, 1.0
+        elif self.state is PlaybackState.PAUSED:
+            self._begin(PlaybackState.SPEEDING_UP)
+
+    def pause(self) -> None:
+        """Halt at the next instant at which the robot can stand; nothing while it rests."""
+        if self.state in (PlaybackState.PLAYING, PlaybackState.SPEEDING_UP):
+            self.pause_is_pending = True
+
+    def halt(self) -> None:
+        """Halt at once, wherever it is: for when going on is worse."""
+        if self.state is PlaybackState.PLAYING:
+            self._begin(PlaybackState.BRAKING)
+        elif self.state is PlaybackState.SPEEDING_UP:
+            # Back down the same ramp, so that the rate does not jump.
+            self._since = self._ramp - self._since
+            self._begun_at = self.time - self._ramp * _braked(self._since / self._ramp)
+            self.state, self.pause_is_pending = PlaybackState.BRAKING, False
+
+    def advance(self, dt: float) -> GaitSample:
+        """
+        Let time pass; return where the joints are to be.
+
+        Parameters
+        ----------
+        dt
+            s, not negative.
+
+        """
+        if self.state is PlaybackState.PLAYING:
+            self.time += dt
+            if self.pause_is_pending and self._may_halt():
+                self._begin(PlaybackState.BRAKING)
+        elif self.state in (PlaybackState.BRAKING, PlaybackState.SPEEDING_UP):
+            self._ramped(dt)
+        if self.time >= self.gait.duration:
+            self.state, self.time, self.rate = PlaybackState.DONE, self.gait.duration, 0.0
+        sample = self.gait.at(self.time)
+        return sample._replace(velocities=self.rate * sample.velocities)
+
+    def _begin(self, state: PlaybackState) -> None:
+        self.state, self._since, self._begun_at = state, 0.0, self.time
+        if state is PlaybackState.BRAKING:
+            self.pause_is_pending = False
+
+    def _may_halt(self) -> bool:
+        """Say whether the instants examined before and after this one are good."""
+        after = int(np.searchsorted(self.halt_times, self.time))
+        return bool(self.can_halt[max(after - 1, 0):after + 1].all())
+
+    def _ramped(self, dt: float) -> None:
+        self._since += dt
+        share = min(self._since / self._ramp, 1.0)
+        if self.state is PlaybackState.BRAKING:
+            self.time = self._begun_at + self._ramp * _braked(share)
+            self.rate, after = 1.0 - minimum_jerk(share), PlaybackState.PAUSED
+        else:
+            self.time = self._begun_at + self._ramp * _sped_up(share)
+            self.rate, after = minimum_jerk(share), PlaybackState.PLAYING
+        if share == 1.0:
+            self.state = after
+
+
+def halts(gait: Gait, ramp: float, least_margin: float) -> tuple[Array, Array]:
+    """
+    Return instants (k,), s, and whether a gait can be halted from each, and go on, (k,).
+
+    Parameters
+    ----------
+    gait
+        The gait.
+    ramp
+        Time it takes to halt, s.
+    least_margin
+        Distance of the zero-moment point from the edge of the support, m.
+
+    """
+    times = np.arange(0.0, gait.duration, _STRIDE)
+    good = np.array([_least_margin(gait, t, ramp) > least_margin for t in times.tolist()])
+    return times, good
+
+
+def _least_margin(gait: Gait, begin: float, ramp: float) -> float:
+    """Return how near the zero-moment point comes to the edge in a halt and after it, m."""
+    middle = begin + 0.5 * ramp
+    shares = _POINTS.tolist()
+    points = [(begin + ramp * _braked(s), 1.0 - minimum_jerk(s), -_slope(s) / ramp)
+              for s in shares]
+    points += [(middle + ramp * _sped_up(s), minimum_jerk(s), _slope(s) / ramp) for s in shares]
+    points = [(t, rate, change) for t, rate, change in points if t <= gait.duration]
+    knots = np.array([_slowed(gait.motion(t), rate, change) for t, rate, change in points])
+    zmp = zmp_of_motion(gait.model, knots)
+    return min(margin(_support(gait, t), (x, y)).distance
+               for (t, _, _), (x, y) in zip(points, zmp.tolist()))
+
+
+def _slowed(motion: Array, rate: float, change: float) -> Array:
+    """Return values and derivatives (3, n) in time of a motion whose own time runs slower."""
+    values, rates, changes = motion
+    return np.stack((values, rate * rates, rate * rate * changes + change * rates))
+
+
+def _support(gait: Gait, time: float) -> tuple[tuple[float, float], ...]:
+    """Return the corners of what the soles on the ground span."""
+    corners: list[tuple[float, float]] = []
+    for foot, touches, (x, y, _, yaw) in zip(
+            gait.model.config.feet.values(), gait.plan.in_contact(time),
+            gait.plan.soles(time).tolist()):
+        if touches:
+            corners += [Footprint(x, y, yaw).apply(*corner) for corner in foot.polygon]
+    return convex_hull(corners)
+
+
+def _slope(share: float) -> float:
+    """Return the derivative of :func:`minimum_jerk`."""
+    return 30.0 * (share * (1.0 - share)) ** 2
+
+
+def _sped_up(share: float) -> float:
+    """Return the integral of :func:`minimum_jerk`: how much time has passed, of a ramp."""
+    return share ** 4 * (2.5 + share * (share - 3.0))
+
+
+def _braked(share: float) -> float:
+    return share - _sped_up(share)
