@@ -85,7 +85,8 @@ class Rig:
         self.model = model = RobotModel.load(robot)
         self.plant = Plant(
             model.config, model.urdf, PlantOptions(
-                tendons=False, errors=HIDDEN if errors is None else errors, sensors=sensors or SensorOptions()),
+                tendons=False, errors=HIDDEN if errors is None else errors,
+                sensors=sensors or SensorOptions()),
             model.joint_names, model.link_names)
         self.filter = ComFilter(model.mass, settings or ComFilterSettings())
         self.result = Result()

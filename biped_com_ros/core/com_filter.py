@@ -163,6 +163,11 @@ class ComFilter:
         return self.state[B]
 
     @property
+    def bias_in_world(self) -> Array:
+        """What the kinematic CoM is off by, along the axes of the world, shape (3,), m."""
+        return self._turn() @ self.state[B]
+
+    @property
     def external_force(self) -> Array:
         """Force on the robot other than at its feet, shape (3,), N."""
         return self.state[F]

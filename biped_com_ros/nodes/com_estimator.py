@@ -28,6 +28,10 @@ odom                 nav_msgs/Odometry              in, with base_source odometr
 ~/com                geometry_msgs/PointStamped     centre of mass
 ~/com_velocity       geometry_msgs/Vector3Stamped   its velocity; not while no sole stands
 ~/dcm                geometry_msgs/PointStamped     divergent component, on the ground
+~/com_fused          nav_msgs/Odometry              CoM and velocity with covariance, from
+                                                    kinematics and foot wrenches
+~/com_bias           geometry_msgs/Vector3Stamped   what ~/com is off by, as far as felt
+~/external_force     geometry_msgs/WrenchStamped    force other than at the feet
 ~/link_coms          geometry_msgs/PoseArray        in the order of the parameter link_names
 ~/markers            visualization_msgs/MarkerArray all of it, for RViz
 /tf                  tf2_msgs/TFMessage             world -> base_link -> base_footprint,
@@ -47,6 +51,7 @@ from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.base_sources import (
     BASE_SOURCES, BaseSource, describe_contacts, make_base_source)
+from biped_com_ros.ros.com_fusion import ComFusion
 from biped_com_ros.ros.com_outputs import FrameOutput, Instant, MarkerOutput, Pace
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
@@ -134,6 +139,8 @@ class ComEstimator(Node):
         self.base: BaseSource = make_base_source(self, model, params, **options)
         self._declare_links(model)
         self._make_outputs(model)
+        self._fusion = ComFusion(self, model, params.world_frame, params.com_frame,
+                                 params.gravity, **options)
         self._published, self._reported_at, self._last_ns = 0, time.monotonic(), 0
         self._dcm_problem = ''
         self.diagnostics.add('base', self._report_base)
@@ -181,6 +188,8 @@ class ComEstimator(Node):
             return
         instant = Instant(stamp, state, self.base, self.params.gravity)
         self._publish(instant)
+        if self._fusion.wanted:
+            self._fusion.update(stamp, state, self.base)
         if self._frame_pace.is_due(ns):
             self._frames.publish(instant)
         if self._marker_pace.is_due(ns):

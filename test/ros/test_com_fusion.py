@@ -1,0 +1,153 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""com_estimator's fused CoM over DDS: a swaying robot that carries what its URDF does not know."""
+
+import time
+
+from benchmarks.com_filter import HIDDEN
+from biped_com_ros.nodes.com_estimator import ComEstimator
+from biped_com_ros.sim.interface import PlantOptions
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
+from nav_msgs.msg import Odometry
+import numpy as np
+import pytest
+import rclpy
+from rclpy.parameter import Parameter
+from ros_rig import Rig
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Header
+from zmp_pipeline import Pipeline
+
+SECONDS = 3.0
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+@pytest.fixture(scope='module')
+def recording():
+    """Return (ns, positions, velocities, quaternion, gyro, wrenches, true CoM) per instant."""
+    pipeline = Pipeline('biped', PlantOptions(dt=0.004, tendons=False, errors=HIDDEN))
+
+    def sway(t):
+        ramp = min(t, 1.0)
+        return (0.012 * ramp * np.sin(4.4 * t), 0.02 * ramp * np.sin(2.0 * np.pi * t), 0.0)
+    rows = []
+    for t, _, truth in pipeline.run(0.6 + SECONDS, sway):
+        seen = pipeline.observation
+        if t > 0.6:
+            rows.append((10**9 + round(1e9 * seen.time), seen.joint_positions.copy(),
+                         seen.joint_velocities.copy(), seen.imu_quaternions[0].copy(),
+                         seen.angular_velocities[0].copy(), pipeline.wrenches.copy(), truth.com))
+    return pipeline.model, rows
+
+
+class Robot(Rig):
+    """The node, the drivers of a robot, and a listener."""
+
+    def __init__(self):
+        super().__init__(node=ComEstimator(
+            namespace='/fusion', cli_args=['--ros-args', '-r', '/diagnostics:=diagnostics'],
+            parameter_overrides=[Parameter('max_stamp_age', value=0.0)]))
+        self.joints = self.publisher(JointState, '/fusion/joint_states')
+        self.imu = self.publisher(Imu, '/fusion/imu')
+        self.feet = [self.publisher(WrenchStamped, f'/fusion/wrench_aggregator/{foot}/wrench')
+                     for foot in ('left', 'right')]
+        self.com = self.listen(PointStamped, '/fusion/com_estimator/com')
+
+    def listen_to_fusion(self):
+        for name, kind in (('com_fused', Odometry), ('com_bias', Vector3Stamped),
+                           ('external_force', WrenchStamped)):
+            setattr(self, name, self.listen(kind, f'/fusion/com_estimator/{name}'))
+        self.until(lambda: self.node._fusion.wanted, what='listeners')
+
+    def play(self, model, rows, wrenches=True):
+        for ns, positions, velocities, quaternion, gyro, feet, _ in rows:
+            stamp = rclpy.time.Time(nanoseconds=ns).to_msg()
+            imu = Imu(header=Header(stamp=stamp, frame_id='imu_link'))
+            _set(imu.orientation, 'xyzw', quaternion)
+            _set(imu.angular_velocity, 'xyz', gyro)
+            self.imu.publish(imu)
+            for publisher, frame, wrench in zip(self.feet, ('l_sole', 'r_sole'), feet):
+                message = WrenchStamped(header=Header(stamp=stamp, frame_id=frame))
+                _set(message.wrench.force, 'xyz', wrench[:3])
+                _set(message.wrench.torque, 'xyz', wrench[3:])
+                if wrenches:
+                    publisher.publish(message)
+            self.spin(0.003)
+            self.joints.publish(JointState(
+                header=Header(stamp=stamp), name=list(model.joint_names),
+                position=positions.tolist(), velocity=velocities.tolist()))
+            self.spin(0.002)
+        self.spin(0.1)
+
+
+def _set(message, names, values):
+    for name, value in zip(names, values):
+        setattr(message, name, float(value))
+
+
+def point(value):
+    return np.array((value.x, value.y, value.z))
+
+
+def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
+    model, rows = recording
+    rig = Robot()
+    try:
+        rig.play(model, rows[:20])
+        assert rig.com and not rig.node._fusion.filter.is_started, 'nobody listens, no cost'
+        rig.listen_to_fusion()
+        rig.play(model, rows[20:])
+        assert len(rig.com_fused) > 0.9 * (len(rows) - 20)
+        last = rig.com_fused[-1]
+        truth = next(row[-1] for row in rows
+                     if row[0] == last.header.stamp.sec * 10**9 + last.header.stamp.nanosec)
+        kinematic, fused = point(rig.com[-1].point), point(last.pose.pose.position)
+        assert np.linalg.norm((kinematic - truth)[:2]) > 4e-3
+        assert np.linalg.norm((fused - truth)[:2]) < 1e-3
+        bias = point(rig.com_bias[-1].vector)
+        np.testing.assert_allclose(bias[:2], (kinematic - truth)[:2], atol=1e-3)
+        assert (last.header.frame_id, last.child_frame_id) == ('odom', 'com')
+        covariance = np.reshape(last.pose.covariance, (6, 6))[:3, :3]
+        assert (np.linalg.eigvalsh(covariance) > 0.0).all()
+        assert np.sqrt(covariance[0, 0]) < 5e-3
+        assert np.linalg.norm(point(rig.external_force[-1].wrench.force)) < 0.5
+        assert rig.node._fusion.filter.mass == pytest.approx(model.mass + 0.288, rel=0.02)
+    finally:
+        rig.close()
+
+
+def test_without_foot_wrenches_it_says_so_and_goes_on_by_kinematics(recording):
+    model, rows = recording
+    rig, reports = Robot(), {}
+    try:
+        rig.peer.create_subscription(
+            DiagnosticArray, '/fusion/diagnostics',
+            lambda array: reports.update({s.name: s.message for s in array.status}), 10)
+        rig.listen_to_fusion()
+        rig.play(model, rows[:60], wrenches=False)
+        fused = point(rig.com_fused[-1].pose.pose.position)
+        assert np.linalg.norm(fused - point(rig.com[-1].point)) < 2e-3
+        end = time.monotonic() + 5.0
+        while 'no foot wrenches on' not in reports.get('com_estimator: com_fused', ''):
+            assert time.monotonic() < end, reports
+            rig.spin(0.1)
+    finally:
+        rig.close()
