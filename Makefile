@@ -21,7 +21,8 @@ robots = $(if $(ROBOT),--level robots)
 .PHONY: help demo test test-oldest bench lint lock setup clean
 
 help:
-	@echo "make demo         a simulated robot stands, sways and is measured (ROBOT=talos, g1, icub)"
+	@echo "make demo         a simulated robot stands, sways and is measured (ROBOT=talos, g1, icub);"
+	@echo "                  DEMO=gravity: sags, is held by feedforward, shifts its weight"
 	@echo "make test         all tests (ARGS='test/unit -k wrench' chooses)"
 	@echo "make test-oldest  the tests without ROS 2 on the oldest supported libraries"
 	@echo "make bench        what the nodes and the mathematics cost"
@@ -35,7 +36,8 @@ help:
 
 demo:
 	@$(environment) $(robots) -- python -m biped_com_ros.standalone.launch \
-		--foreground demo demo.launch.xml $(if $(ROBOT),robot:=$(ROBOT)) $(ARGS)
+		--foreground $(if $(DEMO),$(DEMO)_demo $(DEMO)_demo.launch.xml,demo demo.launch.xml) \
+		$(if $(ROBOT),robot:=$(ROBOT)) $(ARGS)
 
 test:
 	@$(environment) --level dev -- python -m pytest $(or $(ARGS),test)

@@ -59,6 +59,8 @@ SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FA
 _WATCH_PERIOD = 0.01
 #: The watchdog takes over when joint states are this late, s.
 _LATE = 0.03
+#: Stamps may be this much ahead of the simulated clock, s.
+_SET_BACK = 0.5
 
 
 @dataclass(frozen=True)
@@ -312,7 +314,9 @@ class GravityCompensation(LifecycleNode):
             self.problem = self._controller.problem
         except BipedComError as error:
             wanted, self.problem = None, str(error)
-        self._go_on(now, stamp, None if self._controller.problem else wanted)
+        # /clock ticks less often than joint states come; their stamps are of the same time.
+        at = 1e-9 * stamp.ns if self.get_clock().ros_time_is_active else now
+        self._go_on(at, stamp, None if self._controller.problem else wanted)
 
     def _weigh(self, compensation: GravityCompensator, stamp: Stamp, positions: Array) -> Array:
         state = compensation.model.state(positions)
@@ -336,7 +340,7 @@ class GravityCompensation(LifecycleNode):
             return
         now = self._now()
         late = now - self._updated
-        if late < 0.0:  # the simulated clock was set back
+        if late < -_SET_BACK:  # the simulated clock was set back
             self._updated = now
             self._arrivals.clear()
             compensation.reset()

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -100,3 +101,17 @@ def test_droop_goes_with_feedforward_and_comes_back_without(robot):
     robot.until(lambda: robot.droop() > 0.3, 'droop')
     robot.change(Transition.TRANSITION_ACTIVATE)
     robot.until(lambda: robot.droop() < 0.005, 'feedforward again')
+
+
+def test_demo_tells_of_the_droop_and_of_continuous_torques(tmp_path):
+    told = subprocess.run(
+        [sys.executable, '-m', 'biped_com_ros.standalone.launch', '--foreground', 'gravity_demo',
+         'gravity_demo.launch.xml', 'robot:=biped', 'namespace:=gravity_demo'],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log')})
+    assert told.returncode == 0, told.stderr
+    sags = [float(mm) for mm in re.findall(r'a hand by ([\d.]+) mm', told.stdout)]
+    assert len(sags) == 2 and sags[0] > 1.0 and sags[1] < sags[0] / 500.0, told.stdout
+    share, step = re.search(
+        r'carried ([\d.]+) % .* was ([\d.]+) % of its limit', told.stdout).groups()
+    assert float(share) == 0.0 and 0.0 < float(step) < 0.5, told.stdout
