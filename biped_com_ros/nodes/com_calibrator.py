@@ -27,6 +27,8 @@ topic or service        type                                       what
 joint_states            sensor_msgs/JointState                     in; efforts are torques, or
                                                                    currents (motor_constants)
 each wrench sensor      geometry_msgs/WrenchStamped                in
+wrench_aggregator/      std_msgs/Float64MultiArray                 in, latched; what a tare found
+offsets                                                            is taken off the readings
 imu (robot's YAML)      sensor_msgs/Imu                            in
 joint_trajectory_       trajectory_msgs/JointTrajectory            out; with `move`
 controller/
@@ -75,10 +77,11 @@ import numpy as np
 from rclpy.duration import Duration
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 PERIOD = 0.1
+AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 PATIENCE = 5.0  # s after arrival, before it is said what keeps a pose from being captured
 
 
@@ -155,6 +158,9 @@ class ComCalibratorParameters:
         0.002, 'The same of joint positions', 'rad', 0.0, 0.1, read_only=True)
     tilt_bias: float = parameter(
         0.003, 'The same of the direction of gravity', 'rad', 0.0, 0.1, read_only=True)
+    offsets_topic: str = parameter(
+        'wrench_aggregator/offsets', 'Where the offsets of the wrench sensors are told; they are '
+        'taken off. Empty: nowhere', read_only=True)
     com_sigma: float = parameter(
         0.015, 'How far a centre of mass may be from the URDF, per axis', 'm', 1e-4, 0.5,
         read_only=True)
@@ -229,6 +235,10 @@ class ComCalibrator(Node):
         imu = model.config.imu
         self._imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, **options)
         self.joints = JointStateInput(self, model.joint_names, self._on_joints, **options)
+        self._offsets = np.zeros_like(self._wrenches)
+        if self.params.offsets_topic:
+            self.create_subscription(
+                Float64MultiArray, self.params.offsets_topic, self._on_offsets, LATCHED)
         named = {f'wrench of {name}': one for name, one in zip(sensors, self._sensors)}
         self._waiting = Waiting(self, {'joint states': self.joints, 'imu': self._imu, **named})
 
@@ -238,7 +248,18 @@ class ComCalibrator(Node):
     # -- measurements
 
     def _on_wrench(self, index: int, sign: float, stamp: Stamp, wrench: np.ndarray) -> None:
-        self._wrenches[index] = sign * wrench
+        self._wrenches[index] = sign * wrench - self._offsets[index]
+
+    def _on_offsets(self, message: Float64MultiArray) -> None:
+        """Take the offsets of a tare: six per sensor, the labels tell of which."""
+        offsets = np.zeros_like(self._offsets)
+        sensors = tuple(self.model.config.wrench_sensors)
+        for dimension, value in zip(message.layout.dim, message.data):
+            sensor, _, axis = dimension.label.partition('/')
+            if sensor in sensors and axis in AXES and np.isfinite(value):
+                offsets[sensors.index(sensor), AXES.index(axis)] = value
+        self._offsets = offsets
+        self.watch.clear()
 
     def _on_imu(self, stamp: Stamp, quaternion: np.ndarray, *_: Any) -> None:
         self._up = rotation_from_quaternion(quaternion)[2]

@@ -18,7 +18,8 @@ from pathlib import Path
 import time
 
 from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.nodes.com_calibrator import ComCalibrator, ComCalibratorParameters
+from biped_com_ros.nodes.com_calibrator import AXES, ComCalibrator, ComCalibratorParameters
+from biped_com_ros.ros.outputs import float_array_publisher
 from biped_com_ros.ros.qos import LATCHED
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
@@ -204,6 +205,26 @@ def test_poses_are_captured_as_they_are_reached(tmp_path):
         assert robot.node.found.mass_std < 5.0
     finally:
         robot.close()
+
+
+def test_offsets_of_a_tare_are_taken_off(robot):
+    robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
+    offsets = float_array_publisher(
+        robot.rig.peer, 'wrench_aggregator/offsets', 12,
+        [f'{sensor}/{axis}' for sensor in ('right_foot', 'left_foot') for axis in AXES],
+        qos=LATCHED)
+    offsets.fields['data'][...] = np.arange(12.0)
+    offsets.publish()
+    robot.rig.until(lambda: robot.node._offsets.any(), what='offsets')
+    capture = robot.true.capture(('left', 'right'), None)
+    robot.stand(capture, lambda: not robot.node.watch.problem)
+    assert robot.ask('capture').success
+    found = robot.node.log.captures[0].wrenches
+    names = list(robot.true.model.config.wrench_sensors)
+    for sensor, first in (('right_foot', 0.0), ('left_foot', 6.0)):
+        i = names.index(sensor)
+        np.testing.assert_allclose(
+            capture.wrenches[i] - found[i], first + np.arange(6.0), atol=1e-9)
 
 
 def test_the_parameter_file_holds_every_parameter_with_its_default():
