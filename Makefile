@@ -47,6 +47,7 @@ test-oldest:
 
 bench:
 	@$(environment) --level robots -- python benchmarks/core.py $(ARGS)
+	@$(environment) --level robots -- python benchmarks/gravity.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/latency.py $(ARGS)
 
 lint:
