@@ -18,6 +18,9 @@ On random motions all three are the same number to 1e-9 m; as printed, or with l
 masses, they are not.
 """
 
+from pathlib import Path
+import runpy
+
 from biped_com_ros.core.pose import Pose
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.support import Plane
@@ -109,3 +112,17 @@ def test_on_any_plane_the_moment_there_is_along_the_normal(model, seed):
     assert abs(plane.to_plane(point)[2]) < TOLERANCE
     moment = at_origin[3:] - np.cross(point, force)
     np.testing.assert_allclose(np.cross(plane.normal, moment), 0.0, atol=1e-7)
+
+
+def test_the_table_of_simplifications(capsys, monkeypatch):
+    """The example's own exact ZMP is another derivation; (8) as corrected has no error."""
+    path = Path(__file__).resolve().parents[2] / 'examples' / 'zmp_methods.py'
+    example = runpy.run_path(str(path))
+    monkeypatch.setattr('sys.argv', ['zmp_methods.py', 'talos'])
+    example['main']()
+    assert '(8) corrected' in capsys.readouterr().out
+    corrected, links, point, at_rest, printed = 1e3 * example['errors'](
+        RobotModel.load('talos'), 1.2)
+    assert corrected < 1e-9
+    assert 0.8 < links < 13.0 and 16.0 < point < 256.0 and at_rest > 10.0
+    assert printed > links, 'on the wrong axis it is worse than leaving it out'
