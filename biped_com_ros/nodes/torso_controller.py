@@ -60,7 +60,7 @@ from biped_com_ros.core.torso.controller import (
     ControllerOptions, Measurement, TendonDrive, TorsoCommand, TorsoController as Control)
 from biped_com_ros.core.torso.joystick import Joystick
 from biped_com_ros.core.torso.reference import MotionLimits
-from biped_com_ros.core.torso.tension import TensionLimits
+from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import (
     Diagnostics, ERROR, OK, Report, steady_clock, Throttle, WARN)
@@ -209,6 +209,8 @@ class TorsoController(LifecycleNode):
             return FAILURE
         params = self.params
         self.controller = make_controller(self.body, params)
+        if problem := weakness(self.body, params):
+            self.get_logger().warning(problem)
         self._joystick = Joystick(self.body.max_bend, params.joy_dead_zone)
         self._outputs = TorsoOutputs(
             self, self.body, params.tip_frame, params.tf_rate, params.marker_rate)
@@ -477,6 +479,22 @@ def make_controller(body: TorsoBody, params: TorsoControllerParameters) -> Contr
         return Control(body.statics, body.max_bend, params.options())
     except BipedComError as error:
         raise ConfigurationError(f'parameters of torso_controller: {error}') from None
+
+
+def weakness(body: TorsoBody, params: TorsoControllerParameters) -> str:
+    """Return where the tendons cannot hold the upper body in its first posture; or nothing."""
+    model = body.model
+    posture = model.posture() if 'stand' in model.config.postures else np.zeros(
+        len(model.joint_names))
+    load, _ = body.upper_body(model.state(posture), np.array((0.0, 0.0, -params.gravity)))
+    found = map_closure(
+        body.statics, TensionLimits(params.min_tension, params.max_tension),
+        np.array((0.0, body.max_bend)), np.radians(np.arange(0.0, 360.0, 45.0)), load)
+    if found.is_held.all():
+        return ''
+    return (f'tendons of {params.min_tension:g} to {params.max_tension:g} N cannot bend this '
+            f'torso by {math.degrees(body.max_bend):g} deg: {-found.reserve.min():.3g} N m are '
+            'missing; set max_tension and the other parameters of the tendons for this robot')
 
 
 def _polar(shape: Array) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.nodes.torso_controller import (
-    make_controller, TorsoController, TorsoControllerParameters)
+    make_controller, TorsoController, TorsoControllerParameters, weakness)
 from biped_com_ros.ros.executor import make_executor
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Vector3, Vector3Stamped, WrenchStamped
@@ -318,6 +318,15 @@ def test_settings_that_make_no_sense_end_the_node(parameters, words):
     overrides = [Parameter(k, value=v) for k, v in {'robot': 'biped', **parameters}.items()]
     with pytest.raises(Exception, match=words):
         TorsoController(parameter_overrides=overrides)
+
+
+def test_tendons_of_another_robot_are_found_too_weak(body):
+    assert weakness(body, PARAMETERS) == ''
+    sabian = TorsoBody(RobotModel.load('sabian'))
+    assert 'cannot bend this torso by 15 deg' in weakness(sabian, PARAMETERS)
+    own = yaml.safe_load((CONFIG.parent / 'torso' / 'sabian.yaml').read_text())
+    values = own['/**/torso_controller']['ros__parameters']
+    assert weakness(sabian, TorsoControllerParameters(**values)) == ''
 
 
 def test_file_and_node_have_the_same_parameters():
