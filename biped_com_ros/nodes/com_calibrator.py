@@ -65,7 +65,7 @@ from biped_com_ros.core.identification.storage import CaptureLog
 from biped_com_ros.core.pose import rotation_from_quaternion
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
+from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, Throttle, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.inputs import ImuInput, JointStateInput, WrenchInput
 from biped_com_ros.ros.parameters import declare_parameters, parameter
@@ -200,6 +200,7 @@ class ComCalibrator(Node):
         self._job: Future[Any] | None = None
         self._after: Callable[[Any], None] = self._planned
         self._last: PlannedPose | None = None
+        self._throttle = Throttle(PATIENCE)
         self._arrives_at = 0.0
         self._make_outputs()
         self._make_inputs(model)
@@ -359,13 +360,15 @@ class ComCalibrator(Node):
         problem = self._away_from(self.queue[0]) or self.watch.problem
         if problem:
             # A person needs time to get there; a robot that sent itself does not.
-            if self.params.move and self._now() > self._arrives_at + PATIENCE:
+            if (self.params.move and self._now() > self._arrives_at + PATIENCE
+                    and self._throttle(self.queue[0].name)):
                 self._tell(f'{self.queue[0].name}: {problem}')
             return
         try:
             self._take(self.watch.capture(self.queue[0].name))
         except InputError as error:
-            self._tell(str(error))
+            if self._throttle(self.queue[0].name):
+                self._tell(str(error))
             return
         self._last = self.queue.pop(0)
         self._next()

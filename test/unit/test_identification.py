@@ -21,6 +21,7 @@ from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.geometry import com_bounds
 from biped_com_ros.core.identification.prior import Prior, PriorTerms
+from biped_com_ros.core.identification.report import html_report
 from biped_com_ros.core.identification.residuals import residuals_of
 from biped_com_ros.core.robot import RobotModel
 import numpy as np
@@ -160,6 +161,23 @@ def test_feet_that_were_never_lifted_are_named():
     again = Estimator(true.model).solve(lifted)
     assert not any('in the air' in w for w in again.warnings)
     assert again.mass_std < 0.5 * found.mass_std
+
+
+def test_a_hoisted_robot_tells_its_feet():
+    """No foot on the ground: the sensors weigh what hangs on them."""
+    true = TrueRobot('sabian', seed=1)
+    estimator = Estimator(true.model)
+    both = [true.capture(('left', 'right'), NOISE, name=str(i)) for i in range(12)]
+    on_feet = both[0]
+    air = replace(on_feet, in_contact=np.zeros(2, dtype=bool), name='hoisted')
+    readings = estimator.regressor.readings(air, {}, true.theta)
+    air = replace(air, wrenches=readings,
+                  torques=estimator.regressor.torques(air, readings, true.theta))
+    before, after = estimator.solve(both), estimator.solve([*both, air])
+    assert after.mass_std < 0.5 * before.mass_std
+    assert after.mass == pytest.approx(true.static.mass, abs=0.15)
+    assert np.isnan(after.before.com[-1]).all() and np.isfinite(after.validated.com_rms)
+    assert 'hoisted' in html_report(true.model, [*both, air], after)
 
 
 def test_a_dead_torque_sensor_is_named_and_left_out():
