@@ -36,6 +36,10 @@ wrench_aggregator/wrench    geometry_msgs/          in; watched for its rate
                             DiagnosticArray
 position_controller/        std_msgs/               out; positions of the actuated joints
 commands                    Float64MultiArray
+zmp_monitor/event, margin   diagnostic_msgs/        in, with motion push; what is told of a push
+                            DiagnosticArray, Float64
+simulator/push              geometry_msgs/          out, with motion push
+                            WrenchStamped
 =========================== ======================= =========================================
 """
 
@@ -57,15 +61,16 @@ from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.inputs import BoolInput, Input, JointStateInput, PointInput, WrenchInput
-from biped_com_ros.ros.outputs import float_array_publisher
+from biped_com_ros.ros.outputs import float_array_publisher, wrench_publisher
 from biped_com_ros.ros.parameters import declare_parameters, parameter
-from biped_com_ros.ros.qos import STATE_OUTPUT
+from biped_com_ros.ros.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.robot import RobotSource
 from biped_com_ros.viz.terminal import line, Mean, Period, save_picture, Snapshot, summary, table
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
+from std_msgs.msg import Float64
 
 _REMEMBERED = 2000  # truths kept until the estimate of the same stamp comes
 _DIAGNOSTICS_LAST = 3.0  # s
@@ -77,8 +82,9 @@ class Parameters:
 
     robot: str = parameter('biped', 'Name of a robot or path of its YAML', read_only=True)
     urdf: str = parameter('', 'URDF to use instead of the one the robot names', read_only=True)
-    motion: str = parameter('show', 'What the robot does: sways and lifts its arms, or stands',
-                            options=('show', 'stand'), read_only=True)
+    motion: str = parameter('show', 'What the robot does: sways and lifts its arms, stands, or is '
+                            'pushed harder and harder', options=('show', 'stand', 'push'),
+                            read_only=True)
     duration: float = parameter(0.0, 'Time after which the demo ends; 0: at ctrl-C', unit='s',
                                 minimum=0.0, read_only=True)
     period: float = parameter(1.0, 'Time between two updates of what is shown', unit='s',
@@ -113,6 +119,7 @@ class Demo(Node):
     def _on_robot(self, model: RobotModel) -> None:
         self._joints = JointStateInput(self, model.joint_names, self._on_joints, max_age=0.0)
         self._mover = _Mover(self, model, self.params)
+        self._pusher = _Pusher(self, model) if self.params.motion == 'push' else None
         self._measurements = _Measurements(self, model)
 
     def _on_joints(self, stamp: Stamp, *_: Any) -> None:
@@ -124,6 +131,8 @@ class Demo(Node):
             self._measurements.start(begin)
             self._mover.start(begin)
         self._mover.update(stamp.ns)
+        if self._pusher is not None:
+            self._mover.label = self._pusher.update(self._mover.time(stamp.ns), stamp)
         if self.params.duration and self._mover.time(stamp.ns) >= self.params.duration:
             self._finish()
 
@@ -191,6 +200,38 @@ class _Mover:
         self.label = self._motion.label(elapsed)
         self._out.fields['data'][...] = self._motion.positions(elapsed)[self._actuated]
         self._out.publish()
+
+
+class _Pusher:
+    """Pushes the robot forward every few seconds, harder each time, until it has fallen."""
+
+    PERIOD, SHARE = 4.0, 0.08
+
+    def __init__(self, node: Node, model: RobotModel) -> None:
+        heaviest = model.link_names[int(np.argmax(model.link_masses))]
+        self._out = wrench_publisher(node, 'simulator/push', heaviest)
+        self._step = self.SHARE * model.mass * GRAVITY
+        self._pushes, self._event, self._least = 0, 'stable', math.inf
+        node.create_subscription(
+            DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
+        node.create_subscription(Float64, 'zmp_monitor/margin', self._on_margin, STATE_OUTPUT)
+
+    def update(self, elapsed: float, stamp: Stamp) -> str:
+        """Push if it is time; say what happens."""
+        if elapsed >= (self._pushes + 1) * self.PERIOD and not self._event.startswith('fallen'):
+            self._pushes, self._least = self._pushes + 1, math.inf
+            self._out.fields['wrench'][:3] = self._pushes * self._step, 0.0, 0.0
+            self._out.publish(stamp)
+        if not self._pushes:
+            return 'stands, will be pushed'
+        margin = '' if math.isinf(self._least) else f', margin down to {1e3 * self._least:.0f} mm'
+        return f'pushed forward with {self._pushes * self._step:.1f} N{margin}; {self._event}'
+
+    def _on_event(self, array: DiagnosticArray) -> None:
+        self._event = array.status[0].message
+
+    def _on_margin(self, message: Float64) -> None:
+        self._least = min(self._least, message.data)
 
 
 class _Measurements:

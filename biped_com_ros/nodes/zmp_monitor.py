@@ -229,9 +229,13 @@ class ZmpMonitor(Node):
     def _log(self, report: Report) -> None:
         change, logger = report.change, self.get_logger()
         assert change is not None
-        say = logger.error if change.now >= Level.UNSTABLE else (
-            logger.warning if change.now == Level.MARGINAL else logger.info)
-        say(describe_change(change))
+        # One call each: rclpy does not let a line of code change its severity.
+        if change.now >= Level.UNSTABLE:
+            logger.error(describe_change(change))
+        elif change.now == Level.MARGINAL:
+            logger.warning(describe_change(change))
+        else:
+            logger.info(describe_change(change))
 
     # -- diagnostics
 
