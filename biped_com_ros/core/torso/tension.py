@@ -189,6 +189,7 @@ class TensionDistributor:
             half = min(max(0.5 * difference, -0.5 * (high - low)), 0.5 * (high - low))
             center = min(max(middle, low + abs(half)), high - abs(half))
             tensions[i], tensions[j] = center + half, center - half
+        np.clip(tensions, low, high, out=tensions)  # rounding, by the last bit
         return Tensions(tensions, moment - columns.dot(tensions))
 
 
