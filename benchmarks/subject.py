@@ -115,17 +115,37 @@ def plain(make: Callable[[], Node], make_executor: Callable[[], Any]) -> Callabl
     return run
 
 
-def ours(name: str, count: int = 1) -> Callable[..., int]:
-    """Return a node of the package, `count` times in one process."""
+def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]:
+    """
+    Return a node of the package, `count` times in one process.
+
+    With `unheard` it publishes even what nobody listens to and it would leave out; not the outputs
+    of its parts, like the fused CoM.
+    """
     def run(arguments: list[str]) -> int:
         from biped_com_ros.nodes import NODES
         from biped_com_ros.nodes.suite import load_class
         from biped_com_ros.ros import executor
         node_class = load_class(NODES[name])
+        if unheard:
+            node_class = speaking_out(node_class)
         others = [lambda i=i: node_class(cli_args=['--ros-args', '-r', f'__node:={name}_{i}'])
                   for i in range(1, count)]
         return executor.run([lambda: announce(node_class()), *others], [name, *arguments])
     return run
+
+
+def speaking_out(node_class: Callable[..., Node]) -> Callable[..., Node]:
+    """Return a factory of nodes that publish as if somebody listened to each of their topics."""
+    from biped_com_ros.ros.outputs import TemplatePublisher
+
+    def make(**options: Any) -> Node:
+        node = node_class(**options)
+        own = {part for part in vars(node).values() if isinstance(part, TemplatePublisher)}
+        TemplatePublisher.wanted = property(  # type: ignore[assignment]
+            lambda self: self in own)
+        return node
+    return make
 
 
 def naive() -> Node:
@@ -168,6 +188,7 @@ SUBJECTS = {
     'relay_events': plain(Relay, events_executor),
     'naive': plain(naive, SingleThreadedExecutor),
     'com_estimator': ours('com_estimator'),
+    'com_estimator_unheard': ours('com_estimator', unheard=True),
     'wrench_aggregator': ours('wrench_aggregator'),
     'five': ours('com_estimator', FIVE),
     'sink': sink,
