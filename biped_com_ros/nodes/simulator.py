@@ -26,7 +26,7 @@ import math
 import sys
 from typing import Any
 
-from biped_com_ros.core.errors import BipedComError, InputError
+from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import (
@@ -38,7 +38,7 @@ from biped_com_ros.ros.outputs import (
     TemplatePublisher, vector_publisher, wrench_publisher)
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.qos import COMMAND_INPUT, LATCHED
-from biped_com_ros.ros.robot import RobotSource
+from biped_com_ros.ros.robot import RobotSource, TOPIC
 from biped_com_ros.ros.services import trigger_service
 from biped_com_ros.sim.hidden import parse_errors
 from biped_com_ros.sim.interface import Observation, PlantOptions, SensorOptions
@@ -302,6 +302,12 @@ class Simulator(Node):
         self._diagnostics = Diagnostics(self)
         self._pacer: Pacer | None = None
         self._source = RobotSource(self, self._params, self._on_robot, self._diagnostics)
+        if self._source.model is None and self._params.urdf != TOPIC:
+            # It would wait for the description that nobody but itself publishes.
+            raise ConfigurationError(
+                f"robot '{self._params.robot}' names no URDF, and a simulated robot has nobody "
+                'to get it from: set urdf in its file, or give the argument urdf:=<path or '
+                f"package:// URI> ('{TOPIC}' if another node publishes robot_description)")
 
     def _on_robot(self, model: RobotModel) -> None:
         params, config = self._params, model.config

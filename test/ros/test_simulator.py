@@ -321,6 +321,14 @@ def test_nonsense_is_refused_by_name(parameters, complaint):
         Simulator(**overrides(**parameters))
 
 
+def test_a_robot_without_a_urdf_is_refused_instead_of_waited_for(tmp_path):
+    config = yaml.safe_load((DATA / 'sim_robot.yaml').read_text()) | {'urdf': ''}
+    file = tmp_path / 'mine.yaml'
+    file.write_text(yaml.safe_dump(config))
+    with pytest.raises(ConfigurationError, match=r'mine\.yaml.* argument urdf:='):
+        Simulator(**overrides(robot=str(file), urdf=''))
+
+
 def test_the_defaults_file_has_every_parameter():
     values = yaml.safe_load(DEFAULTS.read_text())['/**/simulator']['ros__parameters']
     defaults = SimulatorParameters()
