@@ -40,13 +40,18 @@ EXPECTED = WEIGHT @ (9.81 * np.array([np.sin(0.3), 0.0, -np.cos(0.3)]))
 
 def hang(count=200, noise=0.5, offset=OFFSET, collected=200, moved_at=None, speed=0.2,
          silent_for=0, limits=LIMITS, seed=3):
-    """Tare a sensor, on a foot that hangs in the air, after `collected` readings at 1 kHz."""
+    """
+    Tare a sensor, on a foot that hangs in the air, after `collected` readings at 1 kHz.
+
+    The knee moves for 0.1 s up to the reading `moved_at`.
+    """
     rng, readings = np.random.default_rng(seed), RecentReadings('left', count)
     still = StillnessWatch(('hip', 'knee'), limits.joint_speed)
     for i in range(1, collected + 1):
         noise_now = noise * rng.normal(size=6) * [1.0, 1.0, 1.0, 0.05, 0.05, 0.05]
         readings.add(EXPECTED + offset + noise_now, i * MS)
-        still.take(np.array([0.001, -speed if i == moved_at else 0.002]), i * MS)
+        moving = moved_at is not None and moved_at - 100 < i <= moved_at
+        still.take(np.array([0.001, -speed if moving else 0.002]), i * MS)
     return readings.tare(EXPECTED, still, limits, SENSOR, (collected + silent_for) * MS)
 
 
@@ -67,20 +72,37 @@ def test_only_the_last_readings_count():
 
 
 def test_a_movement_before_the_readings_does_no_harm():
-    np.testing.assert_allclose(hang(collected=500, moved_at=299, noise=0.0).offset, OFFSET)
+    np.testing.assert_allclose(hang(collected=500, moved_at=199, noise=0.0).offset, OFFSET)
 
 
 def test_many_slow_joints_are_no_movement():
     still = StillnessWatch([f'joint_{i}' for i in range(32)], 0.05)
-    still.take(np.full(32, 0.04), MS)
+    for t in range(1, 102):
+        still.take(np.full(32, 0.04), t * MS)
     assert still.movement == ''
-    still.take(np.concatenate([np.zeros(31), [-0.06]]), 2 * MS)
-    assert still.moved_ns == 2 * MS and still.movement.startswith('joint_31 at 0.06')
+    for t in range(102, 203):
+        still.take(np.concatenate([np.zeros(31), [-0.06]]), t * MS)
+    assert still.moved_ns == 202 * MS and still.movement.startswith('joint_31 at 0.06')
+
+
+def test_noise_of_differentiated_encoders_is_no_movement():
+    rng, still = np.random.default_rng(4), StillnessWatch([f'joint_{i}' for i in range(32)], 0.05)
+    velocities = np.diff(2e-4 * rng.normal(size=(2000, 32)), axis=0) * 500.0
+    assert np.abs(velocities).max() > 0.4
+    for i, now in enumerate(velocities):
+        still.take(now, 2 * i * MS)
+    assert still.movement == ''
+    drift = np.zeros(32)
+    drift[7] = 0.07
+    for i, now in enumerate(velocities[:200]):
+        still.take(now + drift, (4000 + 2 * i) * MS)
+    assert still.movement.startswith('joint_7 at 0.0')
 
 
 @pytest.mark.parametrize('change, message', [
     ({'noise': 5.0}, 'vary by .* N .*come to rest.*tare_max_force_deviation'),
-    ({'moved_at': 150}, 'knee at 0.2 rad/s moved while averaging.*hold the robot still'),
+    ({'moved_at': 150}, 'knee at 0.1 rad/s moved while averaging.*hold the robot still'
+     '.*tare_max_joint_speed'),
     ({'offset': [0, 0, 400.0, 0, 0, 0]}, 'reads 400 N other .* lift the robot'),
     ({'collected': 7}, '7 of the 200 readings'),
     ({'collected': 0}, 'nothing usable yet; check its driver'),
