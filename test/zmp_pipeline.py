@@ -36,6 +36,7 @@ class Pipeline:
         The stability monitor under test.
     wrenches, base
         Of the last instant: of the feet in their sole frames, and where the base is.
+
     """
 
     def __init__(self, robot='biped', options=PlantOptions(tendons=False), settings=None):

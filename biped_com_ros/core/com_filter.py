@@ -159,12 +159,12 @@ class ComFilter:
 
     @property
     def bias(self) -> Array:
-        """What the kinematic CoM is off by, along level axes headed like the base, (3,), m."""
+        """Offset of the kinematic CoM, along level axes headed like the base, (3,), m."""
         return self.state[B]
 
     @property
     def bias_in_world(self) -> Array:
-        """What the kinematic CoM is off by, along the axes of the world, shape (3,), m."""
+        """Offset of the kinematic CoM, along the axes of the world, shape (3,), m."""
         return self._turn() @ self.state[B]
 
     @property
@@ -210,6 +210,7 @@ class ComFilter:
             or while no sole stands.
         delay
             Of that filter, s.
+
         """
         length = float(np.hypot(heading[0], heading[1])) or 1.0
         self._yaw = float(heading[0]) / length, float(heading[1]) / length

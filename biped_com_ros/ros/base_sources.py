@@ -167,7 +167,7 @@ class BaseSource:
 
     @property
     def stance(self) -> Stance:
-        """The soles in the world after the last :meth:`locate`; found when first asked for."""
+        """Return the soles after the last :meth:`locate`; found when first asked for."""
         if self._stance is None:
             assert self._located is not None
             self._stance = self._stand(*self._located)

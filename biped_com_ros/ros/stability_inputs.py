@@ -128,6 +128,7 @@ class SoleWrench:
             If the robot has no such frame.
         ConfigurationError
             If the frame is not fixed to the sole.
+
         """
         if frame not in self._to_sole:
             self._to_sole[frame] = self._adjoint(frame)

@@ -57,7 +57,7 @@ class MarkerParameters(Protocol):
 
     @property
     def trail(self) -> int:
-        """Number of past points that are shown."""
+        """Return how many past points are shown."""
 
     @property
     def gravity(self) -> float:
@@ -97,6 +97,7 @@ class StabilityOutputs:
     ----------
     node, world_frame, feet
         The rclpy node, the frame of everything, and the names of the feet.
+
     """
 
     def __init__(self, node: Any, world_frame: str, feet: Sequence[str]) -> None:

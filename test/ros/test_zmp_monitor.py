@@ -408,7 +408,7 @@ def test_soles_out_of_plane_and_a_wrong_model_are_told(robot, swaying):
     pushed = np.array([[0.0, 0.0, 0.0, 0.0, 2.5, 0.0]] * 2)
     shoved = [dataclasses.replace(s, wrenches=s.wrenches + pushed) for s in samples]
     message = rig.diagnosis('zmp', WARN, shoved)
-    assert "mm from the measured one: check masses (calibrate)" in message
+    assert 'mm from the measured one: check masses (calibrate)' in message
 
 
 def test_when_the_clock_is_set_back_all_begins_anew(robot, swaying):

@@ -95,7 +95,7 @@ def test_noise_covariance_is_that_of_samples():
     L = np.linalg.cholesky(expected)
     white = np.linalg.solve(L, np.array(samples).T)
     values = np.linalg.eigvalsh(np.cov(white))
-    assert 0.6 < values[0] and values[-1] < 1.5
+    assert values[0] > 0.6 and values[-1] < 1.5
     correlation = expected / np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
     assert np.abs(correlation - np.diag(np.diag(correlation))).max() > 0.5
 
@@ -187,7 +187,7 @@ def test_rank_of_both_single_supports(g1):
 
 
 def test_the_hips_turn_over_standing_feet(g1):
-    """HipShift with a rotation: soles stay where they are with respect to each other."""
+    """Soles under a rotated HipShift: they stay where they are with respect to each other."""
     hips = HipShift(g1.model, g1.model.posture('stand'))
     turn = Pose.from_rpy((0.1, -0.15, 0.2), np.array((0.02, -0.01, -0.03)))
     q = hips.positions(turn.position, turn.rotation)

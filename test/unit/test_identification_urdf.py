@@ -22,7 +22,7 @@ from biped_com_ros.core.robot import RobotModel
 import numpy as np
 import pytest
 
-ODD = '''
+ODD = """
 <?xml version='1.0'?>
 <!-- <link name="a"><inertial><mass value="9"/></inertial></link> -->
 <robot name="odd">
@@ -38,7 +38,7 @@ ODD = '''
   <link name="c\u00e4"/>
   <joint name="k" type="fixed"><parent link="a"/><child link="c\u00e4"/></joint>
 </robot>
-'''
+"""
 
 
 @pytest.mark.parametrize('name', ('three_link', 'sabian', 'talos', 'g1', 'icub'))

@@ -274,7 +274,7 @@ class StaticsRegressor:
         return readings
 
     def torques(self, capture: Capture, readings: Array, theta: Array) -> Array:
-        """Return joint torques (n,), NaN where the capture does not tell, for such readings."""
+        """Return the joints' (n,) for such readings; NaN where the capture does not tell."""
         layout = self._layout(self._contact_sensors(capture))
         k = self._kinematics(capture.positions[np.newaxis], capture.up, capture.up_frame)
         felt = np.where(layout.contact[:, np.newaxis], readings, 0.0)

@@ -169,7 +169,7 @@ def _knowledge(found: Identification) -> str:
     return (
         f'<p>Of {report.unknowns} masses and first moments the data determine {report.rank} '
         f'combinations, {report.determined} of them better than the prior; '
-        f'{report.prior_only} are the prior\'s alone. Condition number '
+        f'{report.prior_only} come from the prior alone. Condition number '
         f'{report.condition_number:.3g}. One more pose like these would add '
         f'{gain.min():.2f} to {gain.max():.2f} nats. Assumed relative standard deviation of '
         f'masses {found.mass_sigma:g}; residuals are {found.noise_scale:.2f} times the assumed '

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""From a stream of sensor readings to captures: is the robot still, and which feet stand?"""
+"""From a stream of sensor readings to captures: while the robot is still, on which feet."""
 
 from __future__ import annotations
 
