@@ -151,15 +151,16 @@ class GravityDemo(Node):
         yield from _between(raised, stand, 2.0)
         self._say('moves its weight over the left foot')
         self._largest_step, self._least_share = 0.0, 1.0
-        path = ComShift(model, stand).path(next(iter(model.config.feet)), round(3.0 / _PERIOD))
+        foot = next(iter(model.config.feet))
+        path = ComShift(model, stand).path(foot, round(3.0 / _PERIOD))
         yield from path
         yield from _wait(path[-1], 1.0)
         self._say('and back')
         yield from path[::-1]
         yield from _wait(stand, 1.0)
         self._say(f'carried {100.0 * self._least_share:.1f} % of its weight on the other foot; '
-                  f'the largest step of a torque in 2 ms was {100.0 * self._largest_step:.2f} % of its '
-                  'limit')
+                  'the largest step of a torque in 2 ms was '
+                  f'{100.0 * self._largest_step:.2f} % of its limit')
 
     def _say(self, words: str) -> None:
         print(f'{self._model.config.name} {words}', flush=True)
