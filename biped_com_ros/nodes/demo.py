@@ -74,6 +74,7 @@ from std_msgs.msg import Float64
 
 _REMEMBERED = 2000  # truths kept until the estimate of the same stamp comes
 _DIAGNOSTICS_LAST = 3.0  # s
+_EXACT_SENSORS = ('none', 'masses')  # what may be hidden with sensors that tell the truth
 
 
 @dataclass(frozen=True)
@@ -292,7 +293,8 @@ class _Measurements:
             com_error_largest=period.com_error.largest,
             weight=period.weight(len(self._feet)), model_weight=self._weight,
             gravity=GRAVITY, contacts=dict(self._contacts), rates=rates,
-            real_time_factor=factor, health=health, waiting=missing)
+            real_time_factor=factor, health=health, waiting=missing,
+            exact_sensors=self.params.hidden in _EXACT_SENSORS)
 
     def _time(self) -> float:
         return (self.now_ns - self._start_ns) * 1e-9 if self.running else 0.0
@@ -387,7 +389,8 @@ def _screen(params: Parameters, title: str) -> _PlainScreen | _LiveScreen:
 
 
 def _title(params: Parameters) -> str:
-    real = {'': '', 'none': ', whose URDF is exact'}.get(
+    real = {'': '', 'none': ', whose URDF is exact',
+            'real': ', whose real masses and sensors differ from its URDF (hidden:=real)'}.get(
         params.hidden, f', whose real masses differ from its URDF (hidden:={params.hidden})')
     return f'biped_com_ros demo: {params.robot}{real}. Ctrl-C ends it.'
 

@@ -115,6 +115,8 @@ class Snapshot:
         Level (0 OK, 1 WARN, 2 ERROR, 3 STALE) and words of the worst diagnostic.
     waiting
         What is still missing, in words; empty once everything is there.
+    exact_sensors
+        Whether the sensors are known to be right, so that errors are the URDF's.
 
     """
 
@@ -130,6 +132,7 @@ class Snapshot:
     real_time_factor: float
     health: tuple[int, str]
     waiting: Sequence[str] = ()
+    exact_sensors: bool = False
 
     @property
     def com_distance(self) -> float:
@@ -266,4 +269,6 @@ def _verdict(shot: Snapshot) -> str:
         return 'the URDF describes this robot'
     wrong = ' and '.join(name for name, good in (
         ('the centre of mass', com_good), ('the weight', weight_good)) if not good)
-    return f'the URDF has {wrong} of this robot wrong: it needs a calibration'
+    if shot.exact_sensors:
+        return f'the URDF has {wrong} of this robot wrong: it needs a calibration'
+    return f'{wrong} wrong: by the sensors (tare them) or by the URDF (calibrate it)'

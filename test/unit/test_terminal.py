@@ -92,9 +92,14 @@ def test_a_real_time_factor_that_is_not_known_yet_is_no_number():
     (1e-4, 36.00, 'has the weight of this robot wrong'),
     (5e-3, 34.00, 'has the centre of mass and the weight of this robot wrong')])
 def test_judges_the_urdf(com_error, weight, verdict):
-    shot = snapshot(com_error=np.array([0.0, com_error, 0.0]), weight=weight)
+    shot = snapshot(com_error=np.array([0.0, com_error, 0.0]), weight=weight, exact_sensors=True)
     assert verdict in summary(shot)
     assert verdict in rendered(shot)
+
+
+def test_does_not_blame_the_urdf_for_what_sensors_may_have_done():
+    words = summary(snapshot(com_error=np.array([0.0, 5e-3, 0.0]), weight=35.32))
+    assert 'the centre of mass wrong: by the sensors (tare them) or by the URDF' in words
 
 
 def test_table_judges_by_the_whole_run_not_by_the_last_second():
