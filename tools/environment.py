@@ -339,7 +339,7 @@ class Progress:
         print(f'{start}{self._text} ... {text}'[:width + len(start)], end=end, flush=True)
 
 
-def set_up(plans: Sequence[Plan]) -> None:
+def set_up(plans: Sequence[Plan], higher: Callable[[], Sequence[Plan]] = tuple) -> None:
     """
     Bring the environment up to the last of the plans.
 
@@ -348,6 +348,9 @@ def set_up(plans: Sequence[Plan]) -> None:
     plans : sequence of Plan
         Those of all levels up to the wanted one. What a lower level has installed is kept,
         and a finished higher level is good for the lower ones too.
+    higher : callable
+        Gives the plans of the levels above. A higher level that was there before the locked
+        versions changed is set up anew, too: nobody has asked to be without it.
 
     """
     plan = plans[-1]
@@ -356,6 +359,9 @@ def set_up(plans: Sequence[Plan]) -> None:
     with only_one_at_a_time():
         stamps = read_stamps(plan)
         if fingerprint(plan) not in stamps:
+            if len(stamps) > len(plans):  # there is one for each level
+                plans = [*plans, *higher()][:len(stamps)]
+                plan = plans[-1]
             check_machine(plan)
             started = time.monotonic()
             extend = any(fingerprint(lower) in stamps for lower in plans)
@@ -479,9 +485,12 @@ def call(plan: Plan, progress: Progress, command: Sequence[str], hint: str = '')
     """Run a command with its output in the log file; raise with the log's end on failure."""
     with open(plan.log, 'a', encoding='utf-8') as log:
         print('$', *command, file=log, flush=True)
-        process = subprocess.Popen(command, env=environment_of(plan), text=True, cwd=ROOT,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, errors='replace')
+        try:
+            process = subprocess.Popen(command, env=environment_of(plan), text=True, cwd=ROOT,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, errors='replace')
+        except OSError as error:
+            raise SetupError(f'`{command[0]}` cannot be started: {error.strerror}.') from None
         try:
             for line in process.stdout or ():
                 log.write(line)
@@ -557,11 +566,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Set up as asked, then become the command."""
     options = parse_arguments(arguments)
     command = options.command[1:] if options.command[:1] == ['--'] else options.command
-    levels = list(LEVELS)[:list(LEVELS).index(options.level) + 1]
+    count = list(LEVELS).index(options.level) + 1
+
+    def make_plans(levels: Sequence[str]) -> list[Plan]:
+        return [make_plan(level, options.distribution, options.oldest, os.environ)
+                for level in levels]
+
     try:
-        plans = [make_plan(level, options.distribution, options.oldest, os.environ)
-                 for level in levels]
-        set_up(plans)
+        plans = make_plans(list(LEVELS)[:count])
+        set_up(plans, lambda: make_plans(list(LEVELS)[count:]))
     except SetupError as error:
         print(f'\n{error}', file=sys.stderr)
         return 1

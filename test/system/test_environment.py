@@ -193,6 +193,20 @@ def test_lower_level_is_extended(plan, monkeypatch):
     assert chosen == [environment.EXTEND_STEPS['wheels']]
 
 
+def test_a_new_lock_file_does_not_cost_the_higher_level(plan, monkeypatch, tmp_path):
+    higher = dataclasses.replace(plan, inputs=(*plan.inputs, REQUIREMENTS / 'test.in'))
+    environment.write_stamps(plan, [environment.fingerprint(p) for p in (plan, higher)])
+    changed = tmp_path / 'jazzy.txt'
+    changed.write_text(plan.lock.read_text() + 'another==1.0\n')
+    plan, higher = (dataclasses.replace(p, lock=changed) for p in (plan, higher))
+    done = []
+    monkeypatch.setattr(environment, 'check_machine', lambda plan: None)
+    monkeypatch.setattr(environment, 'run_steps', lambda *step: done.append(step))
+    environment.set_up([plan], lambda: [higher])
+    assert done == [(higher, environment.CREATE_STEPS['wheels'])]
+    assert environment.read_stamps(plan) == [environment.fingerprint(p) for p in (plan, higher)]
+
+
 def test_interrupted_set_up_leaves_no_stamp(plan):
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -230,6 +244,12 @@ def test_failed_step_shows_the_end_of_the_log(plan):
     with (pytest.raises(environment.SetupError, match=r'(?s)the reason.*code 3.*setup\.log'),
           environment.Progress('step') as progress):
         environment.call(plan, progress, command)
+
+
+def test_a_command_that_is_not_there_is_named(plan):
+    with (pytest.raises(environment.SetupError, match='cmake` cannot be started: No such'),
+          environment.Progress('step') as progress):
+        environment.call(plan, progress, ['no-such-cmake'])
 
 
 def test_wheels_are_shielded_from_other_environments(plan):
