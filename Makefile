@@ -28,7 +28,7 @@ help:
 	@echo "make bench        what the nodes and the mathematics cost"
 	@echo "make lint         style, docstrings, licence headers, types"
 	@echo "make setup        only set up the environment for all of these"
-	@echo "make lock         resolve requirements/*.in into the lock files anew"
+	@echo "make lock         resolve requirements/*.in into the lock files (ARGS=--upgrade)"
 	@echo "make clean        remove the environments and everything else that was built"
 	@echo
 	@echo "ROS 2 is the one that is sourced, or comes from PyPI: Jazzy, or DISTRO=kilted."
@@ -57,7 +57,7 @@ setup:
 	@$(environment) --level dev
 
 lock:
-	@tools/python tools/lock.py
+	@tools/python tools/lock.py $(ARGS)
 
 clean:
 	rm -rf .venv .venv-* build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,8 +15,9 @@
 """
 Write the lock files in requirements/ anew, for all Pythons from 3.10 to 3.13 at once.
 
-Runs inside an environment of tools/environment.py; fetches uv for the purpose. Index options
-of the machine stay out of the files.
+Versions that are locked stay unless they have to change; ``--upgrade`` takes the newest. Runs
+inside an environment of tools/environment.py; fetches uv for the purpose. Index options of the
+machine stay out of the files.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import venv
 
 REQUIREMENTS = Path(__file__).resolve().parent.parent / 'requirements'
 COMMON = ['runtime.in', 'robots.in', 'test.in', 'colcon.in', 'lint.in']
-OPTIONS = ['--quiet', '--upgrade', '--universal', '--python-version=3.10', '--no-annotate',
+OPTIONS = ['--quiet', '--universal', '--python-version=3.10', '--no-annotate',
            '--custom-compile-command=make lock']
 LOCKS = {
     'jazzy.txt': ['ros-jazzy.in', 'ros-jazzy-lint.in', *COMMON],
@@ -46,21 +47,21 @@ def install_uv(directory: Path) -> Path:
     return directory / 'bin' / 'uv'
 
 
-def write_lock(uv: Path, name: str, inputs: Sequence[str]) -> None:
-    """Resolve the inputs into one lock file."""
+def write_lock(uv: Path, name: str, inputs: Sequence[str], extra: Sequence[str]) -> None:
+    """Resolve the inputs into one lock file, with `extra` options of uv."""
     print(f'requirements/{name}', flush=True)
-    command = [str(uv), 'pip', 'compile', *OPTIONS, f'--output-file={name}', *inputs]
+    command = [str(uv), 'pip', 'compile', *OPTIONS, *extra, f'--output-file={name}', *inputs]
     subprocess.run(command, check=True, cwd=REQUIREMENTS, stdout=subprocess.DEVNULL)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Write all lock files."""
     with tempfile.TemporaryDirectory() as directory:
         uv = install_uv(Path(directory) / 'venv')
         for name, inputs in LOCKS.items():
-            write_lock(uv, name, inputs)
+            write_lock(uv, name, inputs, arguments)
     return 0
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
