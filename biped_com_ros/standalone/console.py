@@ -72,9 +72,13 @@ class Console:
 
     def say(self, level: str, text: str) -> None:
         """Tell something of our own; quiet keeps all but errors in the log."""
-        self._log.write(f'{datetime.now().isoformat(timespec="milliseconds")} [{level}] {text}\n')
+        self.log(level, text)
         if not self.quiet or level == 'ERROR':
             self._print(f'{self._painted(f"[{level}]", _LEVEL_COLOURS[level])} {text}')
+
+    def log(self, level: str, text: str) -> None:
+        """Write something of our own to the log file only."""
+        self._log.write(f'{datetime.now().isoformat(timespec="milliseconds")} [{level}] {text}\n')
 
     def _print_line(self, name: str, text: str) -> None:
         self._print(f'{self._painted(f"[{name}]", self._colour_of(name))} {text}')

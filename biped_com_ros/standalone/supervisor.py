@@ -50,8 +50,8 @@ class Supervisor:
     console
         Where output and reports go.
     foreground
-        Executable that gets the terminal itself, without prefix (for tables, menus); the others'
-        output then goes to the log file.
+        Executable whose input and standard output are the terminal itself, without prefix (for
+        tables, menus); what it logs and the others' output then go to the log file.
 
     """
 
@@ -64,6 +64,7 @@ class Supervisor:
         self._signals = 0
         self._hurry: dict[int, int] = {}
         self._running: dict[str, Process] = {}
+        self._spoken: set[str] = set()
         self._exit_code = 0
 
     async def run(self) -> int:
@@ -143,11 +144,11 @@ class Supervisor:
             environment.setdefault('RCUTILS_COLORIZED_OUTPUT', '1')
         options: dict[str, Any] = {
             'env': environment, 'cwd': plan.cwd, 'start_new_session': True,
-            'preexec_fn': _end_with_parent(os.getpid())}
+            'preexec_fn': _end_with_parent(os.getpid()),
+            'stderr': await outputs.enter_async_context(self._relayed(plan.name, True))}
         if self._foreground != plan.name.rpartition('-')[0]:
             options |= {
                 'stdin': DEVNULL,
-                'stderr': await outputs.enter_async_context(self._relayed(plan.name, True)),
                 'stdout': await outputs.enter_async_context(
                     self._relayed(plan.name, plan.output != 'log'))}
         if plan.shell:
@@ -177,6 +178,7 @@ class Supervisor:
     async def _relay(self, name: str, stream: asyncio.StreamReader, visible: bool) -> None:
         rest = b''
         while chunk := await stream.read(65536):
+            self._spoken.add(name)
             *lines, rest = (rest + chunk).split(b'\n')
             for line in lines:
                 self._console.line(name, line.decode(errors='replace').rstrip('\r'), visible)
@@ -203,10 +205,14 @@ class Supervisor:
             self._console.say('INFO', f'[{plan.name}]: process has finished cleanly [pid {pid}]')
             return 0
         self._console.show_hidden(plan.name)
-        command = ' '.join(plan.command)
+        command = f", cmd '{' '.join(plan.command)}'"
+        if code == 1 and plan.name in self._spoken:
+            # It has said what was wrong itself: nobody needs a long command after that.
+            self._console.log('ERROR', f'[{plan.name}]: process has died{command}')
+            command = ''
         self._console.say(
-            'ERROR', f'[{plan.name}]: process has died [pid {pid}, {_describe(code)}, cmd '
-            f"'{command}']; all output: {self._console.log_file}")
+            'ERROR', f'[{plan.name}]: process has died [pid {pid}, {_describe(code)}{command}]; '
+            f'all output: {self._console.log_file}')
         return code
 
 

@@ -64,6 +64,15 @@ SCRIPTS = {
         print('about to fail', file=sys.stderr)
         sys.exit(7)
         """,
+    'refuses': """
+        print('the table')
+        print("unknown robot 'x'", file=sys.stderr)
+        sys.exit(1)
+        """,
+    'logs': """
+        print('the table')
+        print('[INFO] a line that would break it', file=sys.stderr)
+        """,
     'crashes': """
         os.kill(os.getpid(), signal.SIGSEGV)
         """,
@@ -330,6 +339,26 @@ def test_the_foreground_process_gets_the_terminal(start: Start, tmp_path: Path) 
     assert '[environment' not in runner.output and '[talks' not in runner.output
     log, = (tmp_path / 'log').glob('*/launch.log')
     assert '[talks-1] on stdout\n' in log.read_text()
+
+
+def test_what_the_foreground_process_logs_does_not_break_its_table(
+        start: Start, tmp_path: Path) -> None:
+    runner = start(node('logs'), '--foreground', 'logs')
+    assert runner.process.wait(timeout=20) == 0
+    assert 'the table' in runner.output and 'break it' not in runner.output
+    log, = (tmp_path / 'log').glob('*/launch.log')
+    assert '[logs-1] [INFO] a line that would break it\n' in log.read_text()
+
+
+@pytest.mark.parametrize('foreground', [(), ('--foreground', 'refuses')])
+def test_who_says_what_is_wrong_is_not_followed_by_a_long_command(
+        start: Start, tmp_path: Path, foreground: tuple[str, ...]) -> None:
+    runner = start(node('refuses'), *foreground)
+    assert runner.process.wait(timeout=20) == 1
+    assert "[refuses-1] unknown robot 'x'\n" in runner.output
+    assert 'process has died' in runner.output and ', cmd' not in runner.output
+    log, = (tmp_path / 'log').glob('*/launch.log')
+    assert re.search(r"process has died, cmd '.*lib/fake/refuses", log.read_text())
 
 
 def test_who_dies_in_the_background_shows_its_last_words(start: Start) -> None:
