@@ -148,14 +148,19 @@ class Pace:
 
 
 class FrameOutput:
-    """Sends world -> base -> footprint, world -> com and world -> <link>_com."""
+    """
+    Sends world -> root link, base -> footprint, world -> com and world -> <link>_com.
+
+    The root link and not the base, since where they differ robot_state_publisher sends
+    root -> base, and a frame has but one parent.
+    """
 
     def __init__(self, node: Any, model: RobotModel, params: FrameParameters) -> None:
-        base, world = model.config.base_link, params.world_frame
+        base, root, world = model.config.base_link, model.frame_names[0], params.world_frame
         self._sends_footprint = params.publish_base_tf
         self._sends_base = params.publish_base_tf and params.base_source != 'tf'
         self._sends_links = params.publish_link_tf
-        pairs = [(world, base)] * self._sends_base
+        pairs = [(world, root)] * self._sends_base
         pairs += [(base, params.footprint_frame)] * self._sends_footprint
         self._com_row = len(pairs)
         pairs.append((world, params.com_frame))
@@ -163,6 +168,8 @@ class FrameOutput:
             pairs += [(world, f'{link}_com') for link in model.link_names]
         self._bundle = TransformBroadcaster(node).bundle(pairs)
         self._pose_base_link = Pose.from_rpy(model.config.base_rpy, np.zeros(3)).inverse()
+        # Both are fixed to the root, so that any positions of the joints will do.
+        self._pose_base_root = model.state(model.positions({})).pose_in_base(root)
 
     def publish(self, instant: Instant) -> None:
         """Send all transforms of an instant."""
@@ -175,10 +182,9 @@ class FrameOutput:
         bundle.publish(instant.stamp)
 
     def _set_base(self, base: Pose, stance: Stance) -> None:
-        link = base @ self._pose_base_link
-        footprint = link.inverse() @ footprint_pose(
+        footprint = (base @ self._pose_base_link).inverse() @ footprint_pose(
             base, stance.soles_in_world, stance.in_contact)
-        poses = (link, footprint) if self._sends_base else (footprint,)
+        poses = (base @ self._pose_base_root, footprint) if self._sends_base else (footprint,)
         for i, pose in enumerate(poses):
             self._bundle.positions[i], self._bundle.quaternions[i] = pose.position, pose.quaternion
 

@@ -21,6 +21,7 @@ import dataclasses
 from importlib.util import find_spec
 import itertools
 import os
+import re
 from pathlib import Path
 import signal
 import subprocess
@@ -356,12 +357,26 @@ def matrix(transform):
     return out
 
 
+def trunk_to_base():
+    """Joint base_fixed, from the text of the URDF."""
+    origin = re.search(r'name="base_fixed".*?<origin xyz="(.*?)" rpy="(.*?)"', URDF, re.DOTALL)
+    out = np.eye(4)
+    out[:3, 3] = list(map(float, origin[1].split()))
+    out[:3, :3] = Rotation.from_euler('xyz', list(map(float, origin[2].split()))).as_matrix()
+    return out
+
+
+TRUNK_TO_BASE = trunk_to_base()
+
+
 def test_transforms_chain_from_the_world_to_the_footprint_and_the_masses(rig):
     rig.play(5)
     found, state = transforms(rig.transforms[-1]), rig.truth()[0]
     origin = rig.motion.sole_in_world.position
-    parent, base = found['base_link']
+    parent, trunk = found['trunk']
     assert parent == 'odom'
+    assert 'base_link' not in found, 'robot_state_publisher sends trunk -> base_link'
+    base = trunk @ TRUNK_TO_BASE
     np.testing.assert_allclose(base[:3, :3], state.base.rotation, atol=1e-9)
     np.testing.assert_allclose(base[:3, 3], state.base.position - origin, atol=1e-9)
     parent, footprint = found['base_footprint']
@@ -408,10 +423,11 @@ def test_a_robot_whose_base_link_is_turned(own_rig):
     rig.play(5)
     found, state = transforms(rig.transforms[-1]), rig.truth()[0]
     link = state.pose_in_world('base_link')
-    np.testing.assert_allclose(found['base_link'][1][:3, :3], link.rotation, atol=1e-9)
+    base = found['trunk'][1] @ TRUNK_TO_BASE
+    np.testing.assert_allclose(base[:3, :3], link.rotation, atol=1e-9)
     np.testing.assert_allclose(
-        found['base_link'][1][:3, 3], link.position - rig.motion.sole_in_world.position, atol=1e-9)
-    footprint = found['base_link'][1] @ found['base_footprint'][1]
+        base[:3, 3], link.position - rig.motion.sole_in_world.position, atol=1e-9)
+    footprint = base @ found['base_footprint'][1]
     forward = np.arctan2(state.base.rotation[1, 0], state.base.rotation[0, 0])
     assert np.arctan2(footprint[1, 0], footprint[0, 0]) == pytest.approx(forward)
     assert_truth(rig, rig.motion.sole_in_world.position)
@@ -536,7 +552,7 @@ def test_tf_gives_the_base_and_its_absence_is_told(own_rig, monkeypatch):
             break
     assert_truth(rig, np.zeros(3))
     assert {'base_footprint', 'com'} <= set(transforms(rig.transforms[-1]))
-    assert 'base_link' not in transforms(rig.transforms[-1])
+    assert not {'base_link', 'trunk'} & set(transforms(rig.transforms[-1]))
     rig.spin(0.2)
     rig.clear()
     assert 'the transform odom -> base_link are' in rig.health('base', ERROR)
