@@ -66,19 +66,6 @@ def line_strip(frame_id: str, namespace: str, n: int, identifier: int = 0,
     return _points(Marker.LINE_STRIP, frame_id, namespace, n, identifier, colour, (width, 0, 0))
 
 
-def line_list(frame_id: str, namespace: str, n: int, identifier: int = 0,
-              colour: Colour = GREEN, width: float = 0.005) -> Marker:
-    """Separate lines, n points in pairs; patch ``points`` (n, 3)."""
-    return _points(Marker.LINE_LIST, frame_id, namespace, n, identifier, colour, (width, 0, 0))
-
-
-def sphere_list(frame_id: str, namespace: str, n: int, identifier: int = 0,
-                colour: Colour = RED, diameter: float = 0.02) -> Marker:
-    """Return n equal spheres, cheaper than n markers; patch ``points`` (n, 3)."""
-    return _points(Marker.SPHERE_LIST, frame_id, namespace, n, identifier, colour,
-                   (diameter,) * 3)
-
-
 def _points(kind: int, frame_id: str, namespace: str, n: int, identifier: int, colour: Colour,
             scale: Sequence[float]) -> Marker:
     marker = _marker(kind, frame_id, namespace, identifier, colour, scale)
@@ -98,8 +85,3 @@ def text(frame_id: str, namespace: str, content: str, identifier: int = 0,
 def marker_array(*markers: Marker) -> MarkerArray:
     """Put markers together."""
     return MarkerArray(markers=list(markers))
-
-
-def delete_all(frame_id: str, namespace: str = '') -> Marker:
-    """Return a marker that removes all markers of a namespace."""
-    return Marker(header=Header(frame_id=frame_id), ns=namespace, action=Marker.DELETEALL)

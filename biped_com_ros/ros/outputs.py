@@ -23,7 +23,7 @@ from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.qos import copy_of, overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
-    PointStamped, Pose, PoseArray, PoseStamped, Vector3Stamped, WrenchStamped)
+    PointStamped, Pose, PoseArray, Vector3Stamped, WrenchStamped)
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import (
@@ -126,13 +126,6 @@ def wrench_publisher(node: Any, topic: str, frame_id: str, **options: Any) -> Te
     """WrenchStamped; field ``wrench`` (6,), force first."""
     return TemplatePublisher(node, topic, WrenchStamped(header=Header(frame_id=frame_id)),
                              {'wrench': 'wrench'}, **options)
-
-
-def pose_publisher(node: Any, topic: str, frame_id: str, **options: Any) -> TemplatePublisher:
-    """PoseStamped; fields ``position`` (3,) and ``orientation`` (4,) xyzw."""
-    return TemplatePublisher(
-        node, topic, PoseStamped(header=Header(frame_id=frame_id)),
-        {'position': 'pose.position', 'orientation': 'pose.orientation'}, **options)
 
 
 def pose_array_publisher(node: Any, topic: str, frame_id: str, n: int,

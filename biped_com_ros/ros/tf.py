@@ -172,16 +172,14 @@ class TransformLookup:
         self._buffer = tf2_ros.Buffer(node=node)
         self._listener = tf2_ros.TransformListener(self._buffer, node, spin_thread=False)
 
-    def lookup(self, target: str, source: str, stamp: Stamp | None = None) -> Pose:
+    def latest(self, target: str, source: str) -> tuple[Pose, Stamp]:
         """
-        Return the pose of frame `source` in frame `target`.
+        Return the latest pose of frame `source` in frame `target`, and when it held.
 
         Parameters
         ----------
         target, source
             Frames: the result takes coordinates in `source` to `target`.
-        stamp
-            When; None takes the latest.
 
         Raises
         ------
@@ -189,17 +187,9 @@ class TransformLookup:
             If it is not known (yet).
 
         """
-        return self._look_up(target, source, stamp)[0]
-
-    def latest(self, target: str, source: str) -> tuple[Pose, Stamp]:
-        """Return the latest pose of frame `source` in frame `target`, and when it held."""
-        return self._look_up(target, source, None)
-
-    def _look_up(self, target: str, source: str, stamp: Stamp | None) -> tuple[Pose, Stamp]:
         from rclpy.time import Time
-        time = Time() if stamp is None else Time.from_msg(stamp.to_msg())
         try:
-            found = self._buffer.lookup_transform(target, source, time)
+            found = self._buffer.lookup_transform(target, source, Time())
         except self._tf2_ros.TransformException as error:
             raise InputError(f"no transform from '{source}' to '{target}': {error}") from None
         q, p = found.transform.rotation, found.transform.translation

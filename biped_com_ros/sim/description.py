@@ -240,15 +240,6 @@ def quaternion_wxyz(rotation: Array) -> Array:
     return q / np.linalg.norm(q) * (1.0 if q[0] >= 0.0 else -1.0)
 
 
-def rotation_from_wxyz(quaternion: Array) -> Array:
-    """Return the rotation (3, 3) of a unit quaternion (w, x, y, z)."""
-    vector = quaternion[1:]
-    sine = float(np.linalg.norm(vector))
-    if sine < 1e-15:
-        return np.eye(3)
-    return rotation_about(vector / sine, 2.0 * math.atan2(sine, float(quaternion[0])))
-
-
 def resolve_mimics(description: Description) -> dict[str, tuple[str, float, float]]:
     """First leader, multiplier and offset of every joint that follows another, by name."""
     found = {}
