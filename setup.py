@@ -61,7 +61,9 @@ setup(
     author_email='maintainers@biped-com-ros.org',
     maintainer='biped_com_ros developers',
     maintainer_email='maintainers@biped-com-ros.org',
-    description='Centre-of-mass, gravity and balance tools for ROS 2 humanoids.',
+    description='Centre of mass, foot wrenches, ZMP, gravity compensation and a four-tendon torso '
+                'for humanoids under ROS 2: estimates the CoM from joint positions and foot '
+                'wrenches, and brings a simulated humanoid to try everything on.',
     license='Apache-2.0',
     tests_require=['pytest'],
     entry_points={'console_scripts': console_scripts()},

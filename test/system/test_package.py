@@ -43,6 +43,12 @@ def clean_environment(*first):
     return environ
 
 
+def test_pip_and_ros_describe_the_package_in_the_same_words():
+    shown = subprocess.run([sys.executable, 'setup.py', '--description'], cwd=ROOT, text=True,
+                           capture_output=True, check=True).stdout.split('\n')[-2]
+    assert shown == ' '.join(parse_package(str(ROOT / 'package.xml')).description.split())
+
+
 @pytest.fixture(scope='module')
 def source(tmp_path_factory):
     """Return a copy of what belongs to the package, without environments and builds."""
