@@ -121,7 +121,7 @@ class Demo(Node):
         self._joints = JointStateInput(self, model.joint_names, self._on_joints, max_age=0.0)
         self._mover = _Mover(self, model, self.params)
         self._pusher = _Pusher(self, model) if self.params.motion == 'push' else None
-        self._measurements = _Measurements(self, model)
+        self._measurements = _Measurements(self, model, self.params.hidden in _EXACT_SENSORS)
 
     def _on_joints(self, stamp: Stamp, *_: Any) -> None:
         if self._measurements is None or self._mover is None:
@@ -238,8 +238,8 @@ class _Pusher:
 class _Measurements:
     """What the estimators and the simulator say, per period and over the whole run."""
 
-    def __init__(self, node: Node, model: RobotModel) -> None:
-        self._weight = model.mass * GRAVITY
+    def __init__(self, node: Node, model: RobotModel, exact_sensors: bool) -> None:
+        self._weight, self._exact_sensors = model.mass * GRAVITY, exact_sensors
         self._truths: OrderedDict[int, np.ndarray] = OrderedDict()
         self._period, self._all = Period(), Period()
         self._contacts = dict.fromkeys(model.config.feet, (math.nan, False))
@@ -294,7 +294,7 @@ class _Measurements:
             weight=period.weight(len(self._feet)), model_weight=self._weight,
             gravity=GRAVITY, contacts=dict(self._contacts), rates=rates,
             real_time_factor=factor, health=health, waiting=missing,
-            exact_sensors=self.params.hidden in _EXACT_SENSORS)
+            exact_sensors=self._exact_sensors)
 
     def _time(self) -> float:
         return (self.now_ns - self._start_ns) * 1e-9 if self.running else 0.0
