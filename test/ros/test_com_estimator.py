@@ -21,8 +21,8 @@ import dataclasses
 from importlib.util import find_spec
 import itertools
 import os
-import re
 from pathlib import Path
+import re
 import signal
 import subprocess
 import sys
