@@ -34,7 +34,7 @@ odom                 nav_msgs/Odometry              in, with base_source odometr
 ~/external_force     geometry_msgs/WrenchStamped    force other than at the feet
 ~/link_coms          geometry_msgs/PoseArray        in the order of the parameter link_names
 ~/markers            visualization_msgs/MarkerArray all of it, for RViz
-/tf                  tf2_msgs/TFMessage             world -> base_link -> base_footprint,
+/tf                  tf2_msgs/TFMessage             world -> root link, base_link -> footprint,
                                                     world -> com, world -> <link>_com
 ==================== ============================== =========================================
 """
@@ -84,8 +84,8 @@ class ComEstimatorParameters:
         'base_footprint', 'TF frame on the ground between the standing soles (REP-120)',
         read_only=True)
     publish_base_tf: bool = parameter(
-        True, 'Whether to send world_frame -> base_link -> footprint_frame; turn it off where '
-        'another node does', read_only=True)
+        True, 'Whether to send world_frame -> root link of the URDF (mostly base_link) and '
+        'base_link -> footprint_frame; turn it off where another node does', read_only=True)
     publish_link_tf: bool = parameter(
         True, 'Whether to send a frame <link>_com at the centre of mass of each link',
         read_only=True)
