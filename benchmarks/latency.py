@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> bool:
-    """Measure in process what guards continuous integration."""
+    """Measure in process what ``--check`` judges."""
     return attempt(lambda: _callback_targets(options.robot, 20 if options.quick else 60),
                    ('1', '2'), 3)
 
