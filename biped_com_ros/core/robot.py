@@ -306,17 +306,17 @@ class RobotModel:
         self._point_factors = np.repeat(in_joints, 3, axis=1)  # (L + F, 12)
         self._point_terms = np.empty((len(in_joints), 12))
         self._point_rows = self._point_terms.reshape(-1, 4, 3)  # the same memory
+        # Room for the 1 of homogeneous points; four columns also multiply faster than three.
         self._point_sums = np.tile(np.eye(3, 4), (4, 1))
+        self._links_of_points = slice(len(self.link_names)), slice(3)
 
     def _points_in_base(self, placements: Array) -> Array:
-        """Return the points of `_set_points`, homogeneous, from the placements of the joints."""
+        """Return the points of `_set_points`, (L + F, 4), last column not set, from the joints."""
         terms = self._point_terms
         # With 'clip' it writes there without a buffer; there is nothing to clip.
         placements.take(self._point_joints, 0, self._point_rows, 'clip')
         np.multiply(terms, self._point_factors, terms)
         points: Array = terms.dot(self._point_sums)
-        points[:, 3] = 1.0
-        points.setflags(write=False)
         return points
 
     @cached_property
@@ -414,7 +414,9 @@ class RobotState:
     @property
     def link_coms_in_base(self) -> Array:
         """Centre of mass of each link of ``model.link_names``, shape (L, 3), m."""
-        return self._all_points_in_base()[:len(self.model.link_names), :3]
+        coms = self._all_points_in_base()[self.model._links_of_points]
+        coms.setflags(False)
+        return coms
 
     @property
     def link_coms_in_world(self) -> Array:
@@ -433,9 +435,10 @@ class RobotState:
 
     def _all_points_in_world(self) -> Array:
         if self._points_in_world is None:
-            points = self._all_points_in_base().dot(self.base.transposed)
-            points.setflags(write=False)
-            self._points_in_world = points
+            points = self._all_points_in_base()
+            points[:, 3] = 1.0
+            self._points_in_world = points = points.dot(self.base.transposed)
+            points.setflags(False)
         return self._points_in_world
 
     def placements_in_base(self, frames: FrameSet) -> Array:

@@ -62,7 +62,7 @@ def wrench_adjoint(R_A_B: ArrayLike, p_B_in_A: ArrayLike) -> Array:
         ``[[R, 0], [skew(p) R, R]]``: the force turns, the torque turns and gains p x f.
 
     """
-    R, p = np.asarray(R_A_B, float), np.asarray(p_B_in_A, float)
+    R, p = np.asarray(R_A_B), np.asarray(p_B_in_A)
     if R.ndim == 2 and p.ndim == 1:
         single: Array = pin.SE3(R, p).toDualActionMatrix()  # five times faster than arrays
         return single
@@ -75,8 +75,7 @@ def wrench_adjoint(R_A_B: ArrayLike, p_B_in_A: ArrayLike) -> Array:
 
 def transform_wrench(R_A_B: ArrayLike, p_B_in_A: ArrayLike, wrench_in_B: ArrayLike) -> Array:
     """Return wrenches (..., 6) of frame B as seen from frame A (:func:`wrench_adjoint`)."""
-    R, p = np.asarray(R_A_B, dtype=float), np.asarray(p_B_in_A, dtype=float)
-    wrench = np.asarray(wrench_in_B, dtype=float)
+    R, p, wrench = np.asarray(R_A_B), np.asarray(p_B_in_A), np.asarray(wrench_in_B)
     if R.ndim == 2 and p.ndim == wrench.ndim == 1:
         single: Array = pin.SE3(R, p).act(pin.Force(wrench)).vector.copy()
         return single
