@@ -415,7 +415,7 @@ class RobotState:
     def link_coms_in_base(self) -> Array:
         """Centre of mass of each link of ``model.link_names``, shape (L, 3), m."""
         coms = self._all_points_in_base()[self.model._links_of_points]
-        coms.setflags(False)
+        coms.setflags(False)  # type: ignore[call-arg]  # by name it takes twice as long
         return coms
 
     @property
@@ -438,7 +438,7 @@ class RobotState:
             points = self._all_points_in_base()
             points[:, 3] = 1.0
             self._points_in_world = points = points.dot(self.base.transposed)
-            points.setflags(False)
+            points.setflags(write=False)
         return self._points_in_world
 
     def placements_in_base(self, frames: FrameSet) -> Array:
