@@ -16,13 +16,14 @@
 
 environment = tools/python tools/environment.py $(if $(DISTRO),--distribution $(DISTRO))
 robots = $(if $(ROBOT),--level robots)
+chapters = $(or $(CHAPTERS),$(DEMO))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-oldest bench lint lock setup clean
 
 help:
-	@echo "make demo         a simulated robot stands, sways and is measured (ROBOT=talos, g1, icub);"
-	@echo "                  DEMO=gravity: sags, is held by feedforward, shifts its weight"
+	@echo "make demo         a story with a simulated robot (ROBOT=talos, g1, icub), then it stands"
+	@echo "                  and is measured; CHAPTERS=measure,gravity chooses, ONCE=1 ends it"
 	@echo "make test         all tests (ARGS='test/unit -k wrench' chooses)"
 	@echo "make test-oldest  the tests without ROS 2 on the oldest supported libraries"
 	@echo "make bench        what the nodes and the mathematics cost"
@@ -36,8 +37,8 @@ help:
 
 demo:
 	@$(environment) $(robots) -- python -m biped_com_ros.standalone.launch \
-		--foreground $(if $(DEMO),$(DEMO)_demo $(DEMO)_demo.launch.xml,demo demo.launch.xml) \
-		$(if $(ROBOT),robot:=$(ROBOT)) $(ARGS)
+		--foreground demo demo.launch.xml $(if $(ROBOT),robot:=$(ROBOT)) \
+		$(if $(chapters),chapters:=$(chapters)) $(if $(ONCE),once:=true) $(ARGS)
 
 test:
 	@$(environment) --level dev -- python -m pytest $(or $(ARGS),test)

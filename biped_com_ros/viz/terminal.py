@@ -14,9 +14,9 @@
 """
 The demo's measurements in words and as a table.
 
-:class:`Period` collects what arrived during one second, :class:`Record` the whole run; both give
-a :class:`Snapshot`, which :func:`table`, :func:`line` and :func:`summary` turn into something to
-read.
+:class:`Period` collects what arrived during one second, or since a chapter began; both give a
+:class:`Snapshot`, which :func:`table`, :func:`line` and :func:`summary` turn into something to
+read. A :class:`Comparison` is what a chapter shows at its end.
 """
 
 from __future__ import annotations
@@ -144,6 +144,60 @@ class Snapshot:
         """Measured minus model weight as a share of the model's."""
         return self.weight / self.model_weight - 1.0
 
+    @property
+    def verdict(self) -> str:
+        """What the errors mean for the URDF, in words."""
+        com_good = self.com_distance < COM_LIMIT
+        weight_good = abs(self.weight_error) < WEIGHT_LIMIT
+        if com_good and weight_good:
+            return 'the URDF describes this robot'
+        wrong = ' and '.join(name for name, good in (
+            ('the centre of mass', com_good), ('the weight', weight_good)) if not good)
+        if self.exact_sensors:
+            return f'the URDF has {wrong} of this robot wrong: it needs a calibration'
+        return f'{wrong} wrong: by the sensors (tare them) or by the URDF (calibrate it)'
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """
+    A small table of the same things before and after, or by one way and by another.
+
+    Attributes
+    ----------
+    headings
+        Of the columns with values, such as ``('before', 'after')``.
+    rows
+        What it is about, and a value with its unit for each heading; '' where there is none.
+    verdict
+        What it means, in a sentence.
+
+    """
+
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    verdict: str = ''
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Return the comparison in aligned plain lines."""
+    rows = [('', *comparison.headings), *comparison.rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ['  '.join(f'{cell:<{width}}' for cell, width in zip(row, widths)).rstrip()
+             for row in rows]
+    return '\n'.join([*lines, comparison.verdict] if comparison.verdict else lines)
+
+
+def comparison_table(comparison: Comparison) -> Any:
+    """Return the comparison as a ``rich`` table."""
+    from rich.table import Table
+    result = Table(caption=_plain(comparison.verdict) or None, caption_justify='left')
+    for heading in ('', *comparison.headings):
+        result.add_column(heading, style='bold' if not heading else '')
+    for row in comparison.rows:
+        result.add_row(*map(_plain, row))
+    return result
+
 
 def line(shot: Snapshot) -> str:
     """Return the snapshot as one plain line, for pipes and logs."""
@@ -168,16 +222,16 @@ def summary(shot: Snapshot) -> str:
         f'  CoM off by {_millimetres(shot.com_error)}, at most '
         f'{1e3 * shot.com_error_largest:.2f} mm',
         f'  weight {_weight(shot)}',
-        f'  {_verdict(shot)}'))
+        f'  {shot.verdict}'))
 
 
 def table(shot: Snapshot, whole: Snapshot, title: str) -> Any:
-    """Return a ``rich`` table of the last period and, beside it, of the whole run."""
+    """Return a ``rich`` table of the last period and, beside it, of the chapter."""
     from rich.table import Table
     result = Table(title=_plain(title), title_justify='left', min_width=76)
     result.add_column(style='bold', no_wrap=True)
     result.add_column('now')
-    result.add_column('since the start')
+    result.add_column('in this chapter')
     if shot.waiting:
         result.add_row('starting', f'[yellow]waiting for {_plain(", ".join(shot.waiting))}[/]', '')
     for row in _rows(shot, whole):
@@ -205,7 +259,7 @@ def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
              ('real time', _factor(shot.real_time_factor), _factor(whole.real_time_factor)),
              ('health', _health(*shot.health), '')]
     if not shot.waiting and not math.isnan(whole.com_distance):
-        rows.append(('so', '', _verdict(whole)))
+        rows.append(('so', '', whole.verdict))
     return rows
 
 
@@ -261,14 +315,3 @@ def _factor(factor: float) -> str:
 def _plain(words: str) -> str:
     """Keep what looks like markup of ``rich`` as it is."""
     return words.replace('[', r'\[')
-
-
-def _verdict(shot: Snapshot) -> str:
-    com_good, weight_good = shot.com_distance < COM_LIMIT, abs(shot.weight_error) < WEIGHT_LIMIT
-    if com_good and weight_good:
-        return 'the URDF describes this robot'
-    wrong = ' and '.join(name for name, good in (
-        ('the centre of mass', com_good), ('the weight', weight_good)) if not good)
-    if shot.exact_sensors:
-        return f'the URDF has {wrong} of this robot wrong: it needs a calibration'
-    return f'{wrong} wrong: by the sensors (tare them) or by the URDF (calibrate it)'

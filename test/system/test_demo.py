@@ -193,7 +193,7 @@ def measured(recorder, settle=1.5):
 @pytest.mark.timeout(LIMIT + 20)
 @pytest.mark.parametrize('robot', ['biped', 'talos'])
 def test_standing_exact_robot_is_measured_right(robot, recorder):
-    output = run(f'robot:={robot}', 'hidden:=none', 'motion:=stand', 'duration:=6.0')
+    output = run(f'robot:={robot}', 'hidden:=none', 'chapters:=none', 'duration:=6.0')
     com_errors, forces, cop_errors, weights = measured(recorder)
     assert len(com_errors) > 300 and len(forces) > 300 and len(cop_errors) > 30
     weight = GRAVITY * RobotModel.load(robot).mass
@@ -207,7 +207,7 @@ def test_standing_exact_robot_is_measured_right(robot, recorder):
 @pytest.mark.timeout(LIMIT + 20)
 @pytest.mark.parametrize('robot', ['biped', 'talos'])
 def test_hidden_error_is_shown_as_it_is(robot, recorder):
-    output = run(f'robot:={robot}', 'hidden:=masses', 'seed:=3', 'motion:=stand',
+    output = run(f'robot:={robot}', 'hidden:=masses', 'seed:=3', 'chapters:=none',
                  'duration:=6.0')
     com_errors, _, _, weights = measured(recorder)
     summary = output[output.index('Over '):]
@@ -240,7 +240,8 @@ def unseen_mass(model, seed):
 @pytest.mark.timeout(LIMIT + 20)
 @pytest.mark.parametrize('robot', ['biped', 'talos'])
 def test_moving_robot_stays_on_its_feet_and_is_followed(robot, recorder):
-    output = run(f'robot:={robot}', 'hidden:=none', 'duration:=12.0')
+    output = run(f'robot:={robot}', 'hidden:=none', 'chapters:=measure',
+                 'duration:=12.0')
     com_errors, _, _, _ = measured(recorder)
     truth = np.array(list(recorder.points('simulator/truth/com').values()))
     assert 'lifts its arms' in output

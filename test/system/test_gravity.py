@@ -105,13 +105,15 @@ def test_droop_goes_with_feedforward_and_comes_back_without(robot):
 
 def test_demo_tells_of_the_droop_and_of_continuous_torques(tmp_path):
     told = subprocess.run(
-        [sys.executable, '-m', 'biped_com_ros.standalone.launch', '--foreground', 'gravity_demo',
-         'gravity_demo.launch.xml', 'robot:=biped', 'namespace:=gravity_demo'],
+        [sys.executable, '-m', 'biped_com_ros.standalone.launch', '--foreground', 'demo',
+         'demo.launch.xml', 'robot:=biped', 'namespace:=gravity_demo', 'hidden:=none',
+         'chapters:=gravity', 'once:=true'],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
         env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log')})
     assert told.returncode == 0, told.stderr
-    sags = [float(mm) for mm in re.findall(r'a hand by ([\d.]+) mm', told.stdout)]
-    assert len(sags) == 2 and sags[0] > 1.0 and sags[1] < sags[0] / 500.0, told.stdout
-    share, step = re.search(
-        r'carried ([\d.]+) % .* was ([\d.]+) % of its limit', told.stdout).groups()
-    assert float(share) == 0.0 and 0.0 < float(step) < 0.5, told.stdout
+    without, held = map(float, re.search(
+        r'a hand off by +([\d.]+) mm +([\d.]+) mm', told.stdout).groups())
+    assert without > 1.0 and held < without / 500.0, told.stdout
+    share = re.search(r'least share of the other foot +([\d.]+) %', told.stdout)
+    step = re.search(r'largest step of a torque in 2 ms +([\d.]+) % of its limit', told.stdout)
+    assert float(share[1]) == 0.0 and 0.0 < float(step[1]) < 0.5, told.stdout

@@ -56,7 +56,6 @@ def test_there_are_the_launch_files_that_the_readme_promises() -> None:
                                    'demo.launch.xml',
                                    'gazebo_gravity.launch.xml',
                                    'gravity_compensation.launch.xml',
-                                   'gravity_demo.launch.xml',
                                    'gravity_simulation.launch.xml',
                                    'simulation.launch.xml', 'torso.launch.xml',
                                    'torso_demo.launch.xml', 'view.launch.xml']
@@ -134,9 +133,9 @@ def test_the_simulation_runs_on_its_own_clock(tmp_path: Path) -> None:
 
 def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
     commands = planned(tmp_path, 'demo.launch.xml', robot='talos', duration='5')
-    assert list(commands) == ['simulator', 'suite', 'demo']
+    assert list(commands) == ['simulator', 'suite', 'gravity_compensation', 'demo']
     assert given_parameters(commands['demo']) == {
-        'robot': 'talos', 'motion': 'show', 'hidden': 'masses', 'duration': 5.0,
+        'robot': 'talos', 'chapters': ['all'], 'once': False, 'hidden': 'masses', 'duration': 5.0,
         'use_sim_time': True}
 
 

@@ -1,0 +1,29 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What ``make demo`` shows: a story in chapters, each a module of its own, driven by one node.
+
+A new chapter is a subclass of :class:`~biped_com_ros.demo.chapter.Chapter` in a module of this
+package and its line in :data:`CHAPTERS`; the node that it needs goes into
+``launch/demo.launch.xml``. Nothing else.
+"""
+
+from __future__ import annotations
+
+#: Where each chapter is, 'module:class', in the order of the story.
+CHAPTERS = {
+    'measure': 'biped_com_ros.demo.measure:Measure',
+    'gravity': 'biped_com_ros.demo.gravity:Gravity',
+    'push': 'biped_com_ros.demo.push:Push',
+}

@@ -1,0 +1,152 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Chapter: the arms sag, feedforward holds them, and the weight goes over one foot and back."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from biped_com_ros.core.gravity import GravityModel
+from biped_com_ros.core.legs.com_shift import ComShift
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.demo.chapter import Act, Chapter, Comparison, Skipped
+from biped_com_ros.demo.stage import Stage
+from biped_com_ros.ros.conversions import Stamp
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+import numpy as np
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+_UPDATE = 0.002  # s, between two torques
+_SETTLE = 2.5  # s, before something is measured
+_RAMP = 2.2  # s, a little more than the soft start takes
+_POSTURE = 'arms_out'
+
+
+class Gravity(Chapter):
+    """What `gravity_compensation` does for a robot that its position controllers hold."""
+
+    name = 'gravity'
+    title = 'Held against gravity'
+    shows = ('Arms stretched out sag under position control alone; torques computed from the '
+             'masses hold them. Then the weight goes over one foot and back, torques continuous.')
+
+    def run(self, stage: Stage) -> Act:
+        """Sag, hold, shift the weight."""
+        model = stage.model
+        raised = model.posture(_POSTURE if _POSTURE in model.config.postures else 'stand')
+        stage.say('stretches its arms out, held by position controllers alone')
+        yield from stage.move_to(raised, 2.0)
+        yield from stage.wait(_SETTLE)
+        headings, sags = ['without'], [_sag(stage)]
+        stage.say(f'sags: {_words(sags[0])}; now feedforward starts')
+        yield from self._start(stage)
+        headings.append('with feedforward')
+        sags.append(_sag(stage))
+        stage.say(f'is held: {_words(sags[1])}')
+        yield from stage.wait(1.5)
+        yield from stage.move_to(model.posture(), 2.0)
+        torques = yield from self._shift(stage)
+        yield from _change(stage, Transition.TRANSITION_DEACTIVATE)
+        yield from stage.wait(1.2)
+        yield from _change(stage, Transition.TRANSITION_CLEANUP)
+        return Comparison(tuple(headings), [
+            ('joints off by up to', *(f'{degrees:.4f} deg' for degrees, _ in sags)),
+            ('a hand off by', *(f'{mm:.4f} mm' for _, mm in sags)),
+            ('least share of the other foot', '', f'{100.0 * torques.least_share:.1f} %'),
+            ('largest step of a torque in 2 ms', '',
+             f'{100.0 * torques.largest_step:.2f} % of its limit')])
+
+    def _start(self, stage: Stage) -> Generator[Array | None, None, None]:
+        yield from _change(stage, Transition.TRANSITION_CONFIGURE)
+        yield from _change(stage, Transition.TRANSITION_ACTIVATE)
+        yield from stage.wait(_RAMP + _SETTLE)
+
+    def _shift(self, stage: Stage) -> Generator[Array | None, None, _Torques]:
+        """Move the weight over the first foot and back; return what was seen of the torques."""
+        foot = next(iter(stage.model.config.feet))
+        path = ComShift(stage.model, stage.model.posture()).path(foot, 300)
+        torques = _Torques(stage.model)
+        stage.listen(JointState, 'gravity_compensation/effort', torques.on_effort)
+        stage.listen(Float64MultiArray, 'gravity_compensation/shares', torques.on_shares)
+        stage.say(f'moves its weight over the {foot} foot')
+        yield from stage.follow(path, 3.0)
+        yield from stage.wait(1.0)
+        stage.say('moves its weight back')
+        yield from stage.follow(path[::-1], 3.0)
+        yield from stage.wait(1.0)
+        return torques
+
+
+class _Torques:
+    """
+    Watches torques and shares.
+
+    Attributes
+    ----------
+    largest_step
+        Of a torque within 2 ms, as a share of the joint's limit.
+    least_share
+        Of a foot.
+
+    """
+
+    def __init__(self, model: RobotModel) -> None:
+        self._limits = GravityModel(model).effort_limits[
+            model.joint_index(model.actuated_joint_names)]
+        self._last: Array | None = None
+        self._last_ns = 0
+        self.largest_step, self.least_share = 0.0, 1.0
+
+    def on_effort(self, message: Any) -> None:
+        efforts, ns = np.array(message.effort), Stamp.from_msg(message.header.stamp).ns
+        if self._last is not None and ns > self._last_ns:
+            # Messages may be lost on a busy machine: what happened within 2 ms.
+            periods = max(1e-9 * (ns - self._last_ns) / _UPDATE, 1.0)
+            step = float(np.max(np.abs(efforts - self._last) / self._limits)) / periods
+            self.largest_step = max(self.largest_step, step)
+        self._last, self._last_ns = efforts, ns
+
+    def on_shares(self, message: Any) -> None:
+        self.least_share = min(self.least_share, *message.data)
+
+
+def _change(stage: Stage, transition: int) -> Generator[Array | None, None, None]:
+    response = yield from stage.call(
+        ChangeState, 'gravity_compensation/change_state',
+        ChangeState.Request(transition=Transition(id=transition)))
+    if not response.success:
+        raise Skipped('gravity_compensation refused a transition; its log says why')
+
+
+def _sag(stage: Stage) -> tuple[float, float]:
+    """Return the largest error of an actuated joint, deg, and of a hand, mm."""
+    model, wanted = stage.model, stage.positions.copy()
+    index = model.joint_index(model.actuated_joint_names)
+    assert stage.commanded is not None
+    wanted[index] = stage.commanded[index]
+    degrees = float(np.degrees(np.abs(stage.positions - wanted).max()))
+    hands = model.frames(hand.frame for hand in model.config.hands.values())
+    if not hands.names:
+        return degrees, 0.0
+    found, ideal = (model.state(q).placements_in_base(hands)[:, 3]
+                    for q in (stage.positions, wanted))
+    return degrees, 1e3 * float(np.linalg.norm(found - ideal, axis=1).max())
+
+
+def _words(sag: tuple[float, float]) -> str:
+    return f'joints off by up to {sag[0]:.4f} deg, a hand by {sag[1]:.4f} mm'

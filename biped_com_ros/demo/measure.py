@@ -1,0 +1,45 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Chapter: the robot sways, and what is estimated is compared with what is true."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.motion import KeyframeMotion, show_keyframes
+from biped_com_ros.demo.chapter import Act, Chapter, Comparison
+from biped_com_ros.demo.stage import Stage
+import numpy as np
+
+
+class Measure(Chapter):
+    """One round of swaying, arms up, leaning and bending the knees."""
+
+    name = 'measure'
+    title = 'What the URDF says, and what is'
+    shows = ('The robot sways, lifts its arms and bends its knees; its centre of mass by the URDF '
+             'is compared with the true one, its weight by the URDF with that in its feet.')
+
+    def run(self, stage: Stage) -> Act:
+        """Go once through the motion."""
+        motion = KeyframeMotion(stage.model, show_keyframes(stage.model))
+        begin = stage.time
+        while stage.time < begin + motion.duration:
+            stage.say(motion.label(stage.time - begin))
+            yield motion.positions(stage.time - begin)
+        shot = stage.measurements.whole(0.0, (0, ''), ())
+        error = 1e3 * shot.com_error
+        return Comparison(('by the URDF', 'measured', 'off by'), [
+            ('centre of mass', 'estimated', 'the truth', f'{np.linalg.norm(error):.2f} mm (x '
+             f'{error[0]:+.2f}, y {error[1]:+.2f}, z {error[2]:+.2f})'),
+            ('weight', f'{shot.model_weight:.1f} N', f'{shot.weight:.1f} N',
+             f'{100.0 * shot.weight_error:+.2f} %')], shot.verdict)

@@ -1,0 +1,161 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the demo's table tells: estimates against the simulator's truth, rates, diagnostics."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
+import math
+import sys
+import time
+
+from biped_com_ros.core.com import GRAVITY
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.inputs import BoolInput, Input, PointInput, WrenchInput
+from biped_com_ros.ros.qos import STATE_OUTPUT
+from biped_com_ros.viz.terminal import Mean, Period, Snapshot
+from diagnostic_msgs.msg import DiagnosticArray
+import numpy as np
+from rclpy.node import Node
+
+_REMEMBERED = 2000  # truths kept until the estimate of the same stamp comes
+_DIAGNOSTICS_LAST = 3.0  # s
+
+
+class Measurements:
+    """
+    What the estimators and the simulator say, per period and since the chapter began.
+
+    Attributes
+    ----------
+    now_ns
+        Simulated time, ns; to be kept up to date by the owner.
+    truth
+        True centre of mass in the world (3,), m; NaN until it is told.
+    inputs
+        What it needs, by what to call it.
+
+    """
+
+    def __init__(self, node: Node, model: RobotModel, exact_sensors: bool) -> None:
+        self._weight, self._exact_sensors = model.mass * GRAVITY, exact_sensors
+        self._truths: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._period, self._all = Period(), Period()
+        self._contacts = dict.fromkeys(model.config.feet, (math.nan, False))
+        self._start_ns = sys.maxsize
+        self._shown_ns = self.now_ns = 0
+        self._shown_at = self._started_at = time.monotonic()
+        self.truth = np.full(3, math.nan)
+        self.running = False
+        self.inputs: dict[str, Input] = {
+            'truth (the simulator)': PointInput(
+                node, 'simulator/truth/com', '', self._on_truth, max_age=0.0),
+            'com (com_estimator)': PointInput(
+                node, 'com_estimator/com', '', self._on_com, max_age=0.0),
+            'wrench (wrench_aggregator)': WrenchInput(
+                node, 'wrench_aggregator/wrench', '', lambda stamp, wrench: None, max_age=0.0)}
+        self._feet = [
+            (WrenchInput(node, f'wrench_aggregator/{foot}/wrench', '',
+                         partial(self._on_foot, foot), max_age=0.0),
+             BoolInput(node, f'wrench_aggregator/{foot}/contact',
+                       partial(self._on_contact, foot)))
+            for foot in model.config.feet]
+
+    def begin(self, ns: int) -> None:
+        """Count from `ns` on, and forget what came before."""
+        self._period, self._all = Period(), Period()
+        self._start_ns = ns
+        self._started_at = time.monotonic() + (ns - self.now_ns) * 1e-9
+        self.running = True
+
+    def take(self, doing: str, joint_rate: float, health: tuple[int, str],
+             missing: Sequence[str]) -> Snapshot:
+        """Return what arrived since the last time."""
+        now = time.monotonic()
+        begun = self._shown_ns > 0
+        factor = (self.now_ns - self._shown_ns) * 1e-9 / (now - self._shown_at) if begun else 0.0
+        period, self._period = self._period, Period()
+        self._shown_ns, self._shown_at = self.now_ns, now
+        return self._snapshot(period, doing, joint_rate, health, missing, factor)
+
+    def whole(self, joint_rate: float, health: tuple[int, str],
+              missing: Sequence[str]) -> Snapshot:
+        """Return what arrived since the beginning."""
+        elapsed = time.monotonic() - self._started_at
+        factor = max(self._time(), 0.0) / elapsed if elapsed > 0.0 else math.nan
+        return self._snapshot(self._all, '', joint_rate, health, missing, factor)
+
+    def _snapshot(self, period: Period, doing: str, joint_rate: float,
+                  health: tuple[int, str], missing: Sequence[str], factor: float) -> Snapshot:
+        rates = {'joint_states': joint_rate, **{
+            name.partition(' ')[0]: source.rate for name, source in self.inputs.items()}}
+        return Snapshot(
+            time=max(self._time(), 0.0), doing=doing, com_error=period.com_error.mean,
+            com_error_largest=period.com_error.largest,
+            weight=period.weight(len(self._feet)), model_weight=self._weight,
+            gravity=GRAVITY, contacts=dict(self._contacts), rates=rates,
+            real_time_factor=factor, health=health, waiting=missing,
+            exact_sensors=self._exact_sensors)
+
+    def _time(self) -> float:
+        return (self.now_ns - self._start_ns) * 1e-9 if self.running else 0.0
+
+    def _on_truth(self, stamp: Stamp, point: np.ndarray) -> None:
+        self._truths[stamp.ns] = self.truth = point.copy()
+        if len(self._truths) > _REMEMBERED:
+            self._truths.popitem(last=False)
+
+    def _on_com(self, stamp: Stamp, point: np.ndarray) -> None:
+        truth = self._truths.get(stamp.ns)
+        if truth is not None and stamp.ns >= self._start_ns:
+            for period in (self._period, self._all):
+                period.com_error.add(point - truth)
+
+    def _on_foot(self, foot: str, stamp: Stamp, wrench: np.ndarray) -> None:
+        force = float(wrench[2])
+        self._contacts[foot] = (force, self._contacts[foot][1])
+        if stamp.ns >= self._start_ns:
+            for period in (self._period, self._all):
+                period.vertical_forces.setdefault(foot, Mean(1)).add(force)
+
+    def _on_contact(self, foot: str, _: Stamp, contact: bool) -> None:
+        self._contacts[foot] = (self._contacts[foot][0], contact)
+
+
+class Health:
+    """Remembers what every node said of itself last."""
+
+    def __init__(self, node: Node) -> None:
+        self._reports: dict[str, tuple[int, str, float]] = {}
+        node.create_subscription(DiagnosticArray, '/diagnostics', self._on_array, STATE_OUTPUT)
+
+    def _on_array(self, array: DiagnosticArray) -> None:
+        now = time.monotonic()
+        for status in array.status:
+            self._reports[status.name] = (
+                int.from_bytes(status.level, 'little'), status.message, now)
+
+    def worst(self) -> tuple[int, str]:
+        """Return the worst level and what it is about."""
+        now = time.monotonic()
+        fresh = {name: (level, words) for name, (level, words, at) in self._reports.items()
+                 if now - at < _DIAGNOSTICS_LAST}
+        if not fresh:
+            return 1, 'no diagnostics yet'
+        name = max(fresh, key=lambda key: fresh[key][0])
+        level, words = fresh[name]
+        return (0, f'all {len(fresh)} checks well') if level == 0 else (level, f'{name}: {words}')

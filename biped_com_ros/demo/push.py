@@ -1,0 +1,76 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Chapter: the robot is pushed, harder each time, until it falls or has had enough."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from biped_com_ros.core.com import GRAVITY
+from biped_com_ros.demo.chapter import Act, Chapter, Comparison
+from biped_com_ros.demo.stage import Stage
+from biped_com_ros.ros.outputs import wrench_publisher
+from biped_com_ros.ros.qos import LATCHED
+from diagnostic_msgs.msg import DiagnosticArray
+import numpy as np
+from std_msgs.msg import Float64
+
+#: Between two pushes, s; by how much each is harder, as a share of the weight; how many at most.
+PERIOD, SHARE, LARGEST = 4.0, 0.08, 8
+
+
+class Push(Chapter):
+    """Pushes forward on the heaviest link; `zmp_monitor` says how near the edge that brings it."""
+
+    name = 'push'
+    title = 'How far it can be pushed'
+    shows = ('The robot is pushed forward, harder each time; the margin of stability falls, a '
+             'warning comes before the fall, and the fall is announced.')
+
+    def run(self, stage: Stage) -> Act:
+        """Push until it falls."""
+        self._event, self._least = 'stable', math.inf
+        stage.listen(DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
+        stage.listen(Float64, 'zmp_monitor/margin', self._on_margin)
+        yield from stage.until(lambda: math.isfinite(self._least), 'a margin of zmp_monitor', 10.0)
+        model = stage.model
+        heaviest = model.link_names[int(np.argmax(model.link_masses))]
+        out = wrench_publisher(stage.node, 'simulator/push', heaviest)
+        rows: list[tuple[str, ...]] = []
+        try:
+            for i in range(1, LARGEST + 1):
+                force, self._least = i * SHARE * model.mass * GRAVITY, math.inf
+                out.fields['wrench'][:3] = force, 0.0, 0.0
+                out.publish(stage.stamp)
+                end = stage.time + PERIOD
+                while stage.time < end and not self._event.startswith('fallen'):
+                    stage.say(f'is pushed forward with {force:.1f} N; {self._words()}')
+                    yield stage.commanded
+                rows.append((f'push of {force:.1f} N', f'{1e3 * self._least:.0f} mm', self._event))
+                if self._event.startswith('fallen'):
+                    break
+        finally:
+            out.destroy()
+        return Comparison(('least margin', 'then'), rows)
+
+    def _words(self) -> str:
+        margin = '' if math.isinf(self._least) else f'margin down to {1e3 * self._least:.0f} mm; '
+        return margin + self._event
+
+    def _on_event(self, message: Any) -> None:
+        self._event = message.status[0].message
+
+    def _on_margin(self, message: Any) -> None:
+        self._least = min(self._least, message.data)
