@@ -173,16 +173,34 @@ def test_the_loop_makes_up_for_wrong_stiffness_and_load(observer):
     assert errors[False] > math.radians(0.5)
 
 
-def test_the_observer_keeps_tendons_taut():
-    """It puts the unknown moment into the tensions; the integral alone lets a tendon go slack."""
+@pytest.mark.parametrize('observer', [0.3, 0.0])
+@pytest.mark.parametrize('drive', [DRIVE, TendonDrive(9000.0, 18.0, 0.02)])
+def test_tendons_are_kept_taut(observer, drive, monkeypatch):
+    """An unknown load, wrong stiffness and wrong drives together; without the guard, one hangs."""
     pulls = []
-    for observer in (0.3, 0.0):
-        controller = make_controller(replace(OPTIONS, observer_time=observer))
+    for rate in (None, 0.0):
+        if rate is not None:
+            monkeypatch.setattr('biped_com_ros.core.torso.controller.GUARD_GAIN', rate)
+            monkeypatch.setattr('biped_com_ros.core.torso.controller.TRIM_RATE', rate)
+        controller = make_controller(
+            replace(OPTIONS, observer_time=observer, drive=drive), bending=0.8 * 2.6)
         pendulum = Pendulum(push=(-0.9, 0.0))
         controller.set_target(make_shape(0.1, 0.0))
         run(controller, pendulum, 4.0)
         pulls.append(pendulum.tensions.min())
-    assert pulls[0] > 2.5 > pulls[1]
+        assert np.hypot(*(pendulum.bend - (0.1, 0.0))) < math.radians(0.1)
+    assert pulls[0] > 2.9
+    if not observer:
+        assert pulls[1] < 0.5
+
+
+def test_all_pull_less_again_once_all_are_taut():
+    controller, pendulum = make_controller(), Pendulum(push=(-0.7, 0.0))
+    controller.set_target(make_shape(0.1, 0.0))
+    strong = run(controller, pendulum, 1.5).tensions[[1, 3]].max()
+    pendulum.push = np.zeros(2)
+    out = run(controller, pendulum, 5.0)
+    assert out.tensions.sum() == pytest.approx(48.0, rel=0.02) and strong > 14.0
 
 
 def test_torsion_is_seen():

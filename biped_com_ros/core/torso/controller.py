@@ -17,7 +17,8 @@ Tendon lengths that bend the torso as wanted: feedforward by the model, feedback
 Feedforward: the tensions that hold the reference against spring, weight and inertia, and the
 lengths at which tendons of a known stiffness pull so. Feedback: the bend measured by an IMU,
 proportional and integral, and the moment that shape and measured tensions leave unexplained (an
-unknown load, a wrong stiffness), which goes into the feedforward so that tendons are kept taut.
+unknown load, a wrong stiffness), which goes into the feedforward. Measured tensions keep the
+tendons taut: while one falls below the least tension, all pull more.
 Both are used while the IMU is fresh and agrees with the tendons' lengths; without it the torso
 goes on in open loop, its last correction kept. What goes out stays within the limits of bend and
 tension in any case.
@@ -41,8 +42,11 @@ import numpy as np
 MISTRUST_DECAY = 1.0
 """Time constant with which corrections by an IMU that turned out wrong are forgotten, s."""
 
-BOOST_RATE = 10.0
-"""How fast co-contraction rises while a tendon is slack; it falls a tenth as fast, N/s."""
+GUARD_GAIN, GUARD_DECAY = 6.0, 1.0
+"""How fast the least tension rises for every newton missing, 1/s, and falls again, N/s."""
+
+TRIM_RATE = 4.0
+"""How fast tensions that cancel one another are brought to what is expected, 1/s."""
 
 LONGEST_STEP = 0.03
 """Longer gaps between updates count as this long, s: late is better than jerky."""
@@ -215,7 +219,8 @@ class TorsoController:
         start = np.zeros(4) if shape is None else self.workspace.clamp(shape).shape
         self._target, self._elongation, self._target_problem = start[:2].copy(), 0.0, ''
         self.reference.reset(start[:2])
-        self._integral, self._boost = np.zeros(2), 0.0
+        self._integral, self._guard = np.zeros(2), 0.0
+        self._trim = np.zeros(self.backbone.count)
         self._unexplained, self._half_explained = np.zeros(2), np.zeros(2)
         self._passive = np.array((0.0, 0.0, start[TORSION], 0.0))
         self._tensions = np.full(self.backbone.count, self.options.co_contraction)
@@ -270,6 +275,8 @@ class TorsoController:
         self.slack.update(dt, measured.tensions)
         if self.slack.broken:
             self.hold()
+        elif measured.tensions is not None:
+            self._keep_taut(dt, measured.tensions)
         self.reference.update(self._target, dt)
         seen = None if measured.rotation is None else shape_from_rotation(measured.rotation)
         problem = self._mistrust(seen, measured.lengths)
@@ -340,7 +347,7 @@ class TorsoController:
         shape = self._shape(reference.position)
         moment = self.statics.bending_moment(shape, measured.load)
         moment += measured.inertia * reference.acceleration - self._unexplained
-        found = self.distributor.distribute(shape, moment, self._level(dt))
+        found = self.distributor.distribute(shape, moment, self._level(), self._guard)
         self._tensions = found.tensions
         expected = self.statics.with_passive_parts(shape, self._tensions, measured.load)
         self._passive[ELONGATION] = expected[ELONGATION]
@@ -348,21 +355,31 @@ class TorsoController:
             self._passive[TORSION] = expected[TORSION]
         wanted = reference.position + o.drive.lead * reference.velocity + correction
         bend = _limited(wanted, self._widest_bend)
-        stretch = (self._tensions - o.drive.pretension) / o.drive.stiffness
+        stretch = (self._tensions + self._trim - o.drive.pretension) / o.drive.stiffness
         lengths = self.backbone.approximate_lengths(self._shape(bend)) - stretch
         within = np.clip(lengths, *self.length_limits)
         self._is_saturated = not found.is_feasible or bend is not wanted or bool(
             (within != lengths).any())
         return within
 
-    def _level(self, dt: float) -> float:
+    def _level(self) -> float:
         """Return the tension (N) that all tendons share."""
-        o = self.options
-        rate = BOOST_RATE if self.slack.slack and not self.slack.broken else -0.1 * BOOST_RATE
-        room = 0.5 * (o.tensions.highest - o.co_contraction)
-        self._boost = min(max(self._boost + rate * dt, 0.0), room)
         pull = self.statics.stiffness.axial * self._elongation / self.backbone.count
-        return o.co_contraction + self._boost - pull
+        return self.options.co_contraction + self._guard - pull
+
+    def _keep_taut(self, dt: float, tensions: Array) -> None:
+        """
+        Raise what all tendons pull at least while one falls below its limit, and lower it slowly.
+
+        What tensions do among themselves, without a moment, is held to what was expected of them:
+        an elongation or a pretension that the model has wrong would let all of them go loose.
+        """
+        limits = self.options.tensions
+        self._trim += min(1.0, TRIM_RATE * dt) * self._internal.dot(self._tensions - tensions)
+        np.clip(self._trim, -self._most_trim, self._most_trim, out=self._trim)
+        missing = limits.lowest - float(tensions.min())
+        rate = GUARD_GAIN * missing if missing > 0.0 else -GUARD_DECAY
+        self._guard = min(max(self._guard + rate * dt, 0.0), self._most_guard)
 
     def _estimate(self, seen: Array | None) -> Array:
         """Return the shape (4,) the torso has, as far as is known."""
@@ -382,6 +399,9 @@ class TorsoController:
         self._widest_bend = self.workspace.max_bend + 0.5 * o.max_correction
         columns = backbone.approximate_length_jacobian(np.zeros(4))[:, :2]
         self._pseudo_inverse: Array = np.asarray(np.linalg.pinv(columns))
+        self._internal: Array = np.eye(backbone.count) - columns.dot(self._pseudo_inverse)
+        self._most_guard = 0.5 * (o.tensions.highest - o.co_contraction)
+        self._most_trim = o.tensions.highest
         self._most_unexplained = 0.5 * backbone.radius * o.tensions.highest
         reach = self._widest_bend * backbone.radius
         least, most = o.tensions.lowest, o.tensions.highest

@@ -154,7 +154,8 @@ class TensionDistributor:
         self.backbone, self.limits = backbone, limits
         self._pairs = antagonists(backbone.angles)
 
-    def distribute(self, shape: Array, moment: Array, co_contraction: float) -> Tensions:
+    def distribute(self, shape: Array, moment: Array, co_contraction: float,
+                   guard: float = 0.0) -> Tensions:
         """
         Return the tensions that bend with a moment.
 
@@ -166,15 +167,23 @@ class TensionDistributor:
             (2,), N m, as :meth:`.TorsoStatics.bending_moment` gives it.
         co_contraction
             Preferred tension of every tendon, N.
+        guard
+            What the least tension is raised by where the moment leaves room for it, N.
 
         """
         columns = -self.backbone.approximate_length_jacobian(shape)[:, :2].T
         if self._pairs is not None:
-            return self._by_pairs(columns, moment, co_contraction)
-        preferred = np.full(self.backbone.count, co_contraction)
-        return distribute(columns, moment, preferred, self.limits)
+            return self._by_pairs(columns, moment, co_contraction, guard)
+        preferred, limits = np.full(self.backbone.count, co_contraction), self.limits
+        if guard > 0.0 and limits.lowest + guard < limits.highest:
+            raised = TensionLimits(limits.lowest + guard, limits.highest)
+            found = distribute(columns, moment, preferred, raised)
+            if found.is_feasible:
+                return found
+        return distribute(columns, moment, preferred, limits)
 
-    def _by_pairs(self, columns: Array, moment: Array, co_contraction: float) -> Tensions:
+    def _by_pairs(self, columns: Array, moment: Array, co_contraction: float,
+                  guard: float) -> Tensions:
         """Give each pair its share of the moment, across which the other pair has none."""
         assert self._pairs is not None
         low, high = self.limits.lowest, self.limits.highest
@@ -187,7 +196,7 @@ class TensionDistributor:
         differences = (by * x - bx * y) / area, (ax * y - ay * x) / area
         for (i, j), difference in zip(self._pairs, differences):
             half = min(max(0.5 * difference, -0.5 * (high - low)), 0.5 * (high - low))
-            center = min(max(middle, low + abs(half)), high - abs(half))
+            center = min(max(middle, low + guard + abs(half)), high - abs(half))
             tensions[i], tensions[j] = center + half, center - half
         np.clip(tensions, low, high, out=tensions)  # rounding, by the last bit
         return Tensions(tensions, moment - columns.dot(tensions))
