@@ -28,6 +28,9 @@ from sensor_msgs.msg import JointState
 _OPTIONAL = ('velocity', 'effort')
 _MAX_SOURCES = 32
 
+#: How far a part of the robot is carried on by its velocities, s: further, it may have stopped.
+_FARTHEST = 0.1
+
 
 class JointSource(Source):
     """What the JointState messages of one structure contribute."""
@@ -78,7 +81,8 @@ class JointStateInput(StampedInput):
     `joint_names` followed by `optional_joints`; the order in the messages does not matter, other
     joints are ignored. Where several nodes publish parts of the robot on one topic, the parts
     are put together: once every joint was seen, each message of the largest part calls back, as
-    long as no part is older than `timeout`.
+    long as no part is older than `timeout`. Smaller parts are mostly older, and still under way
+    from their nodes; where they tell velocities, these bring them to the stamp of the largest.
 
     Velocities that are not measured (empty or, as ros2_control reports them, NaN) are backward
     differences of the positions; efforts that are not measured are zero (see
@@ -138,6 +142,8 @@ class JointStateInput(StampedInput):
         #: The source that alone brings everything, measured: it needs no merging.
         self._express: JointSource | None = None
         self._updated_ns = np.full(len(self.joint_names), NEVER)
+        #: Positions as told, at the stamps of their own messages.
+        self._told = np.zeros(len(self.joint_names))
         self._last_positions = np.zeros(len(self.joint_names))
         self._last_ns = NEVER
         for source in self._sources.values():
@@ -188,12 +194,13 @@ class JointStateInput(StampedInput):
         """Take over what the source has; tell whether all is there and it is time to deliver."""
         self._express = None
         self._updated_ns[source.targets] = ns
-        self.positions[source.targets] = source.values[0]
+        self._told[source.targets] = source.values[0]
         for field in _OPTIONAL:
             self._take_optional(source, field)
         if not self._leads(source, ns):
             return False
         self._examine_completeness(ns)
+        self._bring_to(ns)
         self._difference(ns)
         if source.has_all and self.velocities_measured and self.efforts_measured:
             self._express = source
@@ -231,6 +238,14 @@ class JointStateInput(StampedInput):
         self._first_arrival = now if self._first_arrival is None else self._first_arrival
         starting = now - self._first_arrival < self.timeout and not self.count
         raise Refusal('missing joints', '' if starting else f'joint {names} was never received')
+
+    def _bring_to(self, ns: int) -> None:
+        """Carry every joint on, or back, to a stamp by its velocity, if that is measured."""
+        self.positions[:] = self._told
+        late = np.flatnonzero((self._updated_ns != ns) & self._measured['velocity'])
+        if len(late):
+            lags = (ns - self._updated_ns[late]) / SECOND
+            self.positions[late] += self.velocities[late] * np.clip(lags, -_FARTHEST, _FARTHEST)
 
     def _difference(self, ns: int) -> None:
         """Replace velocities that are not measured by differences of the positions."""

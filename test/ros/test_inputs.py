@@ -205,10 +205,25 @@ def test_parts_from_several_publishers_are_put_together(joints):
     stamp, positions, velocities, efforts = joints.received[-1]
     assert len(joints.received) == 3
     assert stamp == Stamp.from_msg(large_message.header.stamp)
-    assert positions.tolist() == [1.0, 2.0, 3.0]
+    assert positions[1:].tolist() == [2.0, 3.0]
+    assert 1.0 < positions[0] < 1.01  # brought to the stamp by its velocity
     assert velocities.tolist() == [0.1, 0.2, 0.3]
     assert efforts.tolist() == [10.0, 20.0, 30.0]
     assert joints.source.last_error == '' or 'gripper' not in joints.source.last_error
+
+
+@pytest.mark.parametrize('lag, expected', [(0.02, 1.2), (-0.01, 0.9), (0.4, 2.0)])
+def test_late_parts_are_brought_to_the_stamp_by_their_velocities(joints, lag, expected):
+    large = JointState(name=['ankle', 'knee'], position=[3.0, 2.0], velocity=[0.3, 0.2])
+    now = joints.rig.peer.get_clock().now().nanoseconds
+    joints.send(JointState(name=['hip'], position=[1.0], velocity=[10.0]), stamp=now)
+    joints.send(large, stamp=now + int(lag * 1e9))
+    np.testing.assert_allclose(joints.received[-1][1], (expected, 2.0, 3.0), atol=1e-9)
+    still = JointState(name=['hip'], position=[1.0])
+    still.header.stamp = Stamp.from_ns(now + 440_000_000).to_msg()
+    joints.publisher.publish(still)
+    joints.send(large, stamp=now + 460_000_000)  # no velocity told: as it was
+    np.testing.assert_allclose(joints.received[-1][1], (1.0, 2.0, 3.0), atol=1e-9)
 
 
 def test_part_that_falls_silent_is_named(joints):
