@@ -96,8 +96,10 @@ class LiveScreen:
 
     def _print(self, what: Any) -> None:
         """Print above the table."""
+        from rich.text import Text
         self._make_room()
-        self._live.console.print(what, markup=False, highlight=False)
+        # The table is printed along: what must not be read as markup is a Text, not an option.
+        self._live.console.print(Text(what) if isinstance(what, str) else what)
 
     def _make_room(self) -> None:
         # Beside a narrower table there is room for the ^C that the terminal writes: in the next

@@ -40,9 +40,9 @@ class Teller(Protocol):
         """Tell what a chapter showed, or why it did not."""
 
 
-def chosen_chapters(names: Sequence[str]) -> list[Chapter]:
+def chosen_chapters(names: str) -> list[Chapter]:
     """
-    Return the named chapters in the given order; of 'all', every one; of 'none', none.
+    Return the chapters named, separated by commas, in that order; 'all' or 'none' of them.
 
     Raises
     ------
@@ -50,11 +50,11 @@ def chosen_chapters(names: Sequence[str]) -> list[Chapter]:
         If there is no such chapter.
 
     """
-    if list(names) == [NONE]:
+    if names.strip() == NONE:
         return []
-    wanted = list(CHAPTERS) if list(names) == [ALL] else list(names)
+    wanted = ','.join(CHAPTERS) if names.strip() == ALL else names
     chapters: list[Chapter] = []
-    for name in wanted:
+    for name in map(str.strip, wanted.split(',')):
         if name not in CHAPTERS:
             raise UnknownNameError(
                 'chapter', name, (*CHAPTERS, ALL, NONE), "parameter 'chapters'")

@@ -59,7 +59,7 @@ from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.demo.measurements import Health, Measurements
 from biped_com_ros.demo.screen import make_screen, Screen
 from biped_com_ros.demo.stage import Stage
-from biped_com_ros.demo.story import chosen_chapters, Story
+from biped_com_ros.demo.story import ALL, chosen_chapters, Story
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import steady_clock
 from biped_com_ros.ros.executor import run
@@ -82,9 +82,9 @@ class Parameters:
 
     robot: str = parameter('biped', 'Name of a robot or path of its YAML', read_only=True)
     urdf: str = parameter('', 'URDF to use instead of the one the robot names', read_only=True)
-    chapters: list[str] = parameter(
-        ['all'], "Chapters of the story, in this order; 'all' of them; 'none': the robot stands",
-        read_only=True)
+    chapters: str = parameter(
+        ALL, "Chapters of the story, in this order, separated by commas; 'all' of them; or "
+        "'none': the robot stands", read_only=True)
     once: bool = parameter(
         False, 'Whether to end after the last chapter, instead of standing on', read_only=True)
     duration: float = parameter(0.0, 'Time after which the demo ends; 0: at ctrl-C', unit='s',

@@ -256,7 +256,7 @@ def test_interrupt_ends_everything_within_three_seconds():
     terminal, inside = pty.openpty()
     with demo(stdout=inside, mark=mark) as process:
         os.close(inside)
-        text = _read_until(terminal, 'lifts its arms')
+        text = _read_until(terminal, 'sways to the left')
         assert 'CoM - truth' in text and 'real masses differ' in text
         assert len(left_behind(mark)) >= 4
         begun = time.monotonic()

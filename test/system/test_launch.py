@@ -135,7 +135,7 @@ def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
     commands = planned(tmp_path, 'demo.launch.xml', robot='talos', duration='5')
     assert list(commands) == ['simulator', 'suite', 'gravity_compensation', 'demo']
     assert given_parameters(commands['demo']) == {
-        'robot': 'talos', 'chapters': ['all'], 'once': False, 'hidden': 'masses', 'duration': 5.0,
+        'robot': 'talos', 'chapters': 'all', 'once': False, 'hidden': 'masses', 'duration': 5.0,
         'use_sim_time': True}
 
 
