@@ -91,10 +91,7 @@ def test_the_demo(demo, listener):
     errors = np.array([told[t] - truth[t] for t in stamps])
     # The torso's pose comes from torso_controller alone, and the whole body's CoM follows it.
     assert np.ptp([told[t] for t in stamps], axis=0)[:2].max() > 0.01
-    # On a busy machine the torso's joints are late by some samples; unknown, the error would be
-    # all of the motion.
-    motion = np.array([truth[t] for t in stamps])
-    assert np.std(errors, axis=0).max() < 0.4 * np.std(motion, axis=0).max()
+    assert np.sqrt((errors ** 2).sum(axis=1).mean()) < 2e-3
     both = [t for t in shape if t in wanted and t > moving]
     bends = np.array([(shape[t][0], wanted[t][0]) for t in both])
     assert np.degrees(bends[:, 0].max()) > 10.0
