@@ -16,16 +16,20 @@
 
 environment = tools/python tools/environment.py $(if $(DISTRO),--distribution $(DISTRO))
 robots = $(if $(ROBOT),--level robots)
+pytest = $(environment) --level dev -- python -m pytest
+# Two processes, a file of tests at a time each.
+parallel = --numprocesses=2 --dist=loadfile
 chapters = $(or $(CHAPTERS),$(DEMO))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest bench lint lock setup clean
+.PHONY: help demo test test-oldest docs bench lint lock setup clean
 
 help:
 	@echo "make demo         a story with a simulated robot (ROBOT=talos, g1, icub), then it stands"
 	@echo "                  and is measured; CHAPTERS=measure,gravity chooses, ONCE=1 ends it"
 	@echo "make test         all tests (ARGS='test/unit -k wrench' chooses)"
 	@echo "make test-oldest  the tests without ROS 2 on the oldest supported libraries"
+	@echo "make docs         the documentation as build/doc/index.html"
 	@echo "make bench        what the nodes and the mathematics cost"
 	@echo "make lint         style, docstrings, licence headers, types"
 	@echo "make setup        only set up the environment for all of these"
@@ -40,11 +44,27 @@ demo:
 		--foreground demo demo.launch.xml $(if $(ROBOT),robot:=$(ROBOT)) \
 		$(if $(chapters),chapters:=$(chapters)) $(if $(ONCE),once:=true) $(ARGS)
 
+# Side by side what shares the cores well; the system as a whole has them for itself.
+ifdef ARGS
 test:
-	@$(environment) --level dev -- python -m pytest $(or $(ARGS),test)
+	@$(pytest) $(ARGS)
+else
+test:
+	@failed=0; \
+	$(pytest) $(parallel) test/unit test/oracle test/ros || failed=1; \
+	$(pytest) test/system || failed=1; \
+	exit $$failed
+endif
 
+# The launch runner is left out: it uses nothing that has an oldest version.
 test-oldest:
-	@$(environment) --oldest -- python -m pytest $(or $(ARGS),test/unit test/oracle)
+	@$(environment) --oldest -- python -m pytest \
+		$(or $(ARGS),$(parallel) --ignore-glob='test/unit/test_standalone_*' test/unit test/oracle)
+
+docs:
+	@$(environment) --level dev -- python -m sphinx --fail-on-warning --keep-going \
+		--jobs=2 --builder=html $(ARGS) doc build/doc
+	@echo 'Open build/doc/index.html.'
 
 bench:
 	@$(environment) --level robots -- python benchmarks/core.py $(ARGS)

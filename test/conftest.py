@@ -15,7 +15,9 @@
 """
 Keep test runs apart from each other and from a robot on the same network.
 
-Set before anything imports rclpy, and inherited by the processes that tests start.
+Set before anything imports rclpy, and inherited by the processes that tests start. Workers of
+pytest-xdist (``-n 2``) begin with the environment of the process that has started them, and
+take one domain each, counted on from its.
 """
 
 import importlib.util
@@ -25,10 +27,24 @@ import re
 
 NEEDS_ROS = re.compile(r'^(from|import) (rclpy|biped_com_ros\.(ros|nodes))\b', re.MULTILINE)
 
-# A fixed domain can be asked for, to watch the tests from outside.
-os.environ['ROS_DOMAIN_ID'] = (os.environ.get('BIPED_COM_ROS_TEST_DOMAIN')
-                               or str(random.SystemRandom().randint(1, 100)))
+DOMAINS = 100  # 1 to 100: the ports of these are free everywhere
+
+
+def choose_domain():
+    """Return a ROS domain that no other session or worker uses; fixed ones can be asked for."""
+    worker = os.environ.get('PYTEST_XDIST_WORKER', '').removeprefix('gw')
+    if worker:
+        return (int(os.environ['ROS_DOMAIN_ID']) + int(worker)) % DOMAINS + 1
+    return int(os.environ.get('BIPED_COM_ROS_TEST_DOMAIN')
+               or random.SystemRandom().randint(1, DOMAINS))
+
+
+os.environ['ROS_DOMAIN_ID'] = str(choose_domain())
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+
+# Several tests at a time fill the cores. OpenBLAS' threads, waiting for each other in busy loops,
+# would make the tests of gaits and of the identification take seven times the CPU.
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 
 
 def pytest_report_header():

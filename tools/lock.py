@@ -30,7 +30,7 @@ import tempfile
 import venv
 
 REQUIREMENTS = Path(__file__).resolve().parent.parent / 'requirements'
-COMMON = ['runtime.in', 'robots.in', 'test.in', 'colcon.in', 'lint.in']
+COMMON = ['runtime.in', 'robots.in', 'test.in', 'colcon.in', 'lint.in', 'docs.in']
 OPTIONS = ['--quiet', '--universal', '--python-version=3.10', '--no-annotate',
            '--custom-compile-command=make lock']
 LOCKS = {
