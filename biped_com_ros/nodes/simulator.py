@@ -39,7 +39,7 @@ from biped_com_ros.ros.outputs import (
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.qos import COMMAND_INPUT, LATCHED
 from biped_com_ros.ros.robot import RobotSource, TOPIC
-from biped_com_ros.ros.services import trigger_service
+from biped_com_ros.ros.services import switch_service, trigger_service
 from biped_com_ros.sim.hidden import parse_errors
 from biped_com_ros.sim.interface import Observation, PlantOptions, SensorOptions
 from biped_com_ros.sim.mjcf import WorldOptions
@@ -321,6 +321,7 @@ class Simulator(Node):
         self._diagnostics.add('commands', self._commands.report)
         self._diagnostics.add('simulation', self._report)
         trigger_service(self, '~/reset', self._reset)
+        switch_service(self, '~/hang', self._hang)
         self.create_subscription(WrenchStamped, '~/push', self._on_push, COMMAND_INPUT)
         self._pacer = Pacer(self._plant.dt, params.real_time_factor)
         period = self._plant.dt / max(params.real_time_factor, 1.0)
@@ -382,6 +383,16 @@ class Simulator(Node):
         self._start_over(now)
         return f'{self._plant.config.name} stands in {self._params.posture} again'
 
+    def _hang(self, up: bool) -> str:
+        hoist, name = self._plant.hoist, self._plant.config.name
+        if up:
+            hoist.lift()
+            return f'{name} is lifted, its feet in the air'
+        if not hoist.holds:
+            return f'{name} does not hang'
+        hoist.lower()
+        return f'{name} is let down; the hoist lets go as soon as the feet carry it'
+
     def _on_push(self, message: Any) -> None:
         f, t = message.wrench.force, message.wrench.torque
         self._commands.guard('~/push', lambda: self._plant.push(
@@ -397,6 +408,7 @@ class Simulator(Node):
         assert self._pacer is not None
         pacer, plant = self._pacer, self._plant
         values = {'real-time factor': pacer.achieved, 'asked for': pacer.factor,
+                  'hangs': 'yes' if plant.hoist.holds else 'no',
                   'time lost [s]': pacer.lost, 'time [s]': self._now(), 'mass [kg]': plant.mass,
                   'divergences': plant.divergences, 'at effort limit': ', '.join(
                       plant.saturated_joints())}

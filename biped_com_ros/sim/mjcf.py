@@ -16,7 +16,7 @@ From a robot's description to MuJoCo's XML.
 
 Names in the XML carry what they are, so that no URDF name can collide with another or with
 MuJoCo's own: ``link/…`` bodies, ``joint/…`` joints, ``sole/…``, ``wrench/…``, ``imu/…`` and
-``base`` and ``base_link`` sites, ``motor/…`` actuators, ``tendon/…`` tendons.
+``base`` and ``base_link`` sites, ``motor/…`` actuators, ``tendon/…`` tendons, ``hook``.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
 from biped_com_ros.sim import torso
 from biped_com_ros.sim.description import (
     Array, Description, Joint, Link, MOVING, pose_attributes, resolve_mimics, text, Transform)
+from biped_com_ros.sim.hoist import write_hoist
 import numpy as np
 
 SMALLEST_INERTIA = 1e-9
@@ -114,6 +115,7 @@ class Writer:
         equality = SubElement(self._root, 'equality')
         self._write_mimics(equality)
         self._write_stiff_torso(equality)
+        write_hoist(world, equality, root)
         self._write_soles()
         self._write_sensors()
         if self._torso:

@@ -30,6 +30,7 @@ from biped_com_ros.sim import gains, hidden, torso
 from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
 from biped_com_ros.sim.description import (
     Array, Description, parse, quaternion_wxyz, resolve_mimics)
+from biped_com_ros.sim.hoist import Hoist
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
 from biped_com_ros.sim.mjcf import stiff_torso_joints, Writer
 from biped_com_ros.sim.readings import Readings, sensor_slots, WXYZ_TO_XYZW
@@ -64,6 +65,8 @@ class Plant:
         The URDF's, of the actuated and then the virtual joints, rad/s and m/s.
     divergences
         How often the physics blew up; each time, the robot was put back.
+    hoist
+        Lifts the robot and lets it down.
 
     Raises
     ------
@@ -93,6 +96,7 @@ class Plant:
         self._name_links(link_names)
         self._make_readings()
         self._contacts = GroundContacts(self.model, self.data, config.feet)
+        self.hoist = Hoist(self.model, self.data, self._ground_force)
         self._set_gains()
         self._make_buffers()
         self.reset()
@@ -381,6 +385,7 @@ class Plant:
         data.qpos[2] += height - self._lowest_corner()
         mujoco.mj_forward(model, data)
         self._start_height = float(data.site('base').xpos[2])
+        self.hoist.put_down(self._start_height)
 
     def _level(self) -> None:
         """Turn the robot so that the base heads along x and the soles look up on the average."""
@@ -437,6 +442,7 @@ class Plant:
         for step in range(1, self._substeps + 1):
             data.ctrl[:] = start + (step / self._substeps) * (end - start)
             self._push_now()
+            self.hoist.step(self.options.world.timestep)
             mujoco.mj_step(self.model, data)
 
     def _push_now(self) -> None:
@@ -470,6 +476,10 @@ class Plant:
         observation.joint_velocities[self._virtual] = (
             0.0 if before is None else (positions - before) / self.dt)
         self._virtual_positions = positions
+
+    def _ground_force(self) -> float:
+        """Return how much of the weight the ground carries, N."""
+        return float(self._contacts.wrenches_at_origin()[:, 2].sum())
 
     def _com_velocity(self) -> Array:
         mujoco.mj_subtreeVel(self.model, self.data)
