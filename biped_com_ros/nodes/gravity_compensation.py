@@ -43,18 +43,17 @@ from biped_com_ros.core.load_sharing import SharingSettings
 from biped_com_ros.core.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.support_qp import SupportLimits
+from biped_com_ros.ros.common_parameters import ManagedNodeParameters
 from biped_com_ros.ros.controller_check import ControllerCheck
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, steady_clock, WARN
-from biped_com_ros.ros.executor import guard_callbacks, run
+from biped_com_ros.ros.diagnostics import ERROR, OK, Report, steady_clock, WARN
+from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.gravity_outputs import EffortOutput, SupportOutput, TrajectoryOutput
 from biped_com_ros.ros.inputs import ImuInput, Input, JointStateInput, WrenchInput
-from biped_com_ros.ros.parameters import declare_parameters, parameter
-from biped_com_ros.ros.robot import RobotSource
+from biped_com_ros.ros.lifecycle import ManagedNode
+from biped_com_ros.ros.parameters import parameter
 import numpy as np
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
-SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 #: How often silence is looked for, s.
 _WATCH_PERIOD = 0.01
 #: The watchdog takes over when joint states are this late, s.
@@ -64,16 +63,9 @@ _SET_BACK = 0.5
 
 
 @dataclass(frozen=True)
-class GravityCompensationParameters:
+class GravityCompensationParameters(ManagedNodeParameters):
     """Parameters of `gravity_compensation`."""
 
-    robot: str = parameter(
-        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
-    urdf: str = parameter(
-        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
-    autostart: bool = parameter(
-        True, 'Whether to configure and activate itself; turn it off where a lifecycle manager '
-        'does', read_only=True)
     support: str = parameter(
         AUTO, "What carries the robot: 'auto' (by the measured forces), 'fixed' (the torso is "
         "held), 'all' (every contact alike), or contacts by name, separated by commas")
@@ -145,84 +137,49 @@ class GravityCompensationParameters:
         15.0, 'How often markers are published; 0: never', 'Hz', 0.0, 1000.0, read_only=True)
     marker_scale: float = parameter(
         0.001, 'Length of an arrow per force', 'm/N', 0.0, 1.0, read_only=True)
-    max_stamp_age: float = parameter(
-        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
-        'any', 's', 0.0, 1e6, read_only=True)
 
 
-class GravityCompensation(LifecycleNode):
+class GravityCompensation(ManagedNode):
     """Wires sensors to `GravityCompensator` and that to controllers, as the module says."""
 
     def __init__(self, **node_kwargs: Any) -> None:
-        super().__init__('gravity_compensation', **node_kwargs)
-        self.params = declare_parameters(self, GravityCompensationParameters, self._change)
-        self.model: RobotModel | None = None
         self.compensation: Any = None
         self.problem = ''
-        self.diagnostics = Diagnostics(self)
-        self._source = RobotSource(self, self.params, self._on_robot, self.diagnostics)
-
-    def _on_robot(self, model: RobotModel) -> None:
-        make_compensation(model, self.params)  # what makes no sense ends the node here
-        self.model = model
-        self.diagnostics.add('effort', self._report)
-        if self.params.autostart and self.trigger_configure() == SUCCESS:
-            self.trigger_activate()
+        super().__init__('gravity_compensation', GravityCompensationParameters, **node_kwargs)
 
     # -- lifecycle
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Build everything for the robot; fails while its description is missing."""
-        if self.model is None:
-            self.get_logger().error('cannot be configured: the robot description is missing')
-            return FAILURE
-        try:
-            self.compensation = make_compensation(self.model, self.params)
-            self._make_outputs(self.compensation)
-            self._make_inputs(self.compensation)
-        except BipedComError as error:
-            self.get_logger().error(f'cannot be configured: {error}')
-            return FAILURE
-        self._updated, self.problem = self._now(), 'waiting for inputs'
-        self._watchdog = self.create_timer(_WATCH_PERIOD, self._watch, clock=steady_clock())
-        guard_callbacks(self)
-        return SUCCESS
+    def prepare(self, model: RobotModel) -> None:
+        """Refuse what makes no sense for the robot."""
+        make_compensation(model, self.params)
+        self.diagnostics.add('effort', self._report)
 
-    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def build(self, model: RobotModel) -> None:
+        """Make everything for the robot."""
+        compensation = make_compensation(model, self.params)
+        self._make_outputs(compensation)
+        self._make_inputs(compensation)
+        self._updated, self.problem = self._now(), 'waiting for inputs'
+        self.keep(self.create_timer(_WATCH_PERIOD, self._watch, clock=steady_clock()))
+        self.compensation = compensation
+
+    def start(self) -> None:
         """Begin the soft start."""
         self._controller.ask()
         self._trajectory_output.start()
         self.compensation.guard.start()
-        return super().on_activate(state)
 
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin the soft stop."""
-        self.compensation.guard.stop()
-        return super().on_deactivate(state)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let go of everything; fails while efforts still ramp down."""
-        if not self.compensation.guard.idle:
-            self.get_logger().error('cannot be cleaned up: efforts are still ramping down')
-            return FAILURE
-        self._dismantle()
-        return SUCCESS
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop; what is still commanded ramps down as after deactivation."""
+    def stop(self) -> None:
+        """Begin the soft stop; what is still commanded ramps down."""
         if self.compensation is not None:
             self.compensation.guard.stop()
-        return SUCCESS
 
-    def _dismantle(self) -> None:
-        self.destroy_timer(self._watchdog)
-        for source in self._inputs.values():
-            self.diagnostics.remove(f'input {source.topic}')
-            source.destroy()
-        self._effort_output.destroy()
-        self._support_output.destroy()
-        self._trajectory_output.destroy()
-        self._controller.destroy()
+    def busy(self) -> str:
+        """Efforts that still ramp down keep the node from being cleaned up."""
+        return '' if self.compensation.guard.idle else 'efforts are still ramping down'
+
+    def dismantle(self) -> None:
+        """Forget what was measured."""
         self.compensation = None
 
     # -- set-up
@@ -230,16 +187,17 @@ class GravityCompensation(LifecycleNode):
     def _make_outputs(self, compensation: GravityCompensator) -> None:
         params, gravity_model = self.params, compensation.gravity_model
         config = compensation.model.config
-        self._effort_output = EffortOutput(self, compensation.model, params.command_joints)
-        self._support_output = SupportOutput(
+        self._effort_output = self.keep(
+            EffortOutput(self, compensation.model, params.command_joints))
+        self._support_output = self.keep(SupportOutput(
             self, gravity_model,
             [contact_frame(config, contact.name) for contact in gravity_model.contacts],
-            params.marker_rate, params.marker_scale)
-        self._trajectory_output = TrajectoryOutput(
-            self, compensation.model, self._effort_output.command_joints, params.trajectory_rate)
+            params.marker_rate, params.marker_scale))
+        self._trajectory_output = self.keep(TrajectoryOutput(
+            self, compensation.model, self._effort_output.command_joints, params.trajectory_rate))
         self._positions: Array | None = None
-        self._controller = ControllerCheck(
-            self, params.controller, self._effort_output.command_joints)
+        self._controller = self.keep(ControllerCheck(
+            self, params.controller, self._effort_output.command_joints))
 
     def _make_inputs(self, compensation: GravityCompensator) -> None:
         params, model = self.params, compensation.model
@@ -250,14 +208,14 @@ class GravityCompensation(LifecycleNode):
         self._arrivals: dict[str, float] = {}
         imu = model.config.imu
         self._imu_frame = model.frames((imu.frame,))
-        self._inputs: dict[str, Input] = {
-            'the IMU': ImuInput(self, imu.topic, imu.frame, self._on_imu, **options)}
+        self._inputs: dict[str, Input] = {'the IMU': self.keep(
+            ImuInput(self, imu.topic, imu.frame, self._on_imu, **options))}
         for i, (name, topic) in enumerate(self._wrench_topics(compensation)):
-            self._inputs[name] = WrenchInput(
+            self._inputs[name] = self.keep(WrenchInput(
                 self, topic, '', partial(self._on_wrench, i, name),
-                required=params.support == AUTO, **options)
-        self._inputs['joint_states'] = JointStateInput(
-            self, model.joint_names, self._on_joints, **options)
+                required=params.support == AUTO, **options))
+        self._inputs['joint_states'] = self.keep(JointStateInput(
+            self, model.joint_names, self._on_joints, **options))
 
     def _wrench_topics(self, compensation: GravityCompensator) -> list[tuple[str, str]]:
         """Return what to call the wrench of each contact, and its topic."""
@@ -276,7 +234,7 @@ class GravityCompensation(LifecycleNode):
         topics = given or [f'wrench_aggregator/{name}/wrench' for name in names]
         return [(f"the wrench of '{name}'", topic) for name, topic in zip(names, topics)]
 
-    def _change(self, params: GravityCompensationParameters) -> None:
+    def change(self, params: GravityCompensationParameters) -> None:
         """Use parameters that were set at run time; a step in efforts becomes a ramp."""
         if self.compensation is not None:
             old = self.compensation
