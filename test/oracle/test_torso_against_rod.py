@@ -15,7 +15,8 @@
 The torso's statics against a Kirchhoff rod, solved as a boundary value problem.
 
 The rod's curvature varies along it and it does not know of virtual work; the constant curvature
-must come within 5 % of the bend of its end under a force (1 % across, 7 % where 12 N push along).
+with its column effect must come within 1 % of the bend of its end, up to most of the load that
+the rod buckles under. Asked are 5 %.
 """
 
 from __future__ import annotations
@@ -56,19 +57,36 @@ def test_the_figure_of_the_sheet():
     assert math.degrees(rod_end(5.0, 0.0, 0.0)[0]) == pytest.approx(7.07, abs=0.005)
 
 
-@pytest.mark.parametrize('force_x, force_z, moment, tolerance', [
-    (5.0, 0.0, 0.0, 0.01), (-8.0, 0.0, 0.0, 0.01), (0.0, 0.0, 0.6, 1e-6), (0.0, -10.0, 0.4, 0.02),
-    # Strong axial loads bring the rod's own shape out.
-    (2.0, -6.0, 0.0, 0.05), (2.0, -12.0, 0.0, 0.07), (4.0, 15.0, 0.0, 0.06),
-    (5.0, -10.0, -0.1, 0.07)])
-def test_bend_and_tip_under_a_wrench(force_x, force_z, moment, tolerance):
+@pytest.mark.parametrize('force_x, force_z, moment', [
+    (5.0, 0.0, 0.0), (-8.0, 0.0, 0.0), (10.5, 0.0, 0.0), (0.0, 0.0, 0.6), (0.0, -10.0, 0.4),
+    (2.0, -6.0, 0.0), (2.0, -12.0, 0.0), (2.0, -25.0, 0.0), (4.0, 15.0, 0.0), (4.0, 30.0, 0.0),
+    (5.0, -10.0, -0.1), (5.0, -12.0, 0.3), (3.0, -15.0, 0.2), (0.5, -40.0, 0.0)])
+def test_bend_and_tip_under_a_wrench(force_x, force_z, moment):
     bend, x, z = rod_end(force_x, force_z, moment)
-    shape = STATICS.equilibrium(
-        np.zeros(4), constant_load((force_x, 0.0, force_z, 0.0, moment, 0.0)))
-    assert shape[0] == pytest.approx(bend, rel=tolerance)
+    load = constant_load((force_x, 0.0, force_z, 0.0, moment, 0.0))
+    shape = STATICS.equilibrium(np.zeros(4), load)
+    assert shape[0] == pytest.approx(bend, rel=0.01)
     # A force at the end bends the foot most: the tip stays behind the arc's by up to a fifth.
     assert STATICS.backbone.tip(shape).position[0] == pytest.approx(x, rel=0.4, abs=1e-4)
     assert STATICS.backbone.tip(shape).position[2] == pytest.approx(z, abs=1e-3)
+
+
+def test_virtual_work_alone_holds_without_much_axial_load():
+    """The column effect is what the last per cents are; it is not what bends."""
+    plain = TorsoStatics(STATICS.backbone, STATICS.stiffness, is_column=False)
+    for force_x, force_z, error in ((5.0, 0.0, 0.005), (2.0, -6.0, 0.03), (2.0, -12.0, 0.06)):
+        bend, _, _ = rod_end(force_x, force_z, 0.0)
+        load = constant_load((force_x, 0.0, force_z, 0.0, 0.0, 0.0))
+        assert plain.equilibrium(np.zeros(4), load)[0] == pytest.approx(bend, rel=error)
+        assert STATICS.equilibrium(np.zeros(4), load)[0] == pytest.approx(bend, rel=0.002)
+
+
+def test_the_column_effect_turns_with_the_load():
+    turn = math.radians(70.0)
+    turned = np.array((math.cos(turn), math.sin(turn)))
+    straight = STATICS.equilibrium(np.zeros(4), constant_load((2.0, 0.0, -12.0, 0, 0, 0)))
+    other = STATICS.equilibrium(np.zeros(4), constant_load((*(2.0 * turned), -12.0, 0, 0, 0)))
+    np.testing.assert_allclose(other[:2], straight[0] * turned, atol=1e-9)
 
 
 def test_tendons_are_a_moment_all_along():
@@ -76,5 +94,5 @@ def test_tendons_are_a_moment_all_along():
     tensions = np.array((3.0, 10.0, 21.0, 10.0))
     bend, _, _ = rod_end(3.0, 0.0, RADIUS * (21.0 - 3.0))
     shape = STATICS.equilibrium(tensions, constant_load((3.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
-    assert shape[0] == pytest.approx(bend, rel=0.05)
+    assert shape[0] == pytest.approx(bend, rel=0.01)
     assert shape[1] == pytest.approx(0.0, abs=1e-9)

@@ -26,6 +26,7 @@ from scipy.spatial.transform import Rotation
 ANGLES = np.radians((180.0, 270.0, 0.0, 90.0))
 BACKBONE = Backbone(0.129, 0.034, ANGLES)
 STATICS = TorsoStatics(BACKBONE, Stiffness(2.6, 10.0, 5e4))
+VIRTUAL_WORK = TorsoStatics(BACKBONE, STATICS.stiffness, is_column=False)
 SHAPE = make_shape(0.2, 0.8, 0.03, -0.001)
 TENSIONS = np.array((12.0, 7.0, 21.0, 15.0))
 WEIGHT = Weight(1.26, np.array((0.02, -0.01, 0.11)), np.array((0.5, 0.2, -9.79)))
@@ -42,7 +43,8 @@ def energy(shape):
 def test_forces_are_the_slope_of_the_energy():
     steps = 1e-6 * np.eye(4)
     slope = np.array([(energy(SHAPE + d) - energy(SHAPE - d)) / 2e-6 for d in steps])
-    np.testing.assert_allclose(STATICS.imbalance(SHAPE, TENSIONS, WEIGHT), -slope, atol=1e-6)
+    np.testing.assert_allclose(
+        VIRTUAL_WORK.imbalance(SHAPE, TENSIONS, WEIGHT), -slope, atol=1e-6)
 
 
 def test_the_tangent_is_the_curvature_of_the_energy():
@@ -52,7 +54,7 @@ def test_the_tangent_is_the_curvature_of_the_energy():
         for k, e in enumerate(steps):
             curvature[i, k] = (energy(SHAPE + d + e) - energy(SHAPE + d - e)
                                - energy(SHAPE - d + e) + energy(SHAPE - d - e)) / 4e-8
-    np.testing.assert_allclose(STATICS.tangent(SHAPE, TENSIONS, WEIGHT), curvature, rtol=1e-4,
+    np.testing.assert_allclose(VIRTUAL_WORK.tangent(SHAPE, TENSIONS, WEIGHT), curvature, rtol=1e-4,
                                atol=1e-4)
 
 
@@ -101,7 +103,7 @@ def test_weight_is_taken_about_the_tip():
 def test_four_combinations_of_the_wrench_are_told():
     wrench = np.array((3.0, -1.0, -9.0, 0.2, -0.1, 0.05))
     load = constant_load(wrench)
-    shape = STATICS.equilibrium(TENSIONS, load)
+    shape = VIRTUAL_WORK.equilibrium(TENSIONS, load)
     told = STATICS.estimate_wrench(shape, TENSIONS)
     np.testing.assert_allclose(told.directions @ wrench, told.generalized, atol=1e-7)
     np.testing.assert_allclose(told.directions @ told.wrench, told.generalized, atol=1e-7)
@@ -111,6 +113,22 @@ def test_four_combinations_of_the_wrench_are_told():
     inside = told.unobservable @ (told.unobservable.T @ missing)
     np.testing.assert_allclose(missing, inside, atol=1e-6)
     assert np.linalg.norm(missing) > 0.1
+
+
+def test_the_column_effect_of_a_known_load_is_not_taken_for_another():
+    shape = STATICS.equilibrium(TENSIONS, WEIGHT)
+    told = STATICS.estimate_wrench(shape, TENSIONS, WEIGHT)
+    np.testing.assert_allclose(told.generalized, 0.0, atol=1e-7)
+    # Under 12 N along and 0.7 N across, both in newton metres per radian and newton.
+    effect = STATICS.column_effect(SHAPE, WEIGHT(BACKBONE.tip(SHAPE)))
+    assert 1e-3 < np.hypot(*effect) < 0.05 * STATICS.stiffness.bending * 0.2
+
+
+def test_the_column_effect_is_smooth_where_it_vanishes():
+    effects = [STATICS.column_effect(SHAPE, np.array((3.0, -1.0, force, 0.0, 0.0, 0.0)))
+               for force in (-0.0202, -0.0200, 0.0, 0.0200, 0.0202)]
+    np.testing.assert_allclose(np.diff(effects, axis=0)[0], np.diff(effects, axis=0)[3], rtol=0.01)
+    np.testing.assert_allclose(effects[2], 0.0, atol=1e-15)
 
 
 def test_axial_force_and_torsion_are_told_of_a_straight_torso():
