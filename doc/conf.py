@@ -1,0 +1,75 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""
+How Sphinx builds the documentation: ``make docs``; rosdoc2 finds this file by itself.
+
+Nothing is fetched from the network, and of what the package imports only NumPy has to be there.
+"""
+
+import importlib.util
+from pathlib import Path
+import re
+import sys
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+project = 'biped_com_ros'
+author = 'biped_com_ros contributors'
+copyright = f'2026, {author}'  # noqa: A001 (Sphinx wants it)
+release = version = re.search(r'<version>(.*)</version>',
+                              (ROOT / 'package.xml').read_text())[1]
+
+extensions = ['sphinx.ext.autodoc', 'sphinx.ext.autosummary', 'sphinx.ext.napoleon']
+templates_path = ['_templates']
+exclude_patterns = ['_templates']
+nitpicky = False
+
+# The mathematics of the API pages. What is not installed is mocked: the build farm that runs
+# rosdoc2 has neither MuJoCo nor Pinocchio.
+autosummary_generate = True
+autodoc_member_order = 'bysource'
+autodoc_typehints = 'signature'
+autodoc_default_options = {'members': True, 'show-inheritance': True}
+autodoc_mock_imports = [name for name in ('mujoco', 'numpy', 'pinocchio', 'proxsuite', 'rosbags',
+                                          'scipy', 'xacro', 'yaml')
+                        if importlib.util.find_spec(name) is None]
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+# Attributes of the same name (mass, com) in several classes: no reference is meant.
+suppress_warnings = ['ref.python']
+
+html_theme = 'sphinx_rtd_theme'
+html_title = f'{project} {release}'
+html_static_path = []
+html_show_sourcelink = False
+html_theme_options = {'navigation_depth': 3}
+
+
+def formulas_as_code(app, what, name, obj, options, lines):
+    """Show the indented formulas in the docstrings of modules as they were typed."""
+    if what != 'module':
+        return
+    for number in range(len(lines) - 1, 1, -1):
+        begins = lines[number].startswith('    ') and not lines[number - 1]
+        before = lines[number - 2]
+        if begins and before and not before.startswith(' ') and not before.endswith('::'):
+            lines[number - 1:number] = ['', '::', '']
+
+
+def setup(app):
+    """Connect what Sphinx calls back."""
+    app.connect('autodoc-process-docstring', formulas_as_code)
