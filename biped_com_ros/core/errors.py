@@ -20,7 +20,6 @@ Every message names the thing, the value it had, the values it may have, and wha
 from __future__ import annotations
 
 from collections.abc import Iterable
-import difflib
 
 
 class BipedComError(Exception):
@@ -51,6 +50,7 @@ class UnknownNameError(ConfigurationError):
     def __init__(self, kind: str, name: str, valid: Iterable[str], where: str = '') -> None:
         self.kind, self.name, self.valid = kind, name, tuple(valid)
         place = f' in {where}' if where else ''
+        import difflib  # takes longer than the module itself, and is hardly ever needed
         close = difflib.get_close_matches(name, self.valid, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else ''
         super().__init__(

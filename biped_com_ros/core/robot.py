@@ -578,7 +578,8 @@ def _address(array: Array) -> int:
 
 def _view(address: int, shape: tuple[int, ...]) -> Array:
     block = (ctypes.c_double * math.prod(shape)).from_address(address)
-    return np.ctypeslib.as_array(block).reshape(shape)
+    # numpy.ctypeslib would take milliseconds to import.
+    return np.frombuffer(memoryview(block)).reshape(shape)
 
 
 def _absurd_values(model: RobotModel, positions: Array, velocities: Array | None) -> str:

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 import math
 from typing import Any, Protocol
 
@@ -199,10 +200,16 @@ class MarkerOutput:
             'position': 'markers[*].pose.position', 'arrow': f'markers[{arrow}].points',
             'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
         }, qos=LATCHED)
-        # Looked up once.
-        self._position = self._out.fields['position']
-        self._tail, self._head = (self._out.fields['arrow'][i] for i in range(2))
         self._shown = True, True
+
+    @cached_property
+    def _position(self) -> Any:
+        return self._out.fields['position']
+
+    @cached_property
+    def _arrow(self) -> tuple[Any, Any]:
+        tail, head = self._out.fields['arrow']
+        return tail, head
 
     def publish(self, instant: Instant) -> None:
         """Publish the markers of an instant; what is unknown disappears."""
@@ -214,8 +221,9 @@ class MarkerOutput:
         if dcm is not None:
             position[-2] = dcm
         if velocity is not None:
-            self._tail[...] = com
-            self._head[...] = com + _ARROW_TIME * velocity
+            tail, head = self._arrow
+            tail[...] = com
+            head[...] = com + _ARROW_TIME * velocity
         if (shown := (dcm is not None, velocity is not None)) != self._shown:
             self._show(*shown)
         self._out.publish(instant.stamp)

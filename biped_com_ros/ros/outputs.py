@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from time import monotonic
 from typing import Any
 
@@ -34,6 +35,8 @@ from visualization_msgs.msg import MarkerArray
 class TemplatePublisher:
     """
     Publishes one message again and again with new numbers in it.
+
+    What takes time is done when the first message is written: most outputs never have a listener.
 
     Parameters
     ----------
@@ -66,21 +69,32 @@ class TemplatePublisher:
     def __init__(self, node: Any, topic: str, prototype: Any, fields: dict[str, str],
                  qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None) -> None:
         self._node, self._patterns, self._plain = node, fields, plain
+        self._prototype = prototype
         self.publisher = node.create_publisher(
             type(prototype), topic, copy_of(qos), qos_overriding_options=overridable())
         self._send = raw_publish(self.publisher)
         self._latched = self.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         self._wanted, self._ask_again = self._latched, 0.0
-        self.set_prototype(prototype)
 
     def set_prototype(self, prototype: Any) -> None:
         """Start over with a message of other strings or lengths (takes about a millisecond)."""
-        self.template = Template(prototype, self._patterns, self._plain)
-        self.fields = self.template.fields
-        self._serialize = self.template.serialize
-        if self.template.plain_reason:
+        self._prototype = prototype
+        for name in ('template', 'fields'):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def template(self) -> Template:
+        """The message as bytes."""
+        template = Template(self._prototype, self._patterns, self._plain)
+        if template.plain_reason:
             self._node.get_logger().warning(
-                f"'{self.topic}' is published the slow way: {self.template.plain_reason}")
+                f"'{self.topic}' is published the slow way: {template.plain_reason}")
+        return template
+
+    @cached_property
+    def fields(self) -> dict[str, Any]:
+        """Arrays of the numbers that change."""
+        return self.template.fields
 
     @property
     def topic(self) -> str:
@@ -103,7 +117,7 @@ class TemplatePublisher:
 
     def publish(self, stamp: Stamp | None = None) -> None:
         """Publish the message with its present numbers and this stamp in its headers."""
-        self._send(self._serialize(stamp))
+        self._send(self.template.serialize(stamp))
 
     def destroy(self) -> None:
         """Withdraw the topic."""

@@ -25,10 +25,9 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 import dataclasses
 from dataclasses import dataclass
-import difflib
 import math
 import typing
 from typing import Any, TypeVar
@@ -131,7 +130,7 @@ def declare_parameters(node: Any, parameters_class: type[_T],
     return parameters_class(**values)
 
 
-def _warn_of_misspelt(node: Any, known: Iterable[str]) -> None:
+def _warn_of_misspelt(node: Any, known: Collection[str]) -> None:
     """
     Name what was given and does not exist, where it resembles something that does.
 
@@ -139,8 +138,11 @@ def _warn_of_misspelt(node: Any, known: Iterable[str]) -> None:
     arrive here as well.
     """
     for name, given in node._parameter_overrides.items():
+        if name in known or node.has_parameter(name):
+            continue
+        import difflib  # takes some time, and is hardly ever needed
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-        if close and name not in known and not node.has_parameter(name):
+        if close:
             node.get_logger().warning(
                 f"parameter '{name}' = {given.value!r} does not exist and is not used; did you "
                 f"mean '{close[0]}'? (valid: {', '.join(sorted(known))})")

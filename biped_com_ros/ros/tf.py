@@ -21,6 +21,7 @@ of a set of frames is serialized once and patched (see `codec`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 import os
 from typing import Any
 
@@ -67,14 +68,25 @@ class TransformBundle:
     """
 
     def __init__(self, publisher: Any, pairs: Pairs, plain: bool | None = None) -> None:
+        self._publisher, self._pairs, self._plain = publisher, pairs, plain
         self._send = raw_publish(publisher)
-        message = publisher.msg_type(transforms=[
+
+    @cached_property
+    def _template(self) -> Template:
+        return Template(self._publisher.msg_type(transforms=[
             TransformStamped(header=Header(frame_id=parent), child_frame_id=child,
                              transform=Transform(rotation=Quaternion(w=1.0)))
-            for parent, child in pairs])
-        self._template = Template(message, _FIELDS, plain)
-        self.positions = self._template.fields['positions']
-        self.quaternions = self._template.fields['quaternions']
+            for parent, child in self._pairs]), _FIELDS, self._plain)
+
+    @cached_property
+    def positions(self) -> Any:
+        """Origins of the children in their parents."""
+        return self._template.fields['positions']
+
+    @cached_property
+    def quaternions(self) -> Any:
+        """Orientations of the children in their parents."""
+        return self._template.fields['quaternions']
 
     def publish(self, stamp: Stamp) -> None:
         """Send all of them with one stamp."""
