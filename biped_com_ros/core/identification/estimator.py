@@ -35,6 +35,7 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.first_moments import (
     Equations, parameters_of, stack_equations, StaticsRegressor, TYPICAL_NOISE)
+from biped_com_ros.core.identification.limits import position_limits
 from biped_com_ros.core.identification.prior import Prior, PriorTerms
 from biped_com_ros.core.identification.residuals import (
     Offsets, Residuals, residuals_of)
@@ -45,6 +46,13 @@ from numpy.typing import NDArray
 
 SMALLEST_MOTION = 0.02
 """Poses whose joints all stay within this, rad, are one pose."""
+
+END_STOP = (0.02, 0.003)
+"""
+From so far beyond its limit to so far before it, rad, a joint may lean on the end stop.
+
+Its motor does not tell the load then. Further beyond, the URDF has the limit wrong.
+"""
 
 TYPICAL_PRIOR = Prior()
 _PASSES = 3
@@ -219,6 +227,8 @@ class Estimator:
 
         """
         captures, complaints = self._without_dead_torques(captures)
+        captures, leaning = self._without_stopped_torques(captures)
+        complaints += leaning
         _check_variety(self.model, captures)
         system, mass_sigma = self._iterate(captures)
         x, hessian = system.optimum(mass_sigma)
@@ -316,6 +326,23 @@ class Estimator:
                     f"the torque of joint '{name}' always reads {measured[both, j][0]:.3g} N m "
                     f'while the load changes by {spread:.1f} N m: its sensor is dead; left out')
         return [_without_torques(capture, dead) for capture in captures], complaints
+
+    def _without_stopped_torques(
+            self, captures: Sequence[Capture]) -> tuple[list[Capture], list[str]]:
+        """Leave out torques of joints at their limits, where the end stop carries as well."""
+        lower, upper = position_limits(self.model)
+        q = np.array([capture.positions for capture in captures])
+        measured = np.isfinite([capture.torques for capture in captures])
+        beyond, before = END_STOP
+        stopped = np.zeros(q.shape, dtype=bool)
+        for over in (lower - q, q - upper):
+            stopped |= (over > -before) & (over < beyond)
+        lost, known = (stopped & measured).sum(axis=0), measured.sum(axis=0)
+        names = [f'{self.model.joint_names[j]} ({lost[j]} of {known[j]})'
+                 for j in np.flatnonzero(lost > 0.1 * known)]
+        complaints = [f'joints at their limits may lean on the end stop, so that their torques '
+                      f'are left out there: {", ".join(names)}'] if names else []
+        return [_without_torques(c, row) for c, row in zip(captures, stopped)], complaints
 
 
 class _System:

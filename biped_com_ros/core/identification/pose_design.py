@@ -38,6 +38,7 @@ from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.collisions import SelfCollision
 from biped_com_ros.core.identification.estimator import Estimator, TYPICAL_PRIOR
 from biped_com_ros.core.identification.first_moments import parameters_of, TYPICAL_NOISE
+from biped_com_ros.core.identification.limits import effort_limits, position_limits
 from biped_com_ros.core.identification.prediction import predict_capture
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.stances import Placement, Stances
@@ -215,8 +216,8 @@ class PoseDesigner:
         self._collision = SelfCollision(
             model, [model.posture(name) for name in model.config.postures], self.options.clearance)
         self._rng = np.random.default_rng(self.options.seed)
-        self._lower, self._upper, self._effort = _limits(
-            model, self.options.limit_margin)
+        self._lower, self._upper = _limits(model, self.options.limit_margin)
+        self._effort = effort_limits(model)
         self.refusals: dict[str, int] = {}
 
     def design(self, progress: Progress | None = None) -> PoseDesign:
@@ -585,22 +586,11 @@ def _information(rows: Sequence[Array]) -> float:
     return 0.5 * float(log_determinant)
 
 
-def _limits(model: RobotModel, margin: float) -> tuple[Array, Array, Array]:
-    """Return lower and upper limits and effort limits of the measured joints, (n,) each."""
-    pin_model = model.pin_model
-    effort = getattr(pin_model, 'upperEffortLimit', None)
-    if effort is None:
-        effort = pin_model.effortLimit
-    lower, upper, torque = [], [], []
-    for name in model.joint_names:
-        joint = pin_model.joints[pin_model.getJointId(name)]
-        lower.append(float(pin_model.lowerPositionLimit[joint.idx_q]))
-        upper.append(float(pin_model.upperPositionLimit[joint.idx_q]))
-        limit = float(effort[joint.idx_v])
-        passive = name in model.config.passive_joints
-        torque.append(limit if limit > 0.0 and not passive else math.inf)
-    low, high = np.maximum(lower, -np.pi), np.minimum(upper, np.pi)
+def _limits(model: RobotModel, margin: float) -> tuple[Array, Array]:
+    """Return lower and upper limits of the measured joints, kept from by `margin`, (n,) each."""
+    low, high = position_limits(model)
+    low, high = np.maximum(low, -np.pi), np.minimum(high, np.pi)
     # Joints that hardly move, and postures at a limit by design, keep what they have.
     kept = np.minimum(margin, 0.2 * (high - low))
     stand = model.posture('stand')
-    return np.minimum(low + kept, stand), np.maximum(high - kept, stand), np.array(torque)
+    return np.minimum(low + kept, stand), np.maximum(high - kept, stand)

@@ -38,9 +38,9 @@ class StillnessOptions:
     duration
         How long, s; a capture averages over it.
     joint_range
-        Largest range of a joint meanwhile, rad or m.
+        Largest range of a joint meanwhile, rad or m; noise of the encoders is averaged out first.
     tilt_range
-        Of the direction of gravity, rad.
+        The same of the direction of gravity, rad.
     force_deviation
         Largest standard deviation of a force, N.
     least_samples
@@ -156,12 +156,12 @@ class StillnessWatch:
 
     def _motion(self) -> str:
         o = self.options
-        ranges = np.ptp([s.positions for s in self._samples], axis=0)
+        ranges = np.ptp(_smoothed([s.positions for s in self._samples]), axis=0)
         worst = int(ranges.argmax())
         if ranges[worst] > o.joint_range:
             return (f"joint '{self.model.joint_names[worst]}' moved by "
                     f'{ranges[worst]:.4f} (allowed {o.joint_range})')
-        tilt = float(np.ptp([s.up for s in self._samples], axis=0).max())
+        tilt = float(np.ptp(_smoothed([s.up for s in self._samples]), axis=0).max())
         if tilt > o.tilt_range:
             return f'the robot tilts by {math.degrees(tilt):.2f} deg'
         forces = np.array([s.wrenches[:, :3] for s in self._samples])
@@ -200,6 +200,11 @@ class StillnessWatch:
                 f"foot '{foot}' carries {load:.1f} N of {weight:.0f} N: it hardly touches the "
                 'ground; put it down or lift it, and tare the sensors if it is clear')
         return False
+
+
+def _smoothed(values: list[Array]) -> Array:
+    """Return means over a tenth of the time each: what moves shows, what is noisy does not."""
+    return np.array([part.mean(axis=0) for part in np.array_split(np.array(values), 10)])
 
 
 def _variance_of_mean(values: Array) -> Array:

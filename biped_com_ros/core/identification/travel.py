@@ -1,0 +1,143 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+How fast to go along a path: gently, so that a robot on one foot does not sway.
+
+A robot that starts, stops or turns a corner at once is shaken like a bell; then it takes seconds
+until it is still, or it falls. So speed rises and falls smoothly, and corners are stopped at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.pose import Array
+import numpy as np
+
+CORNER = 0.5
+"""Where the direction changes by more than this (cosine), the path stops."""
+
+RAMP = 1.0
+"""Time from rest to full speed and back, s."""
+
+PERIOD = 0.1
+"""Time between two knots, s."""
+
+
+@dataclass(frozen=True)
+class Travel:
+    """
+    A path in time: knots of cubic splines, as a joint trajectory controller joins them.
+
+    Attributes
+    ----------
+    times
+        Ascending, (k,), s; 0 is the start, which is not among the knots.
+    positions, velocities
+        Shape (k, n), rad and rad/s.
+
+    """
+
+    times: Array
+    positions: Array
+    velocities: Array
+
+    @property
+    def duration(self) -> float:
+        """Return how long it takes, s."""
+        return float(self.times[-1]) if len(self.times) else 0.0
+
+
+def travel(start: Array, path: Array, speed: float, ramp: float = RAMP) -> Travel:
+    """
+    Give a path its times.
+
+    Parameters
+    ----------
+    start
+        Where the joints are, (n,), rad.
+    path
+        Joint positions to go through, (steps, n), rad.
+    speed
+        Largest speed of any joint between corners, rad/s.
+    ramp
+        Time from rest to full speed, s.
+
+    """
+    if not (speed > 0.0 and ramp > 0.0):
+        raise ConfigurationError(f'speed {speed} and ramp {ramp} must be above zero')
+    points = _without_repeats(np.concatenate((start[np.newaxis], path)))
+    times, positions, velocities, begin = [], [], [], 0.0
+    for first, last in _legs(points):
+        t, q, v = _leg(points[first:last + 1], speed, ramp)
+        times.append(begin + t)
+        positions.append(q)
+        velocities.append(v)
+        begin = float(times[-1][-1])
+    if not times:
+        return Travel(np.array([ramp]), path[-1:].copy(), np.zeros((1, path.shape[1])))
+    return Travel(*(np.concatenate(parts) for parts in (times, positions, velocities)))
+
+
+def _without_repeats(points: Array) -> Array:
+    moved = np.abs(np.diff(points, axis=0)).max(axis=1) > 1e-9
+    return points[np.concatenate(([True], moved))]
+
+
+def _legs(points: Array) -> list[tuple[int, int]]:
+    """Return the first and last point of each part between corners."""
+    steps = np.diff(points, axis=0)
+    lengths = np.linalg.norm(steps, axis=1)
+    cosines = (steps[:-1] * steps[1:]).sum(axis=1) / (lengths[:-1] * lengths[1:])
+    ends = [0, *(np.flatnonzero(cosines < CORNER) + 1).tolist(), len(points) - 1]
+    return [(a, b) for a, b in zip(ends[:-1], ends[1:]) if b > a]
+
+
+def _leg(points: Array, speed: float, ramp: float) -> tuple[Array, Array, Array]:
+    """Return times, positions and velocities of a part from rest to rest."""
+    along = np.concatenate(([0.0], np.cumsum(np.abs(np.diff(points, axis=0)).max(axis=1))))
+    # A short part never gets to full speed: the ramps keep their slope.
+    length = float(along[-1])
+    top = min(speed, speed * np.sqrt(length / (speed * ramp)))
+    rise = ramp * top / speed
+    duration = length / top + rise
+    t = np.linspace(0.0, duration, max(2, int(np.ceil(duration / PERIOD))) + 1)
+    s, rate = _progress(t, top, rise, duration)
+    s = np.clip(s, 0.0, length)
+    positions = np.column_stack([np.interp(s, along, column) for column in points.T])
+    # Slopes over the distance of a knot, so that small bends of the path are rounded.
+    reach = max(top * PERIOD, 1e-6)
+    ahead, behind = np.minimum(s + reach, length), np.maximum(s - reach, 0.0)
+    slope = np.column_stack([np.interp(ahead, along, column) - np.interp(behind, along, column)
+                             for column in points.T]) / (ahead - behind)[:, np.newaxis]
+    return t[1:], positions[1:], (slope * rate[:, np.newaxis])[1:]
+
+
+def _progress(t: Array, top: float, rise: float, duration: float) -> tuple[Array, Array]:
+    """Return distance and speed at times, the speed rising and falling as a raised cosine."""
+    def risen(tau: Array) -> Array:
+        phase = np.pi * np.clip(tau / rise, 0.0, 1.0)
+        inside: Array = 0.5 * top * (np.clip(tau, 0.0, rise) - rise / np.pi * np.sin(phase))
+        return inside
+
+    def rate(tau: Array) -> Array:
+        value: Array = 0.5 * top * (1.0 - np.cos(np.pi * np.clip(tau / rise, 0.0, 1.0)))
+        return value
+
+    left = duration - t
+    cruise = top * np.clip(t - rise, 0.0, duration - 2.0 * rise)
+    ends = 0.5 * top * rise - risen(np.minimum(left, rise))
+    distance = risen(np.minimum(t, rise)) + cruise + ends
+    return distance, np.minimum(rate(t), rate(left))
