@@ -137,7 +137,7 @@ class RobotModel:
         self.soles = self._make_soles()
         self._set_points()
         self._set_base()
-        self._kinematics = _Kinematics(self.pin_model)
+        self._kinematics = Kinematics(self.pin_model)
 
     @classmethod
     def load(cls, name_or_path: str) -> RobotModel:
@@ -490,7 +490,7 @@ class RobotState:
         return self.base @ self.pose_in_base(frame)
 
 
-class _Kinematics:
+class Kinematics:
     """
     Pinocchio's working memory, with what is read at every update as NumPy views.
 

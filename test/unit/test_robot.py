@@ -226,7 +226,7 @@ def test_a_state_does_not_change_when_a_later_one_is_made(model, rng):
 def test_reading_memory_and_reading_one_by_one_agree(model, monkeypatch, rng):
     positions, velocities = random_joints(model, rng)
     assert model._kinematics._views is not None, 'the fast path works with this Pinocchio'
-    monkeypatch.setattr(robot_module._Kinematics, '_view_memory', lambda self: None)
+    monkeypatch.setattr(robot_module.Kinematics, '_view_memory', lambda self: None)
     slow = small_robot()
     fast, slow = model.state(positions, velocities), slow.state(positions, velocities)
     for name in ('com_in_base', 'com_velocity_in_base', 'link_coms_in_base'):
@@ -236,14 +236,14 @@ def test_reading_memory_and_reading_one_by_one_agree(model, monkeypatch, rng):
 
 
 def test_a_wrong_memory_layout_is_noticed_and_not_used(monkeypatch, rng):
-    view_memory = robot_module._Kinematics._view_memory
+    view_memory = robot_module.Kinematics._view_memory
 
     def transposed(self):
         com, velocity, placements, twists = view_memory(self)
         wrong = placements.copy()
         wrong[:, :3] = placements[:, :3].transpose(0, 2, 1)
         return com, velocity, wrong, twists
-    monkeypatch.setattr(robot_module._Kinematics, '_view_memory', transposed)
+    monkeypatch.setattr(robot_module.Kinematics, '_view_memory', transposed)
     assert small_robot()._kinematics._views is None
 
 
