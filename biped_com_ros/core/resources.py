@@ -24,6 +24,7 @@ from urllib.parse import unquote
 from biped_com_ros.core.errors import ConfigurationError
 
 PACKAGE = 'biped_com_ros'
+PYTHON_PACKAGES = ('site-packages', 'dist-packages')
 
 
 def package_share() -> Path:
@@ -39,7 +40,8 @@ def find_package(package: str) -> Path:
     Return the share directory of a ROS package or of a PyPI wheel laid out like one.
 
     Searches, in this order, every prefix of ``AMENT_PREFIX_PATH`` and ``ROS_PACKAGE_PATH``, the
-    Python environment's own prefix, and the prefixes that wheels bring inside ``sys.path``.
+    Python environment's own prefix, the prefixes that wheels bring inside ``sys.path``, and the
+    directories of Python packages themselves, where some wheels keep URDFs and meshes.
 
     Raises
     ------
@@ -95,3 +97,4 @@ def _prefixes() -> Iterator[Path]:
         # Wheels of the cmeel family keep a whole prefix inside site-packages.
         if entry and (Path(entry) / 'cmeel.prefix').is_dir():
             yield Path(entry) / 'cmeel.prefix'
+    yield from (Path(entry) for entry in sys.path if Path(entry).name in PYTHON_PACKAGES)

@@ -53,6 +53,14 @@ def test_wheels_that_bring_a_prefix_count_as_well(tmp_path, monkeypatch):
     assert resources.find_package('wheel_robot') == tmp_path / 'cmeel.prefix/share/wheel_robot'
 
 
+def test_python_packages_that_keep_their_urdf_beside_the_code_count_as_well(tmp_path, monkeypatch):
+    urdf = tmp_path / 'site-packages/python_robot/urdf/robot.urdf'
+    urdf.parent.mkdir(parents=True)
+    urdf.write_text('<robot/>')
+    monkeypatch.syspath_prepend(str(tmp_path / 'site-packages'))
+    assert resources.resolve_uri('package://python_robot/urdf/robot.urdf') == urdf.resolve()
+
+
 def test_a_package_that_is_not_there_is_named_with_the_places(prefix):
     with pytest.raises(ConfigurationError, match="package 'your_robot' was not found; install"):
         resources.resolve_uri('package://your_robot/urdf/robot.urdf')
