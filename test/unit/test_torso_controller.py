@@ -212,6 +212,40 @@ def test_torsion_is_seen():
     assert out.reference[2] == pytest.approx(0.05, abs=1e-3)
 
 
+def turned(angle, rotation):
+    """Return a rotation as an IMU sees it whose yaw is too large."""
+    return Rotation.from_euler('z', angle).as_matrix() @ rotation
+
+
+@pytest.mark.parametrize('bend, is_measured', [(0.2, True), (0.0, True), (0.1, False)])
+def test_relative_yaw_of_the_imus_is_told_apart_from_torsion(bend, is_measured):
+    """It turns direction and torsion; lengths of the tendons know the direction without it."""
+    # Where nothing but torsion tells, torsion has to be that of the model: none.
+    torsion = 0.03 if bend and is_measured else 0.0
+    shape, controller = make_shape(bend, 1.0, torsion), make_controller()
+    backbone, drift = controller.backbone, controller.drift
+    lengths = backbone.lengths(shape) if is_measured else None
+    for k in range(2000):
+        yaw = 0.7 + math.radians(0.05) * 0.02 * k  # 3 deg a minute
+        measured = Measurement(
+            turned(yaw - drift.yaw, backbone.tip(shape).rotation), lengths, inertia=0.03)
+        out = controller.update(0.02, measured)
+    assert drift.yaw == pytest.approx(yaw, abs=math.radians(0.3))  # the rate times drift_time
+    np.testing.assert_allclose(out.shape[:3], shape[:3], atol=math.radians(0.3))
+
+
+def test_the_torso_bends_the_right_way_though_the_imus_disagree_about_north():
+    target, errors = make_shape(0.2, 0.7), {}
+    for time in (5.0, 0.0):
+        controller, pendulum = make_controller(replace(OPTIONS, drift_time=time)), Pendulum()
+        controller.set_target(target)
+        for _ in range(1500):
+            seen = turned(0.35 - controller.drift.yaw, pendulum.rotation)
+            pendulum.step(controller.update(DT, pendulum.measure(rotation=seen)).lengths)
+        errors[time] = np.hypot(*(pendulum.bend - target[:2]))
+    assert errors[5.0] < math.radians(0.2) < math.radians(2.0) < errors[0.0]
+
+
 def test_elongation_is_more_or_less_pull():
     controller = make_controller()
     controller.set_target((0.0, 0.0, 0.0, -0.001))

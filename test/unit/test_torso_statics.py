@@ -100,6 +100,15 @@ def test_weight_is_taken_about_the_tip():
         wrench[3:], np.cross(tip.rotation @ (0.02, -0.01, 0.11), force), atol=1e-12)
 
 
+def test_what_the_hands_feel_turns_with_the_tip():
+    contact = np.array((1.0, -2.0, 3.0, 0.1, 0.2, -0.3))
+    both = Weight(WEIGHT.mass, WEIGHT.com_in_tip, WEIGHT.gravity_in_base, contact)
+    tip = BACKBONE.tip(SHAPE)
+    expected = WEIGHT(tip) + np.concatenate(
+        (tip.rotation @ contact[:3], tip.rotation @ contact[3:]))
+    np.testing.assert_allclose(both(tip), expected, atol=1e-14)
+
+
 def test_four_combinations_of_the_wrench_are_told():
     wrench = np.array((3.0, -1.0, -9.0, 0.2, -0.1, 0.05))
     load = constant_load(wrench)

@@ -107,10 +107,18 @@ class TorsoBody:
 
     # -- what is measured
 
-    def rotation(self, R_world_lower_imu: Array, R_world_upper_imu: Array) -> Array:
-        """Return ``R_base_tip`` (3, 3) from the orientations of the IMUs below and above."""
-        between = R_world_lower_imu.T.dot(R_world_upper_imu)
-        rotation: Array = self._R_base_imu.dot(between).dot(self._R_imu_tip)
+    def rotation(self, R_world_lower_imu: Array, R_world_upper_imu: Array,
+                 relative_yaw: float = 0.0) -> Array:
+        """
+        Return ``R_base_tip`` (3, 3) from the orientations of the IMUs below and above.
+
+        `relative_yaw` is by how much the upper one's world is turned against the lower one's, rad.
+        """
+        lower = R_world_lower_imu.T
+        if relative_yaw:
+            c, s = math.cos(relative_yaw), math.sin(relative_yaw)
+            lower = lower.dot(np.array((c, s, 0.0, -s, c, 0.0, 0.0, 0.0, 1.0)).reshape(3, 3))
+        rotation: Array = self._R_base_imu.dot(lower.dot(R_world_upper_imu)).dot(self._R_imu_tip)
         return rotation
 
     def use_imus(self, lower: str, upper: str) -> None:
@@ -147,9 +155,7 @@ class TorsoBody:
         """
         R_base_upper_imu = self.backbone.tip(shape).rotation.dot(self._R_imu_tip.T)
         turning = R_base_upper_imu.dot(upper_gyro) - self._R_base_imu.dot(lower_gyro)
-        rate = np.zeros(4)
-        rate[:3] = np.linalg.solve(self.backbone.tip_jacobian(shape)[3:, :3], turning)
-        return rate
+        return _solved(self.backbone.tip_jacobian(shape)[3:, :3], turning)
 
     def joint_velocities(self, shape: Array, rate: Array, positions: Array,
                          step: float = 1e-6) -> Array:
@@ -225,3 +231,15 @@ class TorsoBody:
 
 def _clamped(sine: float) -> float:
     return max(-1.0, min(1.0, float(sine)))
+
+
+def _solved(matrix: Array, values: Array) -> Array:
+    """Return (4,): the solution of three equations, by Cramer's rule, and a zero."""
+    (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
+    x, y, z = values.tolist()
+    ei_fh, fg_di, dh_eg = e * i - f * h, f * g - d * i, d * h - e * g
+    scale = 1.0 / (a * ei_fh + b * fg_di + c * dh_eg)
+    return np.array((
+        scale * (x * ei_fh + y * (c * h - b * i) + z * (b * f - c * e)),
+        scale * (x * fg_di + y * (a * i - c * g) + z * (c * d - a * f)),
+        scale * (x * dh_eg + y * (b * g - a * h) + z * (a * e - b * d)), 0.0))

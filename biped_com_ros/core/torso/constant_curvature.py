@@ -89,6 +89,7 @@ class Backbone:
         self.count = len(self.angles)
         self._cos, self._sin = np.cos(self.angles), np.sin(self.angles)
         self._circle = np.column_stack((self._cos, self._sin))
+        self._circle_rows = np.ascontiguousarray(self._circle.T)
 
     @staticmethod
     def from_config(config: TorsoConfig) -> Backbone:
@@ -190,10 +191,24 @@ class Backbone:
         """
         a, b, psi, elongation = np.asarray(shape).tolist()
         x, y = self._turned(a, b, psi)
-        lengths = (self.length + elongation) - x * self._cos - y * self._sin
+        lengths: Array = (self.length + elongation) - self._circle.dot((x, y))
         twist = self.radius * psi
         lengths += (0.5 * twist * twist) / lengths
         return lengths
+
+    def moment_columns(self, shape: Array) -> Array:
+        """
+        Return the bending moment (2, n) of each tendon per newton, m.
+
+        Minus the first columns of :meth:`approximate_length_jacobian`, at a third of their cost;
+        torsion shortens them by the same share all, right to 1e-6 of them.
+        """
+        _, _, psi, elongation = shape.tolist()
+        k, twist = self.radius * sinc(0.5 * psi), self.radius * psi / (self.length + elongation)
+        k *= 1.0 - 0.5 * twist * twist
+        c, s = k * math.cos(0.5 * psi), k * math.sin(0.5 * psi)
+        columns: Array = np.array((c, -s, s, c)).reshape(2, 2).dot(self._circle_rows)
+        return columns
 
     def approximate_length_jacobian(self, shape: Array) -> Array:
         """Return the derivative (n, 4) of :meth:`approximate_lengths`."""

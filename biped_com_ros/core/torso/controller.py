@@ -22,18 +22,25 @@ tendons taut: while one falls below the least tension, all pull more.
 Both are used while the IMU is fresh and agrees with the tendons' lengths; without it the torso
 goes on in open loop, its last correction kept. What goes out stays within the limits of bend and
 tension in any case.
+
+The IMUs below and above need not agree about north: their relative yaw, which drifts, turns
+direction and torsion alike, and is told from both by :class:`YawDrift`.
+
+Inside, bends are complex numbers, forward + i left, which cost a tenth of small arrays.
 """
 
 from __future__ import annotations
 
+from cmath import phase
 from dataclasses import dataclass, field
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.torso.constant_curvature import (
-    bend_and_direction, ELONGATION, shape_from_rotation, TORSION)
-from biped_com_ros.core.torso.reference import BendReference, MotionLimits
+    Backbone, ELONGATION, shape_from_rotation, TORSION)
+from biped_com_ros.core.torso.reference import (
+    as_complex, as_vector, BendReference, MotionLimits)
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 from biped_com_ros.core.torso.tension import TensionDistributor, TensionLimits
 from biped_com_ros.core.torso.workspace import Workspace
@@ -47,6 +54,12 @@ GUARD_GAIN, GUARD_DECAY = 6.0, 1.0
 
 TRIM_RATE = 4.0
 """How fast tensions that cancel one another are brought to what is expected, 1/s."""
+
+STRAIGHT = math.radians(3.0)
+"""Bend below which the lengths of the tendons do not tell its direction, rad."""
+
+LARGEST_SEEN = 1.0
+"""Bend by IMU from which on it is flipped rather than turned, rad."""
 
 LONGEST_STEP = 0.03
 """Longer gaps between updates count as this long, s: late is better than jerky."""
@@ -100,6 +113,8 @@ class ControllerOptions:
         Time constant with which unexplained moments are taken in, s; 0 leaves them to the gains.
     disagreement
         Bend between IMU and tendon lengths from which the IMU is not believed, rad.
+    drift_time
+        Time constant with which the relative yaw of the IMUs is learnt, s; 0: they agree on it.
     slack_tension, slack_time, broken_time
         A tendon that pulls less, N, for so long counts as slack, and as broken, s.
 
@@ -114,6 +129,7 @@ class ControllerOptions:
     max_correction: float = math.radians(8.0)
     observer_time: float = 0.3
     disagreement: float = math.radians(10.0)
+    drift_time: float = 5.0
     slack_tension: float = 0.3
     slack_time: float = 0.05
     broken_time: float = 1.0
@@ -123,7 +139,7 @@ class ControllerOptions:
             raise ConfigurationError(
                 f'co-contraction {self.co_contraction} N is not within the tension limits '
                 f'{self.tensions.lowest} and {self.tensions.highest} N')
-        for name in ('proportional', 'integral', 'max_correction', 'observer_time',
+        for name in ('proportional', 'integral', 'max_correction', 'observer_time', 'drift_time',
                      'slack_tension', 'slack_time'):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise ConfigurationError(f'{name} must not be negative: {getattr(self, name)}')
@@ -141,7 +157,7 @@ class Measurement:
     Attributes
     ----------
     rotation
-        ``R_base_tip`` by IMUs, shape (3, 3).
+        ``R_base_tip`` by IMUs, shape (3, 3), their relative yaw taken out.
     lengths, tensions
         Of the tendons, (n,), m and N.
     load, inertia
@@ -198,31 +214,43 @@ class TorsoController:
     options
         How it is controlled.
 
+    Attributes
+    ----------
+    drift
+        The relative yaw of the IMUs: what measured rotations have to be corrected by.
+
     """
 
     def __init__(self, statics: TorsoStatics, max_bend: float,
                  options: ControllerOptions = ControllerOptions()) -> None:
-        self.statics, self.options = statics, options
-        self.backbone = statics.backbone
-        self.distributor = TensionDistributor(self.backbone, options.tensions)
-        count, limits, axial = self.backbone.count, options.tensions, statics.stiffness.axial
-        self.workspace = Workspace(self.backbone, max_bend, (
+        self.statics, self.backbone, self._max_bend = statics, statics.backbone, max_bend
+        self._bend_of_lengths, self._internal = _maps(self.backbone)
+        self.reference = BendReference(options.motion)
+        self.drift = YawDrift(options.drift_time)
+        self.slack = SlackDetector(options, self.backbone.count)
+        self.use(options)
+        self.reset()
+
+    def use(self, options: ControllerOptions) -> None:
+        """Go on with other options, from where the torso is."""
+        self.options, count = options, self.backbone.count
+        limits, axial = options.tensions, self.statics.stiffness.axial
+        self.distributor = TensionDistributor(self.backbone, limits)
+        self.workspace = Workspace(self.backbone, self._max_bend, (
             -count * (limits.highest - options.co_contraction) / axial,
             count * (options.co_contraction - limits.lowest) / axial))
-        self.slack = SlackDetector(options, count)
-        self.reference = BendReference(options.motion)
+        self.reference.limits, self.drift.time = options.motion, options.drift_time
+        self.slack.options = options
         self.length_limits = self._length_limits()
-        self.reset()
 
     def reset(self, shape: Array | None = None) -> None:
         """Rest at a shape (4,), straight by default, and forget corrections."""
         start = np.zeros(4) if shape is None else self.workspace.clamp(shape).shape
         self._target, self._elongation, self._target_problem = start[:2].copy(), 0.0, ''
         self.reference.reset(start[:2])
-        self._integral, self._guard = np.zeros(2), 0.0
-        self._trim = np.zeros(self.backbone.count)
-        self._unexplained, self._half_explained = np.zeros(2), np.zeros(2)
-        self._passive = np.array((0.0, 0.0, start[TORSION], 0.0))
+        self._integral = self._unexplained = self._half_explained = 0j
+        self._guard, self._trim = 0.0, np.zeros(self.backbone.count)
+        self._torsion, self._stretch = float(start[TORSION]), 0.0
         self._tensions = np.full(self.backbone.count, self.options.co_contraction)
         self._is_saturated = False
         self.slack.reset()
@@ -272,100 +300,29 @@ class TorsoController:
 
         """
         dt = _checked(dt, measured, self.backbone.count)
-        self.slack.update(dt, measured.tensions)
-        if self.slack.broken:
-            self.hold()
-        elif measured.tensions is not None:
-            self._keep_taut(dt, measured.tensions)
+        self._watch_tensions(dt, measured.tensions)
         self.reference.update(self._target, dt)
         seen = None if measured.rotation is None else shape_from_rotation(measured.rotation)
-        problem = self._mistrust(seen, measured.lengths)
-        is_closed = not problem
-        correction = self._feedback(dt, seen if is_closed else None, seen is not None)
-        self._observe(dt, seen if is_closed else None, measured)
-        lengths = self._feedforward(dt, correction, measured)
+        by_lengths = None if measured.lengths is None else self._told_by(measured.lengths)
+        problem = self._mistrust(seen, by_lengths)
+        believed = None if problem else seen
+        if seen is not None:
+            self.drift.update(dt, seen, by_lengths)
+        correction = self._feedback(dt, believed, seen is not None)
+        self._observe(dt, believed, measured)
+        lengths = self._feedforward(correction, measured)
+        reference = self._shape(self.reference.motion[0])
         return TorsoCommand(
-            lengths, self._tensions.copy(), self._shape(self.reference.position),
-            self._estimate(seen if is_closed else None), None if seen is None else seen[:2].copy(),
-            is_closed, tuple(filter(None, (self._target_problem, problem, self.slack.problem,
-                                           self._saturation()))))
+            lengths, self._tensions.copy(), reference, self._estimate(believed, reference),
+            None if seen is None else seen[:2].copy(), not problem, tuple(filter(None, (
+                self._target_problem, problem, self.slack.problem, self._saturation()))))
 
-    def _mistrust(self, seen: Array | None, lengths: Array | None) -> str:
-        """Return why the IMU is not used; empty if it is."""
-        if seen is None:
-            return 'open loop: no fresh torso IMU'
-        expected = self.reference.position
-        if lengths is not None:
-            expected = self._bend_by_lengths(lengths)
-        apart = math.hypot(*(seen[:2] - expected).tolist())
-        if apart <= self.options.disagreement:
-            return ''
-        return (f'open loop: the torso IMU says {_words(seen)}, tendons '
-                f'{_words(expected)}; is it flipped, or mounted otherwise than in the URDF?')
-
-    def _bend_by_lengths(self, lengths: Array) -> Array:
-        """Return the bend (2,) that lengths mean, torsion neglected."""
-        bend: Array = self._pseudo_inverse @ (lengths - lengths.mean())
-        return bend
-
-    def _feedback(self, dt: float, seen: Array | None, is_wrong: bool) -> Array:
-        """Return the correction (2,) of the bend that goes into the lengths."""
-        o = self.options
-        if seen is None:
-            if is_wrong:
-                self._integral *= math.exp(-dt / MISTRUST_DECAY)
-            return self._integral
-        error = self.reference.position - seen[:2]
-        if not (self._is_saturated and error @ self._integral > 0.0):
-            self._integral = _limited(self._integral + o.integral * dt * error, o.max_correction)
-        self._passive[TORSION] += min(1.0, 20.0 * dt) * (seen[TORSION] - self._passive[TORSION])
-        return _limited(self._integral + o.proportional * error, o.max_correction)
-
-    def _observe(self, dt: float, seen: Array | None, measured: Measurement) -> None:
-        """Take in the moment (2,) on the tip that the model does not explain."""
-        tensions = measured.tensions
-        if seen is None or tensions is None or not self.options.observer_time:
-            return
+    def _watch_tensions(self, dt: float, tensions: Array | None) -> None:
+        self.slack.update(dt, tensions)
         if self.slack.broken:
-            self._unexplained *= math.exp(-dt / MISTRUST_DECAY)
-            self._half_explained[:] = self._unexplained
-            return
-        shape = np.array((seen[0], seen[1], seen[TORSION], self._passive[ELONGATION]))
-        moment = (self.statics.bending_moment(shape, measured.load)
-                  - self.statics.of_tendons(shape, tensions)[:2]
-                  + measured.inertia * self.reference.acceleration)
-        share = 1.0 - math.exp(-dt / self.options.observer_time)
-        # Two poles: one alone would turn what the torso's inertia leaves into negative damping.
-        self._half_explained += share * (moment - self._half_explained)
-        self._unexplained = _limited(
-            self._unexplained + share * (self._half_explained - self._unexplained),
-            self._most_unexplained)
-
-    def _feedforward(self, dt: float, correction: Array, measured: Measurement) -> Array:
-        """Return the lengths (n,) for reference and correction, within all limits."""
-        o, reference = self.options, self.reference
-        shape = self._shape(reference.position)
-        moment = self.statics.bending_moment(shape, measured.load)
-        moment += measured.inertia * reference.acceleration - self._unexplained
-        found = self.distributor.distribute(shape, moment, self._level(), self._guard)
-        self._tensions = found.tensions
-        expected = self.statics.with_passive_parts(shape, self._tensions, measured.load)
-        self._passive[ELONGATION] = expected[ELONGATION]
-        if measured.rotation is None:
-            self._passive[TORSION] = expected[TORSION]
-        wanted = reference.position + o.drive.lead * reference.velocity + correction
-        bend = _limited(wanted, self._widest_bend)
-        stretch = (self._tensions + self._trim - o.drive.pretension) / o.drive.stiffness
-        lengths = self.backbone.approximate_lengths(self._shape(bend)) - stretch
-        within = np.clip(lengths, *self.length_limits)
-        self._is_saturated = not found.is_feasible or bend is not wanted or bool(
-            (within != lengths).any())
-        return within
-
-    def _level(self) -> float:
-        """Return the tension (N) that all tendons share."""
-        pull = self.statics.stiffness.axial * self._elongation / self.backbone.count
-        return self.options.co_contraction + self._guard - pull
+            self.hold()
+        elif tensions is not None:
+            self._keep_taut(dt, tensions)
 
     def _keep_taut(self, dt: float, tensions: Array) -> None:
         """
@@ -375,40 +332,160 @@ class TorsoController:
         an elongation or a pretension that the model has wrong would let all of them go loose.
         """
         limits = self.options.tensions
-        self._trim += min(1.0, TRIM_RATE * dt) * self._internal.dot(self._tensions - tensions)
-        np.clip(self._trim, -self._most_trim, self._most_trim, out=self._trim)
-        missing = limits.lowest - float(tensions.min())
+        trim = self._trim
+        trim += min(1.0, TRIM_RATE * dt) * self._internal.dot(self._tensions - tensions)
+        if trim.dot(trim) > limits.highest * limits.highest:
+            trim *= limits.highest / math.sqrt(trim.dot(trim))
+        missing = limits.lowest - min(tensions.tolist())
         rate = GUARD_GAIN * missing if missing > 0.0 else -GUARD_DECAY
-        self._guard = min(max(self._guard + rate * dt, 0.0), self._most_guard)
+        most = 0.5 * (limits.highest - self.options.co_contraction)
+        self._guard = min(max(self._guard + rate * dt, 0.0), most)
 
-    def _estimate(self, seen: Array | None) -> Array:
+    def _mistrust(self, seen: Array | None, by_lengths: complex | None) -> str:
+        """Return why the IMU is not used; empty if it is."""
+        if seen is None:
+            return 'open loop: no fresh torso IMU'
+        expected = self.reference.motion[0] if by_lengths is None else by_lengths
+        bend = as_complex(seen[:2])
+        if abs(bend - expected) <= self.options.disagreement:
+            return ''
+        return (f'open loop: the torso IMU says {_words(bend)}, tendons '
+                f'{_words(expected)}; is it flipped, or mounted otherwise than in the URDF?')
+
+    def _told_by(self, lengths: Array) -> complex:
+        """Return the bend that lengths mean, torsion neglected."""
+        return as_complex(self._bend_of_lengths.dot(lengths))
+
+    def _feedback(self, dt: float, seen: Array | None, is_wrong: bool) -> complex:
+        """Return the correction of the bend that goes into the lengths."""
+        o = self.options
+        if seen is None:
+            if is_wrong:
+                self._integral *= math.exp(-dt / MISTRUST_DECAY)
+            return self._integral
+        a, b, torsion, _ = seen.tolist()
+        error = self.reference.motion[0] - complex(a, b)
+        winds_up = self._is_saturated and (error * self._integral.conjugate()).real > 0.0
+        if not winds_up:
+            self._integral = _limited(self._integral + o.integral * dt * error, o.max_correction)
+        self._torsion += min(1.0, 20.0 * dt) * (torsion - self._torsion)
+        return _limited(self._integral + o.proportional * error, o.max_correction)
+
+    def _observe(self, dt: float, seen: Array | None, measured: Measurement) -> None:
+        """Take in the moment on the tip that the model does not explain."""
+        tensions, time = measured.tensions, self.options.observer_time
+        if seen is None or tensions is None or not time:
+            return
+        if self.slack.broken:
+            self._unexplained *= math.exp(-dt / MISTRUST_DECAY)
+            self._half_explained = self._unexplained
+            return
+        shape = np.array((*seen[:3].tolist(), self._stretch))
+        pull = as_complex(self.backbone.moment_columns(shape).dot(tensions))
+        moment = (as_complex(self.statics.bending_moment(shape, measured.load)) - pull
+                  + measured.inertia * self.reference.motion[2])
+        share = -math.expm1(-dt / time)
+        # Two poles: one alone would turn what the torso's inertia leaves into negative damping.
+        self._half_explained += share * (moment - self._half_explained)
+        most = 0.5 * self.backbone.radius * self.options.tensions.highest
+        self._unexplained = _limited(
+            self._unexplained + share * (self._half_explained - self._unexplained), most)
+
+    def _feedforward(self, correction: complex, measured: Measurement) -> Array:
+        """Return the lengths (n,) for reference and correction, within all limits."""
+        o, (position, velocity, acceleration) = self.options, self.reference.motion
+        shape = self._shape(position)
+        force = self.statics.of_load(shape, measured.load)
+        moment = (self.statics.stiffness.bending * position - as_complex(force[:2])
+                  + measured.inertia * acceleration - self._unexplained)
+        found = self.distributor.distribute(shape, as_vector(moment), self._level(), self._guard)
+        self._tensions = found.tensions
+        self._expect(shape, float(force[ELONGATION]), measured)
+        wanted = position + o.drive.lead * velocity + correction
+        bend = _limited(wanted, self._widest_bend)
+        stretch = (self._tensions + self._trim - o.drive.pretension) / o.drive.stiffness
+        lengths = self.backbone.approximate_lengths(self._shape(bend)) - stretch
+        low, high = self.length_limits
+        within = np.minimum(np.maximum(lengths, low), high)
+        self._is_saturated = not found.is_feasible or bend != wanted or (
+            within.tolist() != lengths.tolist())
+        return within
+
+    def _expect(self, shape: Array, axial: float, measured: Measurement) -> None:
+        """Learn what follows of itself: elongation, and in open loop torsion."""
+        if measured.rotation is not None:
+            self._stretch = (axial - float(self._tensions.sum())) / self.statics.stiffness.axial
+            return
+        expected = self.statics.with_passive_parts(shape, self._tensions, measured.load)
+        self._stretch, self._torsion = float(expected[ELONGATION]), float(expected[TORSION])
+
+    def _level(self) -> float:
+        """Return the tension (N) that all tendons share."""
+        pull = self.statics.stiffness.axial * self._elongation / self.backbone.count
+        return self.options.co_contraction + self._guard - pull
+
+    def _estimate(self, seen: Array | None, reference: Array) -> Array:
         """Return the shape (4,) the torso has, as far as is known."""
         if seen is None:
-            return self._shape(self.reference.position)
-        return np.array((seen[0], seen[1], seen[TORSION], self._passive[ELONGATION]))
+            return reference.copy()
+        return np.array((*seen[:3].tolist(), self._stretch))
 
-    def _shape(self, bend: Array) -> Array:
-        return np.array((bend[0], bend[1], self._passive[TORSION], self._passive[ELONGATION]))
+    def _shape(self, bend: complex) -> Array:
+        return np.array((bend.real, bend.imag, self._torsion, self._stretch))
 
     def _saturation(self) -> str:
         return 'tendons cannot hold this bend within their limits' if self._is_saturated else ''
 
     def _length_limits(self) -> tuple[float, float]:
-        """Prepare what bends mean in lengths; return the least and largest length ever sent."""
+        """Return the least and largest length ever sent."""
         o, backbone = self.options, self.backbone
         self._widest_bend = self.workspace.max_bend + 0.5 * o.max_correction
-        columns = backbone.approximate_length_jacobian(np.zeros(4))[:, :2]
-        self._pseudo_inverse: Array = np.asarray(np.linalg.pinv(columns))
-        self._internal: Array = np.eye(backbone.count) - columns.dot(self._pseudo_inverse)
-        self._most_guard = 0.5 * (o.tensions.highest - o.co_contraction)
-        self._most_trim = o.tensions.highest
-        self._most_unexplained = 0.5 * backbone.radius * o.tensions.highest
         reach = self._widest_bend * backbone.radius
         least, most = o.tensions.lowest, o.tensions.highest
         shortened = backbone.count * most / self.statics.stiffness.axial
         return (backbone.length - reach - shortened - (most - o.drive.pretension)
                 / o.drive.stiffness,
                 backbone.length + reach + (o.drive.pretension - least) / o.drive.stiffness)
+
+
+class YawDrift:
+    """
+    The relative yaw of the two IMUs, told from direction and torsion.
+
+    An error of it turns the direction of the bend and the torsion by the same angle. Lengths of
+    the tendons, read without torsion, show the direction turned back by half of the torsion; so
+    direction and torsion by IMU and direction by lengths tell torsion and error apart where the
+    torso is bent. Where it is straight, its weight does not twist it, and torsion is the error.
+
+    Parameters
+    ----------
+    time
+        Time constant, s; 0: there is no error.
+
+    Attributes
+    ----------
+    yaw
+        By how much the upper IMU's yaw is too large, rad; the first look counts in full.
+
+    """
+
+    def __init__(self, time: float) -> None:
+        self.time, self.yaw, self._is_known = time, 0.0, False
+
+    def update(self, dt: float, seen: Array, by_lengths: complex | None) -> None:
+        """Learn from a shape (4,) by IMU, corrected by `yaw`, and the bend that lengths mean."""
+        if not self.time:
+            self.yaw = 0.0
+            return
+        a, b, error, _ = seen.tolist()
+        bend = complex(a, b)
+        if abs(bend) > LARGEST_SEEN:
+            return  # flipped: not a matter of yaw
+        if by_lengths is not None and min(abs(bend), abs(by_lengths)) > STRAIGHT:
+            error = 2.0 * phase(bend / by_lengths) - error
+        share = min(1.0, dt / self.time) if self._is_known else 1.0
+        self.yaw = math.remainder(self.yaw + share * error, 2.0 * math.pi)
+        self._is_known = True
 
 
 class SlackDetector:
@@ -424,12 +501,12 @@ class SlackDetector:
     """
 
     def __init__(self, options: ControllerOptions, count: int) -> None:
-        self._options, self._count = options, count
+        self.options, self._count = options, count
         self.reset()
 
     def reset(self) -> None:
         """Take all tendons for taut."""
-        self._loose_for = np.zeros(self._count)
+        self._loose_for, self._is_any_loose = np.zeros(self._count), False
         self.slack: tuple[int, ...] = ()
         self.broken: tuple[int, ...] = ()
 
@@ -447,22 +524,34 @@ class SlackDetector:
         """Take tensions (n,), N; None if they are not known."""
         if tensions is None:
             return
-        is_loose = tensions < self._options.slack_tension
-        self._loose_for = np.where(is_loose, self._loose_for + dt, 0.0)
-        if not is_loose.any() and not self.slack:
+        if not self._is_any_loose and min(tensions.tolist()) >= self.options.slack_tension:
             return
-        self.slack = tuple(np.flatnonzero(self._loose_for > self._options.slack_time).tolist())
-        self.broken = tuple(np.flatnonzero(self._loose_for > self._options.broken_time).tolist())
+        is_loose = tensions < self.options.slack_tension
+        self._is_any_loose = bool(is_loose.any())
+        self._loose_for = np.where(is_loose, self._loose_for + dt, 0.0)
+        self.slack = tuple(np.flatnonzero(self._loose_for > self.options.slack_time).tolist())
+        self.broken = tuple(np.flatnonzero(self._loose_for > self.options.broken_time).tolist())
 
 
-def _limited(vector: Array, most: float) -> Array:
-    size = math.hypot(*vector.tolist())
-    return vector * (most / size) if size > most else vector
+def _maps(backbone: Backbone) -> tuple[Array, Array]:
+    """
+    Return what lengths and tensions mean near the straight torso.
+
+    Two rows that take lengths to a bend whatever the elongation, (2, n), and what takes tensions
+    to those of them that have no moment, (n, n).
+    """
+    columns = backbone.moment_columns(np.zeros(4))
+    bends = np.linalg.pinv(np.column_stack((-columns.T, np.ones(backbone.count))))[:2]
+    return bends, np.eye(backbone.count) - np.linalg.pinv(columns) @ columns
 
 
-def _words(shape: Array) -> str:
-    bend, direction = bend_and_direction(shape)
-    return f'{math.degrees(bend):.0f} deg towards {math.degrees(direction):.0f}'
+def _limited(bend: complex, most: float) -> complex:
+    size = abs(bend)
+    return bend * (most / size) if size > most else bend
+
+
+def _words(bend: complex) -> str:
+    return f'{math.degrees(abs(bend)):.0f} deg towards {math.degrees(phase(bend)):.0f}'
 
 
 def _checked(dt: float, measured: Measurement, count: int) -> float:
@@ -470,8 +559,10 @@ def _checked(dt: float, measured: Measurement, count: int) -> float:
         raise InputError(f'time must pass between updates, not {dt} s')
     for name, values in (('tendon lengths', measured.lengths),
                          ('tendon tensions', measured.tensions)):
-        if values is not None and (values.shape != (count,) or not np.isfinite(values).all()):
+        # NaN and infinity survive the product; it costs a tenth of ``np.isfinite().all()``.
+        if values is not None and (
+                values.shape != (count,) or not values.dot(values) < math.inf):
             raise InputError(f'{name} must be {count} finite numbers, not {values.tolist()}')
-    if measured.rotation is not None and not np.isfinite(measured.rotation).all():
+    if measured.rotation is not None and not math.isfinite(float(measured.rotation.sum())):
         raise InputError('the orientation of the torso IMU is not finite')
     return min(dt, LONGEST_STEP)

@@ -87,7 +87,7 @@ class Stiffness:
 @dataclass(frozen=True)
 class Weight:
     """
-    The upper body's weight, as a :data:`Load`.
+    What the upper body does to the tip, as a :data:`Load`: its weight, and what its hands feel.
 
     Attributes
     ----------
@@ -97,17 +97,25 @@ class Weight:
         Centre of mass, shape (3,), m.
     gravity_in_base
         Acceleration of gravity, shape (3,), m/s^2: (0, 0, -9.81) for an upright base.
+    contact_in_tip
+        Measured wrench (6,) of the environment on the upper body, force first, about the tip and
+        along its axes; None if there is none.
 
     """
 
     mass: float
     com_in_tip: Array
     gravity_in_base: Array
+    contact_in_tip: Array | None = None
 
     def __call__(self, tip: Pose) -> Array:
         """Return the wrench (6,) on the tip."""
-        force = self.mass * self.gravity_in_base
-        return np.concatenate((force, cross(tip.rotation.dot(self.com_in_tip), force)))
+        wrench, rotation = np.empty(6), tip.rotation
+        force = wrench[:3] = self.mass * self.gravity_in_base
+        wrench[3:] = cross(rotation.dot(self.com_in_tip), force)
+        if self.contact_in_tip is not None:
+            wrench += self.contact_in_tip.reshape(2, 3).dot(rotation.T).ravel()
+        return wrench
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Tensions:
     @property
     def is_feasible(self) -> bool:
         """Whether the wanted moment is reached."""
-        return bool(np.abs(self.shortfall).max() < 1e-6)
+        return all(abs(missing) < 1e-6 for missing in self.shortfall.tolist())
 
 
 def distribute(columns: Array, moment: Array, preferred: Array, limits: TensionLimits) -> Tensions:
@@ -171,7 +171,7 @@ class TensionDistributor:
             What the least tension is raised by where the moment leaves room for it, N.
 
         """
-        columns = -self.backbone.approximate_length_jacobian(shape)[:, :2].T
+        columns = self.backbone.moment_columns(shape)
         if self._pairs is not None:
             return self._by_pairs(columns, moment, co_contraction, guard)
         preferred, limits = np.full(self.backbone.count, co_contraction), self.limits
@@ -187,19 +187,23 @@ class TensionDistributor:
         """Give each pair its share of the moment, across which the other pair has none."""
         assert self._pairs is not None
         low, high = self.limits.lowest, self.limits.highest
-        middle = min(max(co_contraction, low), high)
-        x, y = float(moment[0]), float(moment[1])
-        tensions = np.empty(4)
-        (ax, ay), (bx, by) = (
-            (0.5 * (columns[:, i] - columns[:, j])).tolist() for i, j in self._pairs)
+        middle, reach = min(max(co_contraction, low), high), 0.5 * (high - low)
+        x, y = moment.tolist()
+        xs, ys = columns.tolist()
+        tensions = [0.0] * 4
+        (i, k), (j, m) = self._pairs
+        ax, ay, bx, by = (0.5 * (xs[i] - xs[k]), 0.5 * (ys[i] - ys[k]),
+                          0.5 * (xs[j] - xs[m]), 0.5 * (ys[j] - ys[m]))
         area = ax * by - ay * bx
-        differences = (by * x - bx * y) / area, (ax * y - ay * x) / area
-        for (i, j), difference in zip(self._pairs, differences):
-            half = min(max(0.5 * difference, -0.5 * (high - low)), 0.5 * (high - low))
+        for (i, k), difference in zip(
+                self._pairs, ((by * x - bx * y) / area, (ax * y - ay * x) / area)):
+            half = min(max(0.5 * difference, -reach), reach)
             center = min(max(middle, low + guard + abs(half)), high - abs(half))
-            tensions[i], tensions[j] = center + half, center - half
-        np.clip(tensions, low, high, out=tensions)  # rounding, by the last bit
-        return Tensions(tensions, moment - columns.dot(tensions))
+            # Rounding may cost the last bit.
+            tensions[i] = min(max(center + half, low), high)
+            tensions[k] = min(max(center - half, low), high)
+        found = np.array(tensions)
+        return Tensions(found, moment - columns.dot(found))
 
 
 def antagonists(angles: Array) -> tuple[tuple[int, int], tuple[int, int]] | None:
@@ -274,7 +278,7 @@ def moment_reserve(backbone: Backbone, shape: Array, moment: Array,
     What they can give is a zonogon with two sides across each tendon; the reserve is the distance
     to the nearest side's line.
     """
-    columns = -backbone.approximate_length_jacobian(shape)[:, :2].T
+    columns = backbone.moment_columns(shape)
     normals = np.vstack((-columns[1], columns[0])) / np.linalg.norm(columns, axis=0)
     normals = np.hstack((normals, -normals))
     pulls = normals.T @ columns
