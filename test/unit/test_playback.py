@@ -152,7 +152,8 @@ def test_halting_a_quick_walk_where_it_should_not_be_lets_the_zmp_out(model, qui
 def test_a_pending_pause_can_be_called_off(quick):
     playback = GaitPlayback(quick)
     playback.start()
-    bad = playback.halt_times[~playback.can_halt][0]
+    times, good = halts(quick, 0.5, 0.01)
+    bad = times[~good][0]
     play(playback, bad)
     playback.pause()
     playback.advance(DT)

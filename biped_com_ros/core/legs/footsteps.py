@@ -35,6 +35,8 @@ import numpy as np
 
 #: Share of a swing at its beginning and end in which the foot only rises and only sinks.
 _UPRIGHT = 0.15
+#: Feet whose origins are less than this apart along the heading are side by side, m.
+_SIDE_BY_SIDE = 0.005
 
 
 class Footprint(NamedTuple):
@@ -148,7 +150,8 @@ class StepPlan:
     footprints
         Of both soles before the first step.
     steps
-        In order; the feet should alternate, or the standing foot stays the same.
+        In order; the feet should alternate, or the standing foot stays the same. Without any,
+        the weight only goes to where it rests.
     targets
         Point of each sole, in its frame, where the reference rests while that foot stands
         alone, shape (2, 2), m.
@@ -156,6 +159,8 @@ class StepPlan:
         Where the reference begins: the centre of mass at rest, on the ground, m.
     timing
         Durations.
+    rest
+        Where the reference ends, seen from the middle of the soles, m; default: where it begins.
 
     Attributes
     ----------
@@ -167,20 +172,22 @@ class StepPlan:
     Raises
     ------
     ConfigurationError
-        If there are no two feet or no step.
+        If there are no two feet, or a step is none of theirs.
 
     """
 
     def __init__(self, footprints: Sequence[Footprint], steps: Sequence[Footstep],
                  targets: Sequence[Sequence[float]], zmp_start: Sequence[float],
-                 timing: StepTiming = StepTiming()) -> None:
-        if len(footprints) != 2 or not steps or any(s.foot not in (0, 1) for s in steps):
+                 timing: StepTiming = StepTiming(), rest: Sequence[float] | None = None) -> None:
+        if len(footprints) != 2 or any(s.foot not in (0, 1) for s in steps):
             raise ConfigurationError(
-                f'a walk needs two feet and one or more steps of feet 0 and 1, not '
-                f'{len(footprints)} feet and steps {list(steps)}')
+                f'a walk needs two feet and steps of feet 0 and 1, not {len(footprints)} feet and '
+                f'steps {list(steps)}')
         self.timing, self._targets = timing, [tuple(target) for target in targets]
-        self.phases = self._make_phases(
-            (footprints[0], footprints[1]), steps, (float(zmp_start[0]), float(zmp_start[1])))
+        feet, zmp = (footprints[0], footprints[1]), (float(zmp_start[0]), float(zmp_start[1]))
+        self._rest = _middle(feet).seen(*zmp) if rest is None else (
+            float(rest[0]), float(rest[1]))
+        self.phases = self._make_phases(feet, steps, zmp)
         self._starts = [phase.start for phase in self.phases]
         self.duration = self.phases[-1].end
 
@@ -202,10 +209,13 @@ class StepPlan:
         second = min(max(second, 0.0), 1.0)  # rounding
         return np.array((1.0 - second, second))
 
-    def crouched(self, time: float) -> float:
-        """Return a share from 0 while standing to 1 while walking, smooth."""
-        ends = 1 if self.timing.rest else 0
-        return self.phases[ends].progress(time) - self.phases[-1 - ends].progress(time)
+    def begun(self, time: float) -> float:
+        """Return how much of the first shift of weight has passed, smoothly from 0 to 1."""
+        return self.phases[1 if self.timing.rest else 0].progress(time)
+
+    def ended(self, time: float) -> float:
+        """Return the same of the last one."""
+        return self.phases[-2 if self.timing.rest else -1].progress(time)
 
     def in_contact(self, time: float) -> tuple[bool, bool]:
         """Return which soles are on the ground."""
@@ -242,12 +252,12 @@ class StepPlan:
             end = time + self.timing.single_support
             phases.append(Phase(time, end, footprints, step, zmp, zmp, share, share))
             time, footprints = end, _stepped(footprints, step)
-        rest = _middle(footprints).apply(*_middle(phases[0].footprints).seen(*phases[0].zmp_from))
-        end, begun = time + self.timing.stop, phases[0].share_from
-        phases.append(Phase(time, end, footprints, None, zmp, rest, share, begun))
+        rest = _middle(footprints).apply(*self._rest)
+        end, resting = time + self.timing.stop, self._share_of(rest, footprints)
+        phases.append(Phase(time, end, footprints, None, zmp, rest, share, resting))
         if self.timing.rest:
             phases.append(Phase(end, end + self.timing.rest, footprints, None, rest, rest,
-                                begun, begun))
+                                resting, resting))
         return phases
 
     def _target(self, footprints: tuple[Footprint, Footprint], foot: int) -> tuple[float, float]:
@@ -272,7 +282,7 @@ def forward_steps(footprints: Sequence[Footprint], count: int, length: float,
     Parameters
     ----------
     footprints
-        Of both soles, side by side.
+        Of both soles; one may be ahead.
     count
         Number of steps.
     length
@@ -284,14 +294,34 @@ def forward_steps(footprints: Sequence[Footprint], count: int, length: float,
     if count < 1:
         raise ConfigurationError(f'a walk has one or more steps, not {count}')
     c, s = math.cos(footprints[0].yaw), math.sin(footprints[0].yaw)
-    steps = []
+    steps, feet = [], list(footprints)
     for i in range(count):
         foot = (first + i) % 2
-        ahead = length * (i if i == count - 1 and count > 1 else i + 1)
-        start = footprints[foot]
-        steps.append(Footstep(foot, Footprint(
-            start.x + c * ahead, start.y + s * ahead, start.yaw)))
+        start, other = feet[foot], feet[1 - foot]
+        ahead = c * (other.x - start.x) + s * (other.y - start.y)
+        if i < count - 1 or count == 1:
+            ahead += length
+        feet[foot] = Footprint(start.x + c * ahead, start.y + s * ahead, start.yaw)
+        steps.append(Footstep(foot, feet[foot]))
     return steps
+
+
+def rear_foot(footprints: Sequence[Footprint], forward: bool = True) -> int | None:
+    """
+    Return the foot that is behind the other one, or None where they are side by side.
+
+    Parameters
+    ----------
+    footprints
+        Of both soles.
+    forward
+        Whether the robot will go forward; else what is ahead counts as behind.
+
+    """
+    ahead = footprints[0].seen(*footprints[1][:2])[0]
+    if abs(ahead) < _SIDE_BY_SIDE:
+        return None
+    return int((ahead < 0.0) == forward)
 
 
 def _middle(footprints: tuple[Footprint, Footprint]) -> Footprint:

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.legs.footsteps import (
-    Footprint, Footstep, forward_steps, StepPlan, StepTiming)
+    Footprint, Footstep, forward_steps, Phase, StepPlan, StepTiming)
 from biped_com_ros.core.legs.kinematics import legs_of
 from biped_com_ros.core.legs.preview import PreviewController
 from biped_com_ros.core.motion import minimum_jerk
@@ -134,6 +134,10 @@ class Stance:
         With two of Wang's legs.
     posture
         Positions of all joints (n,) to begin with: soles level, both on the ground.
+    standing
+        How the robot stands at ease, where walks end; default: as in that posture.
+    com_offset
+        Of the true centre of mass from the model's, forward and left in base axes, (2,), m.
 
     Attributes
     ----------
@@ -143,8 +147,14 @@ class Stance:
         Of the base over the ground in that posture, m.
     com
         Centre of mass in that posture, (3,), m.
+    com_offset
+        As above.
     leg_length
         m.
+    rest
+        Of the centre of mass from the middle of the soles at ease, (2,), m.
+    standing_height
+        Of the base at ease, m.
 
     Raises
     ------
@@ -153,8 +163,10 @@ class Stance:
 
     """
 
-    def __init__(self, model: RobotModel, posture: Array) -> None:
+    def __init__(self, model: RobotModel, posture: Array, standing: Stance | None = None,
+                 com_offset: Sequence[float] | Array = (0.0, 0.0)) -> None:
         self.model, self._posture = model, np.array(posture, dtype=float)
+        self.com_offset = np.array((*com_offset, 0.0))
         self._legs = list(legs_of(model).values())
         if len(self._legs) != 2:
             raise ConfigurationError(
@@ -166,9 +178,13 @@ class Stance:
         self.height = -float(soles[:, 3, 2].mean())
         self.footprints = tuple(
             Footprint(row[3, 0].item(), row[3, 1].item(), yaw_of(row[:3].T)) for row in soles)
-        self.com = state.com_in_base + (0.0, 0.0, self.height)
+        self.com = state.com_in_base + self.com_offset + (0.0, 0.0, self.height)
         self._yaw_offset = 0.5 * (self.footprints[0].yaw + self.footprints[1].yaw)
-        self._offset = -self.com[:2]  # of the base from the centre of mass, as found last
+        self.rest: Array = self._seen_from_the_middle() if standing is None else (
+            standing.rest - standing.com_offset[:2] + self.com_offset[:2])
+        self.standing_height = self.height if standing is None else standing.height
+        # Of the base from the centre of mass, as found last, and how that changed.
+        self._offset, self._trend = -self.com[:2], np.zeros(2)
         self._gain = np.eye(2)
         self._gain = self._find_gain()
 
@@ -192,10 +208,12 @@ class Stance:
 
         """
         yaw = 0.5 * float(soles[0, 3] + soles[1, 3]) - self._yaw_offset
+        before, self._offset = self._offset, self._offset + self._trend
         for _ in range(_MAX_ITERATIONS):
             base = np.array((*(com + self._offset), height, yaw))
             positions, error = self._try(com, base, soles)
             if float(np.abs(error).max()) < _TOLERANCE:
+                self._trend = self._offset - before
                 return positions, base
             self._offset = self._offset + self._gain @ error
         raise InputError(f'{self.model.config.name} cannot bring its centre of mass over '
@@ -208,8 +226,13 @@ class Stance:
         positions: Array = self._posture.copy()
         for leg, sole in zip(self._legs, soles):
             positions[leg.index] = leg.positions(to_base @ _pose(sole))
-        found = pose.apply(self.model.state(positions).com_in_base)
+        found = pose.apply(self.model.state(positions).com_in_base + self.com_offset)
         return positions, com - found[:2]
+
+    def _seen_from_the_middle(self) -> Array:
+        """Return where the centre of mass is, seen from the middle of the soles, (2,), m."""
+        x, y, yaw = np.mean(self.footprints, axis=0).tolist()
+        return np.array(Footprint(x, y, yaw).seen(*self.com[:2].tolist()))
 
     def _find_gain(self) -> Array:
         """Return how far the base has to move for the centre of mass to move, (2, 2)."""
@@ -269,7 +292,7 @@ class Gait:
                  options: GaitOptions = GaitOptions()) -> None:
         self.model, self.options, self._stance = stance.model, options, stance
         self.plan = StepPlan(stance.footprints, steps, _targets(stance.model, options.inward),
-                             stance.com[:2].tolist(), options.timing)
+                             stance.com[:2].tolist(), options.timing, stance.rest.tolist())
         count = math.ceil(self.plan.duration / options.dt) + 1
         self.times = np.linspace(0.0, self.plan.duration, count)
         self._dt = float(self.times[1])
@@ -284,6 +307,16 @@ class Gait:
     def duration(self) -> float:
         """Time from standing to standing, s."""
         return self.plan.duration
+
+    @property
+    def swings(self) -> list[Phase]:
+        """The phases in which a foot is in the air."""
+        return [phase for phase in self.plan.phases if phase.step is not None]
+
+    @property
+    def com_offset(self) -> Array:
+        """Of the true centre of mass from the model's, in base axes, (2,), m."""
+        return self._stance.com_offset[:2]
 
     def at(self, time: float) -> GaitSample:
         """Return an instant; standing before the beginning and after the end."""
@@ -313,11 +346,19 @@ class Gait:
 
     def height(self, time: float) -> float:
         """Return the height of the base, m: lower between the first and the last phase."""
-        lowered = self.options.crouch * self._stance.leg_length
-        return self._stance.height - self.plan.crouched(time) * lowered
+        stance, lowered = self._stance, self.options.crouch * self._stance.leg_length
+        walking = stance.standing_height - lowered
+        return (stance.height + self.plan.begun(time) * (walking - stance.height)
+                + self.plan.ended(time) * lowered)
+
+    def zmp_of(self, knots: Array) -> Array:
+        """Return :func:`zmp_of_motion` with the centre of mass where it truly is."""
+        return zmp_of_motion(self.model, knots) + self._offsets(knots[:, 0, -1])
 
     def _preview(self) -> None:
-        height = float(self._stance.com[2]) - self.options.crouch * self._stance.leg_length
+        raised = self._stance.standing_height - self._stance.height
+        height = float(self._stance.com[2]) + raised - (
+            self.options.crouch * self._stance.leg_length)
         controller = PreviewController(height, self._dt)
         start = np.zeros((3, 2))
         start[0] = self.zmp_reference[0]
@@ -347,7 +388,13 @@ class Gait:
         self.positions, self.base = everything[:, :-4], everything[:, -4:]
         self.velocities, self.accelerations = rates[:, :-4], changes[:, :-4]
         self._check_speed()
-        self.zmp = zmp_of_motion(self.model, self._knots)
+        self.zmp = self.zmp_of(self._knots)
+
+    def _offsets(self, yaw: Array) -> Array:
+        """Return the offset of the true centre of mass in the world, (N, 2), m."""
+        x, y, _ = self._stance.com_offset.tolist()
+        c, s = np.cos(yaw), np.sin(yaw)
+        return np.column_stack((c * x - s * y, s * x + c * y))
 
     def _check_speed(self) -> None:
         limits = self.model.pin_model.velocityLimit[_columns(self.model)]
@@ -401,18 +448,19 @@ def zmp_of_motion(model: RobotModel, knots: Array) -> Array:
         and second derivatives.
 
     """
-    zmp, data, pin_model = np.empty((len(knots), 2)), model.pin_model.createData(), model.pin_model
-    columns = _columns(model)
+    data, pin_model, columns = model.pin_model.createData(), model.pin_model, _columns(model)
     root = Pose.from_quaternion(*np.split(model.configuration(knots[0, 0, :-4])[:7], [3])[::-1])
-    v, a = np.zeros(pin_model.nv), np.zeros(pin_model.nv)
-    for i, (values, rates, changes) in enumerate(knots):
-        pose, q = _pose(values[-4:]) @ root, model.configuration(values[:-4])
+    poses = [_pose(row) @ root for row in knots[:, 0, -4:]]
+    v, a = np.zeros((2, len(knots), pin_model.nv))
+    v[:, columns], a[:, columns] = knots[:, 1, :-4], knots[:, 2, :-4]
+    v[:, :6], a[:, :6] = _root_motions(poses, knots[:, :, -4:])
+    zmp = np.empty((len(knots), 2))
+    for i, (pose, values) in enumerate(zip(poses, knots[:, 0, :-4])):
+        q = model.configuration(values)
         q[:3], q[3:7] = pose.position, pose.quaternion
-        v[columns], a[columns] = rates[:-4], changes[:-4]
-        v[:6], a[:6] = _root_motion(pose, values[-4:], rates[-4:], changes[-4:])
-        force = pin.rnea(pin_model, data, q, v, a)[:6]
-        wrench = data.liMi[1].act(pin.Force(force))
-        zmp[i] = -wrench.angular[1] / wrench.linear[2], wrench.angular[0] / wrench.linear[2]
+        wrench = data.liMi[1].act(pin.Force(pin.rnea(pin_model, data, q, v[i], a[i])[:6]))
+        moment, force = wrench.angular, wrench.linear
+        zmp[i] = -moment[1] / force[2], moment[0] / force[2]
     return zmp
 
 
@@ -470,15 +518,28 @@ def _columns(model: RobotModel) -> Array:
                      for name in model.joint_names])
 
 
-def _root_motion(root: Pose, base: Array, rates: Array, changes: Array) -> tuple[Array, Array]:
-    """Return the spatial velocity and acceleration (6,) of the root, in its own axes."""
-    R_root_world = root.rotation.T
-    lever = root.position - base[:3]
-    spin, turn = np.array((0.0, 0.0, rates[3])), np.array((0.0, 0.0, changes[3]))
-    linear = rates[:3] + np.cross(spin, lever)
-    acceleration = changes[:3] + np.cross(turn, lever) + np.cross(spin, np.cross(spin, lever))
+def _root_motions(poses: Sequence[Pose], base: Array) -> tuple[Array, Array]:
+    """
+    Return the spatial velocity and acceleration (N, 6) of the root, in its own axes.
+
+    Parameters
+    ----------
+    poses
+        Of the root in the world, N of them.
+    base
+        x, y, z and yaw of the base and their first and second derivatives, (N, 3, 4).
+
+    """
+    R_root_world = np.array([pose.rotation.T for pose in poses])
+    lever = np.array([pose.position for pose in poses]) - base[:, 0, :3]
+    spin, turn = np.zeros((2, len(poses), 3))
+    spin[:, 2], turn[:, 2] = base[:, 1, 3], base[:, 2, 3]
+    centripetal = np.cross(spin, lever)
+    linear = base[:, 1, :3] + centripetal
     # Spatial acceleration is the derivative along the moving axes.
-    acceleration = acceleration - np.cross(spin, linear)
-    v = np.concatenate((R_root_world @ linear, R_root_world @ spin))
-    a = np.concatenate((R_root_world @ acceleration, R_root_world @ turn))
+    acceleration = (base[:, 2, :3] + np.cross(turn, lever) + np.cross(spin, centripetal)
+                    - np.cross(spin, linear))
+    v = np.concatenate([np.einsum('nij,nj->ni', R_root_world, x) for x in (linear, spin)], axis=1)
+    a = np.concatenate([np.einsum('nij,nj->ni', R_root_world, x) for x in (acceleration, turn)],
+                       axis=1)
     return v, a

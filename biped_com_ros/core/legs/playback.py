@@ -16,19 +16,20 @@ Plays a gait: start, pause, go on and stop, without a jerk and where the robot c
 
 Pausing slows the gait's time down to a halt, and going on speeds it up again; both take the time
 of a ramp and are smooth in acceleration. That changes the zero-moment point, and a robot may be
-on its way to fall over the next foot when it is halted: so for each instant it is found
-beforehand, from the motion of all links, whether a halt begun there keeps the zero-moment point
-inside the support, and so does going on. A pause waits for such an instant. A quasi-static gait
-can halt nearly anywhere, a quick one in double support.
+on its way to fall over the next foot when it is halted: so for each instant it is found, from the
+motion of all links, whether a halt begun there keeps the zero-moment point inside the support, and
+so does going on. A pause waits for such an instant, a stop for one after which both soles are on
+the ground. A quasi-static gait can pause nearly anywhere.
 """
 
 from __future__ import annotations
 
+import copy
 from enum import Enum
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.legs.footsteps import Footprint
-from biped_com_ros.core.legs.gait import Gait, GaitSample, zmp_of_motion
+from biped_com_ros.core.legs.gait import Gait, GaitSample
 from biped_com_ros.core.motion import minimum_jerk
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.support import convex_hull, margin
@@ -74,6 +75,8 @@ class GaitPlayback:
         How fast the gait's time passes: 0 to 1.
     pause_is_pending
         Whether a pause waits for an instant at which the robot can halt.
+    stop_is_pending
+        Whether a stop waits for one at which it can and both soles will be on the ground.
 
     """
 
@@ -81,15 +84,15 @@ class GaitPlayback:
         if not 0.05 <= ramp <= 5.0:
             raise ConfigurationError(
                 f'the ramp of a playback must be between 0.05 and 5 s, not {ramp}')
-        self.gait, self._ramp = gait, ramp
-        self.halt_times, self.can_halt = halts(gait, ramp, least_margin)
+        self.gait, self._ramp, self._least_margin = gait, ramp, least_margin
+        self._can_halt: dict[int, bool] = {}  # by instant, as far as was asked
         self.state, self.time, self.rate = PlaybackState.READY, 0.0, 0.0
-        self.pause_is_pending = False
+        self.pause_is_pending = self.stop_is_pending = False
         self._since, self._begun_at = 0.0, 0.0
 
     def start(self) -> None:
         """
-        Begin, or go on after a pause; a pending pause is called off.
+        Begin, or go on after a pause; a pending pause or stop is called off.
 
         Raises
         ------
@@ -100,7 +103,7 @@ class GaitPlayback:
         if self.state in (PlaybackState.DONE, PlaybackState.BRAKING):
             raise InputError(f'a gait that is {self.state.value} cannot start; '
                              'make a new one, or wait until it has paused')
-        self.pause_is_pending = False
+        self.pause_is_pending = self.stop_is_pending = False
         if self.state is PlaybackState.READY:  # a gait begins at rest by itself
             self.state, self.rate = PlaybackState.PLAYING, 1.0
         elif self.state is PlaybackState.PAUSED:
@@ -111,6 +114,13 @@ class GaitPlayback:
         if self.state in (PlaybackState.PLAYING, PlaybackState.SPEEDING_UP):
             self.pause_is_pending = True
 
+    def stop(self) -> None:
+        """Halt as soon as it can on both soles; from a pause on one foot, go on until then."""
+        if self.state is PlaybackState.PAUSED and not self._is_on_both(self.time):
+            self.start()
+        self.stop_is_pending = self.state in (
+            PlaybackState.PLAYING, PlaybackState.SPEEDING_UP, PlaybackState.BRAKING)
+
     def halt(self) -> None:
         """Halt at once, wherever it is: for when going on is worse."""
         if self.state is PlaybackState.PLAYING:
@@ -119,7 +129,24 @@ class GaitPlayback:
             # Back down the same ramp, so that the rate does not jump.
             self._since = self._ramp - self._since
             self._begun_at = self.time - self._ramp * _braked(self._since / self._ramp)
-            self.state, self.pause_is_pending = PlaybackState.BRAKING, False
+            self.state = PlaybackState.BRAKING
+            self.pause_is_pending = self.stop_is_pending = False
+
+    def forecast(self, dt: float) -> list[GaitSample]:
+        """
+        Return what :meth:`advance` will give until the robot rests, from now on.
+
+        Parameters
+        ----------
+        dt
+            Between samples, s.
+
+        """
+        ahead = copy.copy(self)
+        samples = [ahead.advance(0.0)]
+        while ahead.rate > 0.0 or ahead.state is PlaybackState.SPEEDING_UP:
+            samples.append(ahead.advance(dt))
+        return samples
 
     def advance(self, dt: float) -> GaitSample:
         """
@@ -133,7 +160,8 @@ class GaitPlayback:
         """
         if self.state is PlaybackState.PLAYING:
             self.time += dt
-            if self.pause_is_pending and self._may_halt():
+            if (self.pause_is_pending and self._may_halt()) or (
+                    self.stop_is_pending and self._may_stop()):
                 self._begin(PlaybackState.BRAKING)
         elif self.state in (PlaybackState.BRAKING, PlaybackState.SPEEDING_UP):
             self._ramped(dt)
@@ -145,12 +173,25 @@ class GaitPlayback:
     def _begin(self, state: PlaybackState) -> None:
         self.state, self._since, self._begun_at = state, 0.0, self.time
         if state is PlaybackState.BRAKING:
-            self.pause_is_pending = False
+            self.pause_is_pending = self.stop_is_pending = False
 
     def _may_halt(self) -> bool:
-        """Say whether the instants examined before and after this one are good."""
-        after = int(np.searchsorted(self.halt_times, self.time))
-        return bool(self.can_halt[max(after - 1, 0):after + 1].all())
+        """Say whether a halt from the instants before and after this one keeps the balance."""
+        before = int(self.time / _STRIDE)
+        return all(self._examine(k) for k in (before, before + 1))
+
+    def _may_stop(self) -> bool:
+        return self._is_on_both(self.time + 0.5 * self._ramp) and self._may_halt()
+
+    def _is_on_both(self, time: float) -> bool:
+        return all(self.gait.plan.in_contact(time))
+
+    def _examine(self, k: int) -> bool:
+        """Find out about an instant that is asked for the first time; it takes a few ms."""
+        if k not in self._can_halt:
+            self._can_halt[k] = _least_margin(
+                self.gait, k * _STRIDE, self._ramp) > self._least_margin
+        return self._can_halt[k]
 
     def _ramped(self, dt: float) -> None:
         self._since += dt
@@ -163,6 +204,8 @@ class GaitPlayback:
             self.rate, after = minimum_jerk(share), PlaybackState.PLAYING
         if share == 1.0:
             self.state = after
+            if self.stop_is_pending and after is PlaybackState.PAUSED:
+                self.stop()  # it was on its way to a pause on one foot
 
 
 def halts(gait: Gait, ramp: float, least_margin: float) -> tuple[Array, Array]:
@@ -191,9 +234,9 @@ def _least_margin(gait: Gait, begin: float, ramp: float) -> float:
     points = [(begin + ramp * _braked(s), 1.0 - minimum_jerk(s), -_slope(s) / ramp)
               for s in shares]
     points += [(middle + ramp * _sped_up(s), minimum_jerk(s), _slope(s) / ramp) for s in shares]
-    points = [(t, rate, change) for t, rate, change in points if t <= gait.duration]
+    points = [(min(t, gait.duration), rate, change) for t, rate, change in points]
     knots = np.array([_slowed(gait.motion(t), rate, change) for t, rate, change in points])
-    zmp = zmp_of_motion(gait.model, knots)
+    zmp = gait.zmp_of(knots)
     return min(margin(_support(gait, t), (x, y)).distance
                for (t, _, _), (x, y) in zip(points, zmp.tolist()))
 

@@ -1,0 +1,96 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Listens to `zmp_monitor` for whoever moves the robot: may it go on?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import time
+from typing import Any
+
+from biped_com_ros.ros.diagnostics import ERROR
+from biped_com_ros.ros.qos import LATCHED, STATE_OUTPUT
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from std_msgs.msg import String
+
+
+class StabilityWatch:
+    """
+    What a stability monitor says: at once on its latched event, and once a second in diagnostics.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    monitor
+        Name of the monitor's node.
+    timeout
+        Silence of its diagnostics after which nothing is known, s.
+    on_error
+        Called with the reason whenever the monitor reports an ERROR.
+
+    Attributes
+    ----------
+    has_fallen
+        Whether the robot lies on the ground.
+    phase
+        Which feet stand, as the monitor calls it; '' while unknown.
+
+    """
+
+    def __init__(self, node: Any, monitor: str, timeout: float,
+                 on_error: Callable[[str], None]) -> None:
+        self._monitor, self._timeout, self._on_error = monitor, timeout, on_error
+        self._heard = time.monotonic() - 2.0 * timeout
+        self._event, self._errors = '', ''
+        self.has_fallen, self.phase = False, ''
+        self._subscriptions = [
+            node.create_subscription(DiagnosticArray, f'{monitor}/event', self._on_event, LATCHED),
+            node.create_subscription(
+                String, f'{monitor}/support_phase', self._on_phase, LATCHED),
+            node.create_subscription(
+                DiagnosticArray, '/diagnostics', self._on_diagnostics, STATE_OUTPUT)]
+
+    @property
+    def problem(self) -> str:
+        """Return why the robot must not walk; '' if it may."""
+        silence = time.monotonic() - self._heard
+        if silence > self._timeout:
+            return f'{self._monitor} says nothing on /diagnostics; start it (bringup.launch.xml)'
+        return self._event or self._errors
+
+    def _on_event(self, array: DiagnosticArray) -> None:
+        for status in array.status:
+            self._event = self._words(status) if status.level == ERROR else ''
+            self.has_fallen = any(
+                value.key == 'now' and value.value == 'FALLEN' for value in status.values)
+        if self._event:
+            self._on_error(self._event)
+
+    def _on_phase(self, message: String) -> None:
+        self.phase = message.data
+
+    def _on_diagnostics(self, array: DiagnosticArray) -> None:
+        mine = [status for status in array.status
+                if status.name.startswith(f'{self._monitor}: ')]
+        if not mine:
+            return
+        self._heard = time.monotonic()
+        self._errors = '; '.join(self._words(s) for s in mine if s.level == ERROR)
+        if self._errors:
+            self._on_error(self._errors)
+
+    @staticmethod
+    def _words(status: DiagnosticStatus) -> str:
+        return f'{status.name}: {status.message}'
