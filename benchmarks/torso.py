@@ -116,11 +116,14 @@ class Bench:
         Share by which the controller's stiffnesses are wrong.
     errors
         Hidden errors of the simulated robot, as the simulator node takes them.
+    yaw, yaw_rate
+        By how much the IMUs disagree about north at the start, rad, and drift apart, rad/s.
 
     """
 
     def __init__(self, robot: str = 'biped', stiffness_error: float = 0.0,
-                 errors: tuple[str, ...] = ()) -> None:
+                 errors: tuple[str, ...] = (), yaw: float = 0.0, yaw_rate: float = 0.0) -> None:
+        self._yaw, self._yaw_rate = yaw, yaw_rate
         true = RobotModel.load(robot)
         torso, factor = true.config.torso, 1.0 + stiffness_error
         assert torso is not None
@@ -138,14 +141,14 @@ class Bench:
         # Of the simulator's tendon servos, see TendonTorso.
         self.options = ControllerOptions(drive=TendonDrive(7000.0, 11.9, 0.02))
 
-    def measure(self, with_imu: bool = True) -> Measurement:
-        """Return what the robot's sensors say now."""
+    def measure(self, relative_yaw: float = 0.0) -> Measurement:
+        """Return what the robot's sensors say now; relative yaw of the IMUs is taken out."""
         o, body = self.plant.observation, self.body
         lower, upper = (rotation_from_quaternion(o.imu_quaternions[i]) for i in self._imus)
         weight, inertia = body.upper_body(
             self.model.state(o.joint_positions), body.gravity_in_base(lower))
-        return Measurement(body.rotation(lower, upper) if with_imu else None,
-                           o.tendon_lengths.copy(), o.tendon_tensions.copy(), weight, inertia)
+        return Measurement(body.rotation(lower, upper, relative_yaw), o.tendon_lengths.copy(),
+                           o.tendon_tensions.copy(), weight, inertia)
 
     def run(self, seconds: float, is_closed: bool = True, motion=tour) -> Record:
         """Let a stick move the torso for a while, from a robot standing still."""
@@ -155,18 +158,25 @@ class Bench:
         joystick, command, rows = Joystick(body.max_bend), plant.hold(), []
         every = round(JOYSTICK_PERIOD / plant.dt)
         for i in range(round(seconds / plant.dt)):
-            measured = self.measure()
+            time = i * plant.dt
+            error = self._yaw + time * self._yaw_rate
+            # What the controller learns is the error; that of the rotation is what is left.
+            measured = self.measure(controller.drift.yaw - error)
             if i % every == 0:
-                controller.set_target((*joystick.bend(*motion(i * plant.dt)), 0.0, 0.0))
+                controller.set_target((*joystick.bend(*motion(time)), 0.0, 0.0))
             given = measured if is_closed else replace(measured, rotation=None)
             out = controller.update(plant.dt, given)
-            true, o = shape_from_rotation(measured.rotation), plant.observation
-            rows.append((i * plant.dt, *controller.target[:2], *out.reference[:2], *true[:3],
+            true, o = shape_from_rotation(self._true_rotation()), plant.observation
+            rows.append((time, *controller.target[:2], *out.reference[:2], *true[:3],
                          *o.angular_velocities[self._imus[1]], *o.tendon_tensions))
             command.tendon_lengths[:] = out.lengths
             plant.step(command)
         r = np.array(rows)
         return Record(r[:, 0], r[:, 1:3], r[:, 3:5], r[:, 5:7], r[:, 7], r[:, 8:11], r[:, 11:])
+
+    def _true_rotation(self) -> Array:
+        quaternions = self.plant.observation.imu_quaternions
+        return self.body.rotation(*(rotation_from_quaternion(quaternions[i]) for i in self._imus))
 
 
 def rms_deg(errors: Array) -> float:
@@ -195,7 +205,7 @@ def update_time() -> float:
         body.backbone.approximate_lengths(shape)
         distributor.distribute(shape, body.statics.bending_moment(shape, load), 12.0)
 
-    return min(timeit.repeat(update, number=500, repeat=7)) / 500
+    return min(timeit.repeat(update, number=20, repeat=200)) / 20  # undisturbed by others
 
 
 def main(arguments: list[str]) -> int:
@@ -212,6 +222,9 @@ def main(arguments: list[str]) -> int:
     print('stiffness 20 % too low, 0.5 kg in the left hand, from 1 s on:')
     print(row('closed loop', wrong.run(seconds).after(1.0)))
     print(row('open loop', wrong.run(seconds, is_closed=False).after(1.0)))
+    apart = Bench(yaw=math.radians(20.0), yaw_rate=math.radians(0.1))
+    print('IMUs that disagree about north by 20 deg, and 0.1 deg/s more, from 1 s on:')
+    print(row('closed loop', apart.run(seconds).after(1.0)))
     print(f'kinematics, lengths and tensions: {1e6 * update_time():.0f} us')
     if arguments:
         for path in draw(closed, opened, bench.body, Path(arguments[0])):
