@@ -50,7 +50,7 @@ OLDEST_CMAKE = (3, 21)
 
 # What each level adds to the one before it.
 LEVELS = {
-    'runtime': ('runtime.in',),
+    'runtime': ('runtime.in', 'viewer.in'),
     'robots': ('robots.in',),
     'dev': ('test.in', 'colcon.in', 'lint.in', 'docs.in'),
 }
@@ -62,6 +62,9 @@ FROM_APT = {
     'PyYAML': ('yaml', 'python3-yaml'),
     'xacro': ('xacro', 'ros-{distribution}-xacro'),
 }
+# Commands of the package that are not nodes, as setup.py installs them: name -> module.
+COMMANDS = {'calibrate': 'biped_com_ros.standalone.calibrate',
+            'run_launch': 'biped_com_ros.standalone.launch'}
 # Variables of another environment that must not reach into one made of wheels.
 FOREIGN_VARIABLES = ('PYTHONPATH', 'PYTHONHOME', 'CMAKE_PREFIX_PATH', 'COLCON_PREFIX_PATH',
                      'ROS_DISTRO', '_ROS_WHEELS_BOOTSTRAP_COMPLETE')
@@ -399,13 +402,22 @@ def only_one_at_a_time() -> Iterator[None]:
 
 
 def create_venv(plan: Plan, progress: Progress) -> None:
-    """Create the virtual environment, with this repository on its path."""
+    """Create the virtual environment, with this repository and its commands on its path."""
     shutil.rmtree(plan.directory, ignore_errors=True)
     plan.directory.mkdir(parents=True)
     options = ['--system-site-packages'] if plan.kind == 'sourced' else []
     call(plan, progress, [plan.python, '-m', 'venv', *options, str(plan.directory)])
     packages = next((plan.directory / 'lib').glob('python3*')) / 'site-packages'
     (packages / 'biped_com_ros.pth').write_text(f'{ROOT}\n')
+    write_commands(plan)
+
+
+def write_commands(plan: Plan) -> None:
+    """Make the package's commands known by the names they have where colcon installs them."""
+    for name, module in COMMANDS.items():
+        script = plan.directory / 'bin' / name
+        script.write_text(f'#!/bin/sh\nexec "{plan.venv_python}" -m {module} "$@"\n')
+        script.chmod(0o755)
 
 
 def install(plan: Plan, progress: Progress) -> None:

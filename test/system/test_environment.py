@@ -239,6 +239,19 @@ def test_fingerprint_depends_on_the_versions(plan, tmp_path):
 # ------------------------------------------------------------------------------------ running
 
 
+def test_commands_have_the_names_that_colcon_gives_them(plan):
+    setup = (ROOT / 'setup.py').read_text()
+    for name, module in environment.COMMANDS.items():
+        assert f"'{name}': '{module.removeprefix('biped_com_ros.')}'" in setup
+    environment.write_commands(plan)
+    plan.venv_python.unlink(missing_ok=True)
+    plan.venv_python.symlink_to(sys.executable)
+    result = subprocess.run([plan.directory / 'bin' / 'run_launch', 'no.launch.xml'], text=True,
+                            capture_output=True, cwd=ROOT, check=False)
+    assert result.returncode == 2
+    assert 'no.launch.xml' in result.stderr and 'demo.launch.xml' in result.stderr
+
+
 def test_failed_step_shows_the_end_of_the_log(plan):
     command = [sys.executable, '-c', 'print("the reason"); raise SystemExit(3)']
     with (pytest.raises(environment.SetupError, match=r'(?s)the reason.*code 3.*setup\.log'),
