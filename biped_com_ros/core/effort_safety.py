@@ -92,8 +92,6 @@ class EffortGuard:
         What may be commanded now, shape (n,), N m or N.
     bounds
         Largest absolute efforts, shape (n,).
-    saturated
-        Which joints the clamp held back at the last update, shape (n,), bool.
 
     """
 
@@ -103,7 +101,9 @@ class EffortGuard:
         self._reached: Array | None = None
         self.enabled = np.ones(count, dtype=bool)
         self.efforts, self._target, self._gains = (np.zeros(count) for _ in range(3))
-        self.saturated = np.zeros(count, dtype=bool)
+        self._desired, self._change, self._step = (np.zeros(count) for _ in range(3))
+        self._is_full = False  # whether every joint has its full effort
+        self._step_dt = -1.0
         self._raw_limits = limits
         self.active = False
         self._silence = math.inf
@@ -114,7 +114,9 @@ class EffortGuard:
         self.settings = settings
         limits = np.where(np.isfinite(self._raw_limits), self._raw_limits, settings.unlimited)
         self.bounds = settings.clamp * limits
+        self._least = -self.bounds
         self._rates = settings.max_rate * limits
+        self._step_dt = -1.0
 
     def start(self) -> None:
         """Ramp up from now on."""
@@ -132,6 +134,11 @@ class EffortGuard:
     @enabled.setter
     def enabled(self, enabled: NDArray[np.bool_]) -> None:
         self._enabled = np.array(enabled, dtype=float)
+
+    @property
+    def saturated(self) -> NDArray[np.bool_]:
+        """Which joints the clamp held back at the last update, shape (n,)."""
+        return np.abs(self._desired) > self.bounds
 
     @property
     def idle(self) -> bool:
@@ -154,8 +161,8 @@ class EffortGuard:
         Parameters
         ----------
         wanted
-            Efforts (n,); None if there is nothing that could be trusted. Values that are not
-            finite count as that.
+            Efforts (n,), kept until the next ones come; None if there is nothing that could be
+            trusted. Values that are not finite count as that.
         dt
             Time since the last update, s; negative counts as zero.
 
@@ -168,7 +175,7 @@ class EffortGuard:
         dt = max(dt, 0.0) if dt < math.inf else 0.0
         # NaN and infinity survive the product.
         if wanted is not None and float(wanted.dot(wanted)) < math.inf:
-            self._target[:] = wanted
+            self._target = wanted
             self._silence = 0.0
         else:
             self._silence += dt
@@ -188,14 +195,23 @@ class EffortGuard:
         up, down = dt / settings.start_time, dt / settings.stop_time
         self._gains += np.minimum(np.maximum(goal - self._gains, -down), up)
         self._reached = goal if np.array_equal(self._gains, goal) else None
+        self._is_full = self._reached is not None and bool(goal.all())
 
     def _approach(self, dt: float) -> None:
-        desired = self._gains * self._target
-        bounded = np.minimum(np.maximum(desired, -self.bounds), self.bounds)
-        np.not_equal(bounded, desired, out=self.saturated)
-        step = self._rates * dt
-        bounded -= self.efforts
-        self.efforts += np.minimum(np.maximum(bounded, -step), step)
+        change, step = self._change, self._step
+        desired = self._desired = (
+            self._target if self._is_full else self._gains * self._target)
+        np.maximum(desired, self._least, out=change)
+        np.minimum(change, self.bounds, out=change)
+        change -= self.efforts
+        if dt != self._step_dt:
+            np.multiply(self._rates, dt, out=step)
+            self._step_dt = dt
+        np.minimum(change, step, out=change)
+        # Not below minus the step: from above, turned about.
+        np.negative(change, out=change)
+        np.minimum(change, step, out=change)
+        self.efforts -= change
 
 
 class UprightCheck:
@@ -223,35 +239,39 @@ class UprightCheck:
 
     def __init__(self, max_tilt: float, max_speed: float, settle_time: float) -> None:
         self.max_tilt, self.max_speed, self.settle_time = max_tilt, max_speed, settle_time
+        self._least_up = math.cos(min(max_tilt, math.pi))
         self.reset()
 
     def reset(self) -> None:
         """Forget everything."""
         self.problem = ''
-        self._up: Array | None = None
+        self._up: list[float] | None = None
         self._ns = 0
         self._settled_ns: int | None = None
         self._jump = ''
 
     def update(self, up_in_base: Array, stamp_ns: int) -> bool:
         """Take the unit vector against gravity (3,) at a time (ns); return whether it is fine."""
-        self._look_for_jump(up_in_base, stamp_ns)
-        tilt = math.acos(min(max(up_in_base.item(2), -1.0), 1.0))
-        if not tilt <= self.max_tilt:
-            self.problem = (f'the IMU says that the base is tilted by {math.degrees(tilt):.0f} '
-                            f'deg (at most {math.degrees(self.max_tilt):.0f}): check how it is '
-                            'mounted')
-        else:
-            self.problem = self._jump
+        up: list[float] = up_in_base.tolist()
+        before, before_ns = self._up, self._ns
+        self._up, self._ns = up, stamp_ns
+        if before is not None and stamp_ns > before_ns:
+            self._look_for_jump(before, up, stamp_ns - before_ns)
+        if self._settled_ns is not None and stamp_ns >= self._settled_ns:
+            self._settled_ns, self._jump = None, ''
+        self.problem = self._jump if up[2] >= self._least_up else self._tilted(up[2])
         return not self.problem
 
-    def _look_for_jump(self, up: Array, ns: int) -> None:
-        before, before_ns = self._up, self._ns
-        self._up, self._ns = up.copy(), ns
-        if before is not None and ns > before_ns:
-            turned = 2.0 * math.asin(min(0.5 * float(np.linalg.norm(up - before)), 1.0))
-            if turned > self.TOLERANCE + self.max_speed * 1e-9 * (ns - before_ns):
-                self._settled_ns = ns + round(1e9 * self.settle_time)
-                self._jump = f"the IMU's orientation jumped by {math.degrees(turned):.1f} deg"
-        if self._settled_ns is not None and ns >= self._settled_ns:
-            self._settled_ns, self._jump = None, ''
+    def _look_for_jump(self, before: list[float], up: list[float], ns: int) -> None:
+        chord = math.dist(before, up)
+        if chord <= self.TOLERANCE:  # a chord is shorter than its arc
+            return
+        turned = 2.0 * math.asin(min(0.5 * chord, 1.0))
+        if turned > self.TOLERANCE + self.max_speed * 1e-9 * ns:
+            self._settled_ns = self._ns + round(1e9 * self.settle_time)
+            self._jump = f"the IMU's orientation jumped by {math.degrees(turned):.1f} deg"
+
+    def _tilted(self, up_z: float) -> str:
+        tilt = math.degrees(math.acos(min(max(up_z, -1.0), 1.0)))
+        return (f'the IMU says that the base is tilted by {tilt:.0f} deg (at most '
+                f'{math.degrees(self.max_tilt):.0f}): check how it is mounted')

@@ -40,14 +40,14 @@ nothing depends on heading.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.pose import Array, cross
-from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
+from biped_com_ros.core.robot import FrameSet, Kinematics, RobotModel, RobotState, ROOT
 import numpy as np
 import pinocchio as pin
 
@@ -55,7 +55,9 @@ import pinocchio as pin
 _BASE_DOF = 6
 #: What stands for a missing limit, N m or N.
 _UNLIMITED = 1e9
-Row = tuple[float, float, float, float, float]
+#: Joint positions whose squares add up to more make no sense.
+_ABSURD_SQUARED = 1e12
+Shares: TypeAlias = 'Sequence[float] | Array'
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class ContactPoint:
 class WrenchDistribution(Protocol):
     """Chooses among the contact wrenches that carry the weight."""
 
-    def distribute(self, load: GravityLoad, shares: Array) -> Array:
+    def distribute(self, load: GravityLoad, shares: Shares) -> Array:
         """
         Return the wrench on the robot at each contact, along the axes of the base.
 
@@ -150,9 +152,13 @@ class GravityModel:
         self.model = model
         self.weight = model.mass * gravity
         self.contacts, self.frames = _find_contacts(model, contacts, lever, hand_lever)
-        self.levers = np.array([contact.lever for contact in self.contacts])
-        self._data = model.pin_model.createData()
+        self.levers = [contact.lever for contact in self.contacts]
+        self._kinematics = Kinematics(model.pin_model)
+        # Views of Pinocchio's memory; asking for them anew takes longer than their products.
+        data = self._kinematics.data
+        self._columns, self._com_rows = data.J[:, _BASE_DOF:], data.Jcom[:, _BASE_DOF:]
         self.supports = self._find_supports()
+        self._ones = np.ones(len(self.contacts))
         self._prepare_folding()
         self.effort_limits = self._find_limits()
 
@@ -187,11 +193,45 @@ class GravityModel:
             Unit vector against gravity along the axes of the base, shape (3,).
 
         """
-        data = self._data
+        com, joints = self._pass(state.q)
+        return GravityLoad(self, com, self._contacts_in_base(joints), up_in_base)
+
+    def weigh(self, joint_positions: Array, imu: ImuMount, quaternion: Array) -> GravityLoad:
+        """
+        Weigh the robot where joints and an IMU say it is, with one pass for all of it.
+
+        Parameters
+        ----------
+        joint_positions
+            Shape (n,), rad or m, in the order of ``model.joint_names``.
+        imu
+            Where the IMU is.
+        quaternion
+            Its orientation in the world (x, y, z, w), z up; the heading does not matter.
+
+        Raises
+        ------
+        InputError
+            If a position is not finite, or the quaternion is none.
+
+        """
+        q = self.model.configuration(joint_positions)
+        if not q.dot(q) < _ABSURD_SQUARED:
+            self.model.state(joint_positions)  # says which one it is
+        com, joints = self._pass(q)
+        return GravityLoad(
+            self, com, self._contacts_in_base(joints), imu.up_in_base(joints, quaternion))
+
+    def _pass(self, q: Array) -> tuple[Array, Array]:
+        """Return centre of mass and placements of the joints; the Jacobians are in the views."""
         # Fills the joint Jacobians as well, about the origin and along the axes of the base.
-        pin.jacobianCenterOfMass(self.model.pin_model, data, state.q, True)
-        gravity = (self.weight * up_in_base).dot(data.Jcom[:, _BASE_DOF:])
-        return GravityLoad(self, state, up_in_base, gravity, data.J[:, _BASE_DOF:].copy())
+        pin.jacobianCenterOfMass(self.model.pin_model, self._kinematics.data, q, True)
+        return self._kinematics.read_positions()
+
+    def _contacts_in_base(self, joints: Array) -> Array:
+        placements: Array = np.matmul(
+            self.frames.placement_in_joint, joints.take(self.frames.joints, 0))
+        return placements
 
     def fold(self, forces: Array) -> Array:
         """
@@ -201,8 +241,7 @@ class GravityModel:
         joints are held by their springs: zero.
         """
         efforts: Array = forces if self._gears is None else self._gears.dot(forces)
-        actuated: Array = efforts * self._actuated
-        return actuated
+        return efforts if self._is_driven else efforts * self._actuated
 
     def fold_rows(self, rows: Array) -> Array:
         """Return :meth:`fold` of each row of (R, joints)."""
@@ -244,6 +283,7 @@ class GravityModel:
             self._gears = None
         passive = set(model.config.passive_joints)
         self._actuated = np.array([float(name not in passive) for name in model.joint_names])
+        self._is_driven = bool(self._actuated.all())
 
     def _find_limits(self) -> Array:
         pin_model = self.model.pin_model
@@ -252,6 +292,54 @@ class GravityModel:
             for name in self.model.joint_names])
         limits[(limits <= 0.0) | (limits >= _UNLIMITED)] = np.inf
         return limits
+
+
+class ImuMount:
+    """
+    Where an IMU sits, on the base or on any other link.
+
+    Parameters
+    ----------
+    model, frame
+        The robot, and the frame of the IMU.
+
+    """
+
+    def __init__(self, model: RobotModel, frame: str) -> None:
+        self._frames = model.frames((frame,))
+        joints = model.state(np.zeros(len(model.joint_names))).placements_in_base(self._frames)
+        # On the base it does not move.
+        self._R_imu_base: Array | None = joints[0, :3] if self._frames.joints[0] == ROOT else None
+
+    def up_in_base(self, joints: Array, quaternion: Array) -> Array:
+        """
+        Return the unit vector against gravity in the base, (3,).
+
+        Parameters
+        ----------
+        joints
+            Placements of all joints in the base, (joints, 4, 3).
+        quaternion
+            Orientation of the IMU in the world (x, y, z, w).
+
+        Raises
+        ------
+        InputError
+            If the quaternion is none.
+
+        """
+        R_imu_base = self._R_imu_base
+        if R_imu_base is None:
+            R_imu_base = np.matmul(
+                self._frames.placement_in_joint, joints.take(self._frames.joints, 0))[0, :3]
+        x, y, z, w = quaternion.tolist()
+        norm_squared = x * x + y * y + z * z + w * w
+        if not 1e-12 < norm_squared < 1e12:
+            raise InputError(f'the IMU\'s quaternion (x {x}, y {y}, z {z}, w {w}) is no rotation')
+        s = 2.0 / norm_squared
+        up: Array = np.array(
+            (s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y))).dot(R_imu_base)
+        return up
 
 
 class GravityLoad:
@@ -268,22 +356,25 @@ class GravityLoad:
         Motion of each such joint as a twist about the base's origin, (6, joints).
     com, placements
         Centre of mass (3,) and contacts (K, 4, 3; as `RobotState.placements_in_base`), base.
+    rows
+        The placements as plain numbers.
 
     """
 
-    def __init__(self, gravity_model: GravityModel, state: RobotState, up: Array,
-                 gravity_forces: Array, columns: Array) -> None:
-        self.gravity_model, self.up = gravity_model, up
-        self.gravity_forces, self.columns = gravity_forces, columns
-        self.com = state.com_in_base
-        self.placements = state.placements_in_base(gravity_model.frames)
+    def __init__(self, gravity_model: GravityModel, com: Array, placements: Array,
+                 up: Array) -> None:
+        self.gravity_model, self.up, self.com = gravity_model, up, com
+        self.placements = placements
+        self.rows: list[list[list[float]]] = placements.tolist()
+        self.gravity_forces: Array = (gravity_model.weight * up).dot(gravity_model._com_rows)
+        self.columns = gravity_model._columns.copy('F')
 
     @cached_property
     def held(self) -> Array:
         """Efforts (n,) that hold every joint while something holds the torso."""
         return self.gravity_model.fold(self.gravity_forces)
 
-    def standing(self, shares: Array, distribution: WrenchDistribution | None = None) -> Support:
+    def standing(self, shares: Shares, distribution: WrenchDistribution | None = None) -> Support:
         """
         Return the efforts on contacts.
 
@@ -300,26 +391,26 @@ class GravityLoad:
             If no contact has a share, or they cannot carry the weight.
 
         """
-        values: list[float] = shares.tolist()
+        values: list[float] = shares if isinstance(shares, list) else list(map(float, shares))
         total = sum(values)
-        if len(values) != len(self.gravity_model.contacts) or not (
-                total > 0.0 and min(values) >= 0.0):
+        if len(values) != len(self.rows) or not (total > 0.0 and min(values) >= 0.0):
             names = ', '.join(contact.name for contact in self.gravity_model.contacts)
             raise InputError(f'shares {values} must be one number per contact ({names}), '
                              'none negative and not all zero')
-        shares = shares / total
-        wrenches = (distribution or MINIMUM_NORM).distribute(self, shares)
-        return Support(self, shares, wrenches)
+        if total != 1.0:
+            values = [value / total for value in values]
+        wrenches = (distribution or MINIMUM_NORM).distribute(self, values)
+        return Support(self, values, wrenches)
 
     def forces_under(self, wrenches: Array) -> Array:
         """Return the forces on all moving joints that balance contact wrenches (K, 6)."""
-        about_base = np.array([
-            (fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx)
-            for (fx, fy, fz, mx, my, mz), (x, y, z) in zip(
-                wrenches.tolist(), self.placements[:, 3].tolist())])
-        carried = about_base.dot(self.columns)
+        about_base: list[float] = []
+        for (fx, fy, fz, mx, my, mz), (_, _, _, (x, y, z)) in zip(wrenches.tolist(), self.rows):
+            about_base += (fx, fy, fz,
+                           mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx)
+        carried = np.array(about_base).reshape(-1, 6).dot(self.columns)
         carried *= self.gravity_model.supports
-        forces: Array = self.gravity_forces - carried.sum(axis=0)
+        forces: Array = self.gravity_forces - self.gravity_model._ones.dot(carried)
         return forces
 
 
@@ -331,8 +422,6 @@ class Support:
     ----------
     load
         What is carried.
-    shares
-        By which contact, (K,), sum 1.
     wrenches_in_base
         On the robot at each contact's origin along the axes of the base, (K, 6).
     efforts
@@ -340,9 +429,19 @@ class Support:
 
     """
 
-    def __init__(self, load: GravityLoad, shares: Array, wrenches_in_base: Array) -> None:
-        self.load, self.shares, self.wrenches_in_base = load, shares, wrenches_in_base
+    def __init__(self, load: GravityLoad, shares: list[float], wrenches_in_base: Array) -> None:
+        self.load, self._shares, self.wrenches_in_base = load, shares, wrenches_in_base
         self.efforts = load.gravity_model.fold(load.forces_under(wrenches_in_base))
+
+    @property
+    def shares(self) -> Array:
+        """How the contacts share the weight, (K,), sum 1."""
+        return np.array(self._shares)
+
+    @property
+    def carrying(self) -> tuple[bool, ...]:
+        """Which contacts carry anything."""
+        return tuple([share > 0.0 for share in self._shares])
 
     @cached_property
     def wrenches(self) -> Array:
@@ -362,10 +461,13 @@ class Support:
 class MinimumNorm:
     """The weighted least wrenches in closed form, without limits; see the module."""
 
-    def distribute(self, load: GravityLoad, shares: Array) -> Array:
+    def distribute(self, load: GravityLoad, shares: Shares) -> Array:
         """Return the wrench at each contact; see :class:`WrenchDistribution`."""
-        force, moment = _weight_about_base(load)
-        return carry(force, moment, load.placements[:, 3], shares, load.gravity_model.levers)
+        weight, (ux, uy, uz) = load.gravity_model.weight, load.up.tolist()
+        fx, fy, fz = weight * ux, weight * uy, weight * uz
+        x, y, z = load.com.tolist()
+        return _carry((fx, fy, fz), (y * fz - z * fy, z * fx - x * fz, x * fy - y * fx),
+                      [row[3] for row in load.rows], shares, load.gravity_model.levers)
 
 
 MINIMUM_NORM = MinimumNorm()
@@ -390,30 +492,39 @@ def carry(force: Array, moment: Array, points: Array, shares: Array, levers: Arr
         If all that carry are points on one line, about which nothing holds.
 
     """
-    # Plain floats: with so few contacts, a third of the time of arrays.
-    n = [(a, *p, a * lever * lever) for a, p, lever in zip(
-        shares.tolist(), points.tolist(), levers.tolist())]
-    px, py, pz = (sum([row[0] * row[i] for row in n]) for i in (1, 2, 3))
-    n = [(a, x - px, y - py, z - pz, torque) for a, x, y, z, torque in n]
-    (fx, fy, fz), (mx, my, mz) = force.tolist(), moment.tolist()
+    return _carry(force.tolist(), moment.tolist(), points.tolist(), shares.tolist(),
+                  levers.tolist())
+
+
+def _carry(force: Sequence[float], moment: Sequence[float], points: Sequence[Sequence[float]],
+           shares: Shares, levers: Sequence[float]) -> Array:
+    # Plain numbers: with so few contacts, a third of the time of arrays.
+    px = py = pz = 0.0
+    for a, (x, y, z) in zip(shares, points):
+        px += a * x
+        py += a * y
+        pz += a * z
+    rows = []
+    xx = yy = zz = xy = xz = yz = 0.0  # of D
+    for a, (x, y, z), lever in zip(shares, points, levers):
+        x, y, z, torque = x - px, y - py, z - pz, a * lever * lever
+        ax, ay, az = a * x, a * y, a * z
+        xx += torque + ay * y + az * z
+        yy += torque + ax * x + az * z
+        zz += torque + ax * x + ay * y
+        xy -= ax * y
+        xz -= ax * z
+        yz -= ay * z
+        rows.append((a, x, y, z, torque))
+    (fx, fy, fz), (mx, my, mz) = force, moment
     ux, uy, uz = _solve_symmetric(
-        _inertia(n), (mx - py * fz + pz * fy, my - pz * fx + px * fz, mz - px * fy + py * fx))
-    return np.array([
-        (a * (fx + uy * z - uz * y), a * (fy + uz * x - ux * z), a * (fz + ux * y - uy * x),
-         torque * ux, torque * uy, torque * uz) for a, x, y, z, torque in n])
-
-
-def _inertia(contacts: list[Row]) -> tuple[float, float, float, float, float, float]:
-    """Return D as xx, yy, zz, xy, xz, yz, of rows share, x, y, z, share times L squared."""
-    xx = yy = zz = xy = xz = yz = 0.0
-    for a, x, y, z, torque in contacts:
-        xx += torque + a * (y * y + z * z)
-        yy += torque + a * (x * x + z * z)
-        zz += torque + a * (x * x + y * y)
-        xy -= a * x * y
-        xz -= a * x * z
-        yz -= a * y * z
-    return xx, yy, zz, xy, xz, yz
+        (xx, yy, zz, xy, xz, yz),
+        (mx - py * fz + pz * fy, my - pz * fx + px * fz, mz - px * fy + py * fx))
+    wrenches: list[float] = []
+    for a, x, y, z, torque in rows:
+        wrenches += (a * (fx + uy * z - uz * y), a * (fy + uz * x - ux * z),
+                     a * (fz + ux * y - uy * x), torque * ux, torque * uy, torque * uz)
+    return np.array(wrenches).reshape(-1, 6)
 
 
 def _solve_symmetric(matrix: tuple[float, float, float, float, float, float],

@@ -27,7 +27,7 @@ import math
 from biped_com_ros.core.effort_safety import EffortGuard, SafetySettings, UprightCheck
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.gravity import (
-    ContactPoint, GravityLoad, GravityModel, MINIMUM_NORM, Support, WrenchDistribution)
+    ContactPoint, GravityLoad, GravityModel, MINIMUM_NORM, Shares, Support, WrenchDistribution)
 from biped_com_ros.core.load_sharing import LoadSharing, SharingSettings
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
@@ -105,8 +105,6 @@ class GravityCompensator:
         How the contacts share the weight in ``auto``.
     support
         The support of the last call that succeeded; None with ``fixed`` and before.
-    gains
-        Share of the computed effort that is wanted, by joint, (n,).
 
     Raises
     ------
@@ -121,8 +119,8 @@ class GravityCompensator:
         self.gravity_model = GravityModel(
             model, settings.gravity, settings.contacts or None, settings.lever)
         self.guard = EffortGuard(self.gravity_model.effort_limits, settings.safety)
-        self.gains = np.ones(len(model.joint_names))
-        self._soles, self._is_pressure = _sole_matrix(self.gravity_model.contacts)
+        self._gains: Array | None = None
+        self._edges = [_edges(contact) for contact in self.gravity_model.contacts]
         self.support: Support | None = None
         self.configure(settings)
 
@@ -142,8 +140,6 @@ class GravityCompensator:
             else BoundedNorm(self.gravity_model, settings.limits))
         self._given_shares, self._distribution, self.settings = shares, distribution, settings
         self.guard.configure(settings.safety)
-        self._allowances = self.gravity_model.weight * np.where(
-            self._is_pressure, settings.cop_tolerance, _PULL)
         self.sharing = LoadSharing(
             len(self.gravity_model.contacts), self.gravity_model.weight, settings.sharing)
         self.upright = UprightCheck(
@@ -190,31 +186,58 @@ class GravityCompensator:
             If attitude or support are not plausible; says why.
 
         """
-        if not self.upright.update(up_in_base, stamp_ns):
+        return self.hold(self.gravity_model.load(state, up_in_base), stamp_ns, wrenches)
+
+    def hold(self, load: GravityLoad, stamp_ns: int, wrenches: Array | None = None) -> Array:
+        """Return what :meth:`wanted` does, of a robot that has been weighed."""
+        if not self.upright.update(load.up, stamp_ns):
             raise InputError(self.upright.problem)
-        load = self.gravity_model.load(state, up_in_base)
         if self.settings.support == FIXED:
             self.support = None
-            return load.held * self.gains
+            return self._weaken(load.held)
         support = load.standing(self._shares(load, stamp_ns, wrenches), self._distribution)
         if not self._is_plausible(support):
             raise InputError(support_problem(support, self.settings.cop_tolerance))
         self.support = support
-        return support.efforts * self.gains
+        return self._weaken(support.efforts)
+
+    def _weaken(self, efforts: Array) -> Array:
+        return efforts if self._gains is None else efforts * self._gains
+
+    @property
+    def gains(self) -> Array:
+        """Share of the computed effort that is wanted, by joint, (n,); assign to change."""
+        gains = np.ones(len(self.model.joint_names)) if self._gains is None else self._gains
+        gains.flags.writeable = False
+        return gains
+
+    @gains.setter
+    def gains(self, gains: Array) -> None:
+        self._gains = None if bool((gains == 1.0).all()) else gains.copy()
 
     @property
     def mode(self) -> str:
         """Return in words on what the robot stands: ``left, right``, or ``fixed``."""
         if self.support is None:
             return FIXED if self.settings.support == FIXED else 'unknown'
-        return ', '.join(contact.name for contact, share in zip(
-            self.gravity_model.contacts, self.support.shares.tolist()) if share > 0.0)
+        return ', '.join(contact.name for contact, carries in zip(
+            self.gravity_model.contacts, self.support.carrying) if carries)
 
     def _is_plausible(self, support: Support) -> bool:
-        """Tell in one product what :func:`support_problem` finds slowly, and puts in words."""
-        values = self._soles.dot(support.wrenches.ravel())
-        values += self._allowances
-        return float(values.min()) >= 0.0
+        """Tell what :func:`support_problem` puts in words, on plain numbers."""
+        weight = self.gravity_model.weight
+        pull, outside = -_PULL * weight, -self.settings.cop_tolerance * weight
+        for edges, (x, y, z, _), (fx, fy, fz, mx, my, mz) in zip(
+                self._edges, support.load.rows, support.wrenches_in_base.tolist()):
+            normal = z[0] * fx + z[1] * fy + z[2] * fz
+            about_x, about_y = (x[0] * mx + x[1] * my + x[2] * mz,
+                                y[0] * mx + y[1] * my + y[2] * mz)
+            if not normal >= pull:
+                return False
+            for e, n, m in edges:
+                if not e * normal + n * about_x + m * about_y >= outside:
+                    return False
+        return True
 
     def _fixed_shares(self, support: str) -> Array | None:
         if support in (AUTO, FIXED):
@@ -227,21 +250,23 @@ class GravityCompensator:
                     'support', name, (AUTO, FIXED, ALL, *names), self.model.config.name)
         return self.gravity_model.shares_of(wanted)
 
-    def _shares(self, load: GravityLoad, stamp_ns: int, wrenches: Array | None) -> Array:
+    def _shares(self, load: GravityLoad, stamp_ns: int, wrenches: Array | None) -> Shares:
         if self._given_shares is not None:
             return self._given_shares
         if wrenches is None:
             raise ConfigurationError("support 'auto' needs the measured wrenches of the contacts")
-        # Of each contact: gravity's axis in it, times its force.
-        forces = [x * fx + y * fy + z * fz for (x, y, z), (fx, fy, fz, *_) in zip(
-            load.placements[:, :3].dot(load.up).tolist(), wrenches.tolist())]
-        shares = self.sharing.update(forces, stamp_ns)
+        ux, uy, uz = load.up.tolist()
+        # Of each contact: its axes' parts along the vertical, times its force.
+        forces = [(x[0] * ux + x[1] * uy + x[2] * uz) * fx
+                  + (y[0] * ux + y[1] * uy + y[2] * uz) * fy
+                  + (z[0] * ux + z[1] * uy + z[2] * uz) * fz
+                  for (x, y, z, _), (fx, fy, fz, *_) in zip(load.rows, wrenches.tolist())]
+        shares = self.sharing.follow(forces, stamp_ns)
         if self.sharing.in_air:
-            total = sum(forces)
             raise InputError(
-                f'the contacts feel {total:.0f} N of {self.gravity_model.weight:.0f} N: the robot '
-                "is in the air; set support to 'fixed' if something holds it by the torso")
-        if not shares.any():
+                f'the contacts feel {sum(forces):.0f} N of {self.gravity_model.weight:.0f} N: the '
+                "robot is in the air; set support to 'fixed' if something holds it by the torso")
+        if not any(shares):
             raise InputError('no contact carries more than a trace of the weight')
         return shares
 
@@ -288,28 +313,3 @@ def _edges(contact: ContactPoint) -> list[tuple[float, float, float]]:
         nx, ny = (y0 - y1) / length, (x1 - x0) / length
         edges.append((-nx * x0 - ny * y0, ny, -nx))
     return edges
-
-
-def _sole_matrix(contacts: Sequence[ContactPoint]) -> tuple[Array, Array]:
-    """
-    Return what a plausible support keeps from being negative.
-
-    Returns
-    -------
-    tuple
-        Rows (R, 6 K) to be multiplied with wrenches, and which of them, (R,), are about the
-        centre of pressure (N m) instead of about pulling (N).
-
-    """
-    rows, about_pressure = [], []
-    for i, contact in enumerate(contacts):
-        pull = np.zeros(6 * len(contacts))
-        pull[6 * i + 2] = 1.0
-        rows.append(pull)
-        about_pressure.append(False)
-        for e, n, m in _edges(contact):
-            row = np.zeros(6 * len(contacts))
-            row[6 * i + 2:6 * i + 5] = e, n, m
-            rows.append(row)
-            about_pressure.append(True)
-    return np.array(rows), np.array(about_pressure)

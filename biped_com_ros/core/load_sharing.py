@@ -93,8 +93,8 @@ class LoadSharing:
 
     Attributes
     ----------
-    shares
-        Shape (K,), sum 1, except before the first force: then zero.
+    values
+        The shares as a list of K numbers, sum 1, except before the first force: then zero.
     in_air
         Whether the contacts carry too little for a robot on the ground.
 
@@ -108,7 +108,7 @@ class LoadSharing:
 
     def reset(self) -> None:
         """Forget everything; the next forces are taken as they are."""
-        self.shares = np.zeros(self._count)
+        self.values = [0.0] * self._count
         self.in_air = True
         self._stamp_ns: int | None = None
 
@@ -129,30 +129,45 @@ class LoadSharing:
             :attr:`shares`; while in the air they are held.
 
         """
-        forces = [float(force) / self._weight for force in vertical_forces]
-        self._watch_air(sum(forces))
-        targets = [self._ramp(force) for force in forces]
-        total = sum(targets)
-        if self.in_air or not total > 0.0:
-            self._stamp_ns = stamp_ns if self._stamp_ns is not None else None
-            return self.shares
-        self._approach([target / total for target in targets], self._step(stamp_ns))
+        self.follow(list(map(float, vertical_forces)), stamp_ns)
         return self.shares
+
+    def follow(self, vertical_forces: list[float], stamp_ns: int) -> list[float]:
+        """Do as :meth:`update`, on plain numbers, and return :attr:`values`."""
+        targets = self._targets(vertical_forces)
+        if targets is None:
+            self._stamp_ns = stamp_ns if self._stamp_ns is not None else None
+        else:
+            self._approach(targets, self._step(stamp_ns))
+        return self.values
+
+    @property
+    def shares(self) -> Array:
+        """Shape (K,)."""
+        return np.array(self.values)
 
     @property
     def carrying(self) -> tuple[bool, ...]:
         """Which contacts have a share."""
-        return tuple([share > 0.0 for share in self.shares.tolist()])
+        return tuple([share > 0.0 for share in self.values])
 
-    def _watch_air(self, total: float) -> None:
-        limit = self.settings.ground if self.in_air else self.settings.air
-        self.in_air = not total > limit
-
-    def _ramp(self, force: float) -> float:
-        """Return the force, faded to nothing at `lift`."""
-        low, high = self.settings.lift, self.settings.full
-        phase = min(max((force - low) / (high - low), 0.0), 1.0)
-        return force * phase * phase * (3.0 - 2.0 * phase)
+    def _targets(self, forces: list[float]) -> list[float] | None:
+        """Return where the shares should be; None in the air."""
+        settings, weight, total = self.settings, self._weight, sum(forces)
+        self.in_air = not total > weight * (settings.ground if self.in_air else settings.air)
+        if self.in_air:
+            return None
+        low, width = settings.lift, settings.full - settings.lift
+        faded = []
+        for force in forces:
+            force /= weight
+            phase = (force - low) / width
+            if phase < 1.0:
+                phase = max(phase, 0.0)
+                force *= phase * phase * (3.0 - 2.0 * phase)
+            faded.append(force)
+        total = sum(faded)
+        return [force / total for force in faded] if total > 0.0 else None
 
     def _step(self, stamp_ns: int) -> float | None:
         """Return the time since the last update, s; None to start anew."""
@@ -163,13 +178,15 @@ class LoadSharing:
 
     def _approach(self, targets: list[float], dt: float | None) -> None:
         if dt is None:
-            self.shares = np.array(targets)
+            self.values = targets
             return
-        moves = [target - share for target, share in zip(targets, self.shares.tolist())]
-        biggest = max(map(abs, moves))
-        if not biggest > 0.0:
-            return
+        values = self.values
+        biggest = max([abs(target - value) for target, value in zip(targets, values)])
         # All move by the same fraction, so that the sum stays 1.
-        fraction = self.settings.max_rate * dt / biggest
-        self.shares = (np.array(targets) if fraction >= 1.0
-                       else self.shares + fraction * np.array(moves))
+        limit = self.settings.max_rate * dt
+        if biggest <= limit:
+            self.values = targets
+        else:
+            fraction = limit / biggest
+            self.values = [value + fraction * (target - value)
+                           for target, value in zip(targets, values)]

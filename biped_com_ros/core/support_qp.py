@@ -38,7 +38,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.gravity import (
-    carry, ContactPoint, GravityLoad, GravityModel, in_contact_axes, MINIMUM_NORM)
+    carry, ContactPoint, GravityLoad, GravityModel, in_contact_axes, MINIMUM_NORM, Shares)
 from biped_com_ros.core.pose import Array, cross
 import numpy as np
 
@@ -123,7 +123,7 @@ class BoundedNorm:
         self._solver: Any = None
         self.iterations = 0
 
-    def distribute(self, load: GravityLoad, shares: Array) -> Array:
+    def distribute(self, load: GravityLoad, shares: Shares) -> Array:
         """
         Return the wrench at each contact; see :class:`WrenchDistribution`.
 
@@ -139,7 +139,7 @@ class BoundedNorm:
         self.iterations = 0
         if self._keeps_limits(load, wrenches, jacobian, held):
             return wrenches
-        return self._solve(load, shares, (grasp, jacobian, held))
+        return self._solve(load, np.array(shares), (grasp, jacobian, held))
 
     def _efforts(self, load: GravityLoad, grasp: Array) -> tuple[Array, Array]:
         """Return A, h with efforts = h - A wrenches (base axes), of the limited joints."""
@@ -173,7 +173,7 @@ class BoundedNorm:
         # What the solver's tolerance left over, so that equilibrium is exact.
         rest = weight * (target - A.dot(y))
         wrenches += carry(rest[:3], rest[3:], load.placements[:, 3], shares,
-                          load.gravity_model.levers)
+                          np.array(load.gravity_model.levers))
         return wrenches
 
     def _run(self, A: Array, b: Array, C: Array, lower: Array, upper: Array) -> Array:

@@ -37,10 +37,11 @@ from typing import Any
 
 from biped_com_ros.core.effort_safety import SafetySettings
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
+from biped_com_ros.core.gravity import ImuMount
 from biped_com_ros.core.gravity_compensation import (
     AUTO, BOUNDED, CLOSED_FORM, CompensationSettings, GravityCompensator)
 from biped_com_ros.core.load_sharing import SharingSettings
-from biped_com_ros.core.pose import Array, rotation_from_quaternion
+from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.support_qp import SupportLimits
 from biped_com_ros.ros.common_parameters import ManagedNodeParameters
@@ -159,6 +160,7 @@ class GravityCompensation(ManagedNode):
         compensation = make_compensation(model, self.params)
         self._make_outputs(compensation)
         self._make_inputs(compensation)
+        self._is_simulated = self.get_clock().ros_time_is_active
         self._updated, self.problem = self._now(), 'waiting for inputs'
         self.keep(self.create_timer(_WATCH_PERIOD, self._watch, clock=steady_clock()))
         self.compensation = compensation
@@ -205,14 +207,17 @@ class GravityCompensation(ManagedNode):
                                    'max_age': params.max_stamp_age}
         self._quaternion = np.zeros(4)
         self._wrenches = np.zeros((len(compensation.gravity_model.contacts), 6))
-        self._arrivals: dict[str, float] = {}
+        #: When the IMU told something last, and each contact's wrench; in this order.
+        self._arrivals, self._senders = [-math.inf], ['the IMU']
         imu = model.config.imu
-        self._imu_frame = model.frames((imu.frame,))
+        self._imu = ImuMount(model, imu.frame)
         self._inputs: dict[str, Input] = {'the IMU': self.keep(
             ImuInput(self, imu.topic, imu.frame, self._on_imu, **options))}
         for i, (name, topic) in enumerate(self._wrench_topics(compensation)):
+            self._arrivals.append(-math.inf)
+            self._senders.append(name)
             self._inputs[name] = self.keep(WrenchInput(
-                self, topic, '', partial(self._on_wrench, i, name),
+                self, topic, '', partial(self._on_wrench, i),
                 required=params.support == AUTO, **options))
         self._inputs['joint_states'] = self.keep(JointStateInput(
             self, model.joint_names, self._on_joints, **options))
@@ -247,60 +252,56 @@ class GravityCompensation(ManagedNode):
 
     def _now(self) -> float:
         """Return seconds of a clock that does not jump, or of the simulated one."""
-        clock = self.get_clock()
-        if clock.ros_time_is_active:
-            return float(1e-9 * clock.now().nanoseconds)
+        if self._is_simulated:
+            return float(1e-9 * self.get_clock().now().nanoseconds)
         return time.monotonic()
 
     def _on_imu(self, stamp: Stamp, quaternion: Array, angular_velocity: Array,
                 linear_acceleration: Array) -> None:
         self._quaternion[:] = quaternion
-        self._arrivals['the IMU'] = self._now()
+        self._arrivals[0] = self._now()
 
-    def _on_wrench(self, contact: int, name: str, stamp: Stamp, wrench: Array) -> None:
+    def _on_wrench(self, contact: int, stamp: Stamp, wrench: Array) -> None:
         self._wrenches[contact] = wrench
-        self._arrivals[name] = self._now()
+        self._arrivals[contact + 1] = self._now()
 
     def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
         compensation = self.compensation
         if compensation is None or compensation.guard.idle:
             return
         now, self._positions = self._now(), positions
+        wanted: Array | None = None
         try:
             self._examine_ages(now)
-            wanted: Array | None = self._weigh(compensation, stamp, positions)
+            wanted = compensation.hold(compensation.gravity_model.weigh(
+                positions, self._imu, self._quaternion), stamp.ns, self._wrenches)
             self.problem = self._controller.problem
         except BipedComError as error:
-            wanted, self.problem = None, str(error)
+            self.problem = str(error)
         # /clock ticks less often than joint states come; their stamps are of the same time.
-        at = 1e-9 * stamp.ns if self.get_clock().ros_time_is_active else now
+        at = 1e-9 * stamp.ns if self._is_simulated else now
         self._go_on(at, stamp, None if self._controller.problem else wanted)
-
-    def _weigh(self, compensation: GravityCompensator, stamp: Stamp, positions: Array) -> Array:
-        state = compensation.model.state(positions)
-        up = compensation.gravity_model.up_in_base(
-            state, self._imu_frame, rotation_from_quaternion(self._quaternion))
-        return compensation.wanted(state, up, stamp.ns, self._wrenches)
 
     def _examine_ages(self, now: float) -> None:
         """Raise InputError if something that is needed is too old."""
-        timeout = self.params.input_timeout
-        for name, source in self._inputs.items():
-            needed = name == 'the IMU' or (
-                name != 'joint_states' and self.params.support == AUTO)
-            if needed and not now - self._arrivals.get(name, -math.inf) <= timeout:
-                raise InputError(f'{name} is silent: {source.report()[1]}')
+        arrivals, timeout = self._arrivals, self.params.input_timeout
+        oldest = min(arrivals) if self.params.support == AUTO else arrivals[0]
+        if now - oldest <= timeout:
+            return
+        name = self._senders[arrivals.index(oldest)]
+        raise InputError(f'{name} is silent: {self._inputs[name].report()[1]}')
 
     def _watch(self) -> None:
         """Go on without joint states when they are late."""
         compensation = self.compensation
         if compensation is None or compensation.guard.idle:
             return
+        self._is_simulated = self.get_clock().ros_time_is_active
         now = self._now()
         late = now - self._updated
         if late < -_SET_BACK:  # the simulated clock was set back
             self._updated = now
-            self._arrivals.clear()
+            self._arrivals[:] = [-math.inf] * len(self._arrivals)
             compensation.reset()
         elif late > _LATE:
             self.problem = f"joint_states is silent: {self._inputs['joint_states'].report()[1]}"
@@ -314,7 +315,7 @@ class GravityCompensation(ManagedNode):
         if not self._controller.problem:
             self._trajectory_output.publish(stamp, self._positions, efforts)
         if wanted is not None:
-            self._support_output.publish(stamp, compensation.mode, compensation.support)
+            self._support_output.publish(stamp, compensation)
 
     # -- diagnostics
 
@@ -354,7 +355,9 @@ def make_compensation(model: RobotModel, params: GravityCompensationParameters
         raise ConfigurationError(
             f"parameter 'gains': {params.gains} must be {len(params.gain_joints)} values, one per "
             f'joint of gain_joints ({", ".join(params.gain_joints) or "none"})')
-    compensation.gains[model.joint_index(params.gain_joints)] = params.gains
+    gains = np.ones(len(model.joint_names))
+    gains[model.joint_index(params.gain_joints)] = params.gains
+    compensation.gains = gains
     return compensation
 
 

@@ -16,10 +16,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.gravity import GravityModel, Support
+from biped_com_ros.core.gravity_compensation import GravityCompensator
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.com_outputs import Pace
@@ -33,6 +35,11 @@ import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+
+def _order(model: RobotModel, joints: Sequence[str]) -> Any:
+    """Return what picks the joints out of all of them; that all are meant costs least."""
+    return slice(None) if tuple(joints) == model.joint_names else model.joint_index(joints)
 
 
 class EffortOutput:
@@ -60,8 +67,8 @@ class EffortOutput:
 
     def __init__(self, node: Any, model: RobotModel, command_joints: Sequence[str]) -> None:
         self.command_joints = tuple(command_joints) or model.actuated_joint_names
-        self._order = model.joint_index(self.command_joints)
-        self._actuated = model.joint_index(model.actuated_joint_names)
+        self._order = _order(model, self.command_joints)
+        self._actuated = _order(model, model.actuated_joint_names)
         self._effort = joint_state_publisher(
             node, '~/effort', model.actuated_joint_names, ('effort',))
         self._commands = float_array_publisher(
@@ -69,11 +76,12 @@ class EffortOutput:
 
     def publish(self, stamp: Stamp, efforts: Array, commands: bool) -> None:
         """Publish the efforts of all joints (n,); `commands`: also to the controller."""
-        self._effort.fields['effort'][...] = efforts.take(self._actuated)
-        self._effort.publish(stamp)
         if commands:
-            self._commands.fields['data'][...] = efforts.take(self._order)
+            self._commands.fields['data'][...] = efforts[self._order]
             self._commands.publish()
+        if self._effort.wanted:
+            self._effort.fields['effort'][...] = efforts[self._actuated]
+            self._effort.publish(stamp)
 
     def destroy(self) -> None:
         """Withdraw the topics."""
@@ -163,7 +171,10 @@ class SupportOutput:
 
     def __init__(self, node: Any, gravity_model: GravityModel, frames: Sequence[str],
                  marker_rate: float, force_scale: float) -> None:
-        self._node, self._said, self._scale = node, '', force_scale
+        self._node, self._scale = node, force_scale
+        #: Which contacts carried when it was said last.
+        self._said: tuple[bool, ...] | None = None
+        self._are_wanted, self._ask_again = False, 0.0
         names = [contact.name for contact in gravity_model.contacts]
         self._mode = node.create_publisher(String, '~/support', LATCHED)
         self._shares = float_array_publisher(node, '~/shares', len(names), names)
@@ -175,11 +186,27 @@ class SupportOutput:
             node, '~/markers', prototype, {'heads': 'markers[*].points[1]'})
         self._pace = Pace(marker_rate)
 
-    def publish(self, stamp: Stamp, mode: str, support: Support | None) -> None:
+    def publish(self, stamp: Stamp, compensation: GravityCompensator) -> None:
+        """Publish on what the robot stands."""
+        support = compensation.support
+        carrying = () if support is None else support.carrying
+        if carrying != self._said:
+            self._said = carrying
+            self._mode.publish(String(data=compensation.mode))
+        if self._is_wanted():
+            self._publish_wrenches(stamp, support)
+
+    def _is_wanted(self) -> bool:
+        """Tell whether anybody listens to anything but the mode, asked ten times a second."""
+        now = monotonic()
+        if now > self._ask_again:
+            self._ask_again = now + 0.1
+            self._are_wanted = any(
+                out.wanted for out in (self._shares, self._markers, *self._wrenches))
+        return self._are_wanted
+
+    def _publish_wrenches(self, stamp: Stamp, support: Support | None) -> None:
         """Publish the support; None: the torso is held, nothing else carries."""
-        if mode != self._said:
-            self._said = mode
-            self._mode.publish(String(data=mode))
         wrenches = np.zeros((len(self._wrenches), 6)) if support is None else support.wrenches
         if self._shares.wanted:
             self._shares.fields['data'][...] = 0.0 if support is None else support.shares

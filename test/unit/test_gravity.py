@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.gravity import carry, GravityModel
+from biped_com_ros.core.gravity import carry, GravityModel, ImuMount
 from biped_com_ros.core.pose import Pose, rotation_from_quaternion
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.wrench import skew, transform_wrench
@@ -151,3 +151,42 @@ def test_unknown_contact_is_named():
     np.testing.assert_array_equal(gravity.shares_of(('right',)), [0.0, 1.0])
     with pytest.raises(UnknownNameError, match='tail'):
         gravity.shares_of(('tail',))
+
+
+@pytest.mark.parametrize('on_base', (True, False))
+def test_weighing_by_positions_and_imu_is_weighing_a_state(on_base):
+    """Wherever the IMU sits; where it is on another link than the base, the joints turn it."""
+    model, rng = RobotModel.load('talos'), np.random.default_rng(5)
+    gravity = GravityModel(model)
+    frame = model.config.imu.frame if on_base else 'head_2_link'
+    mount, positions = ImuMount(model, frame), model.posture()
+    for _ in range(5):
+        positions = positions + rng.uniform(-0.3, 0.3, len(positions))
+        quaternion = rng.normal(size=4)
+        state = model.state(positions)
+        up = gravity.up_in_base(
+            state, model.frames((frame,)), rotation_from_quaternion(quaternion))
+        expected = gravity.load(state, up).standing([0.3, 0.7])
+        found = gravity.weigh(positions, mount, quaternion).standing([0.3, 0.7])
+        np.testing.assert_allclose(found.load.up, up, atol=1e-12)
+        np.testing.assert_allclose(found.efforts, expected.efforts, atol=1e-9)
+
+
+def test_weighing_names_what_cannot_be():
+    model = RobotModel.load('talos')
+    gravity, mount = GravityModel(model), ImuMount(model, model.config.imu.frame)
+    positions = model.posture()
+    positions[4] = np.nan
+    with pytest.raises(InputError, match=model.joint_names[4]):
+        gravity.weigh(positions, mount, np.array([0.0, 0.0, 0.0, 1.0]))
+    with pytest.raises(InputError, match='quaternion'):
+        gravity.weigh(model.posture(), mount, np.zeros(4))
+
+
+def test_a_load_stays_what_it_was_when_the_next_one_is_weighed():
+    model = RobotModel.load('talos')
+    gravity, up = GravityModel(model), np.array([0.0, 0.0, 1.0])
+    load = gravity.load(model.state(model.posture()), up)
+    before = load.standing([0.5, 0.5]).efforts.copy()
+    gravity.load(model.state(model.posture('arms_out')), up)
+    np.testing.assert_array_equal(load.standing([0.5, 0.5]).efforts, before)

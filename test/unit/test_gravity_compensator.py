@@ -79,7 +79,11 @@ def test_gains_and_groups(model):
     compensator = GravityCompensator(model, CompensationSettings(support='all'))
     state = model.state(model.posture())
     whole = compensator.wanted(state, UP, 0)
-    compensator.gains[3] = 0.25
+    gains = np.ones(len(model.joint_names))
+    gains[3] = 0.25
+    compensator.gains = gains
+    with pytest.raises(ValueError, match='read-only'):
+        compensator.gains[3] = 0.5
     assert compensator.wanted(state, UP, 1)[3] == pytest.approx(0.25 * whole[3])
     compensator.enable(['left_arm'])
     assert compensator.guard.enabled.sum() == len(model.config.groups['left_arm'])
