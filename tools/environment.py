@@ -52,7 +52,7 @@ OLDEST_CMAKE = (3, 21)
 LEVELS = {
     'runtime': ('runtime.in', 'viewer.in'),
     'robots': ('robots.in',),
-    'dev': ('test.in', 'colcon.in', 'lint.in', 'docs.in'),
+    'dev': ('test.in', 'browser.in', 'colcon.in', 'lint.in', 'docs.in'),
 }
 # What a sourced ROS 2 gets from apt and never from PyPI, whose builds need a newer NumPy:
 # PyPI name -> (import name, Debian package).

@@ -30,7 +30,8 @@ import tempfile
 import venv
 
 REQUIREMENTS = Path(__file__).resolve().parent.parent / 'requirements'
-COMMON = ['runtime.in', 'robots.in', 'test.in', 'colcon.in', 'lint.in', 'docs.in']
+COMMON = ['runtime.in', 'viewer.in', 'robots.in', 'test.in', 'browser.in', 'colcon.in', 'lint.in',
+          'docs.in']
 OPTIONS = ['--quiet', '--universal', '--python-version=3.10', '--no-annotate',
            '--custom-compile-command=make lock']
 LOCKS = {
