@@ -1,0 +1,150 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Strip charts: what a few numbers did during the last seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+import math
+from typing import Any
+
+from biped_com_ros.core.pose import Array
+from biped_com_ros.viz import palette
+import numpy as np
+
+#: Seconds that are shown, and samples per second that are kept.
+SPAN, RATE = 30.0, 10.0
+
+
+class Strips:
+    """
+    The last samples of some series.
+
+    Parameters
+    ----------
+    names
+        Of the series.
+    span, rate
+        How long samples are kept, s, and how many per second.
+
+    """
+
+    def __init__(self, names: Sequence[str], span: float = SPAN, rate: float = RATE) -> None:
+        self.names = tuple(names)
+        self._index = {name: i for i, name in enumerate(self.names)}
+        self._times = np.full(round(span * rate), -math.inf)
+        self._values = np.full((len(self.names), len(self._times)), math.nan)
+        self._period, self.last = 1.0 / rate, -math.inf
+
+    def add(self, time: float, values: Mapping[str, float]) -> bool:
+        """Take a sample, unless the last one is too young for that; tell whether it was taken."""
+        if time < self.last + 0.999 * self._period:
+            return False
+        self.last = time
+        self._times = np.roll(self._times, -1)
+        self._values = np.roll(self._values, -1, axis=1)
+        self._times[-1] = time
+        self._values[:, -1] = [values.get(name, math.nan) for name in self.names]
+        return True
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is anything known of a series."""
+        return bool(np.isfinite(self._values[self._index[name]]).any())
+
+    def data(self, names: Sequence[str]) -> tuple[Array, ...]:
+        """
+        Return times before the last sample, s, and the series, from when one of them was known.
+
+        Gaps are bridged with the value before, at the beginning with the first one: charts
+        cannot draw them.
+        """
+        series = self._values[[self._index[name] for name in names]]
+        known = np.flatnonzero(np.isfinite(series).any(axis=0))
+        if not len(known):
+            return (np.zeros(1), *np.zeros((len(names), 1)))
+        part = slice(int(known[0]), None)
+        return (self._times[part] - self.last, *(_bridged(row[part]) for row in series))
+
+
+def _bridged(values: Array) -> Array:
+    """Return values without gaps; zeros where nothing is known."""
+    known = np.isfinite(values)
+    if not known.any():
+        return np.zeros(len(values))
+    last = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))
+    return values[np.where(last < 0, int(known.argmax()), last)]
+
+
+class Chart:
+    """
+    A chart on the page; it shows the series of which anything is known.
+
+    Parameters
+    ----------
+    gui
+        viser's, inside the container that gets the chart.
+    strips
+        Where the series come from.
+    title
+        What is shown, with its unit.
+    series
+        Colours by name of a series.
+    at_least
+        What the vertical axis covers at least, so that noise does not look like motion.
+
+    """
+
+    def __init__(self, gui: Any, strips: Strips, title: str,
+                 series: Mapping[str, palette.Colour], at_least: tuple[float, float],
+                 height: int = 150) -> None:
+        self._strips, self._colours = strips, dict(series)
+        self._shown: tuple[str, ...] = ()
+        axis = {'stroke': '#6b7280', 'font': '11px sans-serif', 'grid': {
+            'stroke': '#edf0f4', 'width': 1}, 'ticks': {'show': False}}
+        self._at_least = self._range = at_least
+        self._handle = gui.add_uplot(
+            (np.zeros(1), np.zeros(1)), title=title, height=height, padding=(4, 14, 0, 0),
+            series=({'label': 's'}, {'label': ''}),
+            scales=self._scales(),
+            axes=({**axis, 'size': 24}, {**axis, 'size': 46}),
+            legend={'show': True, 'live': False}, visible=False)
+
+    def update(self) -> None:
+        """Send the series; without any the chart is hidden."""
+        known = tuple(name for name in self._colours if self._strips.has(name))
+        if known != self._shown:
+            self._shown, self._handle.visible = known, bool(known)
+            self._handle.series = ({'label': 's'}, *(
+                {'label': name, 'stroke': palette.css(self._colours[name]), 'width': 1.6,
+                 'points': {'show': False}} for name in known))
+        if known:
+            data = self._strips.data(known)
+            if (wanted := round_range(data[1:], self._at_least)) != self._range:
+                self._range = wanted
+                self._handle.scales = self._scales()
+            self._handle.data = data
+
+    def _scales(self) -> dict[str, Any]:
+        return {'x': {'time': False, 'range': (-SPAN, 0.0)}, 'y': {'range': self._range}}
+
+
+def round_range(series: Sequence[Array], at_least: tuple[float, float]) -> tuple[float, float]:
+    """Return round limits that hold all values and `at_least`, and seldom change."""
+    low = min(at_least[0], *(float(values.min()) for values in series))
+    high = max(at_least[1], *(float(values.max()) for values in series))
+    magnitude = 10.0 ** math.floor(math.log10(high - low))
+    step = next(magnitude * share for share in (0.2, 0.5, 1.0, 2.0)
+                if magnitude * share * 6.0 >= high - low)
+    return step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)

@@ -1,0 +1,286 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""
+The robot and its measurements in 3-D.
+
+Everything of a robot hangs on one frame, the base; what did not move since the last frame is
+not sent again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from biped_com_ros.core.com import GRAVITY
+from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
+from biped_com_ros.viz import palette
+from biped_com_ros.viz.shapes import cylinder, sphere
+from biped_com_ros.viz.view import View
+from biped_com_ros.viz.visuals import Looks, looks_of
+import numpy as np
+
+#: Movements below these are not sent, m and of a quaternion.
+_STILL, _STILL_TURN = 5e-5, 5e-5
+#: An arrow that carries the whole robot is this long, as a share of the robot's height.
+_ARROW = 0.55
+_GROUND = 0.002  # m above the ground: drawn on it, not in it
+_IDENTITY_WXYZ = (1.0, 0.0, 0.0, 0.0)
+
+
+class Node:
+    """A thing in the scene that is moved, shown and hidden, and sent only when it changes."""
+
+    def __init__(self, handle: Any, shown: bool = True) -> None:
+        self.handle, self.shown = handle, shown
+        self._wxyz, self._position = np.array(_IDENTITY_WXYZ), np.zeros(3)
+
+    def show(self, shown: bool) -> None:
+        """Show or hide it."""
+        if shown != self.shown:
+            self.shown = self.handle.visible = shown
+
+    def move(self, position: Array, wxyz: Array | None = None) -> None:
+        """Put it somewhere in its parent, turned by a quaternion (w, x, y, z)."""
+        if np.abs(position - self._position).max() > _STILL:
+            self._position = self.handle.position = position.copy()
+        if wxyz is not None and np.abs(wxyz - self._wxyz).max() > _STILL_TURN:
+            self._wxyz = self.handle.wxyz = wxyz.copy()
+
+
+class Scene:
+    """
+    What the page draws in 3-D.
+
+    Parameters
+    ----------
+    server
+        The viser server.
+    model
+        The robot.
+
+    Attributes
+    ----------
+    looks
+        How the robot is drawn, and what could not be.
+    height
+        Of the standing robot, m.
+
+    """
+
+    def __init__(self, server: Any, model: RobotModel) -> None:
+        self._scene, self._model = server.scene, model
+        self.looks: Looks = looks_of(model)
+        joints = sorted({surface.joint for surface in self.looks.surfaces})
+        self._frames = FrameSet(
+            [str(joint) for joint in joints], joints, [Pose.identity()] * len(joints))
+        self.height = self._measure(self._stand())
+        self._set_camera(server)
+        self._add_ground()
+        self._add_robot(joints)
+        self._add_marks()
+
+    def draw(self, view: View, state: RobotState | None) -> None:
+        """Bring the scene up to date; `state` is that of the view, None: not known."""
+        if state is not None:
+            self._draw_robot(state)
+        for kind, mark in palette.MARKS.items():
+            self._draw_mark(kind, mark.on_ground, view.point(kind), view)
+        self._draw_links(view.link_coms)
+        self._draw_forces(view, state)
+        self._draw_polygon(view.polygon, view.margin)
+
+    def show(self, what: str, shown: bool) -> None:
+        """Show or hide a group: ``robot``, ``links`` or ``forces``."""
+        self._hidden.discard(what)
+        if not shown:
+            self._hidden.add(what)
+        for mesh in self._meshes if what == 'robot' else ():
+            mesh.visible = shown
+
+    def set_opacity(self, opacity: float) -> None:
+        """Make the robot solid (1), or so that one looks into it."""
+        for mesh in self._meshes:
+            mesh.opacity = None if opacity > 0.99 else opacity
+
+    # -- set-up
+
+    def _stand(self) -> RobotState:
+        model = self._model
+        known = 'stand' in model.config.postures
+        state = model.state(model.posture() if known else np.zeros(len(model.joint_names)))
+        return state.in_world(Pose(np.eye(3), np.array(
+            (0.0, 0.0, -state.placements_in_base(model.soles)[:, 3, 2].min()))))
+
+    def _measure(self, state: RobotState) -> float:
+        """Return how high the robot stands, from its surfaces."""
+        placements = state.placements_in_base(self._frames)
+        row = {int(joint): i for i, joint in enumerate(self._frames.joints)}
+        tops = [(surface.triangles.vertices @ placements[row[surface.joint]][:3, 2]).max()
+                + placements[row[surface.joint]][3, 2] for surface in self.looks.surfaces]
+        return float(max(max(tops) + state.base.position[2], 0.1))
+
+    def _set_camera(self, server: Any) -> None:
+        camera, h = server.initial_camera, self.height
+        camera.fov = np.radians(40.0)
+        camera.look_at = (0.0, 0.0, 0.48 * h)
+        camera.position = (1.75 * h, -1.05 * h, 0.95 * h)
+
+    def _add_ground(self) -> None:
+        cell = 0.1 if self.height < 1.2 else 0.25
+        self._scene.configure_default_lights(enabled=True, cast_shadow=True)
+        self._scene.add_grid(
+            '/ground', infinite_grid=True, cell_size=cell, section_size=5.0 * cell,
+            cell_color=(214, 219, 227), section_color=(176, 184, 196), cell_thickness=0.6,
+            section_thickness=0.9, fade_distance=9.0 * self.height, fade_strength=1.5,
+            shadow_opacity=0.22, plane_color=(247, 248, 250), plane_opacity=0.0)
+
+    def _add_robot(self, joints: list[int]) -> None:
+        self._base = Node(self._scene.add_frame('/robot', show_axes=False))
+        self._joint_nodes = [Node(self._scene.add_frame(f'/robot/{joint}', show_axes=False))
+                             for joint in joints]
+        self._meshes = [
+            self._scene.add_mesh_simple(
+                f'/robot/{surface.joint}/{i}', surface.triangles.vertices.astype(np.float32),
+                surface.triangles.faces.astype(np.uint32), color=surface.colour)
+            for i, surface in enumerate(self.looks.surfaces)]
+        self._hidden: set[str] = set()
+
+    def _add_marks(self) -> None:
+        h = self.height
+        ball, disc = sphere(1.0), cylinder(1.0, 0.004 * h)
+        self._marks = {}
+        for kind, mark in palette.MARKS.items():
+            shape, size = (disc, (mark.size * h, mark.size * h, 1.0)) if mark.on_ground else (
+                ball, mark.size * h)
+            self._marks[kind] = Node(self._scene.add_mesh_simple(
+                f'/marks/{kind}', shape.vertices, shape.faces, color=mark.colour, scale=size,
+                cast_shadow=False, receive_shadow=False, visible=False), shown=False)
+        self._plumb = Node(self._scene.add_line_segments(
+            '/marks/plumb', np.zeros((1, 2, 3)), palette.MARKS['com'].colour,
+            thickness=0.003 * h, visible=False), shown=False)
+        sizes = 0.012 * h * np.cbrt(self._model.link_masses / self._model.link_masses.max())
+        count = len(self._model.link_names)
+        self._links = Node(self._scene.add_batched_meshes_simple(
+            '/marks/links', ball.vertices.astype(np.float32), ball.faces.astype(np.uint32),
+            np.tile(_IDENTITY_WXYZ, (count, 1)), np.zeros((count, 3)), batched_scales=sizes,
+            batched_colors=palette.LINK_COM, cast_shadow=False, receive_shadow=False,
+            visible=False), shown=False)
+        self._link_positions = np.zeros((count, 3))
+        self._arrows = Node(self._scene.add_arrows(
+            '/marks/forces', np.zeros((1, 2, 3)), palette.FORCE, shaft_radius=0.007 * h,
+            head_radius=0.018 * h, head_length=0.04 * h, visible=False), shown=False)
+        self._area: Any = None
+        self._edge = Node(self._scene.add_line_segments(
+            '/marks/polygon', np.zeros((1, 2, 3)), palette.GOOD, thickness=0.006 * h,
+            visible=False), shown=False)
+        self._corners, self._area_colour = np.empty((0, 3)), palette.QUIET
+
+    # -- drawing
+
+    def _draw_robot(self, state: RobotState) -> None:
+        self._base.move(state.base.position, wxyz_of(state.base.rotation[np.newaxis])[0])
+        placements = state.placements_in_base(self._frames)
+        turns = wxyz_of(placements[:, :3].transpose(0, 2, 1))
+        for node, position, wxyz in zip(self._joint_nodes, placements[:, 3], turns):
+            node.move(position, wxyz)
+
+    def _draw_mark(self, kind: str, on_ground: bool, point: Array | None, view: View) -> None:
+        node = self._marks[kind]
+        node.show(point is not None)
+        if point is None:
+            if kind == 'com':
+                self._plumb.show(False)
+            return
+        if on_ground:
+            point = point + (0.0, 0.0, _GROUND)
+        node.move(point)
+        if kind == 'com':
+            # Down to where the robot stands.
+            ground = view.polygon[:, 2].mean() if len(view.polygon) else 0.0
+            self._plumb.handle.points = np.array(
+                [[point, (point[0], point[1], ground)]], dtype=np.float32)
+            self._plumb.show(True)
+
+    def _draw_links(self, positions: Array | None) -> None:
+        wanted = positions is not None and 'links' not in self._hidden
+        self._links.show(wanted)
+        if wanted and positions is not None and (
+                np.abs(positions - self._link_positions).max() > _STILL):
+            self._link_positions = positions.copy()
+            self._links.handle.batched_positions = positions.astype(np.float32)
+
+    def _draw_forces(self, view: View, state: RobotState | None) -> None:
+        arrows = [] if state is None or 'forces' in self._hidden else list(
+            self._force_arrows(view, state))
+        self._arrows.show(bool(arrows))
+        if arrows:
+            self._arrows.handle.points = np.array(arrows, dtype=np.float32)
+
+    def _force_arrows(self, view: View, state: RobotState) -> Any:
+        """Yield (start, end) of each foot's force, in the world."""
+        scale = _ARROW * self.height / (self._model.mass * GRAVITY)
+        placements = state.placements_in_base(self._model.soles)
+        for name, row in zip(self._model.config.feet, placements):
+            foot = view.feet.get(name)
+            if foot is None or not np.isfinite(foot.wrench).all():
+                continue
+            sole = state.base @ Pose(row[:3].T, row[3])
+            force = sole.rotation @ foot.wrench[:3]
+            if np.linalg.norm(force) * scale > 0.01 * self.height:
+                start = sole.apply(foot.cop if np.isfinite(foot.cop).all() else np.zeros(3))
+                yield start, start + scale * force
+
+    def _draw_polygon(self, corners: Array, margin: float) -> None:
+        self._edge.show(len(corners) > 2)
+        if self._area is not None:
+            self._area.visible = len(corners) > 2
+        if len(corners) < 3:
+            return
+        colour = palette.of_margin(margin)
+        moved = (corners.shape != self._corners.shape
+                 or np.abs(corners - self._corners).max() > 5e-4)
+        if not moved and colour == self._area_colour:
+            return
+        self._corners, self._area_colour = corners.copy(), colour
+        ring = corners + (0.0, 0.0, _GROUND)
+        self._edge.handle.points = np.stack(
+            (ring, np.roll(ring, -1, axis=0)), axis=1).astype(np.float32)
+        self._edge.handle.colors = np.array(colour, dtype=np.uint8)
+        fan = np.arange(1, len(corners) - 1)
+        self._area = self._scene.add_mesh_simple(
+            '/marks/area', (ring - (0.0, 0.0, 0.5 * _GROUND)).astype(np.float32),
+            np.stack((np.zeros_like(fan), fan, fan + 1), axis=1).astype(np.uint32),
+            color=colour, opacity=0.28, side='double', cast_shadow=False, receive_shadow=False)
+
+
+def wxyz_of(rotations: Array) -> Array:
+    """Return the quaternions (N, 4), w first and not negative, of rotations (N, 3, 3)."""
+    r = rotations
+    xx, yy, zz = r[:, 0, 0], r[:, 1, 1], r[:, 2, 2]
+    # The largest of the four is found without cancellation; the others follow from it.
+    squares = np.stack((1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz),
+                       axis=1)
+    sums = np.empty((len(r), 4, 4))
+    sums[:, range(4), range(4)] = squares
+    for (i, j), value in {
+            (0, 1): r[:, 2, 1] - r[:, 1, 2], (0, 2): r[:, 0, 2] - r[:, 2, 0],
+            (0, 3): r[:, 1, 0] - r[:, 0, 1], (1, 2): r[:, 0, 1] + r[:, 1, 0],
+            (1, 3): r[:, 0, 2] + r[:, 2, 0], (2, 3): r[:, 1, 2] + r[:, 2, 1]}.items():
+        sums[:, i, j] = sums[:, j, i] = value
+    found = sums[np.arange(len(r)), squares.argmax(axis=1)]
+    found *= np.where(found[:, :1] < 0.0, -1.0, 1.0)
+    quaternions: Array = found / np.linalg.norm(found, axis=1, keepdims=True)
+    return quaternions

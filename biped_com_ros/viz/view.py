@@ -1,0 +1,127 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""What the browser page shows at one moment, as plain numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+import math
+
+from biped_com_ros.core.pose import Array, Pose
+import numpy as np
+
+
+@dataclass
+class FootView:
+    """
+    A foot.
+
+    Attributes
+    ----------
+    wrench
+        Of the ground on the robot, in the sole frame, force first, shape (6,); NaN: unknown.
+    cop
+        Centre of pressure in the sole frame, shape (3,), m; NaN: unknown or in the air.
+    contact
+        Whether it stands.
+
+    """
+
+    wrench: Array = field(default_factory=lambda: np.full(6, math.nan))
+    cop: Array = field(default_factory=lambda: np.full(3, math.nan))
+    contact: bool = False
+
+
+@dataclass
+class Report:
+    """One line of ``/diagnostics``: its level (0 well, 1 warning, 2 error, 3 stale) and words."""
+
+    level: int
+    name: str
+    message: str
+
+
+@dataclass
+class View:
+    """
+    Everything that is shown; NaN and empty stand for unknown.
+
+    Attributes
+    ----------
+    positions, efforts
+        Of the joints in the order of the model, shape (n,), rad or m, N m or N.
+    feedforward
+        Efforts that gravity_compensation asks for, by joint, N m.
+    base
+        Pose of the base in the world.
+    points
+        By kind, see `biped_com_ros.viz.palette`, in the world, shape (3,), m.
+    link_coms
+        In the world, shape (L, 3), m.
+    feet
+        By name.
+    polygon
+        Corners of the support polygon in the world, shape (k, 3), m.
+    margin, dcm_margin
+        Distance of ZMP and DCM from its edge, negative outside, m.
+    time_to_edge
+        Until the DCM is out, s.
+    phase
+        Which feet carry, in words.
+    tendon_lengths, tensions, expected_tensions
+        Measured and expected, m and N.
+    torso
+        Bend and direction, rad, and elongation, m, shape (3,).
+    health
+        What the nodes say of themselves.
+    calibration
+        What com_calibrator says of its progress.
+    gait
+        What gait_player does.
+    base_from
+        Where the base's pose comes from: ``tf``, ``odom``, or nowhere.
+
+    """
+
+    positions: Array | None = None
+    efforts: Array | None = None
+    feedforward: dict[str, float] = field(default_factory=dict)
+    base: Pose = field(default_factory=Pose.identity)
+    points: dict[str, Array] = field(default_factory=dict)
+    link_coms: Array | None = None
+    feet: dict[str, FootView] = field(default_factory=dict)
+    polygon: Array = field(default_factory=lambda: np.empty((0, 3)))
+    margin: float = math.nan
+    dcm_margin: float = math.nan
+    time_to_edge: float = math.nan
+    phase: str = ''
+    tendon_lengths: Array = field(default_factory=lambda: np.empty(0))
+    tensions: Array = field(default_factory=lambda: np.empty(0))
+    expected_tensions: Array = field(default_factory=lambda: np.empty(0))
+    torso: Array = field(default_factory=lambda: np.full(3, math.nan))
+    health: list[Report] = field(default_factory=list)
+    calibration: str = ''
+    gait: str = ''
+    base_from: str = ''
+
+    def point(self, kind: str) -> Array | None:
+        """Return a point, or None where it is not known."""
+        value = self.points.get(kind)
+        return value if value is not None and np.isfinite(value).all() else None
+
+    def error(self, kind: str, reference: str = 'truth') -> float:
+        """Return the distance between two points, m; NaN where one is not known."""
+        here, there = self.point(kind), self.point(reference)
+        return math.nan if here is None or there is None else float(np.linalg.norm(here - there))

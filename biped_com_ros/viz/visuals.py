@@ -1,0 +1,191 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""What a robot looks like: the <visual> elements of its URDF, one surface per joint and colour."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+from biped_com_ros.core.errors import BipedComError, RobotDescriptionError
+from biped_com_ros.core.pose import Pose
+from biped_com_ros.core.resources import resolve_uri
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.viz.shapes import Array, box, cylinder, joined, mesh_file, sphere, Triangles
+import numpy as np
+
+Colour = tuple[int, int, int]
+
+_DEFAULT: Colour = (186, 190, 198)
+#: Half the thickness of the sticks of a robot without any looks, m.
+_STICK = 0.008
+
+
+@dataclass(frozen=True)
+class Surface:
+    """
+    Triangles that move with one joint.
+
+    Attributes
+    ----------
+    joint
+        Index of Pinocchio's joint.
+    colour
+        Red, green, blue, each 0 to 255.
+    triangles
+        In the frame of the joint.
+
+    """
+
+    joint: int
+    colour: Colour
+    triangles: Triangles
+
+
+@dataclass(frozen=True)
+class Looks:
+    """
+    What there is to draw.
+
+    Attributes
+    ----------
+    surfaces
+        One per joint and colour.
+    problems
+        What could not be drawn, in words.
+
+    """
+
+    surfaces: tuple[Surface, ...]
+    problems: tuple[str, ...] = field(default=())
+
+
+def looks_of(model: RobotModel) -> Looks:
+    """
+    Return the surfaces of a robot.
+
+    A mesh file that is missing or broken is a problem and no more; a robot that has no visuals
+    at all is drawn as sticks from joint to joint.
+    """
+    robot = ElementTree.fromstring(model.urdf.strip())
+    materials = {str(material.get('name')): colour for material in robot.findall('material')
+                 if (colour := _colour(material)) is not None}
+    found: dict[tuple[int, Colour], list[Triangles]] = defaultdict(list)
+    problems: list[str] = []
+    links = [link for link in robot.findall('link') if link.find('visual') is not None]
+    frames = model.frames(str(link.get('name')) for link in links)
+    for link, joint, pose in zip(links, frames.joints, frames.poses_in_joint()):
+        for visual in link.findall('visual'):
+            try:
+                shape = _shape(visual, str(link.get('name')))
+            except BipedComError as error:
+                problems.append(str(error))
+                continue
+            at = pose @ _origin(visual, str(link.get('name')))
+            found[int(joint), _colour_of(visual, materials)].append(
+                shape.moved(at.rotation, at.position))
+    surfaces = [Surface(joint, colour, joined(parts)) for (joint, colour), parts in found.items()]
+    return Looks(tuple(surfaces or _sticks(model)), tuple(problems))
+
+
+def _shape(visual: ElementTree.Element, link: str) -> Triangles:
+    geometry = visual.find('geometry')
+    if geometry is None or not len(geometry):
+        raise RobotDescriptionError(f"a <visual> of link '{link}' has no <geometry>")
+    element = geometry[0]
+    where = f"<{element.tag}> of link '{link}'"
+    if element.tag == 'box':
+        return box(_numbers(element, 'size', where, 3))
+    if element.tag == 'sphere':
+        return sphere(float(_numbers(element, 'radius', where, 1)[0]))
+    if element.tag == 'cylinder':
+        return cylinder(float(_numbers(element, 'radius', where, 1)[0]),
+                        float(_numbers(element, 'length', where, 1)[0]))
+    if element.tag == 'mesh':
+        scale = _numbers(element, 'scale', where, 3, '1 1 1')
+        return _mesh(str(element.get('filename')), tuple(scale))
+    raise RobotDescriptionError(f'{where}: valid are box, cylinder, sphere and mesh')
+
+
+@lru_cache(maxsize=128)
+def _mesh(uri: str, scale: tuple[float, ...]) -> Triangles:
+    """Read a file once, however many links show it."""
+    return mesh_file(find_mesh(uri), np.array(scale))
+
+
+def find_mesh(uri: str) -> Path:
+    """Return the file of a URI; of ``package:///name`` too, which some descriptions have."""
+    return resolve_uri(uri.replace('package:///', 'package://', 1))
+
+
+def _numbers(element: ElementTree.Element, attribute: str, where: str, count: int,
+             default: str = '') -> Array:
+    text = element.get(attribute, default)
+    try:
+        values = np.array([float(part) for part in text.split()])
+    except ValueError:
+        values = np.empty(0)
+    if len(values) != count or not np.isfinite(values).all():
+        raise RobotDescriptionError(
+            f"{where}: {attribute} must be {count} finite number(s), not '{text}'")
+    return values
+
+
+def _origin(visual: ElementTree.Element, link: str) -> Pose:
+    origin = visual.find('origin')
+    if origin is None:
+        return Pose.identity()
+    where = f"<origin> of a visual of link '{link}'"
+    return Pose.from_rpy(_numbers(origin, 'rpy', where, 3, '0 0 0'),
+                         _numbers(origin, 'xyz', where, 3, '0 0 0'))
+
+
+def _colour(material: ElementTree.Element | None) -> Colour | None:
+    element = material.find('color') if material is not None else None
+    if element is None:
+        return None
+    red, green, blue = np.clip(
+        255.0 * _numbers(element, 'rgba', '<color>', 4)[:3], 0.0, 255.0).round().astype(int)
+    return int(red), int(green), int(blue)
+
+
+def _colour_of(visual: ElementTree.Element, materials: dict[str, Colour]) -> Colour:
+    material = visual.find('material')
+    named = materials.get(str(material.get('name'))) if material is not None else None
+    return _colour(material) or named or _DEFAULT
+
+
+def _sticks(model: RobotModel) -> Iterator[Surface]:
+    """Yield sticks from each joint to those that hang on it, for a URDF without visuals."""
+    pin_model = model.pin_model
+    for child in range(2, pin_model.njoints):
+        end = np.array(pin_model.jointPlacements[child].translation)
+        length = float(np.linalg.norm(end))
+        if length > 1e-6:
+            yield Surface(int(pin_model.parents[child]), _DEFAULT,
+                          cylinder(_STICK, length).moved(_along(end / length), 0.5 * end))
+        yield Surface(child, _DEFAULT, sphere(2.0 * _STICK))
+
+
+def _along(direction: Array) -> Array:
+    """Return a rotation (3, 3) whose z axis is `direction`, of length 1."""
+    other = np.eye(3)[int(np.abs(direction).argmin())]
+    x = np.cross(other, direction)
+    x /= np.linalg.norm(x)
+    return np.stack((x, np.cross(direction, x), direction), axis=1)

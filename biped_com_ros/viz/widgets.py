@@ -1,0 +1,249 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Pieces of the page as HTML: figures, bars, the legend, the state of health."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+import math
+
+from biped_com_ros.core.pose import Array
+from biped_com_ros.viz import palette
+from biped_com_ros.viz.view import Report, View
+import numpy as np
+
+_TEXT = 'font-size:12.5px;line-height:1.45;padding:2px 14px 2px 10px;color:#23272f;'
+_FAINT = 'color:#6b7280;'
+_NUMBER = 'font-variant-numeric:tabular-nums;text-align:right;white-space:nowrap;'
+#: Bars are yellow from this share of a limit on, and red from the second.
+_HIGH, _FULL = 0.7, 0.95
+
+
+def box(content: str) -> str:
+    """Return HTML in the page's font and margins."""
+    return f'<div style="{_TEXT}">{content}</div>'
+
+
+def words(text: str) -> str:
+    """Return plain words."""
+    return box(f'<span style="overflow-wrap:anywhere">{escape(text)}</span>')
+
+
+def dot(colour: palette.Colour, flat: bool = False) -> str:
+    """Return a coloured spot; a flat one for what lies on the ground."""
+    height, radius = ('6px', '3px') if flat else ('10px', '5px')
+    return (f'<span style="display:inline-block;width:10px;height:{height};border-radius:{radius};'
+            f'background:{palette.css(colour)};margin-right:7px;vertical-align:middle;'
+            'flex:none"></span>')
+
+
+def number(value: float, unit: str, digits: int = 1) -> str:
+    """Return a figure with its unit, or a dash."""
+    if not math.isfinite(value):
+        return '<span style="color:#9ca3af">–</span>'
+    return f'{value:.{digits}f}&thinsp;<span style="{_FAINT}">{unit}</span>'
+
+
+def legend(view: View) -> str:
+    """Say which colour is what, where it is, and how far it is from the truth."""
+    rows = []
+    for kind, mark in palette.MARKS.items():
+        point = view.point(kind)
+        error = view.error(kind) if kind in ('com', 'fused', 'calibrated') else math.nan
+        words = escape(mark.words) if point is not None else (
+            f'<span style="color:#9ca3af">{escape(mark.words)}</span>')
+        rows.append((dot(mark.colour, mark.on_ground) + words,
+                     '' if point is None else _coordinates(point, mark.on_ground),
+                     number(1e3 * error, 'mm', 2) if math.isfinite(error) else ''))
+    others = (dot(palette.LINK_COM) + 'CoM of a link',
+              _line(palette.FORCE) + 'force of the ground',
+              _line(palette.GOOD) + 'support polygon, by margin')
+    head = ('<span style="color:#6b7280">what is drawn</span>',
+            '<span style="color:#6b7280">x, y, z [mm]</span>',
+            '<span style="color:#6b7280">error</span>')
+    return box(_table([head, *rows]) + '<div style="display:flex;flex-wrap:wrap;gap:2px 14px;'
+               'margin-top:5px">' + ''.join(f'<span>{one}</span>' for one in others) + '</div>')
+
+
+def _line(colour: palette.Colour) -> str:
+    return ('<span style="display:inline-block;width:14px;height:3px;border-radius:2px;background:'
+            f'{palette.css(colour)};margin-right:6px;vertical-align:middle"></span>')
+
+
+def _coordinates(point: Array, on_ground: bool) -> str:
+    return ', '.join(f'{round(1e3 * value)}' for value in point[:2 if on_ground else 3])
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    body = ''.join(
+        '<tr>' + ''.join(
+            f'<td style="padding:1px 0 1px {0 if i == 0 else 12}px;{_NUMBER if i else ""}">'
+            f'{cell}</td>' for i, cell in enumerate(row)) + '</tr>' for row in rows)
+    return f'<table style="width:100%;border-collapse:collapse">{body}</table>'
+
+
+def headline(view: View, weight: float) -> str:
+    """Say in large letters whether the robot stands well."""
+    vertical = {name: float(foot.wrench[2]) for name, foot in view.feet.items()}
+    known = [force for force in vertical.values() if math.isfinite(force)]
+    total = sum(known) if known else math.nan
+    colour = palette.of_margin(view.margin)
+    margin = ('margin not known' if not math.isfinite(view.margin) else
+              f'{1e3 * view.margin:.0f} mm to the edge' if view.margin > 0.0 else
+              f'{-1e3 * view.margin:.0f} mm over the edge')
+    rows = [('stands on', escape(_stance(view.phase))),
+            ('weight felt / expected', f'{number(total, "N")} / {number(weight, "N")}')]
+    rows += [(f'{escape(name)} foot', number(force, 'N')) for name, force in vertical.items()]
+    if math.isfinite(view.time_to_edge):
+        rows.append(('DCM reaches the edge in', number(view.time_to_edge, 's', 2)))
+    return box(
+        f'<div style="display:flex;align-items:center;margin:2px 0 4px;font-size:17px;'
+        f'font-weight:600">{dot(colour)}{margin}</div>' + _table(rows))
+
+
+def _stance(phase: str) -> str:
+    foot = phase.removeprefix('single ')
+    return {'double': 'both feet', 'flight': 'nothing', '': '–'}.get(
+        phase, f'the {foot} foot' if foot != phase else phase)
+
+
+def effort_bars(names: Sequence[str], groups: Mapping[str, Sequence[str]], efforts: Array | None,
+                limits: Array, feedforward: Mapping[str, float]) -> str:
+    """
+    Draw one bar per joint: effort against limit, to both sides of zero.
+
+    Parameters
+    ----------
+    names, limits
+        Joints, and the largest effort of each, N m or N; 0: none is known.
+    groups
+        Names by group.
+    efforts
+        Measured, in the order of the names; None: not measured.
+    feedforward
+        Asked for by gravity_compensation, by name; drawn as a stroke.
+
+    """
+    index = {name: i for i, name in enumerate(names)}
+    grouped = [name for members in groups.values() for name in members]
+    everything = {**groups, 'others': [name for name in names if name not in grouped]}
+    parts = []
+    for group, members in everything.items():
+        rows = [_bar(name, math.nan if efforts is None else float(efforts[index[name]]),
+                     float(limits[index[name]]), feedforward.get(name, math.nan))
+                for name in members if name in index]
+        if rows:
+            parts.append(f'<div style="font-weight:600;margin:7px 0 1px">'
+                         f'{escape(group.replace("_", " "))}</div>' + ''.join(rows))
+    head = (f'<div style="{_FAINT}">measured effort against its limit'
+            + (', | feedforward' if feedforward else '') + '</div>')
+    return box(head + ''.join(parts))
+
+
+def _bar(name: str, effort: float, limit: float, feedforward: float) -> str:
+    share = effort / limit if limit > 0.0 and math.isfinite(effort) else 0.0
+    shown = max(-1.0, min(share, 1.0))
+    colour = (palette.BAD if abs(share) >= _FULL else
+              palette.FAIR if abs(share) >= _HIGH else palette.FORCE)
+    left = 50.0 + 50.0 * min(shown, 0.0)
+    stroke = ''
+    if limit > 0.0 and math.isfinite(feedforward):
+        at = 50.0 + 50.0 * max(-1.0, min(feedforward / limit, 1.0))
+        stroke = (f'<span style="position:absolute;left:calc({at:.1f}% - 1px);top:-1px;width:2px;'
+                  'height:11px;background:#111827"></span>')
+    return (
+        '<div style="display:flex;align-items:center;gap:8px;height:16px">'
+        '<span style="width:116px;flex:none;overflow:hidden;text-overflow:ellipsis;white-space:'
+        f'nowrap" title="{escape(name)}">{escape(name)}</span>'
+        '<span style="position:relative;flex:1;height:9px;background:#eceff3;border-radius:2px">'
+        f'<span style="position:absolute;left:{left:.1f}%;width:{50.0 * abs(shown):.1f}%;'
+        f'height:9px;background:{palette.css(colour)};border-radius:2px"></span>'
+        '<span style="position:absolute;left:50%;width:1px;height:9px;background:#9ca3af"></span>'
+        f'{stroke}</span><span style="width:104px;flex:none;{_NUMBER}">'
+        f'{_plain(effort)} / {_plain(limit) if limit > 0.0 else "?"}'
+        f'&thinsp;<span style="{_FAINT}">N&thinsp;m</span></span></div>')
+
+
+def _plain(value: float) -> str:
+    if not math.isfinite(value):
+        return '–'
+    return f'{value:.0f}' if abs(value) >= 100.0 else f'{value:.1f}' if abs(value) >= 10.0 else (
+        f'{value:.2f}')
+
+
+def tendons(view: View, largest: float) -> str:
+    """Draw the tendons' lengths and tensions, and how the torso is bent."""
+    count = max(len(view.tendon_lengths), len(view.tensions), len(view.expected_tensions))
+    if not count:
+        return box(f'<span style="{_FAINT}">no tendons heard of (tendon_states, '
+                   'torso_controller)</span>')
+    top = max(largest, float(np.nanmax(view.tensions, initial=0.0)), 1.0)
+    rows = [(f'tendon {i}', number(1e3 * _at(view.tendon_lengths, i), 'mm'),
+             _tension_bar(_at(view.tensions, i), top), number(_at(view.tensions, i), 'N'),
+             number(_at(view.expected_tensions, i), 'N')) for i in range(count)]
+    faint = '<span style="color:#6b7280">{}</span>'
+    head = tuple(faint.format(word) for word in ('', 'length', 'tension', 'measured', 'model'))
+    bend, direction, elongation = view.torso
+    return box(_table([head, *rows]) + _table([
+        ('torso is bent by', number(math.degrees(bend), '°', 2)),
+        ('towards (0 forward, 90 left)', number(math.degrees(direction), '°', 0)),
+        ('longer by', number(1e3 * elongation, 'mm', 2))]))
+
+
+def _at(values: Array, i: int) -> float:
+    return float(values[i]) if i < len(values) else math.nan
+
+
+def _tension_bar(tension: float, top: float) -> str:
+    share = 100.0 * max(0.0, min(tension / top, 1.0)) if math.isfinite(tension) else 0.0
+    return ('<span style="display:inline-block;position:relative;width:70px;height:8px;background:'
+            '#eceff3;border-radius:2px"><span style="position:absolute;left:0;height:8px;width:'
+            f'{share:.0f}%;background:{palette.css(palette.TENDON)};border-radius:2px"></span>'
+            '</span>')
+
+
+def health(reports: Sequence[Report]) -> str:
+    """Say what is not well, worst first, in the nodes' own words; then how much is well."""
+    if not reports:
+        return box(f'<span style="{_FAINT}">no node says anything on /diagnostics</span>')
+    order = {2: 0, 3: 1, 1: 2}
+    bad = sorted((report for report in reports if report.level),
+                 key=lambda report: (order.get(report.level, 3), report.name))
+    rows = [
+        f'<div style="display:flex;margin:3px 0">{dot(palette.of_level(report.level))}'
+        f'<span style="min-width:0;overflow-wrap:anywhere"><b>{escape(report.name)}</b><br>'
+        f'{escape(report.message)}</span></div>' for report in bad]
+    well = len(reports) - len(bad)
+    nodes = sorted({report.name.partition(':')[0] for report in reports})
+    rows.append(f'<div style="margin-top:4px">{dot(palette.GOOD)}{well} of {len(reports)} checks '
+                f'are well <span style="{_FAINT}">({escape(", ".join(nodes))})</span></div>')
+    return box(''.join(rows))
+
+
+def note(text: str, good: bool | None = None) -> str:
+    """Return words with a spot that says how good they are; None: neither."""
+    colour = palette.QUIET if good is None else palette.GOOD if good else palette.BAD
+    return box(f'<div style="display:flex;align-items:baseline">{dot(colour)}'
+               f'<span style="overflow-wrap:anywhere">{escape(text)}</span></div>')
+
+
+def before_after(before: float, after: float) -> str:
+    """Compare the error of the CoM before and after a calibration, m."""
+    gain = before / after if after > 0.0 else math.inf
+    return box(_table([
+        ('<b>error of the CoM</b>', ''), ('by the URDF', number(1e3 * before, 'mm', 2)),
+        ('by the calibrated URDF', number(1e3 * after, 'mm', 2)),
+        ('better by', f'{gain:.0f} times' if math.isfinite(gain) else '–')]))
