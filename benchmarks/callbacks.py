@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 import os
 import time
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ from biped_com_ros.nodes import NODES
 from biped_com_ros.nodes.suite import load_class
 from biped_com_ros.ros.codec import Template
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.outputs import TemplatePublisher
+from biped_com_ros.ros.outputs import Audience
 import numpy as np
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -50,8 +51,8 @@ from sensor_msgs.msg import JointState
 #: Parameters by what is measured. The naive node does what the first one does, without TF.
 THREE = 'com_estimator, three outputs'
 EVERYTHING = 'com_estimator, all outputs'
-#: The node's publishers; besides, its markers, which are latched, always go out.
-COMPLETE = ('_com', '_velocity', '_dcm', '_links')
+#: The node's outputs; besides, its markers, which are latched, always go out.
+COMPLETE = ('_com', '_velocity', '_dcm', '_links', '_frames.bundle')
 
 
 class Variant(NamedTuple):
@@ -76,7 +77,7 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
         'relay': Relay(), 'naive': NaiveEstimator(),
         **{name: _estimator(robot, i, variant.parameters)
            for i, (name, variant) in enumerate(VARIANTS.items())}}
-    wanted = {getattr(nodes[name], output)
+    wanted = {attrgetter(output)(nodes[name])
               for name, variant in VARIANTS.items() for output in variant.wanted}
     with _listened_to(wanted):
         try:
@@ -122,12 +123,11 @@ def _call(node: Node, message: _Message) -> Callable[[], object]:
 
 
 @contextmanager
-def _listened_to(publishers: Collection[TemplatePublisher]) -> Iterator[None]:
-    """Let these publishers believe that somebody listens, and no other one."""
-    saved = TemplatePublisher.wanted
-    TemplatePublisher.wanted = property(  # type: ignore[assignment]
-        lambda self: self in publishers)
+def _listened_to(outputs: Collection[Audience]) -> Iterator[None]:
+    """Let these outputs believe that somebody listens, and no other one."""
+    saved = Audience.wanted
+    Audience.wanted = property(lambda self: self in outputs)  # type: ignore[assignment]
     try:
         yield
     finally:
-        TemplatePublisher.wanted = saved  # type: ignore[method-assign]
+        Audience.wanted = saved  # type: ignore[method-assign]

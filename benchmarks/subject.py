@@ -25,6 +25,7 @@ pauses of the garbage collector after the warm-up are written there at the end.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 import gc
 import importlib
 import json
@@ -126,24 +127,29 @@ def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]
         from biped_com_ros.nodes import NODES
         from biped_com_ros.nodes.suite import load_class
         from biped_com_ros.ros import executor
+        from biped_com_ros.ros.robot import shared_models
         node_class = load_class(NODES[name])
         if unheard:
             node_class = speaking_out(node_class)
-        others = [lambda i=i: node_class(cli_args=['--ros-args', '-r', f'__node:={name}_{i}'])
-                  for i in range(1, count)]
-        return executor.run([lambda: announce(node_class()), *others], [name, *arguments])
+
+        def make() -> list[Node]:
+            with shared_models() if count > 1 else nullcontext():  # as the suite does
+                return [announce(node_class()), *(
+                    node_class(cli_args=['--ros-args', '-r', f'__node:={name}_{i}'])
+                    for i in range(1, count))]
+        return executor.run(make, [name, *arguments])
     return run
 
 
 def speaking_out(node_class: Callable[..., Node]) -> Callable[..., Node]:
     """Return a factory of nodes that publish as if somebody listened to each of their topics."""
-    from biped_com_ros.ros.outputs import TemplatePublisher
+    from biped_com_ros.ros.outputs import Audience
 
     def make(**options: Any) -> Node:
         node = node_class(**options)
-        own = {part for part in vars(node).values() if isinstance(part, TemplatePublisher)}
-        TemplatePublisher.wanted = property(  # type: ignore[assignment]
-            lambda self: self in own)
+        own = {node._frames.bundle, *(
+            part for part in vars(node).values() if isinstance(part, Audience))}
+        Audience.wanted = property(lambda self: self in own)  # type: ignore[assignment]
         return node
     return make
 

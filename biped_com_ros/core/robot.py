@@ -44,6 +44,8 @@ import pinocchio as pin
 #: rad, m and per second: a hundred joints at this value stay below the absurd.
 _SUSPECT = 1e4
 _ABSURD_SQUARED = 1e12
+#: How many states a shared model keeps: one message's, with and without its velocities.
+_RECENT = 4
 ROOT = 1  # Pinocchio numbers the universe 0 and the floating base 1.
 
 
@@ -349,6 +351,30 @@ class RobotModel:
         self._q_base: Array = pin.neutral(self.pin_model)
         self._q_base[:3], self._q_base[3:7] = pose_base_root.position, pose_base_root.quaternion
         self._q_base[7:] = self._offsets
+
+
+class SharedRobotModel(RobotModel):
+    """
+    A model that several users in one thread share: what is the same is computed once.
+
+    Nodes of one process that get the same joint states ask for the same state, one after the
+    other.
+    """
+
+    def __init__(self, config: RobotConfig, urdf: str) -> None:
+        super().__init__(config, urdf)
+        self._recent: dict[tuple[bytes, bytes | None], RobotState] = {}
+
+    def state(self, joint_positions: Array, joint_velocities: Array | None = None) -> RobotState:
+        """Run the kinematics once, or return the state that these very values gave before."""
+        key = (joint_positions.tobytes(),
+               None if joint_velocities is None else joint_velocities.tobytes())
+        state = self._recent.get(key)
+        if state is None:
+            if len(self._recent) >= _RECENT:
+                self._recent.clear()
+            state = self._recent[key] = super().state(joint_positions, joint_velocities)
+        return state
 
 
 class RobotState:

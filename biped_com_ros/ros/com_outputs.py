@@ -88,21 +88,23 @@ class Instant:
     gravity
         m/s^2.
 
-    Attributes
-    ----------
-    com
-        Centre of mass (3,), m.
-
     """
 
-    __slots__ = ('stamp', 'state', 'base', 'com', '_gravity', '_motion')
+    __slots__ = ('stamp', 'state', 'base', '_gravity', '_com', '_motion')
 
     def __init__(self, stamp: Stamp, state: RobotState, base: BaseSource,
                  gravity: float) -> None:
         self.stamp, self.state, self.base = stamp, state, base
-        self.com = state.com_in_world
         self._gravity = gravity
+        self._com: Array | None = None
         self._motion: tuple[Array | None, Array | None, str] | None = None
+
+    @property
+    def com(self) -> Array:
+        """Centre of mass (3,), m."""
+        if self._com is None:
+            self._com = self.state.com_in_world
+        return self._com
 
     @property
     def stance(self) -> Stance:
@@ -167,14 +169,16 @@ class FrameOutput:
         pairs.append((world, params.com_frame))
         if self._sends_links:
             pairs += [(world, f'{link}_com') for link in model.link_names]
-        self._bundle = TransformBroadcaster(node).bundle(pairs)
+        self.bundle = TransformBroadcaster(node).bundle(pairs)
         self._pose_base_link = Pose.from_rpy(model.config.base_rpy, np.zeros(3)).inverse()
         # Both are fixed to the root, so that any positions of the joints will do.
         self._pose_base_root = model.state(model.positions({})).pose_in_base(root)
 
     def publish(self, instant: Instant) -> None:
-        """Send all transforms of an instant."""
-        bundle, row = self._bundle, self._com_row
+        """Send all transforms of an instant, if anybody listens."""
+        bundle, row = self.bundle, self._com_row
+        if not bundle.wanted:
+            return
         if self._sends_footprint:
             self._set_base(instant.state.base, instant.stance)
         bundle.positions[row] = instant.com
@@ -187,7 +191,7 @@ class FrameOutput:
             base, stance.soles_in_world, stance.in_contact)
         poses = (base @ self._pose_base_root, footprint) if self._sends_base else (footprint,)
         for i, pose in enumerate(poses):
-            self._bundle.positions[i], self._bundle.quaternions[i] = pose.position, pose.quaternion
+            self.bundle.positions[i], self.bundle.quaternions[i] = pose.position, pose.quaternion
 
 
 class MarkerOutput:

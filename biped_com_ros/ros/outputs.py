@@ -32,7 +32,29 @@ from std_msgs.msg import (
 from visualization_msgs.msg import MarkerArray
 
 
-class TemplatePublisher:
+class Audience:
+    """Whether anybody would receive what a publisher sends, asked ten times a second."""
+
+    def __init__(self, publisher: Any) -> None:
+        self.publisher = publisher
+        self._latched = publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        self._wanted, self._ask_again = self._latched, 0.0
+
+    @property
+    def wanted(self) -> bool:
+        """
+        Tell whether anybody listens: if not, computing and publishing can be left out.
+
+        Latched topics are always wanted: subscribers may come later.
+        """
+        now = monotonic()
+        if now > self._ask_again:
+            self._ask_again = now + 0.1
+            self._wanted = self._latched or self.publisher.get_subscription_count() > 0
+        return self._wanted
+
+
+class TemplatePublisher(Audience):
     """
     Publishes one message again and again with new numbers in it.
 
@@ -70,11 +92,9 @@ class TemplatePublisher:
                  qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None) -> None:
         self._node, self._patterns, self._plain = node, fields, plain
         self._prototype = prototype
-        self.publisher = node.create_publisher(
-            type(prototype), topic, copy_of(qos), qos_overriding_options=overridable())
+        super().__init__(node.create_publisher(
+            type(prototype), topic, copy_of(qos), qos_overriding_options=overridable()))
         self._send = raw_publish(self.publisher)
-        self._latched = self.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-        self._wanted, self._ask_again = self._latched, 0.0
 
     def set_prototype(self, prototype: Any) -> None:
         """Start over with a message of other strings or lengths (takes about a millisecond)."""
@@ -100,20 +120,6 @@ class TemplatePublisher:
     def topic(self) -> str:
         """Return the full topic name."""
         return str(self.publisher.topic_name)
-
-    @property
-    def wanted(self) -> bool:
-        """
-        Tell whether anybody would receive what is published (asked ten times a second).
-
-        Where it is False, computing and publishing can be left out. Latched topics are always
-        wanted: subscribers may come later.
-        """
-        now = monotonic()
-        if now > self._ask_again:
-            self._ask_again = now + 0.1
-            self._wanted = self._latched or self.publisher.get_subscription_count() > 0
-        return self._wanted
 
     def publish(self, stamp: Stamp | None = None) -> None:
         """Publish the message with its present numbers and this stamp in its headers."""

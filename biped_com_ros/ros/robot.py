@@ -15,12 +15,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
-from biped_com_ros.core.config import load_robot_config
+from biped_com_ros.core.config import load_robot_config, RobotConfig
 from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.robot import RobotModel, SharedRobotModel
 from biped_com_ros.core.urdf import load_urdf
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, steady_clock
 from biped_com_ros.ros.qos import LATCHED
@@ -30,6 +31,41 @@ from std_msgs.msg import String
 TOPIC = 'topic'
 #: Seconds between messages about waiting.
 REMIND_PERIOD = 5.0
+
+
+class _Models:
+    """The models of nodes that share them; of those that do not, if `sharing` is False."""
+
+    def __init__(self, sharing: bool) -> None:
+        self._shared: list[SharedRobotModel] | None = [] if sharing else None
+
+    def get(self, config: RobotConfig, urdf: str) -> RobotModel:
+        """Return the model of a robot, if possible the one that another node has."""
+        if self._shared is None:
+            return RobotModel(config, urdf)
+        for model in self._shared:
+            if model.urdf == urdf and model.config == config:
+                return model
+        self._shared.append(SharedRobotModel(config, urdf))
+        return self._shared[-1]
+
+
+_models = _Models(sharing=False)
+
+
+@contextmanager
+def shared_models() -> Iterator[None]:
+    """
+    Let the nodes that are created meanwhile share the models of equal robots.
+
+    For nodes of one thread: a model has one working memory, and keeps what it computed last.
+    """
+    global _models
+    before, _models = _models, _Models(sharing=True)
+    try:
+        yield
+    finally:
+        _models = before
 
 
 class RobotParameters(Protocol):
@@ -76,7 +112,7 @@ class RobotSource:
                  diagnostics: Diagnostics | None = None) -> None:
         self.model: RobotModel | None = None
         self.config = load_robot_config(params.robot)
-        self._node, self._on_ready = node, on_ready
+        self._node, self._on_ready, self._models = node, on_ready, _models
         self._problem = ''
         if diagnostics is not None:
             diagnostics.hardware_id = self.config.name
@@ -84,7 +120,7 @@ class RobotSource:
         if params.urdf == TOPIC or not (params.urdf or self.config.urdf):
             self._wait_for_topic()
         else:
-            self._finish(RobotModel(self.config, load_urdf(self.config, params.urdf)))
+            self._finish(self._models.get(self.config, load_urdf(self.config, params.urdf)))
 
     def report(self) -> Report:
         """Return (level, message, values) for diagnostics."""
@@ -119,7 +155,7 @@ class RobotSource:
                     'robot_description changed; restart the node to use the new one')
             return
         try:
-            model = RobotModel(self.config, message.data)
+            model = self._models.get(self.config, message.data)
         except BipedComError as error:
             self._problem = str(error)
             self._node.get_logger().error(f'robot_description cannot be used: {error}')

@@ -29,6 +29,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.pose import Pose, quaternion_from_rotation
 from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.outputs import Audience
 from biped_com_ros.ros.qos import LATCHED
 from geometry_msgs.msg import Quaternion, Transform, TransformStamped
 import numpy as np
@@ -56,9 +57,9 @@ def _tf_message_type() -> Any:
     return TFMessage
 
 
-class TransformBundle:
+class TransformBundle(Audience):
     """
-    Transforms that are always sent together.
+    Transforms that are always sent together; `wanted` tells whether anybody listens.
 
     Attributes
     ----------
@@ -68,12 +69,13 @@ class TransformBundle:
     """
 
     def __init__(self, publisher: Any, pairs: Pairs, plain: bool | None = None) -> None:
-        self._publisher, self._pairs, self._plain = publisher, pairs, plain
+        super().__init__(publisher)
+        self._pairs, self._plain = pairs, plain
         self._send = raw_publish(publisher)
 
     @cached_property
     def _template(self) -> Template:
-        return Template(self._publisher.msg_type(transforms=[
+        return Template(self.publisher.msg_type(transforms=[
             TransformStamped(header=Header(frame_id=parent), child_frame_id=child,
                              transform=Transform(rotation=Quaternion(w=1.0)))
             for parent, child in self._pairs]), _FIELDS, self._plain)

@@ -227,6 +227,7 @@ def test_a_single_transform_and_bundles(rig, plain):
     broadcaster.send(STAMP, [('a', 'b', R, (1.0, 2.0, 3.0))])
     bundle = broadcaster.bundle([('odom', f'link{i}_com') for i in range(30)])
     assert bundle is broadcaster.bundle([('odom', f'link{i}_com') for i in range(30)])
+    rig.until(lambda: bundle.wanted)
     bundle.positions[...] = np.arange(90.0).reshape(30, 3)
     bundle.publish(STAMP)
     rig.until(lambda: len(heard) == 2)

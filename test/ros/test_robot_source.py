@@ -22,7 +22,7 @@ from biped_com_ros.core.errors import BipedComError, UnknownNameError
 from biped_com_ros.ros import robot
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK
 from biped_com_ros.ros.qos import LATCHED
-from biped_com_ros.ros.robot import RobotSource
+from biped_com_ros.ros.robot import RobotSource, shared_models
 import pytest
 import rclpy
 from ros_rig import Rig
@@ -118,3 +118,20 @@ def test_another_description_later_is_not_taken_over(rig):
     publisher.publish(String(data=URDF.read_text() + '\n'))
     rig.until(lambda: rig.said)
     assert 'restart the node' in rig.said[-1] and len(ready) == 1
+
+
+def test_nodes_that_share_get_one_model_of_equal_robots(rig):
+    alone, shared, other = [], [], []
+    with shared_models():
+        for _ in range(2):
+            RobotSource(rig.node, params(), shared.append)
+        RobotSource(rig.node, params(robot='biped'), other.append)
+        RobotSource(rig.node, params(urdf='topic'), shared.append)
+    RobotSource(rig.node, params(), alone.append)
+    assert shared[0] is shared[1]
+    assert other[0] is not shared[0] and other[0].config.name == 'biped'
+    assert alone[0] is not shared[0] and alone[0].config == shared[0].config
+    publisher = latched(rig, shared[0].urdf)
+    rig.until(lambda: len(shared) == 3)
+    assert shared[2] is shared[0], 'also a description that comes later'
+    publisher.destroy()

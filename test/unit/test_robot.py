@@ -19,7 +19,7 @@ from biped_com_ros.core import robot as robot_module
 from biped_com_ros.core.errors import (
     ConfigurationError, InputError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import FrameSet, RobotModel
+from biped_com_ros.core.robot import FrameSet, RobotModel, SharedRobotModel
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -331,3 +331,37 @@ def test_frame_sets_keep_their_names_when_added(model):
     assert both.names == ('left', 'right', 'head')
     np.testing.assert_array_equal(both.placement_in_joint[2],
                                   model.frames(('head',)).placement_in_joint[0])
+
+
+def test_a_shared_model_computes_the_same_values_once():
+    alone = small_robot()
+    shared = SharedRobotModel(alone.config, alone.urdf)
+    rng = np.random.default_rng(8)
+    postures = [random_joints(alone, rng)[0] for _ in range(6)]
+    velocities = random_joints(alone, rng)[1]
+    first = shared.state(postures[0], velocities)
+    assert shared.state(postures[0].copy(), velocities.copy()) is first
+    at_rest = shared.state(postures[0])
+    assert at_rest is not first and not at_rest.com_velocity_in_base.any()
+    for posture in postures + postures[::-1]:  # more than it keeps, and back again
+        for speeds in (velocities, None):
+            ours, theirs = shared.state(posture, speeds), alone.state(posture, speeds)
+            np.testing.assert_array_equal(ours.com_in_base, theirs.com_in_base)
+            np.testing.assert_array_equal(ours.com_velocity_in_base, theirs.com_velocity_in_base)
+            np.testing.assert_array_equal(ours.link_coms_in_base, theirs.link_coms_in_base)
+    assert len(shared._recent) <= 4, 'it keeps the latest only'
+
+
+def test_a_shared_model_does_not_take_changed_values_for_the_same():
+    alone = small_robot()
+    shared = SharedRobotModel(alone.config, alone.urdf)
+    values, _ = random_joints(alone, np.random.default_rng(9))
+    before = shared.state(values)
+    values[0] += 0.5  # an input reuses its array
+    after = shared.state(values)
+    np.testing.assert_array_equal(after.com_in_base, alone.state(values).com_in_base)
+    assert np.abs(after.com_in_base - before.com_in_base).max() > 1e-4
+    values[0] = np.nan
+    for _ in range(2):
+        with pytest.raises(InputError, match='nan'):
+            shared.state(values)
