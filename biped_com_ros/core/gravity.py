@@ -46,7 +46,7 @@ from functools import cached_property
 from typing import Protocol, TypeAlias
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.pose import Array, cross
+from biped_com_ros.core.pose import Array, cross, Pose
 from biped_com_ros.core.robot import FrameSet, Kinematics, RobotModel, RobotState, ROOT
 import numpy as np
 import pinocchio as pin
@@ -81,6 +81,28 @@ class ContactPoint:
     polygon: tuple[tuple[float, float], ...]
     lever: float
 
+    @cached_property
+    def centre(self) -> tuple[float, float]:
+        """
+        Centroid (x, y) of the area, m; the origin for a hand.
+
+        Torques count about it: a sole that rests on all of its area presses there.
+        """
+        corners = self.polygon
+        area = x = y = 0.0
+        for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1]):
+            cross_product = x0 * y1 - x1 * y0
+            area += cross_product
+            x += (x0 + x1) * cross_product
+            y += (y0 + y1) * cross_product
+        return (x / (3.0 * area), y / (3.0 * area)) if corners else (0.0, 0.0)
+
+    @property
+    def polygon_about_centre(self) -> tuple[tuple[float, float], ...]:
+        """Return the corners seen from the centre."""
+        x, y = self.centre
+        return tuple((px - x, py - y) for px, py in self.polygon)
+
 
 class WrenchDistribution(Protocol):
     """Chooses among the contact wrenches that carry the weight."""
@@ -99,7 +121,7 @@ class WrenchDistribution(Protocol):
         Returns
         -------
         numpy.ndarray
-            Shape (K, 6), force first, torque about the contact's origin; zero where the share
+            Shape (K, 6), force first, torque about the contact's centre; zero where the share
             is zero.
 
         Raises
@@ -131,7 +153,7 @@ class GravityModel:
     contacts
         The contacts as :class:`ContactPoint`.
     frames
-        Their frames.
+        Their frames, moved to the centres of the contacts.
     weight
         N.
     supports
@@ -355,7 +377,8 @@ class GravityLoad:
     columns
         Motion of each such joint as a twist about the base's origin, (6, joints).
     com, placements
-        Centre of mass (3,) and contacts (K, 4, 3; as `RobotState.placements_in_base`), base.
+        Centre of mass (3,) and centres of the contacts (K, 4, 3; as
+        `RobotState.placements_in_base`), base.
     rows
         The placements as plain numbers.
 
@@ -423,7 +446,7 @@ class Support:
     load
         What is carried.
     wrenches_in_base
-        On the robot at each contact's origin along the axes of the base, (K, 6).
+        On the robot at each contact's centre along the axes of the base, (K, 6).
     efforts
         Of the measured joints, (n,), N m or N; passive ones zero.
 
@@ -444,9 +467,17 @@ class Support:
         return tuple([share > 0.0 for share in self._shares])
 
     @cached_property
+    def wrenches_at_centres(self) -> Array:
+        """On the robot at each contact's centre along the axes of the contact, (K, 6)."""
+        return in_contact_axes(self.wrenches_in_base, self.load.placements)
+
+    @property
     def wrenches(self) -> Array:
         """On the robot at each contact's origin along the axes of the contact, (K, 6)."""
-        return in_contact_axes(self.wrenches_in_base, self.load.placements)
+        wrenches = self.wrenches_at_centres.copy()
+        for wrench, contact in zip(wrenches, self.load.gravity_model.contacts):
+            wrench[3:] += cross(np.array((*contact.centre, 0.0)), wrench[:3])
+        return wrenches
 
     @property
     def residual(self) -> Array:
@@ -569,6 +600,7 @@ def _find_contacts(model: RobotModel, names: Iterable[str] | None, lever: float,
         if name not in known:
             raise UnknownNameError('contact', name, known, config.name)
     chosen = [known[name] for name in wanted]
-    poses = frames.poses_in_joint()
-    return (tuple([*feet, *hands][i] for i in chosen),
-            FrameSet(wanted, [int(frames.joints[i]) for i in chosen], [poses[i] for i in chosen]))
+    contacts = tuple([*feet, *hands][i] for i in chosen)
+    poses = [frames.poses_in_joint()[i] @ Pose(np.eye(3), np.array((*contact.centre, 0.0)))
+             for i, contact in zip(chosen, contacts)]
+    return contacts, FrameSet(wanted, [int(frames.joints[i]) for i in chosen], poses)

@@ -38,6 +38,7 @@ import numpy as np
 _PULL = 1e-6
 AUTO, FIXED, ALL = 'auto', 'fixed', 'all'
 CLOSED_FORM, BOUNDED = 'closed_form', 'bounded'
+Polygon = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,8 @@ class GravityCompensator:
             model, settings.gravity, settings.contacts or None, settings.lever)
         self.guard = EffortGuard(self.gravity_model.effort_limits, settings.safety)
         self._gains: Array | None = None
-        self._edges = [_edges(contact) for contact in self.gravity_model.contacts]
+        self._edges = [
+            _edges(contact.polygon_about_centre) for contact in self.gravity_model.contacts]
         self.support: Support | None = None
         self.configure(settings)
 
@@ -139,6 +141,8 @@ class GravityCompensator:
             MINIMUM_NORM if settings.distribution == CLOSED_FORM
             else BoundedNorm(self.gravity_model, settings.limits))
         self._given_shares, self._distribution, self.settings = shares, distribution, settings
+        self._planned: list[float] = []
+        self._planned_until_ns = -1
         self.guard.configure(settings.safety)
         self.sharing = LoadSharing(
             len(self.gravity_model.contacts), self.gravity_model.weight, settings.sharing)
@@ -157,6 +161,30 @@ class GravityCompensator:
         for group in groups:
             enabled[self.model.group_index(group)] = True
         self.guard.enabled = enabled
+
+    def expect(self, shares: Array, until_ns: int) -> None:
+        """
+        Take what a walk plans the contacts to carry; with ``auto``, instead of what they feel.
+
+        A foot that lands feels nothing until somebody leans on it, and efforts by what it feels
+        would hold the robot on the other one.
+
+        Parameters
+        ----------
+        shares
+            Shape (K,), not negative, sum 1.
+        until_ns
+            How long it holds without being told again, ns.
+
+        Raises
+        ------
+        InputError
+            If these are no shares.
+
+        """
+        if not (shares >= 0.0).all() or not abs(shares.sum() - 1.0) < 1e-6:
+            raise InputError(f'planned shares {shares.tolist()} must be positive with the sum 1')
+        self._planned, self._planned_until_ns = shares.tolist(), until_ns
 
     def wanted(self, state: RobotState, up_in_base: Array, stamp_ns: int,
                wrenches: Array | None = None) -> Array:
@@ -266,6 +294,8 @@ class GravityCompensator:
             raise InputError(
                 f'the contacts feel {sum(forces):.0f} N of {self.gravity_model.weight:.0f} N: the '
                 "robot is in the air; set support to 'fixed' if something holds it by the torso")
+        if stamp_ns <= self._planned_until_ns:
+            shares = self.sharing.impose(self._planned)
         if not any(shares):
             raise InputError('no contact carries more than a trace of the weight')
         return shares
@@ -300,12 +330,12 @@ def support_problem(support: Support, tolerance: float) -> str:
 
 def _moment_outside(contact: ContactPoint, fz: float, mx: float, my: float) -> float:
     """Return normal force times distance of the centre of pressure from the sole, N m."""
-    return max((-(e * fz + n * mx + m * my) for e, n, m in _edges(contact)), default=0.0)
+    return max((-(e * fz + n * mx + m * my) for e, n, m in _edges(contact.polygon)), default=0.0)
 
 
-def _edges(contact: ContactPoint) -> list[tuple[float, float, float]]:
+def _edges(corners: Polygon) -> list[tuple[float, float, float]]:
     """Return what fz, mx and my are multiplied by for fz times the distance inside each edge."""
-    corners, edges = contact.polygon, []
+    edges = []
     for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1]):
         length = math.hypot(x1 - x0, y1 - y0)
         # The inward normal of a counter-clockwise polygon; the centre of pressure is at

@@ -197,7 +197,7 @@ class BoundedNorm:
 
 def contact_rows(contact: ContactPoint, limits: SupportLimits) -> Array:
     """
-    Return the rows (R, 6) whose products with a wrench in the contact's axes must not be negative.
+    Return rows (R, 6) whose products with a wrench at the contact's centre must not be negative.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def contact_rows(contact: ContactPoint, limits: SupportLimits) -> Array:
 
 def _sole_rows(contact: ContactPoint, margin: float) -> list[list[float]]:
     """Return the rows that keep the centre of pressure inside the polygon."""
-    corners, rows = contact.polygon, []
+    corners, rows = contact.polygon_about_centre, []
     middle = np.mean(corners, axis=0) if corners else np.zeros(2)
     for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1]):
         length = math.hypot(x1 - x0, y1 - y0)

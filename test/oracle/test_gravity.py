@@ -106,7 +106,9 @@ def test_single_support_is_gravity_minus_contact(model):
         load = gravity.load(model.state(positions), base.rotation.T @ UP)
         support = load.standing(np.eye(2)[i % 2])
         np.testing.assert_allclose(support.efforts, expected, rtol=0.0, atol=1e-9)
-        in_world = (support.wrenches_in_base[i % 2].reshape(2, 3) @ base.rotation.T).ravel()
+        sole = model.state(positions).placements_in_base(model.soles)[i % 2]
+        in_base = support.wrenches[i % 2].reshape(2, 3) @ sole[:3]
+        in_world = (in_base @ base.rotation.T).ravel()
         np.testing.assert_allclose(in_world, wrench, atol=1e-8)
 
 

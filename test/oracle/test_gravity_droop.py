@@ -44,8 +44,7 @@ def test_droop_is_at_least_500_times_smaller_with_feedforward(example, robot):
     assert without.arm_deg > 0.5 and without.hand_mm > 1.0
     assert held.arm_deg < without.arm_deg / 500.0
     assert held.hand_mm < without.hand_mm / 500.0
-    if robot != 'icub':  # its soles are not quite in one plane: that, not weight, bends its legs
-        assert held.leg_deg < without.leg_deg / 500.0
+    assert held.leg_deg < without.leg_deg / 500.0
 
 
 def test_a_calibrated_model_leaves_far_less_than_the_urdf(example):

@@ -190,3 +190,15 @@ def test_a_load_stays_what_it_was_when_the_next_one_is_weighed():
     before = load.standing([0.5, 0.5]).efforts.copy()
     gravity.load(model.state(model.posture('arms_out')), up)
     np.testing.assert_array_equal(load.standing([0.5, 0.5]).efforts, before)
+
+
+def test_a_flat_sole_presses_at_its_centre_and_not_at_its_frame():
+    """Of two lone feet side by side, each carries its half under the middle of its area."""
+    model = RobotModel.load('icub')  # its soles' frames are 5 mm beside the middle
+    gravity = GravityModel(model)
+    load = gravity.load(model.state(model.posture()), UP)
+    for wrench, contact in zip(load.standing([0.5, 0.5]).wrenches, gravity.contacts):
+        middle = np.mean(contact.polygon, axis=0)  # of a rectangle
+        assert abs(middle[1]) > 4e-3
+        assert abs(wrench[3] / wrench[2] - middle[1]) < 1e-4
+    np.testing.assert_allclose(contact.centre, middle, atol=1e-12)

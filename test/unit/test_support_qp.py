@@ -47,6 +47,13 @@ def tilted(gravity, roll, pitch, positions=None):
     return gravity.load(model.state(positions), up / np.linalg.norm(up))
 
 
+def centroid(corners):
+    """Return the middle of the triangles of a convex polygon, weighted by their areas."""
+    fans = [np.array([corners[0], *pair]) for pair in zip(corners[1:-1], corners[2:])]
+    areas = [0.5 * np.linalg.det(np.column_stack((fan, np.ones(3)))) for fan in fans]
+    return np.average([fan.mean(axis=0) for fan in fans], axis=0, weights=areas)
+
+
 def excess(support, limits):
     """By how much each kind of limit is exceeded, in parts of the normal force or effort."""
     gravity, worst = support.load.gravity_model, {'unilateral': 0.0}
@@ -59,8 +66,10 @@ def excess(support, limits):
         edges = np.roll(corners, -1, axis=0) - corners
         to_cop = np.array([-my, mx]) / fz - corners
         inside = (edges[:, 0] * to_cop[:, 1] - edges[:, 1] * to_cop[:, 0]) / np.hypot(*edges.T)
+        x, y = centroid(corners)
         for kind, value in (('friction', np.hypot(fx, fy) / fz - limits.friction),
-                            ('torsion', abs(mz) / fz - limits.torsional_friction),
+                            ('torsion', abs(mz - x * fy + y * fx) / fz
+                             - limits.torsional_friction),
                             ('sole', limits.sole_margin - inside.min())):
             worst[kind] = max(worst.get(kind, -np.inf), value)
     felt = gravity.fold(gravity.supports.max(axis=0)) != 0.0
@@ -125,9 +134,9 @@ def test_is_the_optimum():
     metric /= gravity.weight ** 2
     rows = np.kron(np.eye(2), contact_rows(gravity.contacts[0], limits))
     grasp = np.hstack([grasp_of(row) for row in load.placements])
-    total = grasp @ support.wrenches.ravel()
+    total = grasp @ support.wrenches_at_centres.ravel()
     found = minimize(
-        lambda f: f @ (metric * f), load.standing(shares).wrenches.ravel(),
+        lambda f: f @ (metric * f), load.standing(shares).wrenches_at_centres.ravel(),
         jac=lambda f: 2.0 * metric * f, method='SLSQP', options={'ftol': 1e-14, 'maxiter': 500},
         constraints=[
             {'type': 'eq', 'fun': lambda f: (grasp @ f - total) / gravity.weight,
@@ -136,8 +145,8 @@ def test_is_the_optimum():
              'jac': lambda f: rows / gravity.weight}])
     assert found.success
     np.testing.assert_allclose(
-        support.wrenches.ravel(), found.x, atol=1e-3 * gravity.weight)
-    cost = support.wrenches.ravel() @ (metric * support.wrenches.ravel())
+        support.wrenches_at_centres.ravel(), found.x, atol=1e-3 * gravity.weight)
+    cost = support.wrenches_at_centres.ravel() @ (metric * support.wrenches_at_centres.ravel())
     assert cost == pytest.approx(found.fun, rel=1e-6)
 
 
