@@ -20,7 +20,8 @@ the tendons. Motions are limited in speed and angular acceleration, commands sta
 of bend and tension. A target is a bend, its direction and an elongation, or a joystick.
 
 A lifecycle node: it starts from where the torso is; inactive, it sends no lengths, so that drives
-hold their last ones. With ``autostart`` it activates itself.
+hold their last ones. With ``autostart`` it activates itself. Gains, limits, co-contraction and
+rates can be set while it runs; values that do not go together are refused with the reason.
 
 ========================= =============================== =======================================
 topic, service            type                            what
@@ -31,6 +32,7 @@ joy                       sensor_msgs/Joy                 in: a stick; deflectio
 IMU topics of the YAML    sensor_msgs/Imu                 in: ``base`` and ``torso``
 joint_states              sensor_msgs/JointState          in: what the arms weigh, optional
 tendon_states             sensor_msgs/JointState          in: lengths and tensions, optional
+`hand_topics`             geometry_msgs/WrenchStamped     in: what the hands feel, optional
 ~/tendon_lengths          std_msgs/Float64MultiArray      to the drives, m
 ~/tensions                std_msgs/Float64MultiArray      expected with them, N
 ~/joint_states            sensor_msgs/JointState          the virtual joints
@@ -46,7 +48,8 @@ tendon_states             sensor_msgs/JointState          in: lengths and tensio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+import contextlib
+from dataclasses import dataclass, fields, replace
 import math
 import sys
 from typing import Any
@@ -60,98 +63,98 @@ from biped_com_ros.core.torso.controller import (
     ControllerOptions, Measurement, TendonDrive, TorsoCommand, TorsoController as Control)
 from biped_com_ros.core.torso.joystick import Joystick
 from biped_com_ros.core.torso.reference import MotionLimits
+from biped_com_ros.core.torso.statics import Weight
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
+from biped_com_ros.ros.common_parameters import ManagedNodeParameters
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.diagnostics import (
-    Diagnostics, ERROR, OK, Report, steady_clock, Throttle, WARN)
-from biped_com_ros.ros.executor import guard_callbacks, run
-from biped_com_ros.ros.inputs import ImuInput, Input, JointStateInput
-from biped_com_ros.ros.parameters import declare_parameters, parameter
+from biped_com_ros.ros.diagnostics import ERROR, OK, Report, steady_clock, Throttle, WARN
+from biped_com_ros.ros.executor import run
+from biped_com_ros.ros.inputs import ImuInput, Input, JointStateInput, WrenchInput
+from biped_com_ros.ros.lifecycle import ManagedNode
+from biped_com_ros.ros.parameters import parameter
 from biped_com_ros.ros.qos import COMMAND_INPUT
-from biped_com_ros.ros.robot import RobotSource
 from biped_com_ros.ros.services import switch_service
 from biped_com_ros.ros.torso_outputs import TorsoOutputs
 from geometry_msgs.msg import Vector3Stamped
 import numpy as np
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import Joy
 
-SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+_POSTURE_PERIOD = 10_000_000
+"""How long the upper body's posture counts as the same, ns: arms move slowly."""
+
+_LISTEN_PERIOD = 20_000_000
+"""How often it is looked whether the source of targets has fallen silent, ns."""
+
 UPRIGHT = np.array((0.0, 0.0, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
-class TorsoControllerParameters:
+class TorsoControllerParameters(ManagedNodeParameters):
     """Parameters of `torso_controller`."""
 
-    robot: str = parameter(
-        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
-    urdf: str = parameter(
-        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
-    autostart: bool = parameter(
-        True, 'Whether to configure and activate itself; turn it off where a lifecycle manager '
-        'does', read_only=True)
     lower_imu: str = parameter(
         'base', "IMU of the robot's YAML below the backbone", read_only=True)
     upper_imu: str = parameter(
         'torso', "IMU of the robot's YAML above the backbone", read_only=True)
+    hand_topics: list[str] = parameter(
+        [], 'Topics (WrenchStamped, environment on robot, in the frame of the hand) of what the '
+        "robot's hands feel, in the order of its YAML; empty: they feel nothing", read_only=True)
     max_speed: float = parameter(
-        1.5, 'Largest speed of the bend', 'rad/s', 0.001, 10.0, read_only=True)
+        1.5, 'Largest speed of the bend', 'rad/s', 0.001, 10.0)
     max_acceleration: float = parameter(
         20.0, 'Largest angular acceleration of the reference; Russo et al. measured 36', 'rad/s2',
-        0.01, 36.0, read_only=True)
+        0.01, 36.0)
     smoothing: float = parameter(
-        0.03, 'Time constant of the two low-passes of the reference', 's', 0.0, 1.0,
-        read_only=True)
+        0.03, 'Time constant of the two low-passes of the reference', 's', 0.0, 1.0)
     co_contraction: float = parameter(
-        12.0, 'Tension of every tendon of a straight torso that carries nothing', 'N', 0.0, 1e4,
-        read_only=True)
+        12.0, 'Tension of every tendon of a straight torso that carries nothing', 'N', 0.0, 1e4)
     min_tension: float = parameter(
-        3.0, 'Least tension of a tendon', 'N', 0.0, 1e4, read_only=True)
+        3.0, 'Least tension of a tendon', 'N', 0.0, 1e4)
     max_tension: float = parameter(
-        60.0, 'Largest tension of a tendon', 'N', 0.1, 1e5, read_only=True)
+        60.0, 'Largest tension of a tendon', 'N', 0.1, 1e5)
     tendon_stiffness: float = parameter(
-        7000.0, 'Stiffness of drive and tendon in series', 'N/m', 1.0, 1e9, read_only=True)
+        7000.0, 'Stiffness of drive and tendon in series', 'N/m', 1.0, 1e9)
     tendon_pretension: float = parameter(
         11.9, 'Tension of a tendon as long as commanded; 0 where commands are unloaded lengths',
-        'N', 0.0, 1e4, read_only=True)
+        'N', 0.0, 1e4)
     tendon_lead: float = parameter(
-        0.02, 'How far the drives lag behind commands', 's', 0.0, 0.5, read_only=True)
+        0.02, 'How far the drives lag behind commands', 's', 0.0, 0.5)
     proportional_gain: float = parameter(
-        0.6, 'Feedback of the bend, of bend on bend', '', 0.0, 10.0, read_only=True)
+        0.6, 'Feedback of the bend, of bend on bend', '', 0.0, 10.0)
     integral_gain: float = parameter(
-        4.0, 'Feedback of the bend', '1/s', 0.0, 100.0, read_only=True)
+        4.0, 'Feedback of the bend', '1/s', 0.0, 100.0)
     max_correction: float = parameter(
-        8.0, 'Most that feedback adds to the bend', 'deg', 0.0, 45.0, read_only=True)
+        8.0, 'Most that feedback adds to the bend', 'deg', 0.0, 45.0)
     observer_time: float = parameter(
         0.3, 'Time constant with which unexplained moments are taken in; 0: not at all', 's', 0.0,
-        60.0, read_only=True)
+        60.0)
     imu_disagreement: float = parameter(
         10.0, 'Bend between IMU and tendon lengths from which the IMU is not believed', 'deg',
-        0.1, 180.0, read_only=True)
+        0.1, 180.0)
+    yaw_drift_time: float = parameter(
+        5.0, 'Time constant with which the relative yaw of the two IMUs is learnt; 0: they agree '
+        'about north', 's', 0.0, 600.0)
     slack_tension: float = parameter(
-        0.3, 'Tension below which a tendon counts as loose', 'N', 0.0, 100.0, read_only=True)
+        0.3, 'Tension below which a tendon counts as loose', 'N', 0.0, 100.0)
     slack_time: float = parameter(
-        0.05, 'How long a tendon has to be loose to count as slack', 's', 0.0, 10.0,
-        read_only=True)
+        0.05, 'How long a tendon has to be loose to count as slack', 's', 0.0, 10.0)
     broken_time: float = parameter(
-        1.0, 'How long a tendon has to be loose to count as broken', 's', 0.01, 60.0,
-        read_only=True)
+        1.0, 'How long a tendon has to be loose to count as broken', 's', 0.01, 60.0)
     imu_timeout: float = parameter(
-        0.1, 'Age at which IMU data or tendon states are not used any more', 's', 0.001, 10.0,
-        read_only=True)
+        0.1, 'Age at which IMU data or tendon states are not used any more', 's', 0.001, 10.0)
     joy_timeout: float = parameter(
-        0.5, 'Silence of the joystick after which the torso stops and holds', 's', 0.01, 60.0,
-        read_only=True)
+        0.5, 'Silence of the joystick after which the torso stops and holds', 's', 0.01, 60.0)
     target_timeout: float = parameter(
         0.0, 'Silence of ~/target after which the torso stops and holds; 0: it goes on to the '
-        'last target', 's', 0.0, 60.0, read_only=True)
+        'last target', 's', 0.0, 60.0)
     joy_forward_axis: int = parameter(
-        1, 'Axis of the joystick that is 1 forward', '', 0, 31, read_only=True)
+        1, 'Axis of the joystick that is 1 forward', '', 0, 31)
     joy_left_axis: int = parameter(
-        0, 'Axis of the joystick that is 1 to the left', '', 0, 31, read_only=True)
+        0, 'Axis of the joystick that is 1 to the left', '', 0, 31)
     joy_dead_zone: float = parameter(
-        0.05, 'Deflection of the stick that still is the centre', '', 0.0, 0.9, read_only=True)
+        0.05, 'Deflection of the stick that still is the centre', '', 0.0, 0.9)
     fallback_rate: float = parameter(
         100.0, 'How often the torso is moved on while its IMU is silent', 'Hz', 1.0, 1000.0,
         read_only=True)
@@ -159,15 +162,11 @@ class TorsoControllerParameters:
         'torso_tip', 'TF frame at the far end of the backbone; empty: no TF. The name of the '
         'upper link only where nobody else sends it', read_only=True)
     tf_rate: float = parameter(
-        50.0, 'How often TF is sent; 0 turns it off', 'Hz', 0.0, 10000.0, read_only=True)
+        50.0, 'How often TF is sent; 0 turns it off', 'Hz', 0.0, 10000.0)
     marker_rate: float = parameter(
-        15.0, 'How often markers are published; 0 turns them off', 'Hz', 0.0, 10000.0,
-        read_only=True)
+        15.0, 'How often markers are published; 0 turns them off', 'Hz', 0.0, 10000.0)
     gravity: float = parameter(
-        9.81, 'Gravitational acceleration', 'm/s2', 0.1, 30.0, read_only=True)
-    max_stamp_age: float = parameter(
-        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
-        'any', 's', 0.0, 1e6, read_only=True)
+        9.81, 'Gravitational acceleration', 'm/s2', 0.1, 30.0)
 
     def options(self) -> ControllerOptions:
         """Return the same for the controller."""
@@ -176,86 +175,88 @@ class TorsoControllerParameters:
             TendonDrive(self.tendon_stiffness, self.tendon_pretension, self.tendon_lead),
             TensionLimits(self.min_tension, self.max_tension), self.co_contraction,
             self.proportional_gain, self.integral_gain, math.radians(self.max_correction),
-            self.observer_time, math.radians(self.imu_disagreement), self.slack_tension,
-            self.slack_time, self.broken_time)
+            self.observer_time, math.radians(self.imu_disagreement), self.yaw_drift_time,
+            self.slack_tension, self.slack_time, self.broken_time)
 
 
-class TorsoController(LifecycleNode):
+class TorsoController(ManagedNode):
     """Wires sensors to a controller and that to the tendons, as the module says."""
 
     def __init__(self, **node_kwargs: Any) -> None:
-        super().__init__('torso_controller', **node_kwargs)
-        self.params = declare_parameters(self, TorsoControllerParameters)
         self.body: TorsoBody | None = None
         self.controller: Control | None = None
-        self.diagnostics = Diagnostics(self)
+        self.command: TorsoCommand | None = None
         self.is_active, self.is_frozen = False, False
         self._throttle = Throttle(5.0)
-        self._source = RobotSource(self, self.params, self._on_robot, self.diagnostics)
-
-    def _on_robot(self, model: RobotModel) -> None:
-        self.body = make_body(model, self.params)  # what makes no sense ends the node here
-        make_controller(self.body, self.params)
-        self.diagnostics.add('torso', self._report)
-        if self.params.autostart and self.trigger_configure() == SUCCESS:
-            self.trigger_activate()
+        super().__init__('torso_controller', TorsoControllerParameters, **node_kwargs)
+        self.add_on_set_parameters_callback(self._examine)
 
     # -- lifecycle
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def prepare(self, model: RobotModel) -> None:
+        """Refuse what makes no sense for the robot."""
+        self.body = make_body(model, self.params)
+        make_controller(self.body, self.params)
+        self.diagnostics.add('torso', self._report)
+
+    def build(self, model: RobotModel) -> None:
         """Begin to listen and to tell the torso's shape."""
-        if self.body is None:
-            self.get_logger().error('cannot be configured: the robot description is missing')
-            return FAILURE
-        params = self.params
-        self.controller = make_controller(self.body, params)
-        if problem := weakness(self.body, params):
+        body, params = self.body, self.params
+        assert body is not None
+        self.controller = make_controller(body, params)
+        if problem := weakness(body, params):
             self.get_logger().warning(problem)
-        self._joystick = Joystick(self.body.max_bend, params.joy_dead_zone)
-        self._outputs = TorsoOutputs(
-            self, self.body, params.tip_frame, params.tf_rate, params.marker_rate)
-        self.command: TorsoCommand | None = None
+        self._joystick = Joystick(body.max_bend, params.joy_dead_zone)
+        self._outputs = self.keep(TorsoOutputs(
+            self, body, params.tip_frame, params.tf_rate, params.marker_rate))
         self.problem, self.refusal = '', ''
         self._source_of_target, self._told_at, self._updated = '', 0, 0
-        self._make_inputs(self.body)
-        self._freeze_service = switch_service(self, '~/freeze', self._freeze)
-        self._watchdog = self.create_timer(
-            1.0 / params.fallback_rate, self._watch, clock=steady_clock())
-        guard_callbacks(self)
-        return SUCCESS
+        self._in_open_loop = self._is_holding = False
+        self._listened_at, self._silence = 0, ''
+        self._load: tuple[Weight, float] | None = None
+        self._make_inputs(body)
+        self.keep(switch_service(self, '~/freeze', self._freeze))
+        self.keep(self.create_timer(
+            1.0 / params.fallback_rate, self._watch, clock=steady_clock()))
 
-    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def start(self) -> None:
         """Begin to move, from where the torso is."""
         assert self.controller is not None
         self.controller.reset(self._shape_now())
         self._source_of_target, self.is_active = '', True
-        return super().on_activate(state)
 
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+    def stop(self) -> None:
         """Send nothing more; the drives hold their last lengths."""
         self.is_active, self.command = False, None
-        return super().on_deactivate(state)
 
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let go of everything."""
-        self._dismantle()
-        return SUCCESS
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Send nothing more."""
-        self.is_active = False
-        return SUCCESS
-
-    def _dismantle(self) -> None:
-        self.destroy_timer(self._watchdog)
-        self.destroy_service(self._freeze_service)
-        for subscription in self._commands:
-            self.destroy_subscription(subscription)
-        for source in self._inputs:
-            self.diagnostics.remove(f'input {source.topic}')
-            source.destroy()
-        self._outputs.destroy()
+    def dismantle(self) -> None:
+        """Forget what was measured."""
         self.controller, self.command = None, None
+
+    def _examine(self, changes: list[Parameter]) -> SetParametersResult:
+        """Refuse parameters that do not go together; each by itself is in its range."""
+        names = {field.name for field in fields(self.params)}
+        try:
+            wanted = replace(self.params, **{
+                change.name: change.value for change in changes if change.name in names})
+            if self.body is not None:
+                make_controller(self.body, wanted)
+        except BipedComError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        except TypeError:  # of a wrong type: refused by who checks each by itself
+            pass
+        return SetParametersResult(successful=True)
+
+    def change(self, params: TorsoControllerParameters) -> None:
+        """Go on with other parameters, from where the torso is."""
+        self.params = params
+        if self.controller is None or self.body is None:
+            return
+        self.controller.use(params.options())
+        self._joystick = Joystick(self.body.max_bend, params.joy_dead_zone)
+        self._outputs.set_rates(params.tf_rate, params.marker_rate)
+        for source in self._inputs:
+            source.timeout = params.imu_timeout
 
     def _make_inputs(self, body: TorsoBody) -> None:
         params, config = self.params, body.model.config
@@ -266,19 +267,22 @@ class TorsoController(LifecycleNode):
         others = [name for name in body.model.joint_names if name not in body.joint_names]
         self._others = body.model.joint_index(others)
         tendons = [f'tendon_{i}' for i in range(body.backbone.count)]
-        self._positions = body.model.posture() if 'stand' in config.postures else np.zeros(
-            len(body.model.joint_names))
+        self._positions = first_posture(body.model)
         self._lower = ImuInput(self, lower.topic, lower.frame, _ignore, **options)
         self._arms = JointStateInput(self, others, _ignore, required=False, **options)
         self._tendons = JointStateInput(
             self, tendons, _ignore, topic='tendon_states', required=False, **options)
+        self._hands = [WrenchInput(self, topic, hand.frame, _ignore, required=False, **options)
+                       for topic, hand in zip(params.hand_topics, config.hands.values())]
         self._upper = ImuInput(self, upper.topic, upper.frame, self._on_imu, **options)
-        # Commands come seldom, and from people: their stamps are not looked at.
-        self._commands = (
-            self.create_subscription(Vector3Stamped, '~/target', self._on_target, COMMAND_INPUT),
-            self.create_subscription(Joy, 'joy', self._on_joy, COMMAND_INPUT))
         self._inputs: tuple[Input, ...] = (
-            self._lower, self._arms, self._tendons, self._upper)
+            self._lower, self._arms, self._tendons, *self._hands, self._upper)
+        for source in self._inputs:
+            self.keep(source)
+        # Commands come seldom, and from people: their stamps are not looked at.
+        self.keep(self.create_subscription(
+            Vector3Stamped, '~/target', self._on_target, COMMAND_INPUT))
+        self.keep(self.create_subscription(Joy, 'joy', self._on_joy, COMMAND_INPUT))
 
     # -- targets
 
@@ -326,18 +330,23 @@ class TorsoController(LifecycleNode):
             self.controller.hold()
         return 'stops and holds; targets are not taken' if on else 'takes targets again'
 
-    def _hold_if_told_nothing(self) -> str:
+    def _hold_if_told_nothing(self, stamp: Stamp) -> str:
         """Stop when the source of targets has fallen silent; return what is wrong, if so."""
+        if 0 <= stamp.ns - self._listened_at < _LISTEN_PERIOD:
+            return self._silence
+        self._listened_at, self._silence = stamp.ns, ''
         limits = {'joy': self.params.joy_timeout, '~/target': self.params.target_timeout}
         source = self._source_of_target
         limit, silence = limits.get(source, 0.0), 1e-9 * (self._now() - self._told_at)
         if not limit or silence <= limit:
+            self._is_holding = False
             return ''
         assert self.controller is not None
         if not self._is_holding:
             self._is_holding = True
             self.controller.hold()
-        return f'{source} has been silent for {silence:.1f} s: holding'
+        self._silence = f'{source} has been silent for {silence:.1f} s: holding'
+        return self._silence
 
     # -- on every message
 
@@ -358,29 +367,26 @@ class TorsoController(LifecycleNode):
         elif self._in_open_loop and stamp.ns - self._updated > 0.9e9 / self.params.fallback_rate:
             self._move(stamp, is_fresh=not self._upper.stale(self.params.imu_timeout))
 
-    _in_open_loop, _is_holding = False, False
-
     def _move(self, stamp: Stamp, is_fresh: bool) -> None:
         dt = 1e-9 * (stamp.ns - self._updated)
         if self.controller is None or dt <= 0.0:
             return
         self._updated, self._in_open_loop = stamp.ns, not is_fresh
-        measured = self._measure(is_fresh)
-        shape, reference = self._shape_now() if not self.is_active else None, None
+        measured = self._measure(stamp, is_fresh)
         if self.is_active:
-            self._command(dt, measured)
-            if self.command is not None:
-                shape, reference = self.command.shape, self.command.reference
-        if shape is not None:
-            rate = self._rate(shape) if is_fresh else np.zeros(4)
-            self._outputs.publish_shape(stamp, shape, rate, reference)
-            self._outputs.publish_wrench(stamp, shape, measured)
+            self._command(stamp, dt, measured)
+            if self.command is None:
+                return
+            shape, reference = self.command.shape, self.command.reference
+        else:
+            shape, reference = self._shape_of(measured), None
+        self._outputs.publish_shape(
+            stamp, shape, self._rate(shape) if is_fresh else np.zeros(4), reference)
+        self._outputs.publish_wrench(stamp, shape, measured)
 
-    def _command(self, dt: float, measured: Measurement) -> None:
+    def _command(self, stamp: Stamp, dt: float, measured: Measurement) -> None:
         assert self.controller is not None
-        silence = self._hold_if_told_nothing()
-        if not silence:
-            self._is_holding = False
+        silence = self._hold_if_told_nothing(stamp)
         try:
             self.command = self.controller.update(dt, measured)
         except InputError as error:
@@ -389,40 +395,60 @@ class TorsoController(LifecycleNode):
         self.problem = '; '.join(filter(None, (*self.command.problems, silence)))
         self._outputs.publish_command(self.command)
 
-    def _measure(self, is_fresh: bool) -> Measurement:
+    def _measure(self, stamp: Stamp, is_fresh: bool) -> Measurement:
         """Return what is measured, as far as it is fresh."""
-        body, timeout = self.body, self.params.imu_timeout
-        assert body is not None
-        has_lower = bool(self._lower.count) and not self._lower.stale(timeout)
+        body, timeout, tendons = self.body, self.params.imu_timeout, self._tendons
+        assert body is not None and self.controller is not None
+        has_lower = not self._lower.stale(timeout, stamp)
         R_world_lower = self._orientation(self._lower)
-        rotation = body.rotation(R_world_lower, self._orientation(self._upper)) if (
+        rotation = body.rotation(
+            R_world_lower, self._orientation(self._upper), self.controller.drift.yaw) if (
             is_fresh and has_lower and self._upper.count) else None
-        if self._arms.count:
-            self._positions[self._others] = self._arms.positions
-        load, inertia = body.upper_body(
-            body.model.state(self._positions),
-            body.gravity_in_base(R_world_lower, self.params.gravity))
-        tendons = self._tendons
-        if not tendons.count or tendons.stale(timeout):
+        gravity = body.gravity_in_base(R_world_lower, self.params.gravity)
+        load, inertia = self._upper_body(stamp, gravity)
+        if tendons.stale(timeout, stamp):
             return Measurement(rotation, load=load, inertia=inertia)
         tensions = tendons.efforts.copy() if tendons.efforts_measured else None
         return Measurement(rotation, tendons.positions.copy(), tensions, load, inertia)
+
+    def _upper_body(self, stamp: Stamp, gravity: Array) -> tuple[Weight, float]:
+        """Return the load on the tip; its kinematics are run at most every `_POSTURE_PERIOD`."""
+        body = self.body
+        assert body is not None
+        if self._load is None or not 0 <= stamp.ns - self._load_at < _POSTURE_PERIOD:
+            if self._arms.count:
+                self._positions[self._others] = self._arms.positions
+            self._load = body.upper_body(
+                body.model.state(self._positions), gravity, self._hand_wrenches(stamp))
+            self._load_at = stamp.ns
+        weight, inertia = self._load
+        return Weight(weight.mass, weight.com_in_tip, gravity, weight.contact_in_tip), inertia
+
+    def _hand_wrenches(self, stamp: Stamp) -> Array | None:
+        """Return what the hands feel, (h, 6), zero where that is not known; None without any."""
+        if not self._hands:
+            return None
+        return np.array([
+            np.zeros(6) if hand.stale(self.params.imu_timeout, stamp) else hand.values
+            for hand in self._hands])
 
     def _orientation(self, imu: ImuInput) -> Array:
         return rotation_from_quaternion(imu.values[:4] if imu.count else UPRIGHT)
 
     def _shape_now(self) -> Array:
-        """Return the shape (4,) by tendon lengths, or else by IMU, or else straight."""
+        """Return the shape (4,) that the torso has now."""
+        return self._shape_of(self._measure(
+            Stamp.now(self), is_fresh=not self._upper.stale(self.params.imu_timeout)))
+
+    def _shape_of(self, measured: Measurement) -> Array:
+        """Return a shape (4,) by tendon lengths, or else by IMU, or else straight."""
         assert self.body is not None
-        measured = self._measure(is_fresh=not self._upper.stale(self.params.imu_timeout))
-        seen = (np.zeros(4) if measured.rotation is None
-                else shape_from_rotation(measured.rotation))
-        if measured.lengths is None or self.is_active:
-            return seen
-        try:
-            return self.body.backbone.shape_from_lengths(measured.lengths, float(seen[2])).shape
-        except InputError:
-            return seen
+        if measured.lengths is not None:
+            with contextlib.suppress(InputError):
+                return self.body.backbone.shape_from_lengths(measured.lengths).shape
+        if measured.rotation is None:
+            return np.zeros(4)
+        return shape_from_rotation(measured.rotation)
 
     def _rate(self, shape: Array) -> Array:
         assert self.body is not None
@@ -445,6 +471,7 @@ class TorsoController(LifecycleNode):
             'bend [deg]': bend, 'direction [deg]': direction, 'reference [deg]': wanted,
             'reference direction [deg]': towards, 'torsion [deg]': math.degrees(command.shape[2]),
             'closed loop': command.is_closed_loop,
+            'relative yaw of the IMUs [deg]': math.degrees(controller.drift.yaw),
             'least expected tension [N]': float(command.tensions.min())})
         if controller.slack.broken:
             return ERROR, self.problem, values
@@ -470,6 +497,12 @@ def make_body(model: RobotModel, params: TorsoControllerParameters) -> TorsoBody
                 f"parameter '{name}': robot '{model.config.name}' has no IMU '{value}'; its YAML "
                 f'has {", ".join(sorted(imus)) or "none"}')
     body.use_imus(imus[params.lower_imu].frame, imus[params.upper_imu].frame)
+    hands, topics = model.config.hands, params.hand_topics
+    if topics and len(topics) != len(hands):
+        raise ConfigurationError(
+            f"parameter 'hand_topics' has {len(topics)} topics; robot '{model.config.name}' has "
+            f'{len(hands)} hands: {", ".join(hands) or "none"}')
+    body.use_hands([hand.frame for hand in hands.values()] if topics else [])
     return body
 
 
@@ -483,10 +516,8 @@ def make_controller(body: TorsoBody, params: TorsoControllerParameters) -> Contr
 
 def weakness(body: TorsoBody, params: TorsoControllerParameters) -> str:
     """Return where the tendons cannot hold the upper body in its first posture; or nothing."""
-    model = body.model
-    posture = model.posture() if 'stand' in model.config.postures else np.zeros(
-        len(model.joint_names))
-    load, _ = body.upper_body(model.state(posture), np.array((0.0, 0.0, -params.gravity)))
+    load, _ = body.upper_body(
+        body.model.state(first_posture(body.model)), np.array((0.0, 0.0, -params.gravity)))
     found = map_closure(
         body.statics, TensionLimits(params.min_tension, params.max_tension),
         np.array((0.0, body.max_bend)), np.radians(np.arange(0.0, 360.0, 45.0)), load)
@@ -495,6 +526,12 @@ def weakness(body: TorsoBody, params: TorsoControllerParameters) -> str:
     return (f'tendons of {params.min_tension:g} to {params.max_tension:g} N cannot bend this '
             f'torso by {math.degrees(body.max_bend):g} deg: {-found.reserve.min():.3g} N m are '
             'missing; set max_tension and the other parameters of the tendons for this robot')
+
+
+def first_posture(model: RobotModel) -> Array:
+    """Return the joint positions that are assumed before any were told."""
+    return (model.posture() if 'stand' in model.config.postures
+            else np.zeros(len(model.joint_names)))
 
 
 def _polar(shape: Array) -> tuple[float, float]:

@@ -61,15 +61,21 @@ class TorsoOutputs:
         self._reference = vector_publisher(node, '~/reference', self._frame)
         self._wrench = wrench_publisher(node, '~/wrench', tip_frame or body.config.upper)
         self._markers = self._make_markers(node)
-        self._transforms = TransformBroadcaster(node) if tip_frame and tf_rate else None
+        self._transforms = TransformBroadcaster(node) if tip_frame else None
         self._tf_pace, self._marker_pace = Pace(tf_rate), Pace(marker_rate)
+
+    def set_rates(self, tf_rate: float, marker_rate: float) -> None:
+        """Use other rates, Hz."""
+        self._tf_pace.set_rate(tf_rate)
+        self._marker_pace.set_rate(marker_rate)
 
     def publish_command(self, command: TorsoCommand) -> None:
         """Publish what the tendons' drives are to do."""
-        for output, values in ((self._lengths, command.lengths),
-                               (self._tensions, command.tensions)):
-            output.fields['data'][...] = values
-            output.publish()
+        self._lengths.fields['data'][...] = command.lengths
+        self._lengths.publish()
+        if self._tensions.wanted:
+            self._tensions.fields['data'][...] = command.tensions
+            self._tensions.publish()
 
     def publish_shape(self, stamp: Stamp, shape: Array, rate: Array,
                       reference: Array | None) -> None:

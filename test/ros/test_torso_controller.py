@@ -331,4 +331,4 @@ def test_tendons_of_another_robot_are_found_too_weak(body):
 
 def test_file_and_node_have_the_same_parameters():
     values = yaml.safe_load(CONFIG.read_text())['/**/torso_controller']['ros__parameters']
-    assert values == {f.name: f.default for f in dataclasses.fields(TorsoControllerParameters)}
+    assert values == dataclasses.asdict(PARAMETERS)

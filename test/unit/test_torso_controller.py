@@ -253,8 +253,27 @@ def test_elongation_is_more_or_less_pull():
     # k_c 1 mm = 50 N, over four tendons on top of 12 N each.
     np.testing.assert_allclose(out.tensions, 24.5, atol=0.1)
     assert 'elongation' in controller.set_target((0.0, 0.0, 0.0, 0.002))
-    out = run(controller, Pendulum(), 0.1)
+    out = run(controller, Pendulum(), 1.6)
     np.testing.assert_allclose(out.tensions, OPTIONS.tensions.lowest, atol=0.1)
+
+
+def test_options_change_while_it_moves_and_nothing_jumps():
+    controller, pendulum = make_controller(), Pendulum()
+    controller.set_target(make_shape(0.2, 0.5))
+    before = run(controller, pendulum, 0.3)
+    position = controller.reference.position
+    controller.use(replace(OPTIONS, co_contraction=30.0, proportional=0.3,
+                           motion=MotionLimits(0.2, 20.0, 0.03)))
+    after = run(controller, pendulum, DT)
+    assert np.abs(after.lengths - before.lengths).max() < 2e-4
+    np.testing.assert_allclose(controller.reference.position, position, atol=0.01)
+    for _ in range(300):
+        out = run(controller, pendulum, DT)
+    assert np.hypot(*controller.reference.velocity) < 0.2 + 1e-6
+    run(controller, pendulum, 1.5)
+    out = run(controller, pendulum, 0.5)
+    assert out.tensions.mean() == pytest.approx(30.0, abs=0.1)
+    np.testing.assert_allclose(pendulum.bend, make_shape(0.2, 0.5)[:2], atol=math.radians(0.3))
 
 
 # -- bad input

@@ -15,10 +15,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
-from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.pose import Array, cross, Pose
 from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.core.torso.constant_curvature import (
     Backbone, ELONGATION, make_shape, shape_from_rotation, sinc)
@@ -157,8 +158,7 @@ class TorsoBody:
         turning = R_base_upper_imu.dot(upper_gyro) - self._R_base_imu.dot(lower_gyro)
         return _solved(self.backbone.tip_jacobian(shape)[3:, :3], turning)
 
-    def joint_velocities(self, shape: Array, rate: Array, positions: Array,
-                         step: float = 1e-6) -> Array:
+    def joint_velocities(self, shape: Array, rate: Array, positions: Array) -> Array:
         """
         Return the rates (6,) of the virtual joints.
 
@@ -168,33 +168,87 @@ class TorsoBody:
             (4,) and its change per second.
         positions
             :meth:`joint_positions` of `shape`.
-        step
-            Time over which the difference is taken, s.
 
         """
-        velocities: Array = (self.joint_positions(shape + step * rate) - positions) / step
-        return velocities
+        vx, vy, vz, wx, wy, wz = self.backbone.tip_jacobian(shape).dot(rate).tolist()
+        roll, pitch, yaw = positions[3:].tolist()
+        sine, cosine = math.sin(pitch), math.cos(pitch)
+        # Angular velocity seen after the first of the three turns; the second is about its y.
+        if self._is_yaw_first:
+            c, s = math.cos(yaw), math.sin(yaw)
+            roll_rate, pitch_rate = (c * wx + s * wy) / cosine, c * wy - s * wx
+            return np.array((vx, vy, vz, roll_rate, pitch_rate, wz + roll_rate * sine))
+        c, s = math.cos(roll), math.sin(roll)
+        yaw_rate, pitch_rate = (c * wz - s * wy) / cosine, c * wy + s * wz
+        return np.array((vx, vy, vz, wx - yaw_rate * sine, pitch_rate, yaw_rate))
 
     def gravity_in_base(self, R_world_lower_imu: Array, gravity: float = 9.81) -> Array:
         """Return the acceleration of gravity (3,) in the backbone's foot, m/s^2."""
         down: Array = -gravity * self._R_base_imu.dot(R_world_lower_imu[2])
         return down
 
-    def upper_body(self, state: RobotState, gravity_in_base: Array) -> tuple[Weight, float]:
+    def upper_body(self, state: RobotState, gravity_in_base: Array,
+                   hand_wrenches: Array | None = None) -> tuple[Weight, float]:
         """
-        Return the weight on the tip, and its inertia across the backbone about the tip, kg m^2.
+        Return what acts on the tip, and the inertia across the backbone about it, kg m^2.
 
         The inertia is that of the links as points, for a bend that also carries the tip aside by
         half of the backbone's length.
+
+        Parameters
+        ----------
+        state
+            The robot's posture.
+        gravity_in_base
+            As :meth:`gravity_in_base` returns it.
+        hand_wrenches
+            Wrenches (h, 6) of the environment on the hands of :meth:`use_hands`, force first,
+            each in its frame and about its origin.
+
         """
         row = state.placements_in_base(self._tip)[0]
-        coms = (state.link_coms_in_base[self._links] - row[3]) @ row[:3].T
-        masses = self.model.link_masses[self._links]
-        com = (masses @ coms) / self.mass
+        coms = (state.link_coms_in_base[self._links] - row[3]).dot(row[:3].T)
+        masses = self._masses
         lever = coms[:, 2] + 0.5 * self.backbone.length
-        across = 0.5 * (coms[:, 0] ** 2 + coms[:, 1] ** 2)
-        return (Weight(self.mass, com, gravity_in_base),
-                float(masses @ (lever * lever + across)))
+        squares = lever * lever + 0.5 * (coms[:, 0] ** 2 + coms[:, 1] ** 2)
+        contact = None if hand_wrenches is None else self._contact(state, row, hand_wrenches)
+        return (Weight(self.mass, masses.dot(coms) / self.mass, gravity_in_base, contact),
+                float(masses.dot(squares)))
+
+    def use_hands(self, frames: Sequence[str]) -> None:
+        """
+        Choose the URDF links of the hands whose wrenches :meth:`upper_body` takes.
+
+        Raises
+        ------
+        ConfigurationError
+            If one of them does not stand on the backbone.
+
+        """
+        hands = self.model.frames(tuple(frames))
+        for name, joint in zip(frames, hands.joints.tolist()):
+            if not self._stands_on_tip(joint):
+                raise ConfigurationError(
+                    f"hand frame '{name}' does not hang on '{self.config.upper}', the upper end "
+                    'of the torso')
+        self._hands = hands
+
+    def _stands_on_tip(self, joint: int) -> bool:
+        tip = int(self._tip.joints[0])
+        while joint > tip:
+            joint = int(self.model.pin_model.parents[joint])
+        return joint == tip
+
+    def _contact(self, state: RobotState, tip: Array, wrenches: Array) -> Array:
+        """Return the wrench (6,) of all hands about the tip, along its axes; see placements."""
+        hands, R_tip_base = state.placements_in_base(self._hands), tip[:3]
+        total = np.zeros(6)
+        for hand, wrench in zip(hands, wrenches):
+            turned = wrench.reshape(2, 3).dot(hand[:3]).dot(R_tip_base.T)
+            lever = R_tip_base.dot(hand[3] - tip[3])
+            total[:3] += turned[0]
+            total[3:] += turned[1] + cross(lever, turned[0])
+        return total
 
     def _find_joints(self) -> None:
         model, names = self.model.pin_model, self.config.joints
@@ -222,7 +276,8 @@ class TorsoBody:
 
     def _find_upper_body(self) -> None:
         self._links = self.model.subtree_links(self.config.upper)
-        self.mass = float(self.model.link_masses[self._links].sum())
+        self._masses = self.model.link_masses[self._links]
+        self.mass = float(self._masses.sum())
 
     def straight(self) -> Array:
         """Return the virtual joints (6,) of the straight backbone."""

@@ -52,6 +52,9 @@ MISTRUST_DECAY = 1.0
 GUARD_GAIN, GUARD_DECAY = 6.0, 1.0
 """How fast the least tension rises for every newton missing, 1/s, and falls again, N/s."""
 
+LEVEL_RATE = 0.25
+"""How fast what all tendons share follows what is asked for, of the largest tension per s."""
+
 TRIM_RATE = 4.0
 """How fast tensions that cancel one another are brought to what is expected, 1/s."""
 
@@ -250,6 +253,7 @@ class TorsoController:
         self.reference.reset(start[:2])
         self._integral = self._unexplained = self._half_explained = 0j
         self._guard, self._trim = 0.0, np.zeros(self.backbone.count)
+        self._level = self.options.co_contraction
         self._torsion, self._stretch = float(start[TORSION]), 0.0
         self._tensions = np.full(self.backbone.count, self.options.co_contraction)
         self._is_saturated = False
@@ -302,6 +306,7 @@ class TorsoController:
         dt = _checked(dt, measured, self.backbone.count)
         self._watch_tensions(dt, measured.tensions)
         self.reference.update(self._target, dt)
+        self._contract(dt)
         seen = None if measured.rotation is None else shape_from_rotation(measured.rotation)
         by_lengths = None if measured.lengths is None else self._told_by(measured.lengths)
         problem = self._mistrust(seen, by_lengths)
@@ -398,7 +403,8 @@ class TorsoController:
         force = self.statics.of_load(shape, measured.load)
         moment = (self.statics.stiffness.bending * position - as_complex(force[:2])
                   + measured.inertia * acceleration - self._unexplained)
-        found = self.distributor.distribute(shape, as_vector(moment), self._level(), self._guard)
+        found = self.distributor.distribute(
+            shape, as_vector(moment), self._level + self._guard, self._guard)
         self._tensions = found.tensions
         self._expect(shape, float(force[ELONGATION]), measured)
         wanted = position + o.drive.lead * velocity + correction
@@ -419,10 +425,12 @@ class TorsoController:
         expected = self.statics.with_passive_parts(shape, self._tensions, measured.load)
         self._stretch, self._torsion = float(expected[ELONGATION]), float(expected[TORSION])
 
-    def _level(self) -> float:
-        """Return the tension (N) that all tendons share."""
+    def _contract(self, dt: float) -> None:
+        """Bring what all tendons share towards what co-contraction and elongation ask for."""
+        o = self.options
         pull = self.statics.stiffness.axial * self._elongation / self.backbone.count
-        return self.options.co_contraction + self._guard - pull
+        change, most = o.co_contraction - pull - self._level, LEVEL_RATE * o.tensions.highest * dt
+        self._level += min(max(change, -most), most)
 
     def _estimate(self, seen: Array | None, reference: Array) -> Array:
         """Return the shape (4,) the torso has, as far as is known."""
