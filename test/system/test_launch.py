@@ -54,7 +54,7 @@ def names(files: list[Path]) -> list[str]:
 def test_there_are_the_launch_files_that_the_readme_promises() -> None:
     assert names(LAUNCH_FILES) == ['bringup.launch.xml', 'calibration.launch.xml',
                                    'demo.launch.xml',
-                                   'gazebo_gravity.launch.xml',
+                                   'gazebo.launch.xml', 'gazebo_gravity.launch.xml',
                                    'gravity_compensation.launch.xml',
                                    'gravity_simulation.launch.xml',
                                    'simulation.launch.xml', 'torso.launch.xml',
