@@ -28,13 +28,16 @@ from biped_com_ros.ros.conversions import Stamp
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 import numpy as np
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import SetParameters
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 _UPDATE = 0.002  # s, between two torques
 _SETTLE = 2.5  # s, before something is measured
-_RAMP = 2.2  # s, a little more than the soft start takes
+_RAMP_UP, _RAMP_DOWN = 2.2, 1.2  # s, a little more than the node's ramps take
 _POSTURE = 'arms_out'
+Sag = tuple[float, float]
 
 
 class Gravity(Chapter):
@@ -43,7 +46,8 @@ class Gravity(Chapter):
     name = 'gravity'
     title = 'Held against gravity'
     shows = ('Arms stretched out sag under position control alone; torques computed from the '
-             'masses hold them. Then the weight goes over one foot and back, torques continuous.')
+             "masses hold them, by the URDF's or better by the calibrated ones. Then the weight "
+             'goes over one foot and back, torques continuous.')
 
     def run(self, stage: Stage) -> Act:
         """Sag, hold, shift the weight."""
@@ -52,29 +56,27 @@ class Gravity(Chapter):
         stage.say('stretches its arms out, held by position controllers alone')
         yield from stage.move_to(raised, 2.0)
         yield from stage.wait(_SETTLE)
-        headings, sags = ['without'], [_sag(stage)]
-        stage.say(f'sags: {_words(sags[0])}; now feedforward starts')
-        yield from self._start(stage)
-        headings.append('with feedforward')
-        sags.append(_sag(stage))
-        stage.say(f'is held: {_words(sags[1])}')
+        sags = {'without': _sag(stage)}
+        stage.say(f'sags: {_words(sags["without"])}; now feedforward starts')
+        sags['feedforward'] = yield from _feed_forward(stage)
+        stage.say(f'is held: {_words(sags["feedforward"])}')
         yield from stage.wait(1.5)
+        if calibrated := stage.shared.get('calibrated_urdf'):
+            stage.say('gets the masses that the calibration found')
+            yield from _let_go(stage)
+            sags['calibrated'] = yield from _feed_forward(stage, str(calibrated))
+            stage.say(f'is held by calibrated masses: {_words(sags["calibrated"])}')
+            yield from stage.wait(1.5)
         yield from stage.move_to(model.posture(), 2.0)
         torques = yield from self._shift(stage)
-        yield from _change(stage, Transition.TRANSITION_DEACTIVATE)
-        yield from stage.wait(1.2)
-        yield from _change(stage, Transition.TRANSITION_CLEANUP)
-        return Comparison(tuple(headings), [
-            ('joints off by up to', *(f'{degrees:.4f} deg' for degrees, _ in sags)),
-            ('a hand off by', *(f'{mm:.4f} mm' for _, mm in sags)),
-            ('least share of the other foot', '', f'{100.0 * torques.least_share:.1f} %'),
-            ('largest step of a torque in 2 ms', '',
+        yield from _let_go(stage)
+        last = [''] * (len(sags) - 1)
+        return Comparison(tuple(sags), [
+            ('joints off by up to', *(f'{degrees:.4f} deg' for degrees, _ in sags.values())),
+            ('a hand off by', *(f'{mm:.4f} mm' for _, mm in sags.values())),
+            ('least share of the other foot', *last, f'{100.0 * torques.least_share:.1f} %'),
+            ('largest step of a torque in 2 ms', *last,
              f'{100.0 * torques.largest_step:.2f} % of its limit')])
-
-    def _start(self, stage: Stage) -> Generator[Array | None, None, None]:
-        yield from _change(stage, Transition.TRANSITION_CONFIGURE)
-        yield from _change(stage, Transition.TRANSITION_ACTIVATE)
-        yield from stage.wait(_RAMP + _SETTLE)
 
     def _shift(self, stage: Stage) -> Generator[Array | None, None, _Torques]:
         """Move the weight over the first foot and back; return what was seen of the torques."""
@@ -125,6 +127,25 @@ class _Torques:
         self.least_share = min(self.least_share, *message.data)
 
 
+def _feed_forward(stage: Stage, urdf: str = '') -> Generator[Array | None, None, Sag]:
+    """Let torques ramp up, by the masses of a URDF; return how far the robot sags then."""
+    value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=urdf)
+    yield from stage.call(
+        SetParameters, 'gravity_compensation/set_parameters',
+        SetParameters.Request(parameters=[Parameter(name='urdf', value=value)]))
+    yield from _change(stage, Transition.TRANSITION_CONFIGURE)
+    yield from _change(stage, Transition.TRANSITION_ACTIVATE)
+    yield from stage.wait(_RAMP_UP + _SETTLE)
+    return _sag(stage)
+
+
+def _let_go(stage: Stage) -> Generator[Array | None, None, None]:
+    """Let torques ramp down."""
+    yield from _change(stage, Transition.TRANSITION_DEACTIVATE)
+    yield from stage.wait(_RAMP_DOWN)
+    yield from _change(stage, Transition.TRANSITION_CLEANUP)
+
+
 def _change(stage: Stage, transition: int) -> Generator[Array | None, None, None]:
     response = yield from stage.call(
         ChangeState, 'gravity_compensation/change_state',
@@ -133,7 +154,7 @@ def _change(stage: Stage, transition: int) -> Generator[Array | None, None, None
         raise Skipped('gravity_compensation refused a transition; its log says why')
 
 
-def _sag(stage: Stage) -> tuple[float, float]:
+def _sag(stage: Stage) -> Sag:
     """Return the largest error of an actuated joint, deg, and of a hand, mm."""
     model, wanted = stage.model, stage.positions.copy()
     index = model.joint_index(model.actuated_joint_names)
@@ -148,5 +169,5 @@ def _sag(stage: Stage) -> tuple[float, float]:
     return degrees, 1e3 * float(np.linalg.norm(found - ideal, axis=1).max())
 
 
-def _words(sag: tuple[float, float]) -> str:
+def _words(sag: Sag) -> str:
     return f'joints off by up to {sag[0]:.4f} deg, a hand by {sag[1]:.4f} mm'
