@@ -50,7 +50,7 @@ from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import ERROR, OK, Report, steady_clock, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.gravity_outputs import EffortOutput, SupportOutput, TrajectoryOutput
-from biped_com_ros.ros.inputs import ImuInput, Input, JointStateInput, WrenchInput
+from biped_com_ros.ros.inputs import ArrayInput, ImuInput, Input, JointStateInput, WrenchInput
 from biped_com_ros.ros.lifecycle import ManagedNode
 from biped_com_ros.ros.parameters import parameter
 import numpy as np
@@ -59,6 +59,8 @@ import numpy as np
 _WATCH_PERIOD = 0.01
 #: The watchdog takes over when joint states are this late, s.
 _LATE = 0.03
+#: A walk that says no more of what it plans is over, ns.
+_PLAN_LASTS_NS = 200_000_000
 #: Stamps may be this much ahead of the simulated clock, s.
 _SET_BACK = 0.5
 
@@ -219,6 +221,10 @@ class GravityCompensation(ManagedNode):
             self._inputs[name] = self.keep(WrenchInput(
                 self, topic, '', partial(self._on_wrench, i),
                 required=params.support == AUTO, **options))
+        if params.support == AUTO and tuple(compensation.model.config.feet) == tuple(
+                contact.name for contact in compensation.gravity_model.contacts):
+            self.keep(ArrayInput(self, 'gait_player/shares', len(self._wrenches), self._on_plan,
+                                 timeout=0.5, required=False))
         self._inputs['joint_states'] = self.keep(JointStateInput(
             self, model.joint_names, self._on_joints, **options))
 
@@ -264,6 +270,10 @@ class GravityCompensation(ManagedNode):
     def _on_wrench(self, contact: int, stamp: Stamp, wrench: Array) -> None:
         self._wrenches[contact] = wrench
         self._arrivals[contact + 1] = self._now()
+
+    def _on_plan(self, stamp: Stamp, shares: Array) -> None:
+        if self.compensation is not None:
+            self.compensation.expect(shares, stamp.ns + _PLAN_LASTS_NS)
 
     def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
         compensation = self.compensation

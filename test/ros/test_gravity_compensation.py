@@ -242,6 +242,18 @@ def test_holds_the_robot_and_says_what_it_assumes(rig):
     rig.until(lambda: rig.effort_line()[0] == DiagnosticStatus.OK, 'diagnostics')
 
 
+def test_a_walk_that_plans_shares_is_believed(rig):
+    publisher = rig.peer.create_publisher(Float64MultiArray, 'gait_player/shares', 10)
+    expected = rig.expected((0.54, 0.46)).efforts
+
+    def is_followed():
+        publisher.publish(Float64MultiArray(data=[0.54, 0.46]))
+        return np.abs(rig.last - expected).max() < 0.05
+
+    rig.until(is_followed, 'planned shares')
+    rig.until(rig.holds, 'measured shares')
+
+
 @pytest.mark.parametrize(('silent', 'words'), (
     ('joints', ('joint_states is silent',)), ('imu', ('the IMU is silent',)),
     ('left', ("wrench of 'left' is silent",))))

@@ -47,6 +47,29 @@ def test_auto_follows_the_forces(model):
     assert compensator.mode == 'left, right'
 
 
+def test_what_a_walk_plans_goes_before_what_the_feet_feel_as_long_as_it_holds(model):
+    """The foot that lands feels nothing yet, and is to carry all the same."""
+    compensator = GravityCompensator(model)
+    state = model.state(model.posture())
+    wrenches = standing_wrenches(compensator, 0.5)
+    load = compensator.gravity_model.load(state, UP)
+    compensator.wanted(state, UP, 0, wrenches)
+    compensator.expect(np.array([0.6, 0.4]), 100_000_000)
+    found = compensator.wanted(state, UP, 50_000_000, wrenches)
+    np.testing.assert_allclose(found, load.standing(np.array([0.6, 0.4])).efforts, atol=1e-9)
+    later = compensator.wanted(state, UP, 101_000_000, wrenches)  # 2/s for 51 ms
+    np.testing.assert_allclose(later, load.standing(np.array([0.5, 0.5])).efforts, atol=1e-9)
+    compensator.expect(np.array([0.6, 0.4]), 10_000_000_000)
+    with pytest.raises(InputError, match='in the air'):
+        compensator.wanted(state, UP, 200_000_000, 0.0 * wrenches)
+
+
+@pytest.mark.parametrize('shares', ([0.5, 0.6], [1.5, -0.5], [np.nan, 1.0]))
+def test_shares_that_are_none_are_refused(model, shares):
+    with pytest.raises(InputError, match='planned shares'):
+        GravityCompensator(model).expect(np.array(shares), 0)
+
+
 def test_forces_count_along_gravity_not_along_the_sole(model):
     """On a slope the sole's normal feels less than the foot carries."""
     settings = CompensationSettings(cop_tolerance=1.0)
