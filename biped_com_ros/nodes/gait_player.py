@@ -37,6 +37,8 @@ joint_trajectory              JointTrajectory
 ~/state, ~/progress           std_msgs/String, Float64,    standing, planning, walking, pausing,
                               latched                      paused, stopping, halted; 0 to 1
 ~/zmp_reference               geometry_msgs/PointStamped   planned, in the frame of com_estimator
+~/shares                      std_msgs/Float64MultiArray   planned, of the weight, by foot; for
+                                                           gravity_compensation
 ~/single_step, ~/walk         std_srvs/Trigger             as the parameters say
 ~/pause, ~/resume, ~/stop     std_srvs/Trigger
 ============================= ============================ =======================================
@@ -126,7 +128,7 @@ class GaitPlayerParameters:
     monitor: str = parameter(
         'zmp_monitor', 'Node that watches stability; empty: walk unwatched', read_only=True)
     monitor_timeout: float = parameter(
-        3.0, 'Silence of its diagnostics after which it counts as dead', 's', 1.5, 60.0,
+        5.0, 'Silence of its diagnostics after which it counts as dead', 's', 1.5, 60.0,
         read_only=True)
     posture_tolerance: float = parameter(
         0.05, 'How far joints may be from the posture when a walk begins', 'rad', 0.001, 0.5)
@@ -134,8 +136,11 @@ class GaitPlayerParameters:
         0.2, 'How far joints may be from the gait while it is played', 'rad', 0.01, 2.0)
     follow_time: float = parameter(
         0.3, 'For how long they may be further', 's', 0.0, 10.0)
+    lead: float = parameter(
+        0.25, 'Time between an order and the first motion that it causes: longer than a '
+        'trajectory is under way', 's', 0.0, 5.0, read_only=True)
     knot_period: float = parameter(
-        0.02, 'Time between two points of a trajectory', 's', 0.005, 0.2)
+        0.04, 'Time between two points of a trajectory', 's', 0.005, 0.2)
     rate: float = parameter(
         50.0, 'How often the reference is published and the robot looked at', 'Hz', 5.0, 1000.0,
         read_only=True)
@@ -173,10 +178,11 @@ class GaitPlayer(Node):
         params, self._model = self.params, model
         # A model of its own: it is used in another thread.
         planner = RobotModel(model.config, model.urdf)
-        player = WalkPlayer(planner, params.posture, params.ramp, params.halt_margin)
+        player = WalkPlayer(planner, params.posture, params.ramp, params.halt_margin,
+                            params.lead)
         names = [model.joint_names[i] for i in player.leg_joints]
         self._trajectories = TrajectoryPublisher(self, model, params.joints or names)
-        self._progress = ProgressOutput(self)
+        self._progress = ProgressOutput(self, tuple(model.config.feet))
         self._watch = StabilityWatch(self, params.monitor, params.monitor_timeout,
                                      self._on_error) if params.monitor else None
         self._next_ns = self._last_ns = self._off_since_ns = 0
@@ -407,12 +413,13 @@ class GaitPlayer(Node):
         state = player.state
         if state in (WalkState.STANDING, WalkState.HALTED):
             return
+        world = player.origin  # goes on to the next gait's when this one ends
         sample = player.advance(min(max(dt, 0.0), 1.0))
         assert sample is not None
-        reference = player.origin.apply(np.array((*sample.zmp_reference, 0.0)))
-        self._progress.refer(stamp, reference)
+        reference = world.apply(np.array((*sample.zmp_reference, 0.0)))
+        self._progress.refer(stamp, reference, sample.shares)
         if positions is not None:
-            self._compare(reference, player.origin.rotation)
+            self._compare(reference, world.rotation)
             self._follow(ns, positions, sample.positions)
         self._tell()
         if player.state is WalkState.STANDING:

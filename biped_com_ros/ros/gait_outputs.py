@@ -23,7 +23,7 @@ from biped_com_ros.core.legs.player import Upcoming
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.outputs import float_publisher, point_publisher
+from biped_com_ros.ros.outputs import float_array_publisher, float_publisher, point_publisher
 from biped_com_ros.ros.qos import LATCHED, overridable, STATE_OUTPUT
 from builtin_interfaces.msg import Duration
 import numpy as np
@@ -87,14 +87,23 @@ class TrajectoryPublisher:
 
 
 class ProgressOutput:
-    """Publishes state and progress as they change, and the reference of the ZMP."""
+    """
+    Publishes state and progress as they change, the reference of the ZMP, shares of the weight.
 
-    def __init__(self, node: Any) -> None:
+    Parameters
+    ----------
+    node, feet
+        The rclpy node, and the names of the feet.
+
+    """
+
+    def __init__(self, node: Any, feet: Sequence[str]) -> None:
         options = {'qos_overriding_options': overridable()}
         self._state = node.create_publisher(String, '~/state', LATCHED, **options)
         self._progress = float_publisher(node, '~/progress', qos=LATCHED)
         self._node, self._said, self._share = node, '', -1.0
         self._reference: Any = None
+        self._shares = float_array_publisher(node, '~/shares', len(feet), labels=tuple(feet))
 
     def tell(self, state: str, progress: float) -> None:
         """Publish what has changed since the last time."""
@@ -111,8 +120,10 @@ class ProgressOutput:
         if self._reference is None:
             self._reference = point_publisher(self._node, '~/zmp_reference', frame_id)
 
-    def refer(self, stamp: Stamp, zmp_reference: Array) -> None:
-        """Publish the reference, (3,), in the frame set."""
+    def refer(self, stamp: Stamp, zmp_reference: Array, shares: Array) -> None:
+        """Publish the reference, (3,), in the frame set, and how the feet share the weight."""
+        self._shares.fields['data'][...] = shares
+        self._shares.publish()
         if self._reference is not None and self._reference.wanted:
             self._reference.fields['point'][...] = zmp_reference
             self._reference.publish(stamp)

@@ -24,8 +24,10 @@ the ground. A quasi-static gait can pause nearly anywhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import copy
 from enum import Enum
+import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.legs.footsteps import Footprint
@@ -52,6 +54,9 @@ class PlaybackState(Enum):
     DONE = 'done'
 
 
+_RESTING = (PlaybackState.READY, PlaybackState.PAUSED, PlaybackState.DONE)
+
+
 class GaitPlayback:
     """
     A gait in the course of time.
@@ -70,7 +75,7 @@ class GaitPlayback:
     state
         What it is doing.
     time
-        In the gait, s.
+        In the gait, s; negative while it waits to begin.
     rate
         How fast the gait's time passes: 0 to 1.
     pause_is_pending
@@ -88,11 +93,16 @@ class GaitPlayback:
         self._can_halt: dict[int, bool] = {}  # by instant, as far as was asked
         self.state, self.time, self.rate = PlaybackState.READY, 0.0, 0.0
         self.pause_is_pending = self.stop_is_pending = False
-        self._since, self._begun_at = 0.0, 0.0
+        self._since, self._begun_at, self._brake_at = 0.0, 0.0, math.inf
 
-    def start(self) -> None:
+    def start(self, lead: float = 0.0) -> None:
         """
         Begin, or go on after a pause; a pending pause or stop is called off.
+
+        Parameters
+        ----------
+        lead
+            How long to wait before that, s.
 
         Raises
         ------
@@ -104,30 +114,44 @@ class GaitPlayback:
             raise InputError(f'a gait that is {self.state.value} cannot start; '
                              'make a new one, or wait until it has paused')
         self.pause_is_pending = self.stop_is_pending = False
+        self._brake_at = math.inf
         if self.state is PlaybackState.READY:  # a gait begins at rest by itself
-            self.state, self.rate = PlaybackState.PLAYING, 1.0
+            self.state, self.rate, self.time = PlaybackState.PLAYING, 1.0, -lead
         elif self.state is PlaybackState.PAUSED:
-            self._begin(PlaybackState.SPEEDING_UP)
+            self._begin(PlaybackState.SPEEDING_UP, -lead)
 
-    def pause(self) -> None:
-        """Halt at the next instant at which the robot can stand; nothing while it rests."""
+    def pause(self, lead: float = 0.0) -> None:
+        """
+        Halt at the next instant at which the robot can stand; nothing while it rests.
+
+        Parameters
+        ----------
+        lead
+            Time that has to pass before that, s.
+
+        """
         if self.state in (PlaybackState.PLAYING, PlaybackState.SPEEDING_UP):
             self.pause_is_pending = True
+            self._brake_at = self._find(self._may_halt, lead)
 
-    def stop(self) -> None:
+    def stop(self, lead: float = 0.0) -> None:
         """Halt as soon as it can on both soles; from a pause on one foot, go on until then."""
         if self.state is PlaybackState.PAUSED and not self._is_on_both(self.time):
-            self.start()
+            self.start(lead)
+        self.pause_is_pending = False
         self.stop_is_pending = self.state in (
             PlaybackState.PLAYING, PlaybackState.SPEEDING_UP, PlaybackState.BRAKING)
+        if self.stop_is_pending:
+            self._brake_at = self._find(self._may_stop, lead)
 
-    def halt(self) -> None:
+    def halt(self, lead: float = 0.0) -> None:
         """Halt at once, wherever it is: for when going on is worse."""
         if self.state is PlaybackState.PLAYING:
-            self._begin(PlaybackState.BRAKING)
+            self._brake_at = self.time + lead
+            self._played(0.0)
         elif self.state is PlaybackState.SPEEDING_UP:
             # Back down the same ramp, so that the rate does not jump.
-            self._since = self._ramp - self._since
+            self._since = self._ramp - max(self._since, 0.0)
             self._begun_at = self.time - self._ramp * _braked(self._since / self._ramp)
             self.state = PlaybackState.BRAKING
             self.pause_is_pending = self.stop_is_pending = False
@@ -144,7 +168,7 @@ class GaitPlayback:
         """
         ahead = copy.copy(self)
         samples = [ahead.advance(0.0)]
-        while ahead.rate > 0.0 or ahead.state is PlaybackState.SPEEDING_UP:
+        while ahead.state not in _RESTING:
             samples.append(ahead.advance(dt))
         return samples
 
@@ -159,29 +183,52 @@ class GaitPlayback:
 
         """
         if self.state is PlaybackState.PLAYING:
-            self.time += dt
-            if (self.pause_is_pending and self._may_halt()) or (
-                    self.stop_is_pending and self._may_stop()):
-                self._begin(PlaybackState.BRAKING)
-        elif self.state in (PlaybackState.BRAKING, PlaybackState.SPEEDING_UP):
+            dt = self._played(dt)
+        if self.state in (PlaybackState.BRAKING, PlaybackState.SPEEDING_UP):
             self._ramped(dt)
         if self.time >= self.gait.duration:
             self.state, self.time, self.rate = PlaybackState.DONE, self.gait.duration, 0.0
         sample = self.gait.at(self.time)
         return sample._replace(velocities=self.rate * sample.velocities)
 
-    def _begin(self, state: PlaybackState) -> None:
-        self.state, self._since, self._begun_at = state, 0.0, self.time
+    def _begin(self, state: PlaybackState, since: float = 0.0) -> None:
+        self.state, self._since, self._begun_at = state, since, self.time
         if state is PlaybackState.BRAKING:
-            self.pause_is_pending = self.stop_is_pending = False
+            self.pause_is_pending, self._brake_at = False, math.inf
 
-    def _may_halt(self) -> bool:
+    def _played(self, dt: float) -> float:
+        """Let time pass at full speed, at most until it brakes; return what is left of it."""
+        if self.time + dt < self._brake_at:
+            self.time += dt
+            return 0.0
+        left = self.time + dt - max(self._brake_at, self.time)
+        self.time = max(self._brake_at, self.time)
+        self._begin(PlaybackState.BRAKING)
+        return left
+
+    def _find(self, is_good: Callable[[float], bool], lead: float) -> float:
+        """Return the next instant that is good to begin a halt, or infinity."""
+        earliest = self.time + lead
+        if self.state is PlaybackState.SPEEDING_UP:
+            earliest = max(earliest, self._begun_at + _sped_up(1.0) * self._ramp)
+        elif self.state is PlaybackState.BRAKING:
+            return math.inf
+        if is_good(earliest):
+            return earliest
+        k = max(math.ceil(earliest / _STRIDE), 0)
+        while k * _STRIDE < self.gait.duration:
+            if is_good(k * _STRIDE):
+                return k * _STRIDE
+            k += 1
+        return math.inf
+
+    def _may_halt(self, time: float) -> bool:
         """Say whether a halt from the instants before and after this one keeps the balance."""
-        before = int(self.time / _STRIDE)
+        before = int(max(time, 0.0) / _STRIDE)
         return all(self._examine(k) for k in (before, before + 1))
 
-    def _may_stop(self) -> bool:
-        return self._is_on_both(self.time + 0.5 * self._ramp) and self._may_halt()
+    def _may_stop(self, time: float) -> bool:
+        return self._is_on_both(time + 0.5 * self._ramp) and self._may_halt(time)
 
     def _is_on_both(self, time: float) -> bool:
         return all(self.gait.plan.in_contact(time))
@@ -195,7 +242,7 @@ class GaitPlayback:
 
     def _ramped(self, dt: float) -> None:
         self._since += dt
-        share = min(self._since / self._ramp, 1.0)
+        share = min(max(self._since / self._ramp, 0.0), 1.0)
         if self.state is PlaybackState.BRAKING:
             self.time = self._begun_at + self._ramp * _braked(share)
             self.rate, after = 1.0 - minimum_jerk(share), PlaybackState.PAUSED
@@ -205,7 +252,8 @@ class GaitPlayback:
         if share == 1.0:
             self.state = after
             if self.stop_is_pending and after is PlaybackState.PAUSED:
-                self.stop()  # it was on its way to a pause on one foot
+                self.stop_is_pending = False
+                self.stop()  # goes on if it was on its way to a pause on one foot
 
 
 def halts(gait: Gait, ramp: float, least_margin: float) -> tuple[Array, Array]:

@@ -105,6 +105,8 @@ class WalkPlayer:
         Time from full speed to a halt and back, s.
     least_margin
         Distance from the edge of the support that the zero-moment point keeps in a halt, m.
+    lead
+        Time between an order and the first motion that it causes, s: what comes is told before.
 
     Attributes
     ----------
@@ -124,8 +126,9 @@ class WalkPlayer:
     """
 
     def __init__(self, model: RobotModel, posture: str = 'stand', ramp: float = 0.5,
-                 least_margin: float = 0.01) -> None:
+                 least_margin: float = 0.01, lead: float = 0.0) -> None:
         self.model, self._ramp, self._least_margin = model, ramp, least_margin
+        self._lead = lead
         self.leg_joints = np.concatenate([leg.index for leg in legs_of(model).values()])
         self._posture_name, self._ease = posture, model.posture(posture)
         Stance(model, self._ease)  # refuses what cannot walk
@@ -177,7 +180,7 @@ class WalkPlayer:
         """Return how much of the gait's time has passed, 0 to 1; 1 while standing."""
         if self._playback is None:
             return 1.0
-        return self._playback.time / self._playback.gait.duration
+        return max(self._playback.time, 0.0) / self._playback.gait.duration
 
     def plan(self, order: WalkOrder, measured: Array,
              com_offset: Array | tuple[float, float] = (0.0, 0.0),
@@ -228,7 +231,7 @@ class WalkPlayer:
         """Begin what was planned from where the robot rests."""
         self._leave(halted=False)
         self._playback, self._stops = playback, not playback.gait.swings
-        playback.start()
+        playback.start(self._lead)
         self.sample = playback.advance(0.0)
 
     def pause(self) -> None:
@@ -244,7 +247,7 @@ class WalkPlayer:
         if self.state is not WalkState.WALKING:
             raise InputError(f'the robot is {self.state.value}, there is nothing to pause')
         assert self._playback is not None
-        self._playback.pause()
+        self._playback.pause(self._lead)
 
     def resume(self) -> None:
         """
@@ -259,18 +262,18 @@ class WalkPlayer:
         if self.state not in (WalkState.PAUSED, WalkState.PAUSING):
             raise InputError(f'the robot is {self.state.value}, there is nothing to go on with')
         assert self._playback is not None
-        self._playback.start()
+        self._playback.start(self._lead)
 
     def stop(self) -> None:
         """Finish the step and come to rest on both soles; nothing while it rests."""
         if self._playback is not None and not self._stops:
-            self._playback.stop()
+            self._playback.stop(self._lead)
             self._stops = True
 
     def halt(self) -> None:
         """Come to rest at once, wherever it is, and stay there: for when going on is worse."""
         if self._playback is not None:
-            self._playback.halt()
+            self._playback.halt(self._lead)
             self._is_halted = True
             self._leave_if_done()
 
@@ -344,6 +347,7 @@ class WalkPlayer:
             self._leave(halted=True)
 
     def _leave(self, halted: bool) -> None:
+        self._steps = self.step
         if self._playback is not None and self.sample is not None:
             self._resting = self.sample.positions
             x, y, _ = self.sample.base.position.tolist()
