@@ -120,9 +120,10 @@ class Differentiator:
     """
     Low-pass and derivative of vectors at once: both come out with the same bandwidth and delay.
 
-    A second-order Butterworth low-pass like :class:`LowPass`; its inner state is the derivative
-    of what comes out. Below a third of the cut-off the delay is ``sqrt(2) / (2 pi cutoff)``: 11 ms
-    at 20 Hz.
+    A second-order Butterworth low-pass like :class:`LowPass`, whose states are what comes out: the
+    filtered signal, and its derivative in units of the cut-off. Integrated by the trapezoidal rule
+    they mean the same whatever the steps, so that a ramp comes out straight however unevenly it is
+    sampled. Below a third of the cut-off the delay is ``sqrt(2) / (2 pi cutoff)``: 11 ms at 20 Hz.
 
     Parameters
     ----------
@@ -138,8 +139,9 @@ class Differentiator:
             raise ConfigurationError(
                 f'a derivative with cut-off {cutoff} Hz makes no sense; it must be positive')
         self.cutoff = cutoff
-        self._matrix = np.zeros((4, 3))
-        self._in, self._out = np.zeros((3, size)), np.zeros((4, size))
+        self._matrix = np.zeros((3, 4))
+        # The states and the sample of the last time, and the new sample.
+        self._in, self._out = np.zeros((4, size)), np.zeros((3, size))
         self._dt = 0.0
         self._started = False
 
@@ -171,26 +173,24 @@ class Differentiator:
         """
         if not self._started:
             self._started = True
-            self._in[0], self._in[1] = 0.0, sample
-            self._out[2], self._out[3] = sample, 0.0
-            return self._out[2], self._out[3]
-        if dt != self._dt:
-            self._design(dt)
-        self._in[2] = sample
-        np.matmul(self._matrix, self._in, out=self._out)
-        self._in[:2] = self._out[:2]
-        return self._out[2], self._out[3]
+            self._out[0], self._out[1:] = sample, 0.0
+        else:
+            if dt != self._dt:
+                self._design(dt)
+            self._in[3] = sample
+            np.matmul(self._matrix, self._in, out=self._out)
+        self._in[:2], self._in[2] = self._out[:2], sample
+        return self._out[0], self._out[2]
 
     def _design(self, dt: float) -> None:
-        """Fill the matrix from (states, input) to (next states, output, derivative)."""
+        """Fill the matrix from (y, z, sample, next sample) to (next y, next z, next dy)."""
         self._dt = dt
-        # Not warped as in LowPass: then the states mean the same whatever the step.
-        g = math.pi * min(self.cutoff * dt, HIGHEST_CUTOFF_SHARE)
-        a1 = 1.0 / (1.0 + g * (g + math.sqrt(2.0)))
-        a2, a3 = g * a1, g * g * a1
-        # The first integrator's output, whose integral is the filtered signal.
-        rate = 2.0 * g / dt
-        self._matrix[:] = [[2.0 * a1 - 1.0, -2.0 * a2, 2.0 * a2],
-                           [2.0 * a2, 1.0 - 2.0 * a3, 2.0 * a3],
-                           [a2, 1.0 - a3, a3],
-                           [rate * a1, -rate * a2, rate * a2]]
+        # Not warped as in LowPass, where the cut-off would change with the step.
+        omega = 2.0 * math.pi * min(self.cutoff, HIGHEST_CUTOFF_SHARE / dt)
+        g = 0.5 * omega * dt
+        damped = g * (g + math.sqrt(2.0))
+        a = 1.0 / (1.0 + damped)
+        # y' = omega z and z' = omega (u - y - sqrt(2) z), each by its mean over the step.
+        self._matrix[0] = 1.0 - 2.0 * a * g * g, 2.0 * a * g, a * g * g, a * g * g
+        self._matrix[1] = -2.0 * a * g, a * (1.0 - damped), a * g, a * g
+        self._matrix[2] = omega * self._matrix[1]
