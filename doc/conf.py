@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 project = 'biped_com_ros'
 author = 'biped_com_ros contributors'
-copyright = f'2026, {author}'  # noqa: A001 (Sphinx wants it)
+project_copyright = f'2026, {author}'
 release = version = re.search(r'<version>(.*)</version>',
                               (ROOT / 'package.xml').read_text())[1]
 
