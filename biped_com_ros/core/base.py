@@ -146,6 +146,11 @@ class StanceBase:
         self.is_held = True
         self.stance = Stance(self._anchors, (False,) * len(self._anchors))
 
+    def continue_from(self, other: StanceBase) -> None:
+        """Go on from another estimate, whose soles stay where they are."""
+        self._position, self._anchors = other._position, other._anchors.copy()
+        self._weights, self.is_held, self.stance = other._weights, other.is_held, other.stance
+
     def update(self, state: RobotState, R_world_imu: Array,
                in_contact: Sequence[bool] | None = None) -> Pose:
         """

@@ -14,45 +14,69 @@
 """
 A centre of mass that stays right when the model is not: kinematics and foot forces fused.
 
-Kinematics tell how the CoM moves, quickly but with the URDF's error; the feet tell where it really
-is, through the moment that their force has about it, slowly and only as far as angular momentum
-is known. A Kalman filter joins them. Its state, in the world:
+Kinematics tell how the CoM moves, quickly but with the URDF's error; the feet tell how much weight
+there is and where, slowly. A Kalman filter joins them. Its state:
 
 ====== ====================================================================== ====
-c      centre of mass                                                         m
-v      its velocity                                                           m/s
-b      what the kinematic CoM is off by, along level axes headed like the base m
-f      external force other than at the feet                                  N
-w      weight that the model lacks                                            N
+k      centre of mass in the world as kinematics show it                      m
+v      velocity of the true one                                               m/s
+h      first moment of the unknown load over the robot's mass, along the
+       axes of the carrier                                                    m
+f      external force other than at the feet, in the world                    N
+s      mass of the unknown load, as a share of the robot's
 ====== ====================================================================== ====
 
-    c' = v      v' = (F + f - w e_z) / m + g      b' = noise      f' = -f / tau + noise
-    c_kin = c + R_z b + noise                 kinematics
-    v_kin = v + noise                         kinematics
-    M - L' = c x F + noise                    feet, x and y; L' by :class:`ModelWrench`
+The carrier is the link to which the load is fixed: its centre of mass p by the model, its
+orientation R and angular velocity omega.
 
-with the measured foot wrench (F, M) about the world's origin and the mass m = m_model + w / g.
+    k' = v + s (v_kin - p') - omega x R h
+    v' = (1 - s) (F + f) / m + g      f' = -f / tau + noise      h', s' = noise
 
-Assumptions. Where an external force acts is unknown: while one is felt the moment equation is
-left out. The bias moves with the base's heading and changes slowly. A lasting vertical force
-cannot be told from weight: what lasts is weight. Swing feet carry nothing: their forces are to be
-left out of F. At rest the feet say nothing on the height of the CoM (Muscolo et al. 2017), so that
-b_z is learnt from horizontal acceleration only, slowly, and as well as L' is known. Errors of the
-masses of what lies beyond the foot sensors are not seen.
+    c_kin = k + noise                                    kinematics
+    v_kin = v + s (v_kin - p') - omega x R h + noise     kinematics
+    residual = s (residual + rows_u) + rows_h h + noise  feet, :mod:`hidden_load`
+
+    c = k - s (c_kin - p) + R h                          the centre of mass
+
+with the measured foot force F and the model's mass m. All but ``(1 - s) f`` is linear, and what
+is learnt in one posture holds in another. Where the load is, h, is learnt from the moments of the
+feet alone: its traces in velocities are smaller than what else is wrong with those.
+
+How noisy velocities and forces are is measured: white noise shows in the second differences of
+signals that are smooth themselves (:class:`NoiseMeter`). With good sensors the estimate follows
+the kinematics, with bad ones it is calmer.
+
+Assumptions. The load is fixed to the carrier. Where an external force acts is unknown: the more
+of it is felt, the less the moments of the feet count. A lasting vertical force cannot be told from
+weight: what lasts is weight. Feet that press less than a threshold carry nothing. At rest the feet
+say nothing on the height of the CoM: it is learnt while the robot accelerates horizontally, and
+until then is as good as the assumption that the load is near the carrier's centre of mass. Errors
+of the masses of what lies beyond the foot sensors are not seen.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from biped_com_ros.core.com import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.pose import Array, cross
-from biped_com_ros.core.zmp import Comparison
+from biped_com_ros.core.hidden_load import Carrier, LoadEquation
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.wrench import skew
 import numpy as np
+from numpy.typing import ArrayLike
 
-C, V, B, F, W = slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 12), 12
+K, V, H, F, S = slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 12), 12
 SIZE = 13
+
+EVERYTHING = np.ones((SIZE, 1))
+MOVING = EVERYTHING.copy()
+MOVING[H] = 0.0
+_UNSEEN = np.eye(3, SIZE, 3)
+_ENOUGH, _TINY = 20, 1e-12
+_WORST = (*[0.001] * 3, *[0.02] * 3)
+"""Noise of kinematic position, m, and velocity, m/s, until it has been measured."""
 
 
 @dataclass(frozen=True)
@@ -62,51 +86,50 @@ class ComFilterSettings:
 
     Attributes
     ----------
-    kinematic_position, kinematic_velocity
-        Of the kinematic CoM apart from its bias, m, and of its velocity, m/s. Like the next two
-        per sample, but large enough for errors that last over many samples.
+    kinematic_position, kinematic_velocity, acceleration
+        Of the kinematic CoM, m and m/s, and of what the foot forces say, m/s^2: what there is at
+        least; measured white noise comes on top.
     moment, momentum
         Of the horizontal CoM that the moments of the feet tell, m, and in addition the error of
         the model's rate of angular momentum as a share of it.
-    initial_bias, bias_drift
-        Of the bias at first, m, and how it wanders, m per square root of a second.
+    load_cutoff
+        Bandwidth of the comparison of moments, Hz.
+    initial_moment, moment_drift
+        Of h at first, m, and how it wanders, m per square root of a second.
+    initial_mass, mass_drift
+        Of s at first, and how it wanders per square root of a second.
     force_drift, force_time
         How the external force wanders while nobody pushes, share of the weight per square root
         of a second, and how soon it is forgotten, s.
-    push_velocity, push_speed, push_delay, push_force
+    push_sigmas, push_delay, push_force
         A push begins or ends where the kinematic velocity, smoothed over `push_delay`, s, differs
-        by more than `push_velocity`, m/s, and `push_speed` times the speed from what the known
-        forces explain. At each such sample the external force becomes uncertain by `push_force`,
-        share of the weight.
-    calm, push_time
-        The moment equation is left out while the external force is above `calm`, share of the
-        weight, and for `push_time`, s, after it and after any surprise: its lever is unknown.
-    initial_weight, weight_drift
-        Of the weight that the model lacks.
-    acceleration, unknown_acceleration
-        Of what the foot forces say, and of the CoM while they are unknown, m/s^2.
+        by more than so many standard deviations from what the known forces explain. At each such
+        sample the external force becomes uncertain by `push_force`, share of the weight.
+    push_lever
+        Of the point where a push acts from the CoM, m.
+    unknown_acceleration
+        Of the CoM while the foot forces are unknown, m/s^2.
     longest_gap
-        After a longer silence position and velocity begin anew, s; bias and weight are kept.
+        After a longer silence position and velocity begin anew, s; the load is kept.
 
     """
 
-    kinematic_position: float = 0.01
-    kinematic_velocity: float = 0.02
-    moment: float = 0.01
-    momentum: float = 0.1
-    initial_bias: float = 0.015
-    bias_drift: float = 0.0005
+    kinematic_position: float = 0.0001
+    kinematic_velocity: float = 0.0001
+    acceleration: float = 0.03
+    moment: float = 0.0002
+    momentum: float = 0.05
+    load_cutoff: float = 3.0
+    initial_moment: float = 0.015
+    moment_drift: float = 0.0001
+    initial_mass: float = 0.1
+    mass_drift: float = 0.0005
     force_drift: float = 0.0003
     force_time: float = 10.0
-    push_velocity: float = 0.008
-    push_delay: float = 0.03
-    push_speed: float = 0.06
+    push_sigmas: float = 4.5
+    push_delay: float = 0.02
     push_force: float = 0.1
-    calm: float = 0.01
-    push_time: float = 0.2
-    initial_weight: float = 0.1
-    weight_drift: float = 0.003
-    acceleration: float = 0.02
+    push_lever: float = 0.3
     unknown_acceleration: float = 3.0
     longest_gap: float = 0.5
 
@@ -115,6 +138,68 @@ class ComFilterSettings:
             if not 0.0 < value < np.inf:
                 raise ConfigurationError(
                     f'{name} of the CoM filter is {value}; it must be a positive number')
+
+
+class Seen(NamedTuple):
+    """
+    What kinematics tell of an instant, in the world.
+
+    Attributes
+    ----------
+    com, velocity
+        Centre of mass by the model, m, and its velocity, m/s; shape (3,).
+    carrier
+        How the link with the unknown load moves.
+
+    """
+
+    com: Array
+    velocity: Array
+    carrier: Carrier
+
+
+class NoiseMeter:
+    """
+    Measures white noise of smooth signals from their second differences.
+
+    Parameters
+    ----------
+    initial
+        Standard deviations that are assumed until enough has been seen, shape (n,).
+    time
+        Over which it averages, s.
+
+    """
+
+    def __init__(self, initial: ArrayLike, time: float = 0.3) -> None:
+        self._time = time
+        self._initial = np.square(np.asarray(initial, dtype=float))
+        self._last, self._step = np.zeros_like(self._initial), np.zeros_like(self._initial)
+        self._variance = np.zeros_like(self._initial)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the past."""
+        self._count = 0
+
+    def update(self, sample: Array, dt: float) -> Array:
+        """Take a sample (n,) after `dt`, s, and return the variances, (n,)."""
+        step = sample - self._last
+        bend = step - self._step
+        self._last[:], self._step = sample, step
+        self._count += 1
+        if self._count <= 2:
+            return self._initial
+        bend *= bend
+        bend /= 6.0
+        # A mean at first, then a running one; a jump is not noise, and counts little.
+        if self._count > 2 + _ENOUGH:
+            np.minimum(bend, 9.0 * self._variance + _TINY, out=bend)
+        elif self._count == 3:
+            self._variance[:] = 0.0
+        share = max(min(dt / self._time, 1.0), 1.0 / (self._count - 2))
+        self._variance += share * (bend - self._variance)
+        return self._variance if self._count > 2 + _ENOUGH else self._initial
 
 
 class ComFilter:
@@ -133,7 +218,7 @@ class ComFilter:
     Attributes
     ----------
     state, covariance
-        Shape (13,) and (13, 13) in the order c, v, b, f, w.
+        Shape (13,) and (13, 13) in the order k, v, h, f, s.
     is_started
         Whether there is an estimate.
 
@@ -145,12 +230,25 @@ class ComFilter:
         self.settings = settings
         self.state, self.covariance = np.zeros(SIZE), np.zeros((SIZE, SIZE))
         self._transition = np.eye(SIZE)
+        self._least_noise = np.repeat(
+            (settings.kinematic_position ** 2, settings.kinematic_velocity ** 2), 3)
+        self._kinematic_noise, self._force_noise = NoiseMeter(_WORST), NoiseMeter(
+            [0.01 * self._weight] * 3)
         self.reset()
 
     @property
     def com(self) -> Array:
         """Centre of mass, shape (3,), m."""
-        return self.state[C]
+        com: Array = self.state[K] - self.bias
+        return com
+
+    @property
+    def com_covariance(self) -> Array:
+        """Of :attr:`com`, shape (3, 3), m^2."""
+        rows = np.eye(3, SIZE)
+        rows[:, H], rows[:, S] = self._rotation, -self._lever
+        covariance: Array = rows @ self.covariance @ rows.T
+        return covariance
 
     @property
     def velocity(self) -> Array:
@@ -158,14 +256,16 @@ class ComFilter:
         return self.state[V]
 
     @property
-    def bias(self) -> Array:
-        """Offset of the kinematic CoM, along level axes headed like the base, (3,), m."""
-        return self.state[B]
+    def velocity_covariance(self) -> Array:
+        """Of :attr:`velocity`, shape (3, 3), m^2/s^2."""
+        return self.covariance[V, V]
 
     @property
-    def bias_in_world(self) -> Array:
-        """Offset of the kinematic CoM, along the axes of the world, shape (3,), m."""
-        return self._turn() @ self.state[B]
+    def bias(self) -> Array:
+        """What the kinematic CoM is off by, along the axes of the world, shape (3,), m."""
+        x = self.state
+        bias: Array = x.item(S) * self._lever - self._rotation.dot(x[H])
+        return bias
 
     @property
     def external_force(self) -> Array:
@@ -175,23 +275,23 @@ class ComFilter:
     @property
     def mass(self) -> float:
         """Return the mass that the feet have felt, kg."""
-        return self._mass + float(self.state[W]) / self._gravity
+        return self._mass / (1.0 - self.state.item(S))
 
     def reset(self) -> None:
-        """Forget everything, the bias and the weight too."""
-        s = self.settings
+        """Forget everything, the load too."""
         self.is_started = False
-        self._yaw, self._mistrust = (1.0, 0.0), 0.0
         self._surprise = np.zeros(3)
+        self._rotation, self._lever, self._shown = np.eye(3), np.zeros(3), _UNSEEN
+        self._kinematic_noise.reset()
+        self._force_noise.reset()
         self.state[:] = 0.0
         self.covariance[:] = 0.0
-        diagonal = np.array([*[0.0] * 6, *[s.initial_bias ** 2] * 3, *[0.0] * 3,
-                             (s.initial_weight * self._weight) ** 2])
-        np.fill_diagonal(self.covariance, diagonal)
+        diagonal = self.covariance.reshape(-1)[::SIZE + 1]
+        diagonal[H] = self.settings.initial_moment ** 2
+        diagonal[S] = self.settings.initial_mass ** 2
 
-    def update(self, dt: float, com: Array | None, velocity: Array | None, heading: Array,
-               force: Array | None, comparison: Comparison | None = None,
-               delay: float = 0.0) -> None:
+    def update(self, dt: float, seen: Seen | None, force: Array | None,
+               equation: LoadEquation | None = None) -> None:
         """
         Take an instant.
 
@@ -199,133 +299,124 @@ class ComFilter:
         ----------
         dt
             Time since the instant before, s; not used for the first.
-        com, velocity
-            Kinematic, in the world, (3,); None while no sole stands.
-        heading
-            x axis of the base in the world; only its heading counts.
+        seen
+            What kinematics tell; None while no sole stands.
         force
             Sum of the foot forces in the world, (3,), N; zero in the air; None if unknown.
-        comparison
-            Filtered wrenches of :class:`ModelWrench`, for the moment equation; None if unknown
-            or while no sole stands.
-        delay
-            Of that filter, s.
+        equation
+            What the moments of the feet tell; None if unknown.
 
         """
-        length = float(np.hypot(heading[0], heading[1])) or 1.0
-        self._yaw = float(heading[0]) / length, float(heading[1]) / length
         if self.is_started and 0.0 < dt <= self.settings.longest_gap:
             self._predict(dt, force)
-        elif com is None:
+        elif seen is None:
             return
         else:
-            self._start(com, velocity)
-        if com is not None:
-            self._correct_by_kinematics(com, velocity, dt)
-        if comparison is not None and comparison.measured is not None and self._is_calm(dt):
-            self._correct_by_moment(comparison, comparison.measured, delay)
+            self._start(seen)
+        if seen is None:
+            self._shown = _UNSEEN
+        else:
+            self._correct_by_kinematics(seen, dt)
+        if equation is not None:
+            self._correct_by_moments(equation, dt)
 
-    def _start(self, com: Array, velocity: Array | None) -> None:
-        """Begin where the kinematic CoM is; the bias, if known, stays."""
-        s, P = self.settings, self.covariance
+    def _start(self, seen: Seen) -> None:
+        """Begin where the kinematics say, by the load as far as it is known."""
+        s, x, P = self.settings, self.state, self.covariance
         self.is_started = True
-        turn = self._turn()
-        self.state[C] = com - turn @ self.state[B]
-        self.state[V] = 0.0 if velocity is None else velocity
-        self.state[F] = 0.0
+        self._surprise[:] = 0.0
+        self._kinematic_noise.reset()
+        self._force_noise.reset()
         moving = [*range(6), *range(9, 12)]
-        P[moving], P[:, moving] = 0.0, 0.0
-        of_bias = turn @ P[B, B]
-        P[C, B], P[B, C] = -of_bias, -of_bias.T
-        P[C, C] = of_bias @ turn.T + s.kinematic_position ** 2 * np.eye(3)
-        P[V, V] = (0.3 ** 2 if velocity is None else s.kinematic_velocity ** 2) * np.eye(3)
+        x[moving], P[moving], P[:, moving] = 0.0, 0.0, 0.0
+        by_load = self._rows(seen)[3:]
+        x[K], x[V] = seen.com, seen.velocity - by_load @ x
+        by_load[:, V] = 0.0
+        P[V] = -by_load @ P
+        P[:, V] = P[V].T
+        P[V, V] = -by_load @ P[:, V] + 0.1 ** 2 * np.eye(3)
+        P[K, K] = _WORST[0] ** 2 * np.eye(3)
         P[F, F] = (s.force_drift * self._weight) ** 2 * np.eye(3)
 
-    def _turn(self) -> Array:
-        c, s = self._yaw
-        return np.array(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)))
+    def _rows(self, seen: Seen) -> Array:
+        """Return how the kinematic CoM and its velocity depend on the state, (6, 13)."""
+        carrier = seen.carrier
+        rows = np.eye(6, SIZE)
+        rows[3:, H] = -skew(carrier.spin).dot(carrier.rotation)
+        rows[3:, S] = seen.velocity - carrier.velocity
+        self._rotation, self._lever = carrier.rotation, seen.com - carrier.point
+        self._shown = rows[3:]
+        return rows
 
     def _predict(self, dt: float, force: Array | None) -> None:
         s, x, A = self.settings, self.state, self._transition
-        mass, decay = self.mass, np.exp(-dt / s.force_time)
-        push = x[F].copy()
-        push[2] -= x[W] + self._weight
+        share, decay = (1.0 - x.item(S)) / self._mass, np.exp(-dt / s.force_time)
+        push, by_mass, rough = x[F].copy(), np.zeros(3), s.unknown_acceleration ** 2
         if force is not None:
             push += force
-        else:
-            push[2] += x[W] + self._weight
-        acceleration = push / mass
-        x[C] += dt * x[V] + 0.5 * dt * dt * acceleration
+            noise = self._force_noise.update(force, dt)
+            rough = s.acceleration ** 2 + float(noise.max()) * share ** 2
+            by_mass = -push / self._mass
+        acceleration = share * push
+        if force is not None:  # else the ground may carry it, or not
+            acceleration[2] -= self._gravity
+        x[K] += dt * (self._shown @ x) + 0.5 * dt * dt * acceleration
         x[V] += dt * acceleration
         x[F] *= decay
-        A[[0, 1, 2], [3, 4, 5]] = dt
-        A[[0, 1, 2], [9, 10, 11]] = 0.5 * dt * dt / mass
-        A[[3, 4, 5], [9, 10, 11]] = dt / mass
-        A[2, W], A[5, W] = -0.5 * dt * dt / mass, -dt / mass
+        A[K, 3:] = dt * self._shown[:, 3:]
+        A[[3, 4, 5], [9, 10, 11]] = dt * share
+        A[V, S] = dt * by_mass
         A[[9, 10, 11], [9, 10, 11]] = decay
         P = A @ self.covariance @ A.T
-        rough = s.acceleration if force is not None else s.unknown_acceleration
         diagonal = P.reshape(-1)[::SIZE + 1]
-        diagonal[V] += (rough * dt) ** 2
-        diagonal[B] += s.bias_drift ** 2 * dt
+        diagonal[V] += rough * dt * dt
+        diagonal[H] += s.moment_drift ** 2 * dt
         diagonal[F] += (s.force_drift * self._weight) ** 2 * dt
-        diagonal[W] += (s.weight_drift * self._weight) ** 2 * dt
+        diagonal[S] += s.mass_drift ** 2 * dt
         self.covariance = P
 
-    def _correct_by_kinematics(self, com: Array, velocity: Array | None, dt: float) -> None:
-        s, x = self.settings, self.state
-        rows = 3 if velocity is None else 6
-        H, r, noise = np.zeros((rows, SIZE)), np.zeros(rows), np.full(rows, s.kinematic_velocity)
-        turn = self._turn()
-        H[:3, C], H[:3, B] = np.eye(3), turn
-        r[:3] = com - x[C] - turn @ x[B]
-        noise[:3] = s.kinematic_position
-        if velocity is not None:
-            H[3:, V] = np.eye(3)
-            r[3:] = velocity - x[V]
-            self._notice_push(r[3:], dt)
-        self._correct(H, r, noise ** 2)
+    def _correct_by_kinematics(self, seen: Seen, dt: float) -> None:
+        rows = self._rows(seen)
+        residual = np.concatenate((seen.com, seen.velocity))
+        noise = self._kinematic_noise.update(residual, dt) + self._least_noise
+        residual -= rows @ self.state
+        self._notice_push(rows[3:], residual[3:], noise[3:], dt)
+        self._correct(rows, residual, noise, MOVING)
 
-    def _is_calm(self, dt: float) -> bool:
-        """Tell whether no force other than at the feet turns the robot about its CoM."""
-        s = self.settings
-        self._mistrust = max(self._mistrust - dt, 0.0)
-        pushed = float(np.abs(self.state[F]).max()) > s.calm * self._weight
-        if pushed:
-            self._mistrust = s.push_time
-        return not self._mistrust
-
-    def _notice_push(self, innovation: Array, dt: float) -> None:
+    def _notice_push(self, rows: Array, innovation: Array, noise: Array, dt: float) -> None:
         """Open up for an external force along the axes where the velocity surprises."""
         s, surprise = self.settings, self._surprise
-        surprise += min(dt / s.push_delay, 1.0) * (innovation - surprise)
-        limit = s.push_velocity + s.push_speed * float(np.abs(self.state[V]).max())
-        if float(np.abs(surprise).max()) < limit:
-            return
-        self._mistrust = s.push_time
-        for axis in np.flatnonzero(np.abs(surprise) > limit):
+        share = min(dt / s.push_delay, 1.0)
+        surprise += share * (innovation - surprise)
+        expected = np.einsum('ij,jk,ik->i', rows, self.covariance, rows)
+        limit = s.push_sigmas ** 2
+        slow = surprise * surprise > limit * (expected + 0.5 * share * noise)
+        sudden = innovation * innovation > limit * (expected + noise)
+        for axis in np.flatnonzero(slow | sudden).tolist():
+            # Nobody knows for how long it has acted: the velocity begins anew, too.
+            missed = innovation if sudden[axis] else surprise
+            self.covariance[3 + axis, 3 + axis] += missed.item(axis) ** 2
             self.covariance[9 + axis, 9 + axis] += (s.push_force * self._weight) ** 2
 
-    def _correct_by_moment(self, model: Comparison, measured: Array, delay: float) -> None:
-        """Use ``c_x F_z - c_z F_x = L'_y - M_y`` and ``c_y F_z - c_z F_y = M_x - L'_x``."""
-        s, x = self.settings, self.state
-        fx, fy, fz, mx, my, _ = measured.tolist()
-        if not fz > 0.1 * self._weight:
-            return
-        rate_x, rate_y, _ = (model.model[3:] - cross(model.com, model.model[:3])).tolist()
-        cx, cy, cz = (x[C] - delay * x[V]).tolist()
-        H = np.zeros((2, SIZE))
-        H[0, 0], H[0, 2], H[1, 1], H[1, 2] = 1.0, -fx / fz, 1.0, -fy / fz
-        H[:, V] = -delay * H[:, C]
-        r = np.array(((rate_y - my) / fz - cx + cz * fx / fz,
-                      (mx - rate_x) / fz - cy + cz * fy / fz))
-        spun = s.momentum * np.abs((rate_y, rate_x)) / fz
-        self._correct(H, r, s.moment ** 2 + spun ** 2 * 100.0)
+    def _correct_by_moments(self, equation: LoadEquation, dt: float) -> None:
+        s = self.settings
+        rows = np.zeros((2, SIZE))
+        rows[:, H], rows[:, S] = equation.rows[:, :3], equation.rows[:, 3] + equation.residual
+        residual = equation.residual - rows.dot(self.state)
+        variance = (s.moment ** 2 + (s.momentum * equation.spin) ** 2
+                    + (s.push_lever * equation.push) ** 2)
+        # Samples within the filter's memory are one: together they may weigh as one.
+        self._correct(rows, residual, np.full(2, variance * max(equation.duration / dt, 1.0)))
 
-    def _correct(self, H: Array, residual: Array, variance: Array) -> None:
+    def _correct(self, rows: Array, residual: Array, variance: Array,
+                 learns: Array = EVERYTHING) -> None:
+        """Correct what `learns` marks by 1; what it marks by 0 counts with its uncertainty."""
         P = self.covariance
-        PHt = P @ H.T
-        gain = np.linalg.solve(H @ PHt + np.diag(variance), PHt.T).T
+        PHt = P @ rows.T
+        innovation = rows @ PHt
+        innovation.reshape(-1)[::len(innovation) + 1] += variance
+        gain = np.linalg.solve(innovation, PHt.T).T * learns
         self.state += gain @ residual
-        P = P - gain @ PHt.T
+        lost = gain @ PHt.T
+        P = P - lost - lost.T + gain @ innovation @ gain.T
         self.covariance = 0.5 * (P + P.T)

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from biped_com_ros.core.errors import ConfigurationError
@@ -101,3 +102,30 @@ class ContactDetector:
         if self._crossed_ns is not None and stamp_ns - self._crossed_ns >= dwell:
             self.in_contact = not self.in_contact
             self._crossed_ns = None
+
+
+class FootContacts:
+    """
+    The contact states of all feet.
+
+    Parameters
+    ----------
+    thresholds, body_weight
+        As for :class:`ContactDetector`.
+    count
+        Number of feet.
+
+    """
+
+    def __init__(self, thresholds: ContactThresholds, body_weight: float, count: int) -> None:
+        self._detectors = [ContactDetector(thresholds, body_weight) for _ in range(count)]
+
+    def reset(self) -> None:
+        """Forget everything."""
+        for detector in self._detectors:
+            detector.reset()
+
+    def update(self, normal_forces: Sequence[float], stamp_ns: int) -> tuple[bool, ...]:
+        """Take the normal forces (N) at `stamp_ns` and return which feet are on the ground."""
+        return tuple([detector.update(force, stamp_ns)
+                      for detector, force in zip(self._detectors, normal_forces)])

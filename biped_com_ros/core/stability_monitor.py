@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from biped_com_ros.core.base import Twist
 from biped_com_ros.core.com import com_velocity_in_world, divergent_component, natural_frequency
-from biped_com_ros.core.contact import ContactDetector, ContactThresholds
+from biped_com_ros.core.contact import ContactThresholds, FootContacts
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
@@ -144,7 +144,7 @@ class StabilityMonitor:
         self._least_force = settings.min_share * weight
         self._soles = Soles.of(model) if polygons is None else Soles(polygons)
         count = len(model.soles.names)
-        self._detectors = [ContactDetector(settings.contacts, weight) for _ in range(count)]
+        self._contacts = FootContacts(settings.contacts, weight, count)
         self._sum = WrenchSum(count)
         self.watch = FallWatch(settings.stability)
         self._model_wrench = ModelWrench(model, settings.cutoff, settings.method,
@@ -160,16 +160,13 @@ class StabilityMonitor:
 
     def reset(self) -> None:
         """Forget the past."""
-        for detector in self._detectors:
-            detector.reset()
+        self._contacts.reset()
         self.watch = FallWatch(self.settings.stability)
         self._model_wrench.reset()
 
     def feel(self, ns: int, wrenches: Array) -> tuple[bool, ...]:
         """Return which feet are on the ground, by wrenches (F, 6) in the sole frames."""
-        self.in_contact = tuple(
-            detector.update(force, ns)
-            for detector, force in zip(self._detectors, wrenches[:, 2].tolist()))
+        self.in_contact = self._contacts.update(wrenches[:, 2].tolist(), ns)
         return self.in_contact
 
     def update(self, ns: int, state: RobotState, twist: Twist | None,

@@ -16,12 +16,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 
 from biped_com_ros.core.pose import Array
 import numpy as np
 
 DEPTH = 16
 """How many samples of a source are kept while they wait for those of the others."""
+_LONG_DEPTH = 128
+"""The same for :class:`Instants`, which waits longer."""
 
 
 class Synchronizer:
@@ -106,6 +109,116 @@ class Synchronizer:
             self._set[source] = self._values[slot, source]
             while waiting and waiting[0][0] <= stamp:
                 waiting.popleft()
+        return True
+
+
+class Instants:
+    """
+    Makes one set per sample of the first source, of the nearest samples of the others.
+
+    Which sets there are depends on the samples and their stamps alone, not on the order in which
+    sources happen to arrive: a set waits until every source has a sample as late as its first one,
+    so that none nearer can come. Where all stamp alike, nothing waits longer than it has to.
+
+    Parameters
+    ----------
+    width
+        Length of a sample.
+    tolerances_ns
+        For each source after the first, how far from it a sample may be; there is no set where
+        none is so near.
+    optional
+        For each of those sources, whether sets are made without it, with NaN in its place, where
+        it is too far or has been silent.
+    patience_ns
+        For how long an optional source has to have been silent while the first one went on. One
+        that arrives later than this is missed.
+
+    """
+
+    def __init__(self, width: int, tolerances_ns: Sequence[int],
+                 optional: Sequence[bool] = (), patience_ns: int = 100_000_000) -> None:
+        count = 1 + len(tolerances_ns)
+        self._tolerances = (0, *tolerances_ns)
+        self._optional = (False, *(optional or [False] * (count - 1)))
+        self._patience = patience_ns
+        self._values = np.zeros((_LONG_DEPTH, count, width))
+        self._set = np.zeros((count, width))
+        self._waiting: list[deque[tuple[int, int]]] = [
+            deque(maxlen=_LONG_DEPTH) for _ in range(count)]
+        self._slots = [0] * count
+        self._last_ns: list[int | None] = [None] * count
+        self._first_ns: int | None = None
+
+    def add(self, source: int, stamp_ns: int, sample: Array) -> Iterator[Array]:
+        """
+        Take a sample and go through the sets that are complete by it.
+
+        Parameters
+        ----------
+        source
+            Who measured it.
+        stamp_ns
+            When.
+        sample
+            Shape (width,); copied.
+
+        Yields
+        ------
+        array (sources, width)
+            Valid until the next one. To be gone through before the next call.
+
+        """
+        last = self._last_ns[source]
+        if last is not None and stamp_ns < last:  # the clock was set anew
+            self._start_anew()
+        elif stamp_ns == last:
+            return
+        self._last_ns[source] = stamp_ns
+        slot = self._slots[source]
+        self._slots[source] = (slot + 1) % _LONG_DEPTH
+        self._values[slot, source] = sample
+        self._waiting[source].append((stamp_ns, slot))
+        leading = self._waiting[0]
+        while leading and self._is_decided(leading[0][0]):
+            first_ns, slot = leading.popleft()
+            if self._complete(first_ns):
+                self._set[0] = self._values[slot, 0]
+                yield self._set
+
+    def _start_anew(self) -> None:
+        for waiting in self._waiting:
+            waiting.clear()
+        self._last_ns = [None] * len(self._waiting)
+        self._first_ns = None
+
+    def _is_decided(self, ns: int) -> bool:
+        """Tell whether no source can still send a sample nearer to this time."""
+        newest = self._waiting[0][-1][0]
+        if self._first_ns is None:
+            self._first_ns = ns
+        for source in range(1, len(self._waiting)):
+            last = self._last_ns[source]
+            if last is not None and last >= ns:
+                continue
+            silent_since = self._first_ns if last is None else last
+            if not self._optional[source] or newest - silent_since < self._patience:
+                return False
+        return True
+
+    def _complete(self, ns: int) -> bool:
+        """Fill in the other sources' nearest samples."""
+        for source in range(1, len(self._waiting)):
+            waiting = self._waiting[source]
+            while len(waiting) > 1 and waiting[1][0] <= ns:
+                waiting.popleft()
+            nearest = _nearest(waiting, ns)
+            if nearest is not None and abs(nearest[0] - ns) <= self._tolerances[source]:
+                self._set[source] = self._values[nearest[1], source]
+            elif self._optional[source]:
+                self._set[source] = np.nan
+            else:
+                return False
         return True
 
 

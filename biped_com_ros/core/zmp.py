@@ -277,14 +277,11 @@ class Comparison(NamedTuple):
         What the motion demands.
     measured
         What the feet feel; None if that was not given.
-    com
-        The model's centre of mass, filtered alike, shape (3,), m.
 
     """
 
     model: Array
     measured: Array | None
-    com: Array
 
 
 class ModelWrench:
@@ -308,9 +305,9 @@ class ModelWrench:
                  gravity: float = GRAVITY) -> None:
         self._momentum = Momentum(model, method)
         self._weight = model.mass * gravity
-        # Momentum, centre of mass and measured wrench side by side: one product filters all.
-        self._filter = Differentiator(cutoff, 15)
-        self._sample = np.zeros(15)
+        # Momentum, measured wrench and centre of mass side by side: one product filters all.
+        self._filter = Differentiator(cutoff, 14)
+        self._sample = np.zeros(14)
 
     @property
     def delay(self) -> float:
@@ -340,14 +337,13 @@ class ModelWrench:
         """
         sample = self._sample
         sample[:6] = self._momentum.of(state, twist)
-        sample[6:9] = state.com_in_world
+        sample[12:] = state.com_in_world[:2]
         if measured is not None:
-            sample[9:] = measured
+            sample[6:12] = measured
         filtered, rate = self._filter.update(sample, dt)
         wrench = rate[:6].copy()
-        x, y, _ = filtered[6:9].tolist()
+        x, y = filtered[12:].tolist()
         wrench[2] += self._weight
         wrench[3] += y * self._weight
         wrench[4] -= x * self._weight
-        return Comparison(wrench, None if measured is None else filtered[9:].copy(),
-                          filtered[6:9].copy())
+        return Comparison(wrench, None if measured is None else filtered[6:12].copy())

@@ -51,7 +51,7 @@ from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.base_sources import (
     BASE_SOURCES, BaseSource, describe_contacts, make_base_source)
-from biped_com_ros.ros.com_fusion import ComFusion
+from biped_com_ros.ros.com_fusion import ComFusion, FusionParameters
 from biped_com_ros.ros.com_outputs import FrameOutput, Instant, MarkerOutput, Pace
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
@@ -66,7 +66,7 @@ from rclpy.node import Node
 
 
 @dataclass(frozen=True)
-class ComEstimatorParameters:
+class ComEstimatorParameters(FusionParameters):
     """Parameters of `com_estimator`."""
 
     robot: str = parameter(
@@ -139,8 +139,7 @@ class ComEstimator(Node):
         self.base: BaseSource = make_base_source(self, model, params, **options)
         self._declare_links(model)
         self._make_outputs(model)
-        self._fusion = ComFusion(self, model, params.world_frame, params.com_frame,
-                                 params.gravity, **options)
+        self._fusion = ComFusion(self, model, params, self.base, **options)
         self._published, self._reported_at, self._last_ns = 0, time.monotonic(), 0
         self._dcm_problem = ''
         self.diagnostics.add('base', self._report_base)
@@ -188,8 +187,6 @@ class ComEstimator(Node):
             return
         instant = Instant(stamp, state, self.base, self.params.gravity)
         self._publish(instant)
-        if self._fusion.wanted:
-            self._fusion.update(stamp, state, self.base)
         if self._frame_pace.is_due(ns):
             self._frames.publish(instant)
         if self._marker_pace.is_due(ns):

@@ -15,8 +15,8 @@
 Tells how far the robot is from falling: ZMP, support polygon, margins, divergent component.
 
 Everything belongs to one instant: joint states, base and foot wrenches are brought together by
-their stamps (within half a period of the slowest), and what is published carries the stamp of
-the joint states. While something is missing nothing goes out, and ``/diagnostics`` says what.
+their stamps, and what is published carries the stamp of the joint states. So a recording that is
+played again gives the same to the last bit. While something is missing nothing goes out, and ``/diagnostics`` says what.
 
 ===================== ================================ =======================================
 topic                 type                             what
@@ -275,8 +275,8 @@ class ZmpMonitor(Node):
         if silent:
             return f'waiting for {", ".join(silent)}'
         if not instants:
-            return ('the inputs are never from the same instant; their stamps differ by more '
-                    'than half a period')
+            return ('the inputs are never from the same instant: check that the stamps of joint '
+                    'states, IMU and wrenches come from one clock')
         return 'the ground does not push: see the line on the weight'
 
     def _report_support(self) -> Health:

@@ -187,6 +187,9 @@ class BaseSource:
         """Return how the base moves at the last instant located, if that is known."""
         raise NotImplementedError
 
+    def continue_from(self, other: BaseSource) -> None:
+        """Start where another source of the same kind has the base."""
+
     def reset(self) -> None:
         """Start over after the clock was set anew."""
         self.contacts.clock_was_reset()
@@ -247,6 +250,11 @@ class ImuBase(BaseSource):
     def twist(self, state: RobotState) -> Twist | None:
         """Return the twist from gyroscope and joints; None while no sole stands."""
         return self._estimator.twist(state, self._gyro)
+
+    def continue_from(self, other: BaseSource) -> None:
+        """Start where another source has the base, not at the origin."""
+        if isinstance(other, ImuBase):
+            self._estimator.continue_from(other._estimator)
 
     def reset(self) -> None:
         """Start at the origin again."""

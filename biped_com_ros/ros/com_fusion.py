@@ -11,32 +11,89 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The fused CoM of `com_estimator`: kinematics and foot wrenches, while anybody listens."""
+"""
+The fused CoM of `com_estimator`: kinematics and foot wrenches of the same instants.
+
+It has its own subscriptions, made when somebody first listens: who does not ask for it does not
+pay for it. As in `zmp_monitor` the messages are brought together by their stamps, so that a
+recording that is played again gives the same estimate to the last bit.
+"""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
-from biped_com_ros.core.com import com_velocity_in_world
-from biped_com_ros.core.com_filter import C, ComFilter, V
+from biped_com_ros.core.base import Twist
+from biped_com_ros.core.com_filter import ComFilterSettings
+from biped_com_ros.core.com_fusion import FusedCom
+from biped_com_ros.core.contact import ContactThresholds, FootContacts
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
-from biped_com_ros.core.synchronizer import Synchronizer
-from biped_com_ros.core.wrench import WrenchSum
-from biped_com_ros.core.zmp import Comparison, ModelWrench
 from biped_com_ros.ros.base_sources import BaseSource
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.diagnostics import Diagnostics, OK, Report, WARN
-from biped_com_ros.ros.inputs import WrenchInput
+from biped_com_ros.ros.diagnostics import Diagnostics, OK, Report, steady_clock, WARN
+from biped_com_ros.ros.inputs import Input
 from biped_com_ros.ros.outputs import TemplatePublisher, vector_publisher, wrench_publisher
-from biped_com_ros.ros.stability_inputs import SoleWrench
+from biped_com_ros.ros.parameters import parameter
+from biped_com_ros.ros.stability_inputs import StabilityInputs
 from nav_msgs.msg import Odometry
 import numpy as np
 from std_msgs.msg import Header
 
-_LATE_NS = 20_000_000
-"""Foot wrenches further than this from the joint states are not of the same instant."""
+_LOOK = 0.2
+"""How often it is asked whether anybody listens, s."""
+_PREFIX = 'fusion_'
+
+
+@dataclass(frozen=True)
+class FusionParameters:
+    """Parameters of the fused CoM; those of the filter are called as in `ComFilterSettings`."""
+
+    wrench_topics: list[str] = parameter(
+        [], 'For com_fused: topics (geometry_msgs/WrenchStamped) of what the ground does to each '
+        "foot, in any frame fixed to the foot, in the order of the robot's feet; empty: "
+        'wrench_aggregator/<foot>/wrench', read_only=True)
+    load_link: str = parameter(
+        '', 'For com_fused: link that carries what the URDF does not know; empty: the heaviest '
+        'one above the base that is not part of a leg', read_only=True)
+    fusion_kinematic_position: float = parameter(
+        0.0001, 'Least standard deviation of the kinematic CoM; measured noise comes on top', 'm',
+        1e-6, 1.0, read_only=True)
+    fusion_kinematic_velocity: float = parameter(
+        0.0001, 'Least standard deviation of its velocity; measured noise comes on top', 'm/s',
+        1e-6, 10.0, read_only=True)
+    fusion_acceleration: float = parameter(
+        0.03, 'Least standard deviation of the acceleration by the foot forces; measured noise '
+        'comes on top', 'm/s2', 1e-4, 100.0, read_only=True)
+    fusion_moment: float = parameter(
+        0.0002, 'Standard deviation of the level CoM by the moments of the feet, filtered', 'm',
+        1e-6, 1.0, read_only=True)
+    fusion_momentum: float = parameter(
+        0.05, "Error of the model's rate of angular momentum, as a share of it", '', 1e-4, 10.0,
+        read_only=True)
+    fusion_load_cutoff: float = parameter(
+        3.0, 'Bandwidth with which moments are compared; above that of the motion', 'Hz', 0.1,
+        100.0, read_only=True)
+    fusion_initial_moment: float = parameter(
+        0.015, 'Standard deviation of the first moment of the unknown load about the centre of '
+        "mass of its link at first, over the robot's mass", 'm', 1e-6, 1.0, read_only=True)
+    fusion_moment_drift: float = parameter(
+        0.0001, 'How that wanders per square root of a second', 'm', 1e-7, 1.0, read_only=True)
+    fusion_initial_mass: float = parameter(
+        0.1, "Standard deviation of the unknown mass at first, as a share of the robot's", '',
+        1e-6, 1.0, read_only=True)
+    fusion_mass_drift: float = parameter(
+        0.0005, 'How that wanders per square root of a second', '', 1e-7, 1.0, read_only=True)
+    fusion_push_sigmas: float = parameter(
+        4.5, 'A push is felt where the velocity differs by so many standard deviations from what '
+        'the known forces explain', '', 1.0, 100.0, read_only=True)
+    fusion_push_force: float = parameter(
+        0.1, 'Standard deviation of a push, as a share of the weight', '', 1e-4, 10.0,
+        read_only=True)
+    fusion_push_lever: float = parameter(
+        0.3, 'Standard deviation of the distance of the push from the CoM', 'm', 1e-3, 10.0,
+        read_only=True)
 
 
 class ComFusion:
@@ -45,107 +102,112 @@ class ComFusion:
 
     Parameters
     ----------
-    node, model
-        The rclpy node and the robot.
-    world_frame, com_frame
-        Of what is published.
-    gravity
-        m/s2.
-    options
+    node, model, params
+        The rclpy node, the robot, and the node's parameters: those above and those of a base.
+    base
+        Where the node has the base, for the position at which to begin.
+    diagnostics, options
         For the inputs; see `inputs.Input`.
 
     """
 
-    def __init__(self, node: Any, model: RobotModel, world_frame: str, com_frame: str,
-                 gravity: float, diagnostics: Diagnostics, **options: Any) -> None:
-        self._model, feet = model, model.config.feet
-        self.filter = ComFilter(model.mass, gravity=gravity)
-        self._model_wrench = ModelWrench(model, gravity=gravity)
-        self._last_ns = 0
-        options.update(required=False, diagnostics=diagnostics)
-        topics = [f'wrench_aggregator/{foot}/wrench' for foot in feet] if all(
-            foot.wrench_sensors for foot in feet.values()) else []
-        self._soles = [SoleWrench(model, foot) for foot in range(len(topics))]
-        self._samples, self._sum = Synchronizer(max(len(topics), 1), 6), WrenchSum(len(feet))
-        self._felt_ns = -10 * _LATE_NS
-        self._inputs = [WrenchInput(node, topic, '', partial(self._on_wrench, foot), **options)
-                        for foot, topic in enumerate(topics)]
-        self._fused = _fused_publisher(node, world_frame, com_frame)
-        self._bias = vector_publisher(node, '~/com_bias', world_frame)
-        self._force = wrench_publisher(node, '~/external_force', com_frame)
+    def __init__(self, node: Any, model: RobotModel, params: Any, base: BaseSource,
+                 diagnostics: Diagnostics, **options: Any) -> None:
+        self._node, self._model, self._params, self._base = node, model, params, base
+        self._options = options
+        self.inputs: StabilityInputs | None = None
+        self._fused = _fused_publisher(node, params.world_frame, params.com_frame)
+        self._bias = vector_publisher(node, '~/com_bias', params.world_frame)
+        self._force = wrench_publisher(node, '~/external_force', params.com_frame)
         diagnostics.add('com_fused', self._report)
+        self._timer = node.create_timer(_LOOK, self._look, clock=steady_clock())
 
     @property
     def wanted(self) -> bool:
         """Whether anybody listens."""
         return self._fused.wanted or self._bias.wanted or self._force.wanted
 
-    def update(self, stamp: Stamp, state: RobotState, base: BaseSource) -> None:
-        """Take an instant and publish what is known after it."""
+    def _look(self) -> None:
+        if self.wanted:
+            self._timer.cancel()
+            self._start()
+
+    def _start(self) -> None:
+        model, params = self._model, self._params
+        self.fusion = FusedCom(
+            model, settings_of(params), params.load_link, params.gravity)
+        self._contacts = FootContacts(
+            ContactThresholds(), model.mass * params.gravity, len(model.soles.names))
+        self._last_ns, self._came, self._feels = 0, False, False
+        self.inputs = StabilityInputs(
+            self._node, model, params, self._feel, self._on_instant, self._reset,
+            continue_from=self._base, needs_wrenches=False, **self._options)
+
+    def _feel(self, ns: int, wrenches: Array) -> tuple[bool, ...]:
+        return self._contacts.update(wrenches[:, 2].tolist(), ns)
+
+    def _reset(self) -> None:
+        """Begin anew after the clock was set back."""
+        self.fusion.reset()
+        self._contacts.reset()
+        self._last_ns = 0
+
+    def _on_instant(self, stamp: Stamp, state: RobotState, twist: Twist | None,
+                    wrenches: Array | None) -> None:
         step_ns, self._last_ns = stamp.ns - self._last_ns, stamp.ns
-        if step_ns <= 0:
-            self.filter.reset()
-        dt, twist = 1e-9 * step_ns, base.twist(state)
-        in_contact = base.stance.in_contact
-        total = self._total(stamp.ns, state, in_contact)
-        comparison, com, velocity = None, None, None
-        if twist is None or not 0.0 < dt < self.filter.settings.longest_gap:
-            self._model_wrench.reset()
-        if twist is not None:
-            com, velocity = state.com_in_world, com_velocity_in_world(state, twist)
-            comparison = self._model_wrench.update(state, twist, dt, total)
-        self._filter(dt, com, velocity, state, total, comparison)
-        if self.filter.is_started:
+        self._came, self._feels = True, wrenches is not None
+        self.fusion.update(1e-9 * step_ns, state, twist, wrenches)
+        if self.fusion.filter.is_started and self.wanted:
             self._publish(stamp)
 
-    def _filter(self, dt: float, com: Array | None, velocity: Array | None, state: RobotState,
-                total: Array | None, comparison: Comparison | None) -> None:
-        force = None if total is None else total[:3]
-        self.filter.update(dt, com, velocity, state.base.rotation[:, 0], force, comparison,
-                           self._model_wrench.delay)
-
-    def _on_wrench(self, foot: int, stamp: Stamp, wrench: Array) -> None:
-        moved = self._soles[foot].move(wrench, self._inputs[foot].frame)
-        if self._samples.add(foot, stamp.ns, moved):
-            self._felt_ns = stamp.ns
-
-    def _total(self, ns: int, state: RobotState, in_contact: tuple[bool, ...]) -> Array | None:
-        """Return the wrench of the standing feet about the world's origin; None if unknown."""
-        if abs(ns - self._felt_ns) > _LATE_NS:
-            return None
-        wrenches = self._samples.latest * np.array(in_contact, dtype=float)[:, np.newaxis]
-        placements = state.placements_in_base(self._model.soles).dot(state.base.rotation.T)
-        placements[:, 3] += state.base.position
-        return self._sum.into(np.empty(6), placements[:, :3].transpose(0, 2, 1),
-                              placements[:, 3], wrenches)
-
     def _publish(self, stamp: Stamp) -> None:
-        found, fields = self.filter, self._fused.fields
+        found, fields = self.fusion.filter, self._fused.fields
         fields['position'][...], fields['velocity'][...] = found.com, found.velocity
-        for name, part in (('position_covariance', C), ('velocity_covariance', V)):
+        for name, part in (('position_covariance', found.com_covariance),
+                           ('velocity_covariance', found.velocity_covariance)):
             covariance = np.zeros((6, 6))
-            covariance[:3, :3] = found.covariance[part, part]
+            covariance[:3, :3] = part
             fields[name][...] = covariance.ravel()
         self._fused.publish(stamp)
         if self._bias.wanted:
-            self._bias.fields['vector'][...] = found.bias_in_world
+            self._bias.fields['vector'][...] = found.bias
             self._bias.publish(stamp)
         if self._force.wanted:
             self._force.fields['wrench'][:3] = found.external_force
             self._force.publish(stamp)
 
     def _report(self) -> Report:
-        found = self.filter
-        if not found.is_started:
+        if self.inputs is None:
             return OK, 'not computed: nobody has listened yet', {}
+        found = self.fusion.filter
+        if not found.is_started:
+            missing = [name for name, source in self.inputs.inputs.items() if source.stale()]
+            return WARN, f'waiting for {", ".join(missing) or "one instant"}', {}
         values = {'mass felt [kg]': found.mass,
-                  'bias of the model [m]': ', '.join(f'{b:.4f}' for b in found.bias_in_world),
-                  'standard deviation [m]': float(np.sqrt(np.trace(found.covariance[C, C])))}
-        silent = [source.topic for source in self._inputs if source.stale()]
-        if silent or not self._inputs:
+                  'bias of the model [m]': ', '.join(f'{b:.4f}' for b in found.bias),
+                  'standard deviation [m]': float(np.sqrt(np.trace(found.com_covariance)))}
+        came, self._came = self._came, False
+        if not came:
+            silent = self._silent(self.inputs.joints, *self.inputs.base.inputs.values())
+            return WARN, f'stopped: {silent or "no two messages are of the same instant"}', values
+        if not self._feels:
+            silent = self._silent(*self.inputs.wrenches)
             return WARN, ('by kinematics and what was learnt so far; no foot wrenches'
-                          + (f' on {", ".join(silent)}' if silent else '')), values
+                          + (f': {silent}' if silent else '')), values
         return OK, 'kinematics and foot wrenches', values
+
+    @staticmethod
+    def _silent(*sources: Input) -> str:
+        """Name the topics on which nothing arrives."""
+        topics = ', '.join(source.topic for source in sources if source.stale())
+        return f'nothing on {topics}' if topics else ''
+
+
+def settings_of(params: FusionParameters) -> ComFilterSettings:
+    """Return the filter's settings that parameters ask for."""
+    return ComFilterSettings(**{
+        name[len(_PREFIX):]: value for name, value in vars(params).items()
+        if name.startswith(_PREFIX)})
 
 
 def _fused_publisher(node: Any, world_frame: str, com_frame: str) -> TemplatePublisher:

@@ -14,8 +14,10 @@
 """
 Joint states, base and foot wrenches of one instant, brought together by their stamps.
 
-What comes out depends on the messages and their stamps only, not on the order in which the topics
-happen to arrive: a recording that is played again gives the same instants to the last bit.
+There is an instant for every message of joint states. What comes out depends on the messages and
+their stamps only, not on the order in which the topics happen to arrive: a recording that is
+played again gives the same to the last bit. For that an instant waits until no message of another
+topic can be nearer: where all stamp alike, until the last one is there.
 """
 
 from __future__ import annotations
@@ -28,13 +30,16 @@ from biped_com_ros.core.base import Twist
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
-from biped_com_ros.core.synchronizer import Synchronizer
+from biped_com_ros.core.synchronizer import Instants
 from biped_com_ros.core.wrench import wrench_adjoint
 from biped_com_ros.ros.base_sources import (
     BaseSource, Contacts, FixedBase, ImuBase, LocationParameters, OdometryBase, TfBase)
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.inputs import Input, JointStateInput, WrenchInput
 import numpy as np
+
+#: How far the stamp of a wrench may be from that of the joint states, ns.
+_WRENCH_TOLERANCE = 20_000_000
 
 #: Called with stamp, state in the world, twist of the base, foot wrenches in the sole frames.
 Callback = Callable[[Stamp, RobotState, Twist | None, Array | None], None]
@@ -164,6 +169,10 @@ class StabilityInputs:
         Called once per instant.
     on_reset
         Called before the first instant after the clock was set back.
+    continue_from
+        Another source of the base, from whose position to go on at the first instant.
+    needs_wrenches
+        Whether nothing comes without wrenches; else they are None while a sensor is silent.
     options
         For the inputs; see `inputs.Input`.
 
@@ -178,18 +187,24 @@ class StabilityInputs:
 
     def __init__(self, node: Any, model: RobotModel, params: StabilityParameters,
                  feel: Callable[[int, Array], tuple[bool, ...]], callback: Callback,
-                 on_reset: Callable[[], None], **options: Any) -> None:
+                 on_reset: Callable[[], None], *,
+                 continue_from: BaseSource | None = None, needs_wrenches: bool = True,
+                 **options: Any) -> None:
         self._model, self._feel = model, feel
         self._callback, self._on_reset = callback, on_reset
+        self._predecessor = continue_from
         self.contacts = FeltContacts()
         self._count = len(model.joint_names)
         topics = _wrench_topics(model, params)
         self._is_timed = params.base_source in ('imu', 'odometry')
         self._first_foot = 1 + self._is_timed
         # The last number of a sample is its time since the first one, ns: exact for weeks.
-        self._samples = Synchronizer(self._first_foot + len(topics),
-                                     max(2 * self._count, 13) + 1)
-        self._sample = np.zeros(max(2 * self._count, 13) + 1)
+        width = max(2 * self._count, 13) + 1
+        self._sample = np.zeros(width)
+        self._samples = Instants(
+            width, [round(1e9 * params.base_timeout)] * self._is_timed
+            + [_WRENCH_TOLERANCE] * len(topics),
+            [False] * self._is_timed + [not needs_wrenches] * len(topics))
         self._epoch_ns: int | None = None
         self._last_ns = 0
         self._wrenches = np.zeros((len(topics), 6)) if topics else None
@@ -198,8 +213,9 @@ class StabilityInputs:
         self.soles = [SoleWrench(model, foot) for foot in range(len(topics))]
         self.wrenches: list[WrenchInput] = []
         for foot, topic in enumerate(topics):
-            self.wrenches.append(
-                WrenchInput(node, topic, '', partial(self._on_wrench, foot), **options))
+            self.wrenches.append(WrenchInput(
+                node, topic, '', partial(self._on_wrench, foot),
+                **{**options, 'required': needs_wrenches}))
         feet = model.soles.names
         self.inputs: dict[str, Input] = {
             'joint states': self.joints, **self.base.inputs,
@@ -238,8 +254,8 @@ class StabilityInputs:
         sample = self._sample
         sample[:len(values)] = values
         sample[-1] = stamp.ns - self._epoch_ns
-        if self._samples.add(source, stamp.ns, sample):
-            self._complete(self._samples.latest, self._epoch_ns)
+        for samples in self._samples.add(source, stamp.ns, sample):
+            self._complete(samples, self._epoch_ns)
 
     def _complete(self, samples: Array, epoch_ns: int) -> None:
         """Take one sample of each source; the instant is that of the joint states."""
@@ -249,6 +265,9 @@ class StabilityInputs:
             self.base.reset()
             self._on_reset()
         self._last_ns = stamp.ns
+        if self._predecessor is not None:
+            self.base.continue_from(self._predecessor)
+            self._predecessor = None
         n = self._count
         state = self._model.state(samples[0, :n], samples[0, n:2 * n])
         if isinstance(self.base, (_TimedImuBase, _TimedOdometryBase)):
@@ -256,7 +275,9 @@ class StabilityInputs:
         wrenches = self._wrenches
         if wrenches is not None:
             wrenches[:] = samples[self._first_foot:, :6]
-            self.contacts.in_contact = self._feel(stamp.ns, wrenches)
+            if not np.isfinite(wrenches.sum()):
+                wrenches = None
+        self.contacts.in_contact = None if wrenches is None else self._feel(stamp.ns, wrenches)
         located = self.base.locate(state, stamp)
         if located is not None:
             self._callback(stamp, located, self.base.twist(located), wrenches)
