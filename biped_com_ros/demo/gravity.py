@@ -20,7 +20,8 @@ from typing import Any
 
 from biped_com_ros.core.gravity import GravityModel
 from biped_com_ros.core.legs.com_shift import ComShift
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.motion import HipShift, minimum_jerk
+from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.demo.chapter import Act, Chapter, Comparison, Skipped
 from biped_com_ros.demo.stage import Stage
@@ -47,7 +48,7 @@ class Gravity(Chapter):
     title = 'Held against gravity'
     shows = ('Arms stretched out sag under position control alone; torques computed from the '
              "masses hold them, by the URDF's or better by the calibrated ones. Then the weight "
-             'goes over one foot and back, torques continuous.')
+             'goes over one foot, the other one is lifted, and back, torques continuous.')
 
     def run(self, stage: Stage) -> Act:
         """Sag, hold, shift the weight."""
@@ -79,16 +80,21 @@ class Gravity(Chapter):
              f'{100.0 * torques.largest_step:.2f} % of its limit')])
 
     def _shift(self, stage: Stage) -> Generator[Array | None, None, _Torques]:
-        """Move the weight over the first foot and back; return what was seen of the torques."""
-        foot = next(iter(stage.model.config.feet))
+        """Go over the first foot, lift the other one, and back; return what torques did."""
+        foot, other = list(stage.model.config.feet)[:2]
         path = ComShift(stage.model, stage.model.posture()).path(foot, 300)
+        step = _raise(stage.model, path[-1], list(stage.model.config.feet).index(other))
         torques = _Torques(stage.model)
         stage.listen(JointState, 'gravity_compensation/effort', torques.on_effort)
         stage.listen(Float64MultiArray, 'gravity_compensation/shares', torques.on_shares)
         stage.say(f'moves its weight over the {foot} foot')
         yield from stage.follow(path, 3.0)
-        yield from stage.wait(1.0)
-        stage.say('moves its weight back')
+        yield from stage.wait(0.5)
+        stage.say(f'lifts the {other} foot')
+        yield from stage.follow(step, 1.5)
+        yield from stage.wait(0.5)
+        stage.say('puts it down again, and moves its weight back')
+        yield from stage.follow(step[::-1], 1.5)
         yield from stage.follow(path[::-1], 3.0)
         yield from stage.wait(1.0)
         return torques
@@ -144,6 +150,15 @@ def _let_go(stage: Stage) -> Generator[Array | None, None, None]:
     yield from _change(stage, Transition.TRANSITION_DEACTIVATE)
     yield from stage.wait(_RAMP_DOWN)
     yield from _change(stage, Transition.TRANSITION_CLEANUP)
+
+
+def _raise(model: RobotModel, start: Array, foot: int) -> list[Array]:
+    """Return positions (n,) that raise a foot straight up by 3 % of the height of the base."""
+    hips = HipShift(model, start)
+    height = -float(model.state(start).placements_in_base(model.soles)[foot, 3, 2])
+    return [hips.positions((0.0, 0.0, 0.0), sole_moves={
+        foot: Pose(np.eye(3), np.array((0.0, 0.0, 0.03 * height * minimum_jerk(i / 100))))})
+        for i in range(101)]
 
 
 def _change(stage: Stage, transition: int) -> Generator[Array | None, None, None]:
