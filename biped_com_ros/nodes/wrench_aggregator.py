@@ -30,6 +30,7 @@ from pathlib import Path
 import sys
 from typing import Any
 
+from biped_com_ros.core.com_check import ComCheck
 from biped_com_ros.core.contact import ContactThresholds
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.filters import LowPass
@@ -55,6 +56,7 @@ from biped_com_ros.ros.tf import StaticTransformBroadcaster
 import numpy as np
 from rclpy.node import Node
 
+REST_NS = 500_000_000  # for so long nothing must have moved for the CoM to be compared
 AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 
 
@@ -110,6 +112,9 @@ class WrenchAggregatorParameters:
     weight_tolerance: float = parameter(
         0.03, "Relative difference of the measured weight from the model's that is accepted",
         '', 0.0, 1.0, read_only=True)
+    com_tolerance: float = parameter(
+        0.005, "Distance of the centre of pressure from the model's centre of mass, at rest, that "
+        'is accepted', 'm', 0.0, 1.0, read_only=True)
     state_timeout: float = parameter(
         0.1, 'Largest difference between the stamps of a reading and of the joint states or the '
         'IMU used with it', 's', 0.0, 10.0)
@@ -243,10 +248,12 @@ class WrenchAggregator(Node):
             {body.name: [channels[i].name for i in body.sensors]
              for body in aggregation.bodies if body.detector is not None},
             self.params.weight_tolerance, f'the YAML of robot {aggregation.model.config.name}')
+        self._com_check = ComCheck(aggregation.body_weight, self.params.com_tolerance)
         self._totals = 0
         self._late = ''
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)
+        self.diagnostics.add('centre of mass', self._report_com)
         self.diagnostics.add('offsets', self._report_offsets)
 
     def _make_inputs(self, aggregation: WrenchAggregation) -> None:
@@ -413,6 +420,17 @@ class WrenchAggregator(Node):
         if verdict is None:
             return WARN, 'not measured', {}
         return (OK if verdict.plausible else WARN), verdict.message, {'ratio': verdict.ratio}
+
+    def _report_com(self) -> Report:
+        aggregation = self.aggregation
+        silent = any(source.stale() for source in self.sensors)
+        if self._late or silent or not aggregation.ready:
+            return WARN, 'not measured', {}
+        rested_ns = self._joints_stamp.ns - self._still.moved_ns
+        verdict = self._com_check.verdict(
+            aggregation.last_total, aggregation.com_in_footprint(), rested_ns > REST_NS)
+        return (OK if verdict.plausible else WARN), verdict.message, {
+            'distance [m]': verdict.distance}
 
     def _report_offsets(self) -> Report:
         values = {name: _describe(name, offset) for name, offset in self._offsets.items()}
