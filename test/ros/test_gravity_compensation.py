@@ -45,6 +45,7 @@ import pytest
 import rclpy
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
@@ -76,7 +77,7 @@ class Rig:
         self.model, self.gravity_model = model, GravityModel(model)
         self.positions = model.posture()
         self.forces = 0.5 * self.gravity_model.weight * np.ones(2)
-        self.silent, self.skew = set(), 0.0
+        self.silent, self.skew, self.sim_time = set(), 0.0, None
         self.lean(0.0)
         self.joint_names = list(model.joint_names)
         self.efforts, self.commands, self.diagnostics, self.modes = [], [], {}, []
@@ -86,6 +87,7 @@ class Rig:
         self.peer = Node('robot', namespace=self.namespace)
         self._joints = self.peer.create_publisher(JointState, 'joint_states', 10)
         self._imu = self.peer.create_publisher(Imu, 'imu', 10)
+        self._clock = self.peer.create_publisher(Clock, '/clock', 10)
         self._wrenches = [self.peer.create_publisher(
             WrenchStamped, f'wrench_aggregator/{foot}/wrench', 10) for foot in ('left', 'right')]
         for kind, topic, store, qos in (
@@ -122,8 +124,12 @@ class Rig:
 
     def step(self, period=0.005):
         """Publish one instant of all sensors and serve callbacks."""
-        now = self.peer.get_clock().now().nanoseconds + round(1e9 * self.skew)
-        stamp = rclpy.time.Time(nanoseconds=now).to_msg()
+        now = self.peer.get_clock().now().nanoseconds
+        if self.sim_time is not None:
+            self.sim_time += period
+            now = round(1e9 * self.sim_time)
+            self._clock.publish(Clock(clock=rclpy.time.Time(nanoseconds=now).to_msg()))
+        stamp = rclpy.time.Time(nanoseconds=now + round(1e9 * self.skew)).to_msg()
         if 'imu' not in self.silent:
             imu = Imu()
             imu.header.stamp, imu.header.frame_id = stamp, self.model.config.imu.frame
@@ -283,6 +289,8 @@ def test_nan_is_not_used(rig):
     rig.until(rig.holds, 'efforts again')
     rig.forces[1] = math.nan
     rig.until(lambda: not rig.last.any() and rig.fails("wrench of 'right' is silent"), 'zero')
+    rig.forces[1] = math.inf
+    rig.play(0.05)
 
 
 def test_imu_upside_down_is_not_believed(rig):
@@ -294,6 +302,8 @@ def test_imu_upside_down_is_not_believed(rig):
 def test_imu_that_jumps_is_not_believed_at_once(rig):
     rig.lean(0.2)
     rig.until(lambda: 'jumped by 11.5 deg' in rig.node.problem, 'problem')
+    rig.lean(0.0)
+    rig.until(rig.holds, 'trust once it is steady')
 
 
 def test_both_feet_in_the_air_lets_go(rig):
@@ -324,6 +334,24 @@ def test_clock_jump(rig, jump):
     rig.until(lambda: rig.fails('silent'), 'diagnostics')
     rig.skew = 0.0
     rig.until(rig.holds, 'efforts again')
+
+
+@pytest.mark.parametrize('to', (900.0, 2.0))
+def test_simulated_clock_that_is_set_anew(make, to):
+    """Forward it is silence; back it is another start. Never a leap."""
+    rig = make(use_sim_time=True)
+    rig.sim_time = 100.0
+    rig.until(rig.holds, 'efforts')
+    rig.sim_time = to
+    count = len(rig.efforts)
+    rig.until(lambda: len(rig.efforts) > count + 20, 'efforts')
+    rig.until(rig.holds, 'efforts again')
+
+
+def test_quaternion_that_is_no_rotation_is_not_used(rig):
+    rig.quaternion = [2.0 * value for value in rig.quaternion]
+    rig.until(lambda: not rig.last.any(), 'zero')
+    rig.until(lambda: rig.fails('the IMU is silent', 'has length 2'), 'diagnostics')
 
 
 def test_deactivation_while_loaded_and_restart(rig):
