@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.synchronizer import Synchronizer
+from biped_com_ros.core.synchronizer import Instants, Synchronizer
 import numpy as np
 import pytest
 
@@ -102,3 +102,65 @@ def test_a_clock_set_back_starts_anew():
     before = [(s, 1000 + t) for t in range(5) for s in (0, 1)]
     after = [(s, t) for t in range(1, 5) for s in (0, 1)]
     assert run(2, [*before, (0, 1005), *after])[5:] == [[t, t] for t in range(2, 5)]
+
+
+def instants(arrivals, optional=(), others=1):
+    """Feed (source, stamp in ms) whose value is the stamp; return the sets."""
+    maker, sets = Instants(1, [5 * MS] * others, optional), []
+    for source, stamp in arrivals:
+        for found in maker.add(source, round(stamp * MS), np.array([stamp])):
+            sets.append(found[:, 0].tolist())
+    return sets
+
+
+def test_every_sample_of_the_first_gets_the_nearest_of_the_others():
+    arrivals = [(1, 10), (0, 12), (0, 14), (0, 16), (1, 20), (0, 20), (0, 24), (0, 26), (1, 30)]
+    assert instants(arrivals) == [[12, 10], [14, 10], [16, 20], [20, 20], [24, 20], [26, 30]]
+
+
+def test_equal_stamps_do_not_wait():
+    maker = Instants(1, [5 * MS] * 2)
+    for source in (2, 0):
+        assert not list(maker.add(source, MS, np.ones(1)))
+    assert len(list(maker.add(1, MS, np.ones(1)))) == 1
+
+
+def test_the_sets_depend_on_the_stamps_alone():
+    rng = np.random.default_rng(4)
+    stamps = [np.cumsum(rng.uniform(0.5, 1.5, 300) * period) for period in (2.0, 5.0, 3.0)]
+    by_time = sorted(((s, t) for s in range(3) for t in stamps[s]), key=lambda x: x[1])
+    late = sorted(((s, t) for s in range(3) for t in stamps[s]), key=lambda x: x[1] + 9 * x[0])
+    shuffled = sorted(((s, t) for s in range(3) for t in stamps[s]),
+                      key=lambda x: (x[1] // 15, -x[0]))
+    sets = instants(by_time, others=2)
+    assert len(sets) > 200
+    assert sets == instants(late, others=2) == instants(shuffled, others=2)
+
+
+def test_what_is_too_far_makes_no_set_but_is_left_out_where_it_may_be():
+    arrivals = [(1, 10), (0, 10), (0, 16), (1, 30), (0, 30)]
+    assert instants(arrivals) == [[10, 10], [30, 30]]
+    np.testing.assert_equal(
+        instants(arrivals, optional=[True]), [[10, 10], [16, np.nan], [30, 30]])
+
+
+def test_a_silent_source_is_waited_for_in_vain_and_then_not_any_more():
+    arrivals = [(0, 10 * t) for t in range(1, 31)]
+    assert instants(arrivals) == []
+    sets = instants(arrivals, optional=[True])
+    assert [first for first, _ in sets] == [10 * t for t in range(1, 31)]
+    assert np.isnan([second for _, second in sets]).all()
+    back = instants([*arrivals, (1, 300), (0, 310), (1, 310)], optional=[True])
+    assert back[-1] == [310, 310]
+
+
+def test_a_clock_set_back_starts_instants_anew():
+    before = [(s, 1000 + t) for t in range(5) for s in (0, 1)]
+    after = [(s, t) for t in range(1, 5) for s in (0, 1)]
+    assert instants([*before, *after])[5:] == [[t, t] for t in range(1, 5)]
+    dead = [(0, t) for t in range(1, 400)]
+    assert len(instants([*before, *dead], optional=[True])) == 5 + 399
+
+
+def test_a_repeated_stamp_is_one_sample():
+    assert instants([(0, 1), (0, 1), (1, 1), (1, 1)]) == [[1, 1]]
