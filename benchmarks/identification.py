@@ -35,11 +35,11 @@ import time
 from benchmarks.common import console, machine, print_table, print_targets, Target
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import parameters_of
+from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
 from biped_com_ros.core.identification.pose_design import DesignOptions, PoseDesign, PoseDesigner
 from biped_com_ros.core.identification.residuals import residuals_of
 from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.sim.statics import hidden_lumps, StaticRobot
+from biped_com_ros.sim.statics import hidden_lumps, StaticReading, StaticRobot
 import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -110,41 +110,50 @@ class Study:
                 for pose in self.design.poses]
 
     def _capture(self, robot: StaticRobot, q: np.ndarray, standing: tuple[str, ...],
-                 rng: np.random.Generator | None) -> Capture:
-        model = self.model
-        reading = robot.read(q, standing)
-        if rng is not None:
-            reading = reading.noisy(rng, NOISE.force, NOISE.moment, NOISE.torque, NOISE.tilt)
-            sliding = self.estimator.regressor.sliding
-            q = q + rng.normal(size=len(q)) * np.where(sliding, NOISE.slide, NOISE.encoder)
-        contact = np.array([foot in standing for foot in model.config.feet])
-        return Capture(q, reading.wrenches, contact, reading.up, model.config.imu.frame,
-                       reading.torques)
-
-    def truth(self, robot: StaticRobot) -> np.ndarray:
-        """Return the true masses and first moments, (L, 4)."""
-        masses = np.array([robot.link_masses[name] for name in self.model.link_names])
-        coms = np.array([robot.link_coms[name] for name in self.model.link_names])
-        return np.column_stack((masses, masses[:, np.newaxis] * coms))
+                 rng: np.random.Generator) -> Capture:
+        reading = robot.read(q, standing).noisy(
+            rng, NOISE.force, NOISE.moment, NOISE.torque, NOISE.tilt)
+        sliding = self.estimator.regressor.sliding
+        q = q + rng.normal(size=len(q)) * np.where(sliding, NOISE.slide, NOISE.encoder)
+        return capture_of(self.model, reading, q, standing)
 
     def score(self, theta: np.ndarray, robot: StaticRobot) -> Score:
-        """Compare parameters with the truth."""
-        true, exact = self.truth(robot), [self._capture(robot, q, s, None)
-                                          for q, s in self.held_out]
-        torque = residuals_of(self.estimator.regressor, exact, theta).torque
-        torque = torque[np.isfinite(torque)]
-        with np.errstate(divide='ignore', invalid='ignore'):
-            links = theta[:, 1:] / theta[:, :1] - true[:, 1:] / true[:, :1]
-        return Score(
-            float(np.sqrt(np.mean([self._com_error(c, theta, true) for c in exact]))),
-            float(np.sqrt((torque ** 2).mean())), float(np.abs(torque).max()),
-            float(theta[:, 0].sum() - true[:, 0].sum()), float(np.sqrt(np.mean(links ** 2))))
+        """Compare parameters with the truth on held-out poses."""
+        return scores_of(self.model, theta, robot, self.held_out)
 
-    def _com_error(self, capture: Capture, theta: np.ndarray, true: np.ndarray) -> float:
-        C = self.estimator.regressor.com_matrix(capture.positions)
-        up = self.estimator.regressor.up_in_base(capture)
-        apart = C @ theta.ravel() / theta[:, 0].sum() - C @ true.ravel() / true[:, 0].sum()
-        return float(((apart - up * (up @ apart)) ** 2).sum())
+
+def capture_of(model: RobotModel, reading: StaticReading, q: np.ndarray,
+               standing: tuple[str, ...]) -> Capture:
+    """Return a reading as a capture."""
+    contact = np.array([foot in standing for foot in model.config.feet])
+    return Capture(q, reading.wrenches, contact, reading.up, model.config.imu.frame,
+                   reading.torques)
+
+
+def scores_of(model: RobotModel, theta: np.ndarray, robot: StaticRobot,
+              held_out: list[tuple[np.ndarray, tuple[str, ...]]]) -> Score:
+    """Compare masses and first moments (L, 4) with the truth on poses and their feet."""
+    masses = np.array([robot.link_masses[name] for name in model.link_names])
+    coms = np.array([robot.link_coms[name] for name in model.link_names])
+    true = np.column_stack((masses, masses[:, np.newaxis] * coms))
+    regressor = StaticsRegressor(model)
+    exact = [capture_of(model, robot.read(q, s), q, s) for q, s in held_out]
+    torque = residuals_of(regressor, exact, theta).torque
+    torque = torque[np.isfinite(torque)]
+    with np.errstate(divide='ignore', invalid='ignore'):
+        links = theta[:, 1:] / theta[:, :1] - coms
+    return Score(
+        float(np.sqrt(np.mean([com_error(regressor, c, theta, true) for c in exact]))),
+        float(np.sqrt((torque ** 2).mean())), float(np.abs(torque).max()),
+        float(theta[:, 0].sum() - masses.sum()), float(np.sqrt(np.mean(links ** 2))))
+
+
+def com_error(regressor: StaticsRegressor, capture: Capture, theta: np.ndarray,
+              true: np.ndarray) -> float:
+    """Return the squared horizontal error of the centre of mass in a pose, m^2."""
+    C, up = regressor.com_matrix(capture.positions), regressor.up_in_base(capture)
+    apart = C @ theta.ravel() / theta[:, 0].sum() - C @ true.ravel() / true[:, 0].sum()
+    return float(((apart - up * (up @ apart)) ** 2).sum())
 
 
 @dataclass

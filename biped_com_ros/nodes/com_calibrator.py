@@ -16,8 +16,10 @@ Finds out where the masses really are: takes poses, measures at rest, corrects t
 
 Poses are planned (safe, and those that tell most), sent one after the other as trajectories to a
 joint trajectory controller, and captured as soon as the robot is still there. Without `move` the
-next pose is only shown, and a person brings the robot to it or to any other. Every capture is on
-disk before the next movement; started again, the node goes on with the poses that are left. When
+next pose is only shown, and a person brings the robot to it or to any other. The first poses are
+hoisted ones: with its feet in the air a robot tells the mass below the sensors of its feet; a
+person lifts it, or `hoist_service` does. Every capture is on disk before the next movement;
+started again, the node goes on with the poses that are left. When
 all are taken, or on ``~/solve``, it writes ``calibrated.urdf``, ``calibration.json`` and
 ``report.html`` into its directory.
 
@@ -33,6 +35,7 @@ imu (robot's YAML)      sensor_msgs/Imu                            in
 joint_trajectory_       trajectory_msgs/JointTrajectory            out; with `move`
 controller/
 joint_trajectory
+`hoist_service`         std_srvs/SetBool                           called; true lifts the robot
 ~/target                sensor_msgs/JointState                     out, latched; the next pose
 ~/progress              std_msgs/String                            out, latched
 robot_description       std_msgs/String                            out, latched, on ~/publish
@@ -56,11 +59,12 @@ from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputEr
 from biped_com_ros.core.identification.captures import Capture, MotorConstants, SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator, Identification
 from biped_com_ros.core.identification.pose_design import (
-    DesignOptions, PlannedPose, PoseDesigner)
-from biped_com_ros.core.identification.prior import Prior
+    DesignOptions, PlannedPose, PoseDesign, PoseDesigner)
+from biped_com_ros.core.identification.prior import Prior, prior_of
 from biped_com_ros.core.identification.progress import InformationSoFar
 from biped_com_ros.core.identification.report import calibrated_urdf, summary, write_results
-from biped_com_ros.core.identification.stillness import StillnessOptions, StillnessWatch
+from biped_com_ros.core.identification.stillness import (
+    carried_share, StillnessOptions, StillnessWatch)
 from biped_com_ros.core.identification.storage import CaptureLog
 from biped_com_ros.core.pose import rotation_from_quaternion
 from biped_com_ros.core.robot import RobotModel
@@ -69,20 +73,22 @@ from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, Thrott
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.inputs import ImuInput, JointStateInput, WrenchInput
 from biped_com_ros.ros.parameters import declare_parameters, parameter
+from biped_com_ros.ros.pose_driver import PoseDriver
 from biped_com_ros.ros.qos import LATCHED
 from biped_com_ros.ros.robot import RobotSource
 from biped_com_ros.ros.services import trigger_service
 from biped_com_ros.ros.waiting import Waiting
 import numpy as np
-from rclpy.duration import Duration
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 PERIOD = 0.1
 AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 PATIENCE = 5.0  # s after arrival, before it is said what keeps a pose from being captured
+HANGS, STANDS = 0.3, 0.8  # shares of the weight on the feet, below and above which it does
+HOIST_SETTLES = 3.0  # s that it must have been so
+LOOK_AGAIN = 1.0  # s until a robot that is nowhere known is looked for again
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,12 @@ class ComCalibratorParameters:
     poses: int = parameter(40, 'How many poses are planned', '', 2, 500, read_only=True)
     candidates: int = parameter(
         300, 'From how many safe random ones they are chosen', '', 2, 10000, read_only=True)
+    hoisted: int = parameter(
+        2, 'How many of them are taken with the robot hoisted, its feet in the air: only these '
+        "tell the mass below the feet's sensors", '', 0, 20, read_only=True)
+    hoist_service: str = parameter(
+        '', 'std_srvs/SetBool that lifts the robot (true) and lets it down (false), as '
+        'simulator/hang does; empty: a person does', read_only=True)
     lift_feet: bool = parameter(
         False, 'Whether poses on one foot are planned too; they tell more, and the robot must '
         'keep its balance on one foot under joint position control', read_only=True)
@@ -110,6 +122,9 @@ class ComCalibratorParameters:
         read_only=True)
     lean: float = parameter(
         0.2, 'How far the base leans and turns', 'rad', 0.0, 0.8, read_only=True)
+    torso_bend: float = parameter(
+        0.0, "How far a tendon torso bends; its virtual joints are sent with the others. 0: it "
+        'stays straight', 'rad', 0.0, 0.5, read_only=True)
     torque_share: float = parameter(
         0.8, "Largest share of a motor's torque that is used", '', 0.05, 1.0, read_only=True)
     seed: int = parameter(0, 'Of the random poses', '', 0, 1000000, read_only=True)
@@ -122,6 +137,9 @@ class ComCalibratorParameters:
         'joint_trajectory_controller/joint_trajectory', 'Where trajectories go', read_only=True)
     joint_speed: float = parameter(
         0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0, read_only=True)
+    ramp: float = parameter(
+        1.0, 'Time from rest to that speed and back: the longer, the less the robot sways', 's',
+        0.05, 20.0, read_only=True)
     arrival_tolerance: float = parameter(
         0.3, 'Largest distance of a joint from the pose for the robot to have arrived', 'rad',
         0.001, 1.0, read_only=True)
@@ -201,7 +219,10 @@ class ComCalibrator(Node):
         self._after: Callable[[Any], None] = self._planned
         self._last: PlannedPose | None = None
         self._throttle = Throttle(PATIENCE)
-        self._arrives_at = 0.0
+        self._legs: list[np.ndarray | bool] = []
+        self._detour: list[np.ndarray | bool] = []
+        self._left_out: set[str] = set()
+        self._arrives_at = self._supported_since = 0.0
         self._make_outputs()
         self._make_inputs(model)
         self.diagnostics.add('calibration', self._report)
@@ -212,8 +233,10 @@ class ComCalibrator(Node):
         self.create_timer(PERIOD, self._tick)
 
     def _make_outputs(self) -> None:
-        self._trajectory = self.create_publisher(
-            JointTrajectory, self.params.trajectory_topic, 10)
+        params, model = self.params, self.model
+        torso = model.config.torso.joints if model.config.torso and params.torso_bend else ()
+        self._driver = PoseDriver(self, model, params.trajectory_topic,
+                                  (*model.actuated_joint_names, *torso), params.hoist_service)
         self._target = self.create_publisher(JointState, '~/target', LATCHED)
         self._progress = self.create_publisher(String, '~/progress', LATCHED)
         self._description: Any = None
@@ -286,25 +309,53 @@ class ComCalibrator(Node):
     def _plan(self) -> None:
         self.state = 'planning'
         self._tell('planning poses')
-        names = {capture.name for capture in self.log.captures}
-        self._in_background(partial(self._design, names), self._planned)
+        self._in_background(self._design, self._planned)
 
-    def _design(self, done: set[str]) -> tuple[PoseDesigner, str, list[PlannedPose]]:
+    def _design(self) -> tuple[PoseDesigner, PoseDesign]:
         """Run in the background, on a model of its own: Pinocchio's memory is not shared."""
         params = self.params
+        fixed = () if params.torso_bend else tuple(self.model.config.passive_joints)
         options = DesignOptions(
             count=params.poses, candidates=max(params.candidates, params.poses),
+            hoisted=min(params.hoisted, params.poses - 1),
             double_support=0.34 if params.lift_feet else 1.0, margin=params.margin,
             torque_share=params.torque_share, spread=params.spread, lean=params.lean,
-            fixed_joints=tuple(self.model.config.passive_joints), seed=params.seed)
+            torso_bend=params.torso_bend, fixed_joints=fixed, seed=params.seed)
         model = RobotModel(self.model.config, self.model.urdf)
         designer = PoseDesigner(model, options, self._noise, self._prior)
-        design = designer.design()
-        return designer, design.summary(), designer.remaining(design, done)
+        return designer, designer.design()
 
-    def _planned(self, result: tuple[PoseDesigner, str, list[PlannedPose]]) -> None:
-        self._designer, words, self.queue = result
-        self.get_logger().info(words)
+    def _planned(self, result: tuple[PoseDesigner, PoseDesign]) -> None:
+        self._designer, self._plan_made = result
+        self.get_logger().info(self._plan_made.summary())
+        self._locate()
+
+    def _locate(self) -> None:
+        """Find out where the robot is, and how the poses that are left are reached from there."""
+        self.state = 'locating'
+        unknown = self.params.move and not np.isfinite(self._positions).all()
+        if unknown or self._now() < self._arrives_at:
+            return  # the next tick tries again
+        done = {capture.name for capture in self.log.captures} | self._left_out
+        self._in_background(partial(self._ways, done, self._positions.copy()), self._located)
+
+    def _ways(self, done: set[str], positions: np.ndarray) -> tuple[
+            str, PlannedPose | None, list[PlannedPose]]:
+        designer, plan, here, lost = self._designer, self._plan_made, None, ''
+        if self.params.move:
+            try:
+                here = designer.whereabouts(plan, positions, self.params.arrival_tolerance)
+            except InputError as error:
+                lost = str(error)
+        return lost, here, designer.remaining(plan, done)
+
+    def _located(self, result: tuple[str, PlannedPose | None, list[PlannedPose]]) -> None:
+        lost, self._last, self.queue = result
+        if lost:
+            self._arrives_at = self._now() + LOOK_AGAIN
+            self._remind(lost)
+            return
+        self._detour = [self._designer.way_home(self._last)] if self._last else []
         self._next()
 
     def _next(self) -> None:
@@ -315,63 +366,115 @@ class ComCalibrator(Node):
         target = JointState(name=list(self.model.joint_names), position=pose.positions.tolist())
         target.header.stamp = self.get_clock().now().to_msg()
         self._target.publish(target)
-        self._arrives_at = 0.0
-        self.state = 'waiting' if not self.params.move else 'sending'
-        feet = ' and '.join(pose.standing)
-        self._tell(f'{pose.name} of {self.params.poses}, standing on {feet}')
+        self._legs = self._legs_to(pose)
+        self.state = 'going'
+        self._tell(f'{pose.name} of {self.params.poses}, {pose.support}')
 
-    def _send(self, path: np.ndarray) -> None:
-        """Send a path, no joint faster than it may be, beginning where the robot is."""
-        names = self.model.actuated_joint_names
-        index = self.model.joint_index(names)
-        message, at, time = JointTrajectory(joint_names=list(names)), self._positions[index], 0.5
-        for positions in path[:, index]:
-            time += max(float(np.abs(positions - at).max()) / self.params.joint_speed, 0.02)
-            message.points.append(JointTrajectoryPoint(
-                positions=positions.tolist(), time_from_start=Duration(seconds=time).to_msg()))
-            at = positions
-        self._trajectory.publish(message)
-        self._arrives_at = self._now() + time
-        self.watch.clear()
+    def _legs_to(self, pose: PlannedPose) -> list[np.ndarray | bool]:
+        """Return paths to go and, in their place, whether to hoist or to let down."""
+        before, self._detour = self._detour, []
+        change = bool(pose.standing) == self._hangs
+        if change and self._last is not None and not before:
+            before = [self._designer.way_home(self._last)]
+        hoist = [not pose.standing] if change else []
+        return [*before, *hoist, pose.path] if self.params.move else list(hoist)
 
     def _tick(self) -> None:
         """Look ten times per second whether there is something to do."""
         if self._job is not None and self._job.done():
-            job, self._job = self._job, None
-            try:
-                self._after(job.result())
-            except BipedComError as error:
-                self.state = 'failed'
-                self._tell(str(error), error=True)
-        elif self.state == 'sending' and np.isfinite(self._positions).all():
-            if self._trajectory.get_subscription_count() == 0:
-                self._tell(f'nobody listens on {self._trajectory.topic_name}: start a joint '
-                           'trajectory controller, or set move to false')
-                return
-            self._send(self.queue[0].path)
-            self.state = 'moving'
-        elif self.state == 'moving' and self._now() > self._arrives_at:
-            self.watch.clear()
-            self.state = 'waiting'
+            self._end_job(self._job)
+        elif self.state == 'locating' and self._job is None:
+            self._locate()
+        elif self.state in ('going', 'returning'):
+            self._go_on()
         elif self.state == 'waiting' and self.params.automatic and self.queue:
             self._capture_if_there()
 
+    def _end_job(self, job: Future[Any]) -> None:
+        self._job = None
+        try:
+            self._after(job.result())
+        except BipedComError as error:
+            self.state = 'failed'
+            self._tell(str(error), error=True)
+
+    def _go_on(self) -> None:
+        """Begin the next leg when the one before is done; after the last, wait for stillness."""
+        if self._now() < self._arrives_at:
+            return
+        if not self._legs:
+            self.watch.clear()
+            ended = 'solved' if self.found is not None else 'done'
+            self.state = 'waiting' if self.state == 'going' else ended
+            return
+        leg = self._legs[0]
+        if isinstance(leg, bool):
+            if not self._hoist(leg):
+                return
+        elif self._driver.problem or not np.isfinite(self._positions).all():
+            self._remind(self._driver.problem or 'no joint states yet')
+            return
+        else:
+            params = self.params
+            self._arrives_at = self._now() + self._driver.send(
+                self._positions, leg, params.joint_speed, params.ramp)
+        self._legs.pop(0)
+
+    def _hoist(self, up: bool) -> bool:
+        """Have the robot lifted or let down; return whether it hangs or stands for a while."""
+        problem, share = self._driver.hoist(up), self._carried()
+        reached = share < HANGS if up else share > STANDS
+        if problem or not reached:
+            self._supported_since = self._now()
+            self._remind(problem or self._hoist_words(up))
+            return False
+        if self._now() < self._supported_since + HOIST_SETTLES:
+            return False
+        self._driver.hoisted()
+        return True
+
+    def _hoist_words(self, up: bool) -> str:
+        if not up:
+            return 'put the robot down on its feet'
+        plan = self._plan_made
+        return (f'hoist the robot, its feet free in the air: so {self.params.hoisted} poses tell '
+                "what hangs below the feet's sensors (predicted uncertainty "
+                f'{1e3 * plan.com_std:.2f} instead of {1e3 * plan.grounded_com_std:.2f} mm); '
+                '~/skip leaves one out')
+
+    def _carried(self) -> float:
+        return carried_share(self.model, self._wrenches)
+
+    @property
+    def _hangs(self) -> bool:
+        return self._carried() < HANGS
+
+    def _remind(self, words: str) -> None:
+        """Say what is waited for, now and then."""
+        if self._throttle(words):
+            self._tell(words)
+
     def _capture_if_there(self) -> None:
-        problem = self._away_from(self.queue[0]) or self.watch.problem
+        pose = self.queue[0]
+        problem = self._away_from(pose) or self._wrong_support(pose) or self.watch.problem
         if problem:
             # A person needs time to get there; a robot that sent itself does not.
-            if (self.params.move and self._now() > self._arrives_at + PATIENCE
-                    and self._throttle(self.queue[0].name)):
-                self._tell(f'{self.queue[0].name}: {problem}')
+            if self.params.move and self._now() > self._arrives_at + PATIENCE:
+                self._remind(f'{pose.name}: {problem}')
             return
         try:
-            self._take(self.watch.capture(self.queue[0].name))
+            self._take(self.watch.capture(pose.name))
         except InputError as error:
-            if self._throttle(self.queue[0].name):
-                self._tell(str(error))
+            self._remind(str(error))
             return
         self._last = self.queue.pop(0)
         self._next()
+
+    def _wrong_support(self, pose: PlannedPose) -> str:
+        if bool(pose.standing) != self._hangs:
+            return ''
+        share = f'the feet carry {100.0 * self._carried():.0f} % of the weight'
+        return f'{share}: put the robot down' if pose.standing else f'{share}: hoist the robot'
 
     def _away_from(self, pose: PlannedPose) -> str:
         """Return which joint is not where the pose wants it, or ''."""
@@ -390,8 +493,10 @@ class ComCalibrator(Node):
 
     def _finish(self) -> None:
         if self.params.move and self._last is not None:
-            self._send(self._designer.way_home(self._last))
-        self.state = 'done'
+            self._legs = [self._designer.way_home(self._last)]
+        if self._hangs:
+            self._legs.append(False)
+        self.state = 'returning'
         self._tell('all poses are taken')
         if self.params.automatic:
             self._solve_now()
@@ -409,18 +514,22 @@ class ComCalibrator(Node):
         return f'captured {name}; {self._so_far.describe()}'
 
     def _skip(self) -> str:
+        self._require_idle()
         if not self.queue:
             raise InputError('there is no pose to skip')
         skipped = self.queue.pop(0)
+        self._left_out.add(skipped.name)
+        self._driver.hoisted()
         if self.params.move and self.queue:
-            names = {c.name for c in self.log.captures} | {skipped.name}
-            self._in_background(partial(self._design, names), self._planned)
+            self._locate()
         else:
             self._next()
         return f'{skipped.name} is left out'
 
     def _reset(self) -> str:
+        self._require_idle()
         kept = self.log.clear()
+        self._left_out.clear()
         self._so_far = InformationSoFar(self.estimator, [])
         self.found = None
         self._plan()
@@ -428,8 +537,7 @@ class ComCalibrator(Node):
 
     def _solve_now(self) -> str:
         captures = list(self.log.captures)
-        if self._job is not None:
-            raise InputError(f'busy: {self.state}; try again in a moment')
+        self._require_idle()
         if len(captures) < 2:
             raise InputError(f'{len(captures)} captures are too few: at least 2, better 40')
         self._in_background(partial(self._solve, captures), self._solved)
@@ -437,7 +545,8 @@ class ComCalibrator(Node):
 
     def _solve(self, captures: list[Capture]) -> tuple[Identification, dict[str, Path]]:
         model = RobotModel(self.model.config, self.model.urdf)
-        found = Estimator(model, self._noise, self._prior).solve(captures)
+        prior = prior_of(model, self.params.com_sigma)
+        found = Estimator(model, self._noise, prior).solve(captures)
         return found, write_results(self.directory, model, captures, found)
 
     def _solved(self, result: tuple[Identification, dict[str, Path]]) -> None:
@@ -446,7 +555,7 @@ class ComCalibrator(Node):
         for line in summary(found).splitlines():
             self.get_logger().info(line)
         self._tell(f'solved: {paths["urdf"]}, {paths["report"]}')
-        if not self.queue:
+        if not self.queue and self.state == 'done':
             self.state = 'solved'
 
     def _publish_urdf(self) -> str:
@@ -456,6 +565,10 @@ class ComCalibrator(Node):
             self._description = self.create_publisher(String, 'robot_description', LATCHED)
         self._description.publish(String(data=calibrated_urdf(self.model, self.found)))
         return f'published on {self._description.topic_name}'
+
+    def _require_idle(self) -> None:
+        if self._job is not None:
+            raise InputError(f'busy: {self.state}; try again in a moment')
 
     # -- words
 

@@ -49,7 +49,8 @@ class StaticReading:
     up
         Unit vector against gravity in the frame of the first IMU, (3,), or in the root's.
     com
-        Centre of mass in a frame at the first standing sole, axes of the world, (3,), m.
+        Centre of mass in a frame at the first standing sole, or at the base that hangs, axes of
+        the world, (3,), m.
 
     """
 
@@ -143,30 +144,29 @@ class StaticRobot:
              tilt: tuple[float, float] = (0.0, 0.0),
              internal: Array | None = None) -> StaticReading:
         """
-        Stand on some feet and read all sensors.
+        Stand on some feet, or hang by the base, and read all sensors.
 
         Parameters
         ----------
         positions
             Of the joints, (n,), rad or m.
         standing
-            Names of the feet on the ground; the first one's sole is level.
+            Names of the feet on the ground, the first one's sole level; none: the robot hangs,
+            base level.
         tilt
-            Roll and pitch of the ground, rad.
+            Roll and pitch of the ground, or of the base that hangs, rad.
         internal
             Wrench (6,) by which the first foot pushes against the others, N and N m.
 
         """
-        if not standing:
-            raise ConfigurationError('a robot at rest stands on a foot at least')
-        self._place(positions, standing[0], tilt)
+        level = f'sole/{standing[0]}' if standing else 'base'
+        self._place(positions, level, tilt)
         contacts = self._share_weight(standing, internal)
         torques = self._joint_torques(standing, contacts)
         wrenches = [self._sensor(s.link or s.frame, f'wrench/{name}', standing, contacts)
                     for name, s in self.config.wrench_sensors.items()]
-        sole = self._data.site(f'sole/{standing[0]}').xpos
         return StaticReading(np.array(wrenches).reshape(-1, 6), torques, self._up(),
-                             self._data.subtree_com[0] - sole)
+                             self._data.subtree_com[0] - self._data.site(level).xpos)
 
     def _name_joints(self) -> None:
         model, config = self._model, self.config
@@ -183,7 +183,7 @@ class StaticRobot:
             self._followers.append(
                 (joint.qposadr[0], joint.dofadr[0], index, gain, offset + locked))
 
-    def _place(self, positions: Array, foot: str, tilt: tuple[float, float]) -> None:
+    def _place(self, positions: Array, level: str, tilt: tuple[float, float]) -> None:
         model, data = self._model, self._data
         data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
         data.qvel[:] = 0.0
@@ -191,15 +191,16 @@ class StaticRobot:
         for q, _, leader, gain, offset in self._followers:
             data.qpos[q] = offset + (0.0 if leader is None else gain * positions[leader])
         mujoco.mj_kinematics(model, data)
-        sole = data.site(f'sole/{foot}')
-        ground = ground_rotation(tilt)
-        R = ground @ sole.xmat.reshape(3, 3).T
-        data.qpos[:3] = -R @ sole.xpos
+        site = data.site(level)
+        R = ground_rotation(tilt) @ site.xmat.reshape(3, 3).T
+        data.qpos[:3] = -R @ site.xpos
         data.qpos[3:7] = quaternion_wxyz(R)
         mujoco.mj_forward(model, data)
 
     def _share_weight(self, standing: tuple[str, ...], internal: Array | None) -> Array:
         """Return the wrench at each standing sole, world axes, (feet, 6)."""
+        if not standing:
+            return np.zeros((0, 6))
         data, weight = self._data, np.array((0.0, 0.0, GRAVITY * self.mass))
         com = data.subtree_com[0]
         soles = np.array([data.site(f'sole/{name}').xpos for name in standing])
@@ -222,7 +223,7 @@ class StaticRobot:
             linear, angular = np.zeros((3, model.nv)), np.zeros((3, model.nv))
             mujoco.mj_jacSite(model, data, linear, angular, data.site(f'sole/{name}').id)
             force -= linear.T @ wrench[:3] + angular.T @ wrench[3:]
-        if np.abs(force[:6]).max() > 1e-6 * GRAVITY * self.mass:
+        if standing and np.abs(force[:6]).max() > 1e-6 * GRAVITY * self.mass:
             raise ConfigurationError('the contacts do not carry the weight')
         torques: Array = force[self._v]
         for _, v, leader, gain, _ in self._followers:

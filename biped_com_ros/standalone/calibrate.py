@@ -32,7 +32,7 @@ from biped_com_ros.core.config import load_robot_config
 from biped_com_ros.core.errors import BipedComError, ConfigurationError
 from biped_com_ros.core.identification.captures import Capture, MotorConstants, SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.prior import Prior
+from biped_com_ros.core.identification.prior import prior_of
 from biped_com_ros.core.identification.recordings import CaptureFinder, read_recording
 from biped_com_ros.core.identification.report import summary, write_results
 from biped_com_ros.core.identification.stillness import StillnessOptions
@@ -92,7 +92,7 @@ def calibrate(options: argparse.Namespace, console: Console) -> None:
         tilt=options.tilt_noise, encoder_offset=0.002, force_bias=0.5, moment_bias=0.02,
         tilt_bias=0.003)
     with console.status(f'solving {len(captures)} poses'):
-        found = Estimator(model, noise, Prior(com_sigma=options.com_sigma)).solve(captures)
+        found = Estimator(model, noise, prior_of(model, options.com_sigma)).solve(captures)
     paths = write_results(options.out, model, captures, found)
     print(summary(found))
     for what, path in paths.items():

@@ -163,7 +163,3 @@ def test_what_cannot_be_planned_is_said():
     with pytest.raises(InputError, match=r'only 0 of 5 safe poses .*legs do not reach'):
         PoseDesigner(RobotModel.load('three_link'),
                      DesignOptions(count=2, candidates=5)).design()
-    with pytest.raises(InputError, match='needs a standing foot'):
-        model = RobotModel.load('sabian')
-        predict_capture(StaticsRegressor(model), model.posture('stand'), (),
-                        parameters_of(model))

@@ -14,12 +14,12 @@
 """
 Which poses to take: safe ones, of these the ones that tell most, in an order that is safe too.
 
-Candidates are random postures on the left, the right and all feet, with the centre of mass inside
-the support polygon by a margin, inside the joints' limits and motors' torques, and free of
-self-collision. Of them K are chosen that are D-optimal for the maximum a posteriori estimate: the
-largest ``log det(I + sum A_k^T A_k)``, where A_k are the whitened equations of pose k in units of
-the prior; the gain of a pose in nats, so, is what it adds to what is known. Greedy first, then
-exchange of single poses.
+Candidates are random postures on the left, the right and all feet, and some hanging; those that
+stand have the centre of mass inside the support polygon by a margin, and all are inside the
+joints' limits and motors' torques, and free of self-collision. Of them K are chosen that are
+D-optimal for the maximum a posteriori estimate: the largest ``log det(I + sum A_k^T A_k)``, where
+A_k are the whitened equations of pose k in units of the prior; the gain of a pose in nats, so, is
+what it adds to what is known. Greedy first, then exchange of single poses.
 
 Paths go straight in the coordinates of :class:`~.stances.Placement`, so that standing soles stay
 level and the centre of mass moves straight over the ground, and every step of them is checked as
@@ -44,7 +44,12 @@ from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.stances import Placement, Stances
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.constant_curvature import make_shape
 import numpy as np
+
+HANGING_SPREAD = 0.5
+"""How far joints go while the robot hangs, as a share of how far they go while it stands."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -60,6 +65,9 @@ class DesignOptions:
         How many are chosen, K.
     candidates
         Out of how many.
+    hoisted
+        How many of them are taken with the robot hanging, its feet in the air. These come first,
+        and tell what hangs below the sensors of standing feet.
     double_support
         Share of candidates on all feet; the others stand on one foot each in turn. 1 for robots
         that must not lift a foot.
@@ -79,6 +87,8 @@ class DesignOptions:
         Distance between links that counts as a collision, m.
     step
         Largest change of a joint between two checked points of a path, rad.
+    torso_bend
+        How far a tendon torso bends, rad; its virtual joints only go where tendons bring them.
     fixed_joints
         Names of joints that stay where they are in posture ``stand``.
     seed
@@ -88,6 +98,7 @@ class DesignOptions:
 
     count: int = 40
     candidates: int = 300
+    hoisted: int = 0
     double_support: float = 0.34
     margin: float = 0.015
     torque_share: float = 0.8
@@ -97,6 +108,7 @@ class DesignOptions:
     crouch: float = 0.08
     clearance: float = 0.005
     step: float = 0.1
+    torso_bend: float = 0.2
     fixed_joints: tuple[str, ...] = ()
     seed: int = 0
 
@@ -104,6 +116,10 @@ class DesignOptions:
         if not 1 <= self.count <= self.candidates:
             raise ConfigurationError(
                 f'{self.count} poses cannot be chosen from {self.candidates} candidates')
+        if not 0 <= self.hoisted < self.count:
+            raise ConfigurationError(
+                f'{self.hoisted} of {self.count} poses cannot be hoisted ones; at least one '
+                'stands')
         if not 0.0 <= self.double_support <= 1.0:
             raise ConfigurationError(
                 f'double_support must be between 0 and 1, not {self.double_support}')
@@ -127,7 +143,7 @@ class PlannedPose:
     path
         Joint positions from the pose before (excluded) to this one (included), (steps, n).
     margin
-        Of the centre of mass within the support polygon, m.
+        Of the centre of mass within the support polygon, m; infinite where it hangs.
     torque_share
         Largest share of any motor's torque.
 
@@ -142,8 +158,13 @@ class PlannedPose:
 
     @property
     def standing(self) -> tuple[str, ...]:
-        """Return the feet on the ground, by name."""
+        """Return the feet on the ground, by name; none where the robot hangs."""
         return self.placement.standing
+
+    @property
+    def support(self) -> str:
+        """Say what the robot stands on."""
+        return f'standing on {" and ".join(self.standing)}' if self.standing else 'hoisted'
 
 
 @dataclass(frozen=True)
@@ -160,6 +181,8 @@ class PoseDesign:
     com_std, random_com_std
         Predicted standard deviation of the total centre of mass, root mean square over the
         candidates and over axes along the ground, m.
+    grounded_com_std
+        The same standard deviation without the hoisted poses, m.
     unreachable
         How many that would have been chosen have no safe way there.
 
@@ -170,6 +193,7 @@ class PoseDesign:
     random_information: float
     com_std: float
     random_com_std: float
+    grounded_com_std: float
     unreachable: int
 
     def summary(self) -> str:
@@ -216,6 +240,7 @@ class PoseDesigner:
         self._collision = SelfCollision(
             model, [model.posture(name) for name in model.config.postures], self.options.clearance)
         self._rng = np.random.default_rng(self.options.seed)
+        self._torso = self._bending_torso()
         self._lower, self._upper = _limits(model, self.options.limit_margin)
         self._effort = effort_limits(model)
         self.refusals: dict[str, int] = {}
@@ -236,20 +261,22 @@ class PoseDesigner:
 
         """
         candidates = self.candidates(progress)
-        chosen, unreachable = self._choose(candidates, progress)
+        hanging = self._hanging_candidates()
+        chosen, unreachable = self._choose([*hanging, *candidates], len(hanging), progress)
+        candidates = [*hanging, *candidates]
         poses = self._connect(self._in_order([candidates[i] for i in chosen]), progress)
-        random = [self._rng.choice(len(candidates), len(chosen), replace=False).tolist()
-                  for _ in range(5)]
+        random = [self._random_choice(len(hanging), len(candidates)) for _ in range(5)]
         information = [_information([candidates[i].rows for i in draw]) for draw in random]
         stds = [self._com_std(candidates, draw) for draw in random]
         return PoseDesign(
             poses, _information([candidates[i].rows for i in chosen]),
-            float(np.mean(information)), self._com_std(candidates, chosen),
-            float(np.mean(stds)), unreachable)
+            float(np.mean(information)), self._com_std(candidates, chosen), float(np.mean(stds)),
+            self._com_std(candidates, [i for i in chosen if candidates[i].placement.standing]),
+            unreachable)
 
     def remaining(self, design: PoseDesign, done: Collection[str]) -> list[PlannedPose]:
         """Return the poses whose names are not among `done`, with ways that begin in `stand`."""
-        at, poses = self._stances.home(tuple(self.model.config.feet)), []
+        at, poses = self._home(), []
         for pose in design.poses:
             if pose.name not in done:
                 poses.append(replace(pose, path=np.array(self._way(at, pose.placement))))
@@ -257,9 +284,48 @@ class PoseDesigner:
         return poses
 
     def way_home(self, pose: PlannedPose) -> Array:
-        """Return a safe path from a pose back to posture ``stand`` on all feet, (steps, n)."""
-        home = self._stances.home(tuple(self.model.config.feet))
+        """
+        Return a safe path from a pose back to posture ``stand``, (steps, n).
+
+        On all feet, or hanging where the robot hangs in the pose.
+        """
+        home = self._home() if pose.standing else self._stances.home(())
         return np.array(self._way(pose.placement, home))
+
+    def whereabouts(self, design: PoseDesign, positions: Array,
+                    tolerance: float) -> PlannedPose | None:
+        """
+        Return the pose that a robot is in, None if it is in posture ``stand``.
+
+        Parameters
+        ----------
+        design
+            The poses.
+        positions
+            Of the joints, (n,), rad or m.
+        tolerance
+            How far motors' joints may be from it, rad.
+
+        Raises
+        ------
+        InputError
+            If it is in none: no safe way from there is known.
+
+        """
+        motors = self.model.joint_index(self.model.actuated_joint_names)
+        home = self._stances.positions(self._home())
+        places = [*((None, q) for q in (home, self.model.posture('stand'))),
+                  *((pose, pose.positions) for pose in design.poses)]
+        away = [float(np.abs(positions - q)[motors].max()) for _, q in places]
+        nearest = int(np.argmin(away))
+        if away[nearest] > tolerance:
+            off = np.abs(positions - home)
+            worst = int(motors[np.argmax(off[motors])])
+            raise InputError(
+                f"the robot is neither in posture stand (joint '{self.model.joint_names[worst]}' "
+                f'is {off[worst]:.2f} rad away) nor in a planned pose, and no safe way from here '
+                'is known: bring it to posture stand')
+        return places[nearest][0]
 
     def candidates(self, progress: Progress | None = None) -> list[_Candidate]:
         """Return safe random poses; InputError if they are too hard to find."""
@@ -277,7 +343,37 @@ class PoseDesigner:
                     progress('looking for safe poses', len(found), self.options.candidates)
         return found
 
+    def _home(self) -> Placement:
+        return self._stances.home(tuple(self.model.config.feet))
+
     # -- candidates
+
+    def _hanging_candidates(self) -> list[_Candidate]:
+        """Return safe random postures of a robot that hangs, if any are asked for."""
+        wanted, found = 8 * self.options.hoisted, list[_Candidate]()
+        for _ in range(40 * wanted):
+            if len(found) == wanted:
+                break
+            placement = Placement((), self._random_joints(share=HANGING_SPREAD))
+            candidate = self._checked(placement, placement.free_joints)
+            if candidate is not None and self._is_reachable(placement):
+                found.append(candidate)
+        if len(found) < self.options.hoisted:
+            raise InputError(self._explain(len(found), 40 * wanted))
+        return found
+
+    def _bending_torso(self) -> TorsoBody | None:
+        torso = self.model.config.torso
+        if torso is None or set(torso.joints) & set(self.options.fixed_joints):
+            return None
+        return TorsoBody(self.model) if self.options.torso_bend > 0.0 else None
+
+    def _random_choice(self, hanging: int, count: int) -> list[int]:
+        """Return as many hoisted and other candidates as are chosen, drawn blindly."""
+        o, rng = self.options, self._rng
+        return [*rng.choice(hanging, o.hoisted, replace=False).tolist(),
+                *(hanging + rng.choice(count - hanging, o.count - o.hoisted,
+                                       replace=False)).tolist()]
 
     def _supports(self) -> list[tuple[str, ...]]:
         """Return feet to stand on, each as often as it shall be tried."""
@@ -295,6 +391,10 @@ class PoseDesigner:
         except InputError:
             self._refuse('legs do not reach')
             return None
+        return self._checked(placement, positions)
+
+    def _checked(self, placement: Placement, positions: Array) -> _Candidate | None:
+        standing = placement.standing
         checked = self._check(positions, standing, self.options.margin)
         if isinstance(checked, str):
             self._refuse(checked)
@@ -321,31 +421,41 @@ class PoseDesigner:
             swing_offset=swing if one_foot else np.zeros(3),
             swing_rpy=rng.uniform(-0.35, 0.35, 3) if one_foot else np.zeros(3))
 
-    def _random_joints(self) -> Array:
-        """Every other joint anywhere within its range, the others at either end of it."""
-        stand, spread = self.model.posture('stand'), self.options.spread
+    def _random_joints(self, share: float = 1.0) -> Array:
+        """Every other joint anywhere within a share of its range, the others at its ends."""
+        stand, spread = self.model.posture('stand'), share * self.options.spread
         sliding = self._estimator.regressor.sliding
         reach = np.where(sliding, 0.0, spread)
         reach[self.model.joint_index(self.options.fixed_joints)] = 0.0
         lower = np.maximum(self._lower, stand - reach)
         upper = np.minimum(self._upper, stand + reach)
         lower, upper = np.minimum(lower, stand), np.maximum(upper, stand)
-        share = self._rng.uniform(0.0, 1.0, len(stand))
+        where = self._rng.uniform(0.0, 1.0, len(stand))
         at_end = self._rng.uniform(size=len(stand)) < 0.5
-        share = np.where(at_end, np.round(share), share)
-        positions: Array = lower + share * (upper - lower)
+        where = np.where(at_end, np.round(where), where)
+        positions: Array = lower + where * (upper - lower)
+        if self._torso is not None and self.model.config.torso is not None:
+            index = self.model.joint_index(self.model.config.torso.joints)
+            positions[index] = self._torso.joint_positions(self._random_bend())
         return positions
+
+    def _random_bend(self) -> Array:
+        """Return the shape of a torso that bends anywhere, elongated by nothing."""
+        bend = self.options.torso_bend * math.sqrt(self._rng.uniform())
+        return make_shape(bend, self._rng.uniform(-math.pi, math.pi))
 
     def _check(self, positions: Array, standing: tuple[str, ...],
                margin: float) -> tuple[float, float] | str:
         """Return margin and torque share of a safe posture, or what is wrong with it."""
         if ((positions < self._lower) | (positions > self._upper)).any():
             return 'joint limits'
-        if self._stances.swing_height(positions, standing) < 0.01:
-            return 'foot in the air touches the ground'
-        found = self._stances.stability_margin(positions, standing)
-        if found < margin:
-            return 'centre of mass too near the edge'
+        found = math.inf
+        if standing:
+            if self._stances.swing_height(positions, standing) < 0.01:
+                return 'foot in the air touches the ground'
+            found = self._stances.stability_margin(positions, standing)
+            if found < margin:
+                return 'centre of mass too near the edge'
         share = self._torque_share(positions, standing)
         if share > self.options.torque_share:
             return 'motor torques'
@@ -367,12 +477,19 @@ class PoseDesigner:
 
     # -- choice
 
-    def _choose(self, candidates: list[_Candidate],
+    def _choose(self, candidates: list[_Candidate], hanging: int,
                 progress: Progress | None) -> tuple[list[int], int]:
-        """Choose greedily, exchange while it pays, and choose anew what cannot be reached."""
+        """
+        Choose greedily, exchange while it pays, and choose anew what cannot be reached.
+
+        The first `hanging` are hoisted ones; of these as many are chosen as are asked for.
+        """
         rows, count = [c.rows for c in candidates], self.options.count
+        hoisted = _greedy(rows[:hanging], self.options.hoisted, [], None) if hanging else []
+        rows = [A if i >= hanging or i in hoisted else A[:0] for i, A in enumerate(rows)]
         reachable: dict[int, bool] = {}
-        chosen = _exchange(rows, _greedy(rows, count, [], progress), progress)
+        chosen = _exchange(rows, _greedy(rows, count, hoisted, progress), progress,
+                           len(hoisted))
         while True:
             for done, i in enumerate(chosen):
                 if i not in reachable:
@@ -418,9 +535,9 @@ class PoseDesigner:
     # -- order and paths
 
     def _in_order(self, chosen: list[_Candidate]) -> list[_Candidate]:
-        """Stand on all feet first, then on one after the other; the nearest pose next."""
+        """Hang first, then stand on all feet, then on one after the other; the nearest next."""
         feet = tuple(self.model.config.feet)
-        groups = [feet, *[(foot,) for foot in feet]]
+        groups = [(), feet, *[(foot,) for foot in feet]]
         ordered: list[_Candidate] = []
         at = self.model.posture('stand')
         for group in groups:
@@ -434,7 +551,7 @@ class PoseDesigner:
 
     def _connect(self, ordered: list[_Candidate],
                  progress: Progress | None) -> tuple[PlannedPose, ...]:
-        at, poses = self._stances.home(tuple(self.model.config.feet)), []
+        at, poses = self._home(), []
         for i, candidate in enumerate(ordered):
             path = self._way(at, candidate.placement)
             poses.append(PlannedPose(
@@ -446,7 +563,14 @@ class PoseDesigner:
         return tuple(poses)
 
     def _way(self, start: Placement, end: Placement) -> list[Array]:
-        """Return a safe path, straight if possible, else through plain postures."""
+        """
+        Return a safe path, straight if possible, else through plain postures.
+
+        Between hanging and standing the robot is lifted or let down in the plain posture: the
+        way begins there.
+        """
+        if bool(start.standing) != bool(end.standing):
+            start = self._home() if end.standing else self._stances.home(())
         if start.standing == end.standing:
             direct = self._straight(start, end)
             if direct is not None:
@@ -507,9 +631,10 @@ class PoseDesigner:
     def _problem_on_the_way(self, positions: Array, standing: tuple[str, ...]) -> str:
         if ((positions < self._lower) | (positions > self._upper)).any():
             return 'joint limits'
-        if self._stances.swing_height(positions, standing) < -1e-3:
+        if standing and self._stances.swing_height(positions, standing) < -1e-3:
             return 'foot in the air touches the ground'
-        if self._stances.stability_margin(positions, standing) < 0.5 * self.options.margin:
+        if standing and (self._stances.stability_margin(positions, standing)
+                         < 0.5 * self.options.margin):
             return 'centre of mass too near the edge'
         return 'self-collision' if self._collision.touching(positions) else ''
 
@@ -540,14 +665,16 @@ def _greedy(rows: list[Array], count: int, begun: list[int],
     return chosen
 
 
-def _exchange(rows: list[Array], chosen: list[int], progress: Progress | None,
+def _exchange(rows: list[Array], chosen: list[int], progress: Progress | None, kept: int = 0,
               shortlist: int = 12) -> list[int]:
-    """Replace single choices by others that add more, once through."""
+    """Replace single choices, but the first `kept`, by others that add more, once through."""
     chosen = list(chosen)
     information = np.eye(rows[0].shape[1]) + sum(rows[i].T @ rows[i] for i in chosen)
     for k, old in enumerate(chosen):
+        if k < kept:
+            continue
         without = np.asarray(np.linalg.inv(information - rows[old].T @ rows[old]))
-        others = [i for i in range(len(rows)) if i not in chosen]
+        others = [i for i in range(len(rows)) if i not in chosen and len(rows[i])]
         # A cheap first look: half of the trace is an upper bound of the gain.
         looks = {i: float(((rows[i] @ without) * rows[i]).sum()) for i in others}
         best = sorted(others, key=lambda i: -looks[i])[:shortlist]

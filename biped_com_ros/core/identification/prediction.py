@@ -16,12 +16,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.identification.first_moments import GRAVITY, StaticsRegressor
 from biped_com_ros.core.pose import Array
 import numpy as np
+
+UP = np.array((0.0, 0.0, 1.0))
 
 
 def predict_capture(regressor: StaticsRegressor, positions: Array, standing: Sequence[str],
@@ -36,16 +38,11 @@ def predict_capture(regressor: StaticsRegressor, positions: Array, standing: Seq
     positions
         Of its joints, shape (n,), rad or m.
     standing
-        Names of the feet on the ground; the first one's sole is level.
+        Names of the feet on the ground, the first one's sole level; none: it hangs, base level.
     theta
         Masses and first moments (L, 4), kg and kg m.
     name
         Of the capture.
-
-    Raises
-    ------
-    InputError
-        If no foot stands.
 
     Notes
     -----
@@ -54,22 +51,20 @@ def predict_capture(regressor: StaticsRegressor, positions: Array, standing: Seq
 
     """
     model, feet = regressor.model, list(regressor.model.config.feet)
-    if not standing:
-        raise InputError(f'a pose needs a standing foot of {model.config.name}: {", ".join(feet)}')
     rows = model.state(positions).placements_in_base(model.soles)
     chosen = [feet.index(foot) for foot in standing]
-    up = rows[chosen[0], 2]  # third column of R_base_sole
-    contact = np.array([foot in standing for foot in feet])
-    config = model.config
-    nothing = np.full(len(model.joint_names), np.nan)
-    sole_frame = config.feet[standing[0]].sole
-    R_base_link = model.state(positions).pose_in_base(sole_frame).rotation
-    draft = Capture(positions, np.zeros((len(config.wrench_sensors), 6)), contact,
-                    R_base_link.T @ up, sole_frame, nothing, name=name)
-    wrenches = _contacts(regressor, positions, rows[chosen, 3], up, theta)
+    up = rows[chosen[0], 2] if chosen else UP  # third column of R_base_sole
+    up_frame = model.config.feet[standing[0]].sole if chosen else ''
+    R_base_link = (model.state(positions).pose_in_base(up_frame).rotation if chosen
+                   else np.eye(3))
+    draft = Capture(
+        positions, np.zeros((len(model.config.wrench_sensors), 6)),
+        np.array([foot in standing for foot in feet]), R_base_link.T @ up, up_frame,
+        np.full(len(model.joint_names), np.nan), name=name)
+    wrenches = _contacts(regressor, positions, rows[chosen, 3], up, theta) if chosen else ()
     readings = regressor.readings(draft, dict(zip(standing, wrenches)), theta)
     torques = regressor.torques(draft, readings, theta)
-    return Capture(positions, readings, contact, draft.up, sole_frame, torques, name=name)
+    return replace(draft, wrenches=readings, torques=torques)
 
 
 def _contacts(regressor: StaticsRegressor, positions: Array, soles: Array, up: Array,

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
-from biped_com_ros.core.identification.geometry import spread_of_links
+from biped_com_ros.core.identification.geometry import com_bounds, spread_of_links
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 import numpy as np
@@ -82,6 +82,21 @@ class Prior:
         if not given or not all(1e-4 <= sigma <= 3.0 for sigma in given):
             raise ConfigurationError(
                 f'mass_sigma must be between 0.0001 and 3 (a share of the mass), not {given}')
+
+
+def prior_of(model: RobotModel, com_sigma: float = 0.015) -> Prior:
+    """
+    Return the prior of a robot, each centre of mass within its link's geometry.
+
+    Parameters
+    ----------
+    model
+        The robot; its shapes are read, which takes a second where they are meshes.
+    com_sigma
+        As in :class:`Prior`; as much may stick out of the geometry, which cables and screws do.
+
+    """
+    return Prior(com_sigma, com_bounds=com_bounds(model, com_sigma))
 
 
 class PriorTerms:

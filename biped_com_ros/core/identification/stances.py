@@ -43,9 +43,9 @@ class Placement:
     Attributes
     ----------
     standing
-        Feet on the ground, by name.
+        Feet on the ground, by name; none: the robot hangs, and only `free_joints` counts.
     free_joints
-        Positions of all joints (n,); those of the legs are replaced.
+        Positions of all joints (n,); those of the legs are replaced while it stands.
     height, rpy
         Of the base over where it is in posture `stand`, m, and its turn, rad.
     com_target
@@ -116,7 +116,13 @@ class Stances:
         return np.array(convex_hull(points))
 
     def home(self, standing: tuple[str, ...], lift: float = 0.0) -> Placement:
-        """Return the plain posture on some feet, those in the air lifted by `lift`, m."""
+        """
+        Return the plain posture on some feet, those in the air lifted by `lift`, m.
+
+        Hanging, it is the one on all feet, in which the robot is lifted and let down.
+        """
+        if not standing:
+            return Placement((), self.positions(self.home(self._feet)))
         corners, middle = self.polygon(standing), self.polygon(self._feet).mean(axis=0)
         center = corners.mean(axis=0)
         inward = middle - center
@@ -136,6 +142,8 @@ class Stances:
             If the legs do not reach.
 
         """
+        if not placement.standing:
+            return placement.free_joints.copy()
         turn = Pose.from_rpy(placement.rpy, np.zeros(3)).rotation
         swing = {i: Pose.from_rpy(placement.swing_rpy, placement.swing_offset)
                  for i, foot in enumerate(self._feet) if foot not in placement.standing}

@@ -202,6 +202,25 @@ class StillnessWatch:
         return False
 
 
+def carried_share(model: RobotModel, wrenches: Array) -> float:
+    """
+    Return about how much of the robot's weight its feet carry, however they are turned.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    wrenches
+        Of ``config.wrench_sensors``, (sensors, 6), N and N m.
+
+    """
+    names = list(model.config.wrench_sensors)
+    forces = [sum(wrenches[names.index(name), :3] for name in foot.wrench_sensors)
+              for foot in model.config.feet.values() if foot.wrench_sensors]
+    total = sum(float(np.linalg.norm(force)) for force in forces)
+    return total / (GRAVITY * model.mass)
+
+
 def _smoothed(values: list[Array]) -> Array:
     """Return means over a tenth of the time each: what moves shows, what is noisy does not."""
     return np.array([part.mean(axis=0) for part in np.array_split(np.array(values), 10)])
