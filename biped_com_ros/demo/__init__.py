@@ -25,5 +25,6 @@ from __future__ import annotations
 CHAPTERS = {
     'measure': 'biped_com_ros.demo.measure:Measure',
     'gravity': 'biped_com_ros.demo.gravity:Gravity',
+    'steps': 'biped_com_ros.demo.steps:Steps',
     'push': 'biped_com_ros.demo.push:Push',
 }

@@ -35,7 +35,8 @@ IMU topic of the YAML         sensor_msgs/Imu              in; its heading
 joint_trajectory_controller/  trajectory_msgs/             out
 joint_trajectory              JointTrajectory
 ~/state, ~/progress           std_msgs/String, Float64,    standing, planning, walking, pausing,
-                              latched                      paused, stopping, halted; 0 to 1
+                              latched                      paused, stopping, halted, unable;
+                                                           0 to 1
 ~/zmp_reference               geometry_msgs/PointStamped   planned, in the frame of com_estimator
 ~/shares                      std_msgs/Float64MultiArray   planned, of the weight, by foot; for
                                                            gravity_compensation
@@ -56,17 +57,18 @@ import sys
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError, InputError
-from biped_com_ros.core.legs.gait import Gait, GaitOptions, QUICK
+from biped_com_ros.core.legs.gait import GaitOptions, QUICK
 from biped_com_ros.core.legs.playback import GaitPlayback
 from biped_com_ros.core.legs.player import WalkOrder, WalkPlayer, WalkState
-from biped_com_ros.core.pose import Array, Pose, rotation_from_quaternion, yaw_of
+from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.background import Background
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, steady_clock, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.gait_outputs import Deviation, ProgressOutput, TrajectoryPublisher
-from biped_com_ros.ros.inputs import ImuInput, JointStateInput, PointInput, Vector3Input
+from biped_com_ros.ros.gait_senses import Senses
+from biped_com_ros.ros.inputs import JointStateInput
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.robot import RobotSource
 from biped_com_ros.ros.services import trigger_service
@@ -75,9 +77,12 @@ from biped_com_ros.ros.waiting import Waiting
 import numpy as np
 from rclpy.node import Node
 
-PLANNING = 'planning'
+PLANNING, UNABLE = 'planning', 'unable'
 QUASI_STATIC, PREVIEW = 'quasi-static', 'preview'
 _PATTERNS = {QUASI_STATIC: GaitOptions(), PREVIEW: QUICK}
+#: For how long instability is not minded, s: in quick steps the divergent component is outside of
+#: the standing foot for 0.2 s, and the monitor takes 0.3 s to forgive.
+_PATIENCE = {'static': 0.0, 'preview': 0.7}
 _BOTH = 'double'  # of zmp_monitor's support phases
 _HOLD_AFTER = 0.3  # s, in which joints that did not follow come to rest
 _WATCH_PERIOD = 0.05  # s
@@ -123,6 +128,8 @@ class GaitPlayerParameters:
     use_fused_com: bool = parameter(
         True, "Whether to plan with the centre of mass that com_estimator found by the feet's "
         "forces, instead of the URDF's")
+    feel_time: float = parameter(
+        1.0, 'How long that is listened to before a walk is planned', 's', 0.0, 10.0)
     max_com_offset: float = parameter(
         0.03, 'Largest difference of these two that is believed', 'm', 0.0, 0.5)
     monitor: str = parameter(
@@ -176,43 +183,45 @@ class GaitPlayer(Node):
 
     def _start(self, model: RobotModel) -> None:
         params, self._model = self.params, model
-        # A model of its own: it is used in another thread.
-        planner = RobotModel(model.config, model.urdf)
-        player = WalkPlayer(planner, params.posture, params.ramp, params.halt_margin,
-                            params.lead)
+        self._progress = ProgressOutput(self, tuple(model.config.feet))
+        self._make_services()
+        self.diagnostics.add('gait', self._report)
+        try:
+            # A model of its own: it is used in another thread.
+            player = WalkPlayer(RobotModel(model.config, model.urdf), params.posture, params.ramp,
+                                params.halt_margin, params.lead)
+        except BipedComError as error:
+            self.problem = f'this robot cannot walk: {error}'
+            self.get_logger().warning(self.problem)
+            self._progress.tell(UNABLE, 0.0)
+            return
         names = [model.joint_names[i] for i in player.leg_joints]
         self._trajectories = TrajectoryPublisher(self, model, params.joints or names)
-        self._progress = ProgressOutput(self, tuple(model.config.feet))
         self._watch = StabilityWatch(self, params.monitor, params.monitor_timeout,
                                      self._on_error) if params.monitor else None
         self._next_ns = self._last_ns = self._off_since_ns = 0
         self._plans = Background()
+        self._order: WalkOrder | None = None
         self._deviation = Deviation()
         self.player = player
-        self._make_inputs(model)
+        self._senses: Senses | None = None
+        self.joints = JointStateInput(self, model.joint_names, self._on_joints,
+                                      diagnostics=self.diagnostics, max_age=params.max_stamp_age)
+        self._waiting = Waiting(self, {'joint states': self.joints})
+        self.create_timer(_WATCH_PERIOD, self._look, clock=steady_clock())
+        self._progress.tell(player.state.value, player.progress)
+
+    def _make_services(self) -> None:
         for name, action in (
                 ('single_step', lambda: self._walk(1)), ('stop', self._stop),
                 ('walk', lambda: self._walk(self.params.steps)),
                 ('pause', self._pause), ('resume', self._resume)):
             trigger_service(self, f'~/{name}', action)
-        self.diagnostics.add('gait', self._report)
-        self.create_timer(_WATCH_PERIOD, self._look, clock=steady_clock())
-        self._progress.tell(player.state.value, player.progress)
 
-    def _make_inputs(self, model: RobotModel) -> None:
-        params = self.params
-        options: dict[str, Any] = {'diagnostics': self.diagnostics, 'required': False,
-                                   'max_age': params.max_stamp_age}
-        self._com = PointInput(self, 'com_estimator/com', '', _ignore, **options)
-        self._bias = Vector3Input(self, 'com_estimator/com_bias', '', _ignore, **options)
-        self._zmp = PointInput(
-            self, f'{params.monitor or "zmp_monitor"}/zmp', '', _ignore, **options)
-        imus = model.config.imus
-        self._imu = ImuInput(self, model.config.imu.topic, model.config.imu.frame, _ignore,
-                             **options) if imus else None
-        options['required'] = True
-        self.joints = JointStateInput(self, model.joint_names, self._on_joints, **options)
-        self._waiting = Waiting(self, {'joint states': self.joints})
+    def _able(self) -> WalkPlayer:
+        if self.player is None:
+            raise InputError(self.problem)
+        return self.player
 
     def _change(self, params: GaitPlayerParameters) -> None:
         """Use parameters that were set at run time from the next walk on."""
@@ -221,32 +230,43 @@ class GaitPlayer(Node):
     # -- orders
 
     def _walk(self, count: int) -> str:
-        player, params = self.player, self.params
-        assert player is not None
+        player, params = self._able(), self.params
         reason = self._why_not()
         if reason:
             raise InputError(f'will not walk: {reason}')
-        if self._plans.is_busy or player.state not in (WalkState.STANDING, WalkState.HALTED):
+        if self._is_planning or player.state not in (WalkState.STANDING, WalkState.HALTED):
             raise InputError(f'the robot is {self._state()}; stop it before the next walk')
-        order = WalkOrder(count, params.step_length, self._first_foot(), params.options())
-        offset, measured = self._com_offset(), self.joints.positions.copy()
-        self._plans.start(
-            lambda: player.plan(order, measured, offset, params.posture_tolerance),
-            self._begin_walk)
+        self._order = WalkOrder(
+            count, params.step_length, self._first_foot(), params.options())
+        self._senses = Senses(self, self._model, params)
         self._tell()
-        x, y = 1e3 * offset
         return (f'plans {count} step{"s" if count > 1 else ""} of '
-                f'{1e3 * params.step_length:.0f} mm, {params.pattern}; the centre of mass is '
-                f'{x:.1f} mm ahead and {y:.1f} mm left of where the URDF has it')
+                f'{1e3 * params.step_length:.0f} mm, {params.pattern}')
+
+    def _plan(self, order: WalkOrder, senses: Senses) -> None:
+        """Begin to plan, with what has been felt."""
+        player, measured = self._able(), self.joints.positions.copy()
+        offset = senses.com_offset(measured)
+        x, y = 1e3 * offset
+        self.get_logger().info(f'plans; the centre of mass is felt {x:.1f} mm ahead and {y:.1f} '
+                               'mm left of where the URDF has it')
+        self._plans.start(
+            lambda: player.plan(order, measured, offset, self.params.posture_tolerance),
+            self._begin_walk)
 
     def _begin_walk(self, playback: GaitPlayback) -> None:
         """Begin what was planned, if nothing has come between."""
         reason = self._why_not()
         if reason:
             raise InputError(f'will not walk: {reason}')
-        assert self.player is not None
-        self._anchor(self.player, playback.gait)
+        assert self._senses is not None
+        origin = self._senses.origin(self.joints.positions, playback.gait)
+        if origin is not None:
+            self._able().origin = origin
+            self._progress.set_frame(self._senses.com.frame)
         self.problem, self._deviation = '', Deviation()
+        if self._watch is not None:
+            self._watch.patience = _PATIENCE[playback.gait.options.method]
         self._begin(playback)
         self.get_logger().info(f'walks for {playback.gait.duration:.1f} s')
 
@@ -258,19 +278,27 @@ class GaitPlayer(Node):
 
     def _continue(self) -> None:
         """Begin what has been planned; after a stop, plan to stand up."""
-        player = self.player
-        assert player is not None
+        player, senses = self._able(), self._senses
         try:
-            if self._plans.finish():
+            if self._order is not None and senses is not None and senses.have_settled:
+                order, self._order = self._order, None
+                self._plan(order, senses)
+            elif self._plans.finish():
                 self._tell()
             elif player.has_stopped and not self._plans.is_busy:
                 self._plans.start(player.plan_standing_up, self._begin)
         except BipedComError as error:
             self.problem = str(error)
             self.get_logger().error(self.problem)
+            self._drop_senses()
             if player.has_stopped:
                 player.abandon()
             self._tell()
+
+    def _drop_senses(self) -> None:
+        if self._senses is not None:
+            self._senses.destroy()
+        self._senses = self._order = None
 
     def _why_not(self) -> str:
         """Return why no walk can begin; '' if one can."""
@@ -294,26 +322,26 @@ class GaitPlayer(Node):
         return feet.index(name)
 
     def _pause(self) -> str:
-        assert self.player is not None
-        self.player.pause()
+        self._able().pause()
         self._send()
         return 'pauses as soon as it can stand'
 
     def _resume(self) -> str:
-        assert self.player is not None
+        player = self._able()
         if self._watch is not None and self._watch.problem:
             raise InputError(f'will not go on: {self._watch.problem}')
-        self.player.resume()
+        player.resume()
         self._send()
         return 'goes on'
 
     def _stop(self) -> str:
-        assert self.player is not None
+        player = self._able()
         if self._state() == PLANNING:
             self._plans.forget()
+            self._drop_senses()
             self._tell()
             return 'will not walk'
-        if self.player.state in (WalkState.STANDING, WalkState.HALTED):
+        if player.state in (WalkState.STANDING, WalkState.HALTED):
             return 'stands already'
         self._begin_stop()
         return 'finishes the step and stands on both feet'
@@ -348,54 +376,17 @@ class GaitPlayer(Node):
         self._tell()
 
     def _state(self) -> str:
-        assert self.player is not None
-        state = self.player.state
-        return PLANNING if self._plans.is_busy and state in (
+        state = self._able().state
+        return PLANNING if self._is_planning and state in (
             WalkState.STANDING, WalkState.HALTED) else str(state.value)
+
+    @property
+    def _is_planning(self) -> bool:
+        return self._order is not None or self._plans.is_busy
 
     def _tell(self) -> None:
         assert self.player is not None
         self._progress.tell(self._state(), self.player.progress)
-
-    # -- where the robot is
-
-    def _com_offset(self) -> Array:
-        """Return by how much the true centre of mass is off the model's, base axes, (2,), m."""
-        bias = self._bias
-        if not self.params.use_fused_com or bias.stale(1.0) or self._imu is None:
-            return np.zeros(2)
-        in_base = self._heading().T @ -bias.values
-        size, largest = float(np.hypot(*in_base[:2])), self.params.max_com_offset
-        if size > largest:
-            raise InputError(
-                f'will not walk: the centre of mass is felt {1e3 * size:.0f} mm from where the '
-                f'URDF has it (max_com_offset {1e3 * largest:.0f} mm); calibrate, tare the '
-                'sensors, or turn use_fused_com off')
-        return np.asarray(in_base[:2], dtype=float)
-
-    def _rotation(self) -> Array:
-        """Return R_world_base by the IMU."""
-        assert self._imu is not None
-        model = self._model
-        R_base_imu = model.state(self.joints.positions).pose_in_base(
-            model.config.imu.frame).rotation
-        return np.asarray(rotation_from_quaternion(self._imu.values[:4]) @ R_base_imu.T)
-
-    def _heading(self) -> Array:
-        """Return how the base is turned about the vertical."""
-        return Pose.from_rpy((0.0, 0.0, yaw_of(self._rotation())), np.zeros(3)).rotation
-
-    def _anchor(self, player: WalkPlayer, gait: Gait) -> None:
-        """Find the gait's world in that of com_estimator: by where the soles are in both."""
-        if self._com.stale(1.0) or self._imu is None or self._imu.stale(1.0):
-            return
-        state, rotation = self._model.state(self.joints.positions), self._rotation()
-        soles = state.placements_in_base(self._model.soles)[:, 3] - state.com_in_base
-        there = self._com.values + rotation @ soles.mean(axis=0)
-        heading = self._heading()
-        here = heading @ (*gait.plan.soles(0.0)[:, :2].mean(axis=0), 0.0)
-        player.origin = Pose(heading, there - here)
-        self._progress.set_frame(self._com.frame)
 
     # -- on every message
 
@@ -424,10 +415,13 @@ class GaitPlayer(Node):
         self._tell()
         if player.state is WalkState.STANDING:
             self._finish()
+            if self._watch is not None:
+                self._watch.patience = 0.0
 
     def _compare(self, reference: Array, R_world_gait: Array) -> None:
-        if not self._zmp.stale(0.1) and self._zmp.frame == self._com.frame:
-            self._deviation.add((R_world_gait.T @ (self._zmp.values - reference))[:2])
+        zmp = None if self._senses is None else self._senses.zmp_in_world
+        if zmp is not None:
+            self._deviation.add((R_world_gait.T @ (zmp - reference))[:2])
 
     def _follow(self, ns: int, measured: Array, planned: Array) -> None:
         """Give up when the joints are not where the gait has them."""
@@ -443,6 +437,7 @@ class GaitPlayer(Node):
                 'controller active, was the robot put elsewhere?')
             self.get_logger().error(f'gives up, joints rest where they are: {self.problem}')
             player.abandon()
+            self._drop_senses()
             self._trajectories.hold(measured, _HOLD_AFTER)
 
     def _finish(self) -> None:
@@ -452,6 +447,7 @@ class GaitPlayer(Node):
                                       f'{1e3 * rms[1]:.1f} mm sideways rms')
         done, of = self.player.step
         self.get_logger().info(f'stands after {done} of {of} steps{zmp}')
+        self._drop_senses()
 
     def _look(self) -> None:
         """Stop when those that have to speak are silent."""
@@ -476,7 +472,8 @@ class GaitPlayer(Node):
 
     def _report(self) -> Report:
         player = self.player
-        assert player is not None
+        if player is None:
+            return WARN, self.problem, {'state': UNABLE}
         done, of = player.step
         rms, reason = self._deviation.rms, self._why_not()
         values = {'state': self._state(), 'progress': player.progress,
@@ -492,11 +489,6 @@ class GaitPlayer(Node):
         if self.problem:
             return WARN, f'{player.state.value}; stopped the last walk: {self.problem}', values
         return OK, player.state.value, values
-
-
-def _ignore(*_: Any) -> None:
-    """Take a message that is only looked at later."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the node."""

@@ -44,6 +44,8 @@ class StabilityWatch:
     ----------
     has_fallen
         Whether the robot lies on the ground.
+    patience
+        For how long instability is not minded, s: who walks quickly falls from foot to foot.
     phase
         Which feet stand, as the monitor calls it; '' while unknown.
 
@@ -53,7 +55,9 @@ class StabilityWatch:
                  on_error: Callable[[str], None]) -> None:
         self._monitor, self._timeout, self._on_error = monitor, timeout, on_error
         self._heard = time.monotonic() - 2.0 * timeout
+        self._clock, self._since = node.get_clock(), 0
         self._event, self._errors = '', ''
+        self.patience = 0.0
         self.has_fallen, self.phase = False, ''
         self._subscriptions = [
             node.create_subscription(DiagnosticArray, f'{monitor}/event', self._on_event, LATCHED),
@@ -68,14 +72,21 @@ class StabilityWatch:
         silence = time.monotonic() - self._heard
         if silence > self._timeout:
             return f'{self._monitor} says nothing on /diagnostics; start it (bringup.launch.xml)'
-        return self._event or self._errors
+        return self._event if self._event and self._is_minded else self._errors
+
+    @property
+    def _is_minded(self) -> bool:
+        lasted = 1e-9 * (self._clock.now().nanoseconds - self._since)
+        return self.has_fallen or not 0.0 <= lasted < self.patience
 
     def _on_event(self, array: DiagnosticArray) -> None:
         for status in array.status:
+            if status.level == ERROR and not self._event:
+                self._since = self._clock.now().nanoseconds
             self._event = self._words(status) if status.level == ERROR else ''
             self.has_fallen = any(
                 value.key == 'now' and value.value == 'FALLEN' for value in status.values)
-        if self._event:
+        if self._event and self._is_minded:
             self._on_error(self._event)
 
     def _on_phase(self, message: String) -> None:
@@ -83,13 +94,18 @@ class StabilityWatch:
 
     def _on_diagnostics(self, array: DiagnosticArray) -> None:
         mine = [status for status in array.status
-                if status.name.startswith(f'{self._monitor}: ')]
+                if status.name.startswith(f'{self._monitor}: ') and not self._is_level(status)]
         if not mine:
             return
         self._heard = time.monotonic()
         self._errors = '; '.join(self._words(s) for s in mine if s.level == ERROR)
         if self._errors:
             self._on_error(self._errors)
+
+    def _is_level(self, status: DiagnosticStatus) -> bool:
+        """Tell whether a line only repeats, later, what the event said."""
+        return status.name == f'{self._monitor}: stability' and not (
+            status.message.startswith('unknown'))
 
     @staticmethod
     def _words(status: DiagnosticStatus) -> str:

@@ -53,8 +53,9 @@ def names(files: list[Path]) -> list[str]:
 
 def test_there_are_the_launch_files_that_the_readme_promises() -> None:
     assert names(LAUNCH_FILES) == ['bringup.launch.xml', 'calibration.launch.xml',
-                                   'demo.launch.xml',
-                                   'gazebo.launch.xml', 'gazebo_gravity.launch.xml',
+                                   'demo.launch.xml', 'gait.launch.xml',
+                                   'gait_simulation.launch.xml', 'gazebo.launch.xml',
+                                   'gazebo_gravity.launch.xml',
                                    'gravity_compensation.launch.xml',
                                    'gravity_simulation.launch.xml',
                                    'simulation.launch.xml', 'torso.launch.xml',
@@ -133,7 +134,8 @@ def test_the_simulation_runs_on_its_own_clock(tmp_path: Path) -> None:
 
 def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
     commands = planned(tmp_path, 'demo.launch.xml', robot='talos', duration='5')
-    assert list(commands) == ['simulator', 'suite', 'gravity_compensation', 'demo']
+    assert list(commands) == [
+        'simulator', 'suite', 'gravity_compensation', 'gait_player', 'demo']
     assert given_parameters(commands['demo']) == {
         'robot': 'talos', 'chapters': 'all', 'once': False, 'hidden': 'masses', 'duration': 5.0,
         'use_sim_time': True}

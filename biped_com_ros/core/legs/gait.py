@@ -320,8 +320,11 @@ class Gait:
 
     def at(self, time: float) -> GaitSample:
         """Return an instant; standing before the beginning and after the end."""
+        stands = not 0.0 <= time <= self.duration
         time = min(max(time, 0.0), self.duration)
         values, rates, _ = self.motion(time)
+        if stands:
+            rates = np.zeros_like(rates)
         return GaitSample(values[:-4], rates[:-4], _pose(values[-4:]), self.plan.zmp(time),
                           self.plan.shares(time), self.plan.in_contact(time))
 

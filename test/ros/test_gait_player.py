@@ -1,0 +1,425 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""gait_player over DDS, with a robot that follows its trajectories, and one that does not."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import count
+from pathlib import Path
+import time
+
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.nodes.gait_player import GaitPlayer, GaitPlayerParameters
+from biped_com_ros.ros.qos import LATCHED
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import PointStamped, Vector3Stamped
+import numpy as np
+import pytest
+import rclpy
+from rclpy.parameter import Parameter
+from ros_rig import Rig as BareRig
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Float64, Float64MultiArray, String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+import yaml
+
+CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'gait_player.yaml'
+COUNTER = count()
+#: Simulated seconds per second.
+SPEED = 4.0
+OPTIONS = {'use_sim_time': True, 'max_stamp_age': 0.0, 'input_timeout': 2.0, 'steps': 3}
+YAW = 0.6
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+class Rig(BareRig):
+    """The node, and a robot that follows trajectories exactly."""
+
+    def __init__(self, model, **parameters):
+        self.model, namespace = model, f'gait_{next(COUNTER)}'
+        super().__init__(node=GaitPlayer(namespace=namespace, parameter_overrides=[
+            Parameter(name, value=value) for name, value in {**OPTIONS, **parameters}.items()]))
+        self.peer.destroy_node()
+        self.executor.remove_node(self.peer)
+        self.peer = rclpy.create_node('robot', namespace=namespace)
+        self.executor.add_node(self.peer)
+        self.positions, self.silent, self.is_stuck = model.posture(), set(), False
+        self.trajectories, self.states, self.references = [], [], []
+        self.shares, self.progress, self.lines = [], [], {}
+        self.level, self.message, self.now = DiagnosticStatus.OK, 'stable', 'STABLE'
+        self._begun = time.monotonic()
+        make, listen = self.peer.create_publisher, self.peer.create_subscription
+        self._clock = make(Clock, '/clock', 10)
+        self._joints, self._imu = make(JointState, 'joint_states', 10), make(Imu, 'imu', 10)
+        self._com = make(PointStamped, 'com_estimator/com', 10)
+        self._bias = make(Vector3Stamped, 'com_estimator/com_bias', 10)
+        self._zmp = make(PointStamped, 'zmp_monitor/zmp', 10)
+        self._diagnostics = make(DiagnosticArray, '/diagnostics', 10)
+        self._event = make(DiagnosticArray, 'zmp_monitor/event', LATCHED)
+        self._phase = make(String, 'zmp_monitor/support_phase', LATCHED)
+        self._controller = listen(
+            JointTrajectory, 'joint_trajectory_controller/joint_trajectory',
+            self.trajectories.append, 10)
+        listen(String, 'gait_player/state', lambda m: self.states.append(m.data), LATCHED)
+        listen(PointStamped, 'gait_player/zmp_reference', self.references.append, 50)
+        listen(Float64MultiArray, 'gait_player/shares', self.shares.append, 50)
+        listen(Float64, 'gait_player/progress', lambda m: self.progress.append(m.data), LATCHED)
+        listen(DiagnosticArray, '/diagnostics', self._on_diagnostics, 50)
+        self._services = {name: self.peer.create_client(Trigger, f'gait_player/{name}')
+                          for name in ('single_step', 'walk', 'stop', 'pause', 'resume')}
+        self.peer.create_timer(0.02, self._step)
+        self.peer.create_timer(0.3, self._monitor)
+        self.bias = np.zeros(3)
+
+    def _on_diagnostics(self, array):
+        for status in array.status:
+            if status.name.startswith('gait_player: '):
+                self.lines[status.name.removeprefix('gait_player: ')] = status
+
+    def _step(self):
+        now = 100.0 + SPEED * (time.monotonic() - self._begun)
+        stamp = rclpy.time.Time(nanoseconds=round(1e9 * now)).to_msg()
+        self._clock.publish(Clock(clock=stamp))
+        if not self.is_stuck:
+            self._follow(now)
+        imu = Imu()
+        imu.header.stamp, imu.header.frame_id = stamp, self.model.config.imu.frame
+        imu.orientation.z, imu.orientation.w = np.sin(0.5 * YAW), np.cos(0.5 * YAW)
+        self._imu.publish(imu)
+        for publisher, kind, xyz in ((self._com, 'point', (1.0, 2.0, 0.4)),
+                                     (self._zmp, 'point', (1.0, 2.0, 0.0)),
+                                     (self._bias, 'vector', self.bias)):
+            message = PointStamped() if kind == 'point' else Vector3Stamped()
+            message.header.stamp, message.header.frame_id = stamp, 'odom'
+            value = getattr(message, kind)
+            value.x, value.y, value.z = map(float, xyz)
+            publisher.publish(message)
+        if 'joints' not in self.silent:
+            joints = JointState(name=list(self.model.joint_names),
+                                position=self.positions.tolist())
+            joints.header.stamp = stamp
+            self._joints.publish(joints)
+
+    def _follow(self, now):
+        """Do as the last trajectory says."""
+        if not self.trajectories:
+            return
+        told = self.trajectories[-1]
+        start = told.header.stamp.sec + 1e-9 * told.header.stamp.nanosec or now
+        times = start + seconds(told)
+        index = self.model.joint_index(told.joint_names)
+        positions = np.array([point.positions for point in told.points])
+        self.positions[index] = [np.interp(now, times, column) for column in positions.T]
+
+    def _monitor(self):
+        if 'monitor' in self.silent:
+            return
+        self._diagnostics.publish(DiagnosticArray(status=[DiagnosticStatus(
+            name='zmp_monitor: zmp', level=DiagnosticStatus.OK, message='500 Hz')]))
+
+    def report(self, level, message, now):
+        """Let the monitor announce a level."""
+        self._event.publish(DiagnosticArray(status=[DiagnosticStatus(
+            name='zmp_monitor: stability', level=level, message=message,
+            values=[KeyValue(key='now', value=now)])]))
+
+    def stand(self, phase='double'):
+        self._phase.publish(String(data=phase))
+
+    def order(self, name):
+        return self.call(self._services[name], Trigger.Request())
+
+    def pass_time(self, seconds):
+        """Let simulated time pass."""
+        self.spin(seconds / SPEED)
+
+    def until_it_may(self):
+        """Wait until nothing keeps the robot from walking."""
+        self.until(lambda: 'gait' in self.lines and {
+            v.key: v.value for v in self.lines['gait'].values}['may walk'] == 'yes', what='gait')
+        return self
+
+    def state_is(self, state):
+        self.until(lambda: self.states[-1:] == [state], 40.0, f'{state}, but {self.states}')
+
+    def soles(self, positions):
+        state = self.model.state(positions)
+        return state.placements_in_base(self.model.soles)[:, 3]
+
+    def last_pose(self):
+        """Return where the last trajectory ends, of all joints."""
+        told, positions = self.trajectories[-1], self.model.posture()
+        positions[self.model.joint_index(told.joint_names)] = told.points[-1].positions
+        return positions
+
+
+def seconds(told):
+    return np.array([p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec
+                     for p in told.points])
+
+
+@pytest.fixture
+def make(model):
+    rigs = []
+
+    def make_rig(**parameters):
+        rigs.append(Rig(model, **parameters))
+        return rigs[-1]
+
+    yield make_rig
+    for rig in rigs:
+        rig.close()
+
+
+@pytest.fixture
+def rig(make):
+    rig = make()
+    rig.stand()
+    return rig.until_it_may()
+
+
+def test_a_step_is_told_to_the_controller_and_made(rig, model):
+    assert rig.states == ['standing']
+    answer = rig.order('single_step')
+    assert answer.success and '1 step of 50 mm' in answer.message
+    rig.state_is('walking')
+    rig.until(lambda: rig.trajectories, what='a trajectory')
+    told, = rig.trajectories
+    legs = [*model.config.groups['left_leg'], *model.config.groups['right_leg']]
+    assert sorted(told.joint_names) == sorted(legs)
+    times = seconds(told)
+    assert times[0] == 0.0 and (np.diff(times) > 0.0).all() and 5.4 < times[-1] < 5.5
+    assert not any(told.points[-1].velocities) and not any(told.points[0].velocities)
+    rig.state_is('standing')
+    left, right = rig.soles(rig.positions)
+    assert right[0] - left[0] == pytest.approx(0.05, abs=1e-6)
+    assert rig.states == ['standing', 'planning', 'walking', 'standing']
+    rig.until(lambda: rig.progress[-1] == 1.0, what='progress')
+    assert all(np.diff(rig.progress[1:]) >= 0.0) and min(rig.progress) < 0.1
+
+
+def test_the_reference_is_where_com_estimator_has_the_robot(rig, model):
+    rig.order('single_step')
+    rig.state_is('walking')
+    rig.state_is('standing')
+    assert {m.header.frame_id for m in rig.references} == {'odom'}
+    found = np.array([(m.point.x, m.point.y, m.point.z) for m in rig.references])
+    begin = model.state(model.posture())
+    height = -begin.placements_in_base(model.soles)[0, 3, 2]
+    ground = 0.4 - begin.com_in_base[2] - height
+    assert found[0] == pytest.approx((1.0, 2.0, ground), abs=1e-3)  # below the centre of mass
+    # At the end between the soles: half a step ahead, turned as the IMU says.
+    ahead = 0.025 * np.array((np.cos(YAW), np.sin(YAW)))
+    assert found[-1, :2] == pytest.approx((1.0, 2.0) + ahead, abs=1e-3)
+    sideways = (found[:, :2] - (1.0, 2.0)) @ (-np.sin(YAW), np.cos(YAW))
+    assert sideways.max() > 0.03 and sideways.min() > -0.002  # over the left foot
+    shares = np.array([m.data for m in rig.shares])
+    assert shares.sum(axis=1) == pytest.approx(1.0) and shares[:, 0].max() == 1.0
+
+
+def test_the_weight_that_is_felt_is_put_over_the_foot(make, model):
+    """com_bias is what the kinematic centre of mass is off by, in the world."""
+    heading = np.array(((np.cos(YAW), -np.sin(YAW)), (np.sin(YAW), np.cos(YAW))))
+    middles = [middle_of_step(make(), model, bias)
+               for bias in ((0.0, 0.0), heading @ (0.0, -0.008))]
+    # The other's is truly 8 mm further left.
+    assert middles[1] - middles[0] == pytest.approx((0.0, -0.008, 0.0), abs=1e-3)
+
+
+def middle_of_step(rig, model, bias):
+    """Return where the model's centre of mass is over the left sole in the middle of a step."""
+    rig.stand()
+    rig.bias[:2] = bias
+    rig.until_it_may()
+    rig.order('single_step')
+    rig.until(lambda: rig.trajectories, what='a trajectory')
+    told, positions = rig.trajectories[0], model.posture()
+    positions[model.joint_index(told.joint_names)] = told.points[len(told.points) // 2].positions
+    return model.state(positions).com_in_base - rig.soles(positions)[0]
+
+
+@pytest.mark.parametrize('pause', (1.0, 2.6))
+def test_pause_and_going_on(rig, pause):
+    rig.order('walk')
+    rig.state_is('walking')
+    rig.pass_time(pause)
+    assert rig.order('pause').success
+    rig.state_is('paused')
+    rig.pass_time(0.2)
+    assert rig.positions == pytest.approx(rig.last_pose(), abs=1e-9)
+    held = rig.positions.copy()
+    assert 'nothing to pause' in rig.order('pause').message
+    rig.pass_time(1.0)
+    assert rig.positions == pytest.approx(held, abs=1e-9)
+    assert rig.order('resume').success
+    rig.state_is('walking')
+    rig.order('stop')
+    rig.state_is('standing')
+
+
+def test_stop_ends_on_both_feet_and_stands_up(rig, model):
+    rig.order('walk')
+    rig.state_is('walking')
+    rig.pass_time(2.8)  # a foot is in the air
+    assert rig.order('stop').success
+    rig.state_is('standing')
+    feet = rig.soles(rig.positions)
+    assert feet[0, 2] == pytest.approx(feet[1, 2], abs=1e-6)
+    assert feet[0, 2] == pytest.approx(rig.soles(model.posture())[0, 2], abs=1e-6)
+    assert rig.order('stop').message == 'stands already'
+    assert rig.order('single_step').success  # from one foot ahead
+    rig.state_is('walking')
+
+
+def test_an_error_of_the_monitor_stops_the_walk(rig):
+    rig.order('walk')
+    rig.state_is('walking')
+    rig.report(DiagnosticStatus.ERROR, 'stability lost: the DCM is outside', 'UNSTABLE')
+    rig.state_is('stopping')
+    rig.state_is('standing')
+    feet = rig.soles(rig.positions)
+    assert feet[0, 2] == pytest.approx(feet[1, 2], abs=1e-6)
+    answer = rig.order('single_step')
+    assert not answer.success and 'the DCM is outside' in answer.message
+    rig.report(DiagnosticStatus.OK, 'recovered, now stable', 'STABLE')
+    rig.until(lambda: rig.order('single_step').success, what='walking again')
+
+
+def test_who_walks_quickly_is_not_stopped_by_a_moment_of_instability(make):
+    rig = make(pattern='preview', steps=6)
+    rig.stand()
+    rig.until_it_may()
+    rig.order('walk')
+    rig.state_is('walking')
+    rig.report(DiagnosticStatus.ERROR, 'stability lost: the DCM is outside', 'UNSTABLE')
+    rig.pass_time(0.3)
+    rig.report(DiagnosticStatus.OK, 'stable', 'STABLE')
+    rig.pass_time(1.5)
+    assert rig.states[-1] == 'walking'
+    rig.report(DiagnosticStatus.ERROR, 'stability lost: the DCM is outside', 'UNSTABLE')
+    rig.state_is('stopping')
+
+
+def test_a_fallen_robot_halts_at_once(rig):
+    rig.order('walk')
+    rig.state_is('walking')
+    rig.pass_time(2.6)
+    rig.report(DiagnosticStatus.ERROR, 'fallen: the base leans by 80 deg', 'FALLEN')
+    rig.state_is('halted')
+    rig.until(lambda: rig.lines['gait'].level == DiagnosticStatus.ERROR, what='diagnostics')
+    assert 'fallen' in rig.lines['gait'].message
+    assert seconds(rig.trajectories[-1])[-1] < 0.8  # lead and ramp
+
+
+def test_joint_states_that_fall_silent_stop_the_walk(rig):
+    rig.order('walk')
+    rig.state_is('walking')
+    rig.silent.add('joints')
+    rig.state_is('stopping')
+    rig.until(lambda: len(rig.trajectories) > 1, what='a trajectory to rest')
+    feet = rig.soles(rig.last_pose())
+    assert feet[0, 2] == pytest.approx(feet[1, 2], abs=1e-6)
+    rig.silent.clear()
+    rig.state_is('standing')
+
+
+def test_joints_that_do_not_follow_are_left_where_they_are(make):
+    rig = make(follow_tolerance=0.05)
+    rig.stand()
+    rig.until_it_may()
+    rig.is_stuck = True
+    rig.order('walk')
+    rig.state_is('halted')
+    rig.until(lambda: len(rig.trajectories) == 2, what='a trajectory to hold')
+    assert rig.last_pose() == pytest.approx(rig.positions, abs=1e-9)
+    rig.until(lambda: 'do not follow' in rig.lines['gait'].message, what='diagnostics')
+
+
+def test_a_silent_monitor_stops_the_walk(make):
+    rig = make(monitor_timeout=1.5)
+    rig.stand()
+    rig.until_it_may()
+    rig.order('walk')
+    rig.state_is('walking')
+    rig.silent.add('monitor')
+    rig.state_is('stopping')
+    rig.state_is('standing')
+    assert 'says nothing' in rig.order('walk').message
+
+
+def test_what_keeps_it_from_walking_is_said(make, model):
+    rig = make()
+    rig.silent.add('monitor')
+    rig.until(lambda: 'zmp_monitor says nothing' in rig.order('walk').message, what='the monitor')
+    rig.silent.clear()
+    rig.until_it_may()
+    rig.stand('single left')
+    rig.until(lambda: 'single left support' in rig.order('walk').message, what='the phase')
+    rig.stand()
+    rig.positions[model.joint_index(['l_knee'])] += 0.2
+    rig.until_it_may()
+    assert rig.order('walk').success
+    rig.until(lambda: "'l_knee' is at" in rig.lines['gait'].message, what='the posture')
+    rig.state_is('standing')
+    rig.positions[:] = model.posture()
+    rig.silent.add('joints')
+    rig.spin(0.6)
+    assert 'joint states are missing' in rig.order('walk').message
+    rig.silent.clear()
+    rig.until_it_may()
+    rig.peer.destroy_subscription(rig._controller)
+    rig.until(lambda: 'nobody listens' in rig.order('walk').message, what='the controller')
+
+
+def test_parameters_that_make_no_sense_are_refused_with_what_would(rig):
+    set_parameters = rig.node.set_parameters
+    results = set_parameters([Parameter('steps', value=0), Parameter('pattern', value='run')])
+    assert not any(result.successful for result in results)
+    assert 'Max: 200' in results[0].reason and 'quasi-static' in results[1].reason
+    set_parameters([Parameter('first_foot', value='middle')])
+    assert "no foot 'middle'; valid: left, right" in rig.order('walk').message
+    set_parameters([Parameter('first_foot', value=''), Parameter('step_length', value=0.9)])
+    assert rig.order('walk').success
+    rig.state_is('planning')
+    rig.until(lambda: rig.states[-1] == 'standing', what='the end of planning')
+    rig.until(lambda: 'cannot bring' in rig.lines['gait'].message, what='why')
+
+
+def test_a_robot_with_other_legs_is_told_so(make):
+    rig = make(robot='three_link')
+    rig.state_is('unable')
+    answer = rig.order('walk')
+    assert not answer.success and 'cannot walk' in answer.message
+    rig.until(lambda: 'gait' in rig.lines, what='diagnostics')
+    assert rig.lines['gait'].level == DiagnosticStatus.WARN
+
+
+def test_the_parameter_file_has_every_parameter_with_its_default():
+    given = yaml.safe_load(CONFIG.read_text())['/**/gait_player']['ros__parameters']
+    defaults = GaitPlayerParameters()
+    assert given == {f.name: getattr(defaults, f.name) for f in fields(defaults)}
