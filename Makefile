@@ -22,7 +22,7 @@ parallel = --numprocesses=2 --dist=loadfile
 chapters = $(or $(CHAPTERS),$(DEMO))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest docs bench lint lock setup clean
+.PHONY: help demo test test-oldest docs bench bench-check lint lock setup clean
 
 help:
 	@echo "make demo         a story with a simulated robot (ROBOT=talos, g1, icub), then it stands"
@@ -31,6 +31,7 @@ help:
 	@echo "make test-oldest  the tests without ROS 2 on the oldest supported libraries"
 	@echo "make docs         the documentation as build/doc/index.html"
 	@echo "make bench        what the nodes and the mathematics cost"
+	@echo "make bench-check  the targets of it that hold on any machine, however busy"
 	@echo "make lint         style, docstrings, licence headers, types"
 	@echo "make setup        only set up the environment for all of these"
 	@echo "make lock         resolve requirements/*.in into the lock files (ARGS=--upgrade)"
@@ -70,6 +71,10 @@ bench:
 	@$(environment) --level robots -- python benchmarks/core.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/gravity.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/latency.py $(ARGS)
+
+bench-check:
+	@$(environment) --level robots -- python benchmarks/core.py --quick --check
+	@$(environment) --level robots -- python benchmarks/latency.py --quick --check
 
 lint:
 	@$(environment) --level dev -- python tools/lint.py

@@ -82,7 +82,7 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
     with _listened_to(wanted):
         try:
             calls = {name: _call(node, message) for name, node in nodes.items()}
-            return alternate(calls, rounds, budget=5e-3)
+            return alternate(calls, rounds, budget=2e-3)
         finally:
             for node in nodes.values():
                 node.destroy_node()

@@ -46,6 +46,7 @@ _SUSPECT = 1e4
 _ABSURD_SQUARED = 1e12
 #: How many states a shared model keeps: one message's, with and without its velocities.
 _RECENT = 4
+_ROOT_POSE, _MOVING = slice(7), slice(7, None)  # of Pinocchio's configuration
 ROOT = 1  # Pinocchio numbers the universe 0 and the floating base 1.
 
 
@@ -219,7 +220,25 @@ class RobotModel:
             If a value is missing or not finite.
 
         """
-        return RobotState(self, joint_positions, joint_velocities)
+        q, at_rest = self.configuration(joint_positions), joint_velocities is None
+        v = self._v_at_rest if at_rest else self.velocity(joint_velocities)
+        # One scalar test on the common path; the culprit is looked for only when it fails.
+        # NaN fails it as well.
+        if not (q.dot(q) < _ABSURD_SQUARED and (at_rest or v.dot(v) < _ABSURD_SQUARED)):
+            raise InputError(_absurd_values(self, joint_positions, joint_velocities))
+        state = _blank_state(RobotState)
+        state.model, state.base, state.q, state.v = self, _IDENTITY, q, v
+        state._points_in_base = state._points_in_world = None
+        kinematics = self._kinematics
+        if at_rest:
+            _center_of_mass(self.pin_model, kinematics.data, q, False)
+            state.com_in_base, state._placements = kinematics.read_positions()
+            state.com_velocity_in_base, state._twists = kinematics.at_rest
+        else:
+            _center_of_mass(self.pin_model, kinematics.data, q, v, False)
+            (state.com_in_base, state.com_velocity_in_base, state._placements,
+             state._twists) = kinematics.read()
+        return state
 
     def configuration(self, joint_positions: Array) -> Array:
         """
@@ -236,7 +255,9 @@ class RobotModel:
             q: Array = self._q_from_joints.dot(joint_positions)
         except ValueError:
             raise self._wrong_shape('positions', joint_positions) from None
-        q += self._q_base
+        q[_ROOT_POSE] = self._root_pose
+        if self._offsets is not None:
+            q[_MOVING] += self._offsets
         return q
 
     def velocity(self, joint_velocities: Array | None) -> Array:
@@ -265,23 +286,24 @@ class RobotModel:
         return int(model.getFrameId(name, pin.FrameType.BODY))
 
     def _set_joints(self, mimics: dict[str, urdf_tools.Mimic]) -> None:
-        """Prepare ``q = q_base + q_from_joints @ positions`` over all moving joints."""
+        """Prepare ``q = (root pose, offsets) + q_from_joints @ positions``."""
         moving = tuple(self.pin_model.names)[2:]
         locked = self.config.locked_joints
         self.joint_names = tuple(n for n in moving if n not in mimics and n not in locked)
         column = {name: i for i, name in enumerate(self.joint_names)}
-        gains, self._offsets = np.zeros((len(moving), len(column))), np.zeros(len(moving))
+        gains, offsets = np.zeros((len(moving), len(column))), np.zeros(len(moving))
         for i, name in enumerate(moving):
             relation = mimics.get(name, urdf_tools.Mimic(name, 1.0, 0.0))
             if name in locked:
-                self._offsets[i] = locked[name]
+                offsets[i] = locked[name]
             elif relation.leader in locked:
-                self._offsets[i] = relation.multiplier * locked[relation.leader] + relation.offset
+                offsets[i] = relation.multiplier * locked[relation.leader] + relation.offset
             elif relation.leader in column:
                 gains[i, column[relation.leader]] = relation.multiplier
-                self._offsets[i] = relation.offset
+                offsets[i] = relation.offset
             else:
                 raise UnknownNameError('joint', relation.leader, moving, f"mimic of '{name}'")
+        self._offsets = offsets if offsets.any() else None
         self._q_from_joints = np.concatenate((np.zeros((7, len(column))), gains))
         self._v_from_joints = np.concatenate((np.zeros((6, len(column))), gains))
         self._v_at_rest: Array = np.zeros(6 + len(moving))
@@ -317,7 +339,7 @@ class RobotModel:
         terms = self._point_terms
         # With 'clip' it writes there without a buffer; there is nothing to clip.
         placements.take(self._point_joints, 0, self._point_rows, 'clip')
-        np.multiply(terms, self._point_factors, terms)
+        _multiply(terms, self._point_factors, terms)
         points: Array = terms.dot(self._point_sums)
         return points
 
@@ -348,9 +370,7 @@ class RobotModel:
         pose_root_base = base.poses_in_joint()[0] @ Pose.from_rpy(
             self.config.base_rpy, np.zeros(3))
         pose_base_root = pose_root_base.inverse()
-        self._q_base: Array = pin.neutral(self.pin_model)
-        self._q_base[:3], self._q_base[3:7] = pose_base_root.position, pose_base_root.quaternion
-        self._q_base[7:] = self._offsets
+        self._root_pose = np.concatenate((pose_base_root.position, pose_base_root.quaternion))
 
 
 class SharedRobotModel(RobotModel):
@@ -381,6 +401,8 @@ class RobotState:
     """
     One instant of a robot: immutable, one kinematics pass, everything later reads from it.
 
+    Made by :meth:`RobotModel.state`.
+
     Attributes
     ----------
     model
@@ -397,32 +419,20 @@ class RobotState:
     __slots__ = ('model', 'q', 'v', 'com_in_base', 'com_velocity_in_base', 'base',
                  '_placements', '_twists', '_points_in_base', '_points_in_world')
 
-    def __init__(self, model: RobotModel, joint_positions: Array,
-                 joint_velocities: Array | None = None) -> None:
-        self.model = model
-        self.q = q = model.configuration(joint_positions)
-        self.v = v = model.velocity(joint_velocities)
-        # One scalar test on the common path; the culprit is looked for only when it fails.
-        # NaN fails it as well.
-        if not (q.dot(q) < _ABSURD_SQUARED and (
-                joint_velocities is None or v.dot(v) < _ABSURD_SQUARED)):
-            raise InputError(_absurd_values(model, joint_positions, joint_velocities))
-        kinematics = model._kinematics
-        if joint_velocities is None:
-            pin.centerOfMass(model.pin_model, kinematics.data, q, False)
-            self.com_in_base, self._placements = kinematics.read_positions()
-            self.com_velocity_in_base, self._twists = kinematics.at_rest
-        else:
-            pin.centerOfMass(model.pin_model, kinematics.data, q, v, False)
-            (self.com_in_base, self.com_velocity_in_base, self._placements,
-             self._twists) = kinematics.read()
-        self.base = _IDENTITY
-        self._points_in_base: Array | None = None
-        self._points_in_world: Array | None = None
+    model: RobotModel
+    q: Array
+    v: Array
+    com_in_base: Array
+    com_velocity_in_base: Array
+    base: Pose
+    _placements: Array
+    _twists: Array
+    _points_in_base: Array | None
+    _points_in_world: Array | None
 
     def in_world(self, base: Pose) -> RobotState:
         """Return the same state with the base at pose `base` in the world."""
-        state = object.__new__(RobotState)
+        state = _blank_state(RobotState)
         state.model, state.q, state.v, state.base = self.model, self.q, self.v, base
         state.com_in_base = self.com_in_base
         state.com_velocity_in_base = self.com_velocity_in_base
@@ -596,6 +606,9 @@ class Kinematics:
 
 
 _IDENTITY = Pose.identity()
+# Looked up at every update, these would take as long as a small array operation.
+_center_of_mass, _multiply = pin.centerOfMass, np.multiply
+_blank_state = object.__new__  # a third of the time of a constructor with as many arguments
 
 
 def _address(array: Array) -> int:
