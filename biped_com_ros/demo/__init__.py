@@ -24,6 +24,7 @@ from __future__ import annotations
 #: Where each chapter is, 'module:class', in the order of the story.
 CHAPTERS = {
     'measure': 'biped_com_ros.demo.measure:Measure',
+    'calibration': 'biped_com_ros.demo.calibration:Calibration',
     'gravity': 'biped_com_ros.demo.gravity:Gravity',
     'steps': 'biped_com_ros.demo.steps:Steps',
     'push': 'biped_com_ros.demo.push:Push',

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 #: Where each node is that `suite` can compose: 'module:class'.
 NODES = {
+    'com_calibrator': 'biped_com_ros.nodes.com_calibrator:ComCalibrator',
     'com_estimator': 'biped_com_ros.nodes.com_estimator:ComEstimator',
     'gait_player': 'biped_com_ros.nodes.gait_player:GaitPlayer',
     'gravity_compensation': 'biped_com_ros.nodes.gravity_compensation:GravityCompensation',

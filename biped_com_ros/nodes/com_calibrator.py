@@ -39,6 +39,7 @@ joint_trajectory
 ~/target                sensor_msgs/JointState                     out, latched; the next pose
 ~/progress              std_msgs/String                            out, latched
 robot_description       std_msgs/String                            out, latched, on ~/publish
+~/start                 std_srvs/Trigger                           begin, without `autostart`
 ~/capture ~/skip        std_srvs/Trigger                           capture now; leave a pose out
 ~/solve ~/reset         std_srvs/Trigger                           estimate now; begin anew
 ~/publish               std_srvs/Trigger                           publish the calibrated URDF
@@ -53,6 +54,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 import sys
+import tempfile
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
@@ -101,7 +103,9 @@ class ComCalibratorParameters:
         '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
     directory: str = parameter(
         '~/.ros/biped_com_calibration', 'Where captures and results are written, in a directory '
-        'of the name of the robot', read_only=True)
+        'of the name of the robot; empty: in a temporary one', read_only=True)
+    autostart: bool = parameter(
+        True, 'Whether to begin at once; else on ~/start', read_only=True)
     poses: int = parameter(40, 'How many poses are planned', '', 2, 500, read_only=True)
     candidates: int = parameter(
         300, 'From how many safe random ones they are chosen', '', 2, 10000, read_only=True)
@@ -207,7 +211,8 @@ class ComCalibrator(Node):
         params = self.params
         self.model, self._noise = model, _noise(params)
         self._prior, self._motors = Prior(com_sigma=params.com_sigma), _motors(params)
-        self.directory = Path(params.directory).expanduser() / model.config.name
+        top = params.directory or tempfile.mkdtemp(prefix='biped_com_calibration.')
+        self.directory = Path(top).expanduser() / model.config.name
         self.log = CaptureLog(self.directory / 'captures.json', model)
         self.estimator = Estimator(model, self._noise, self._prior)
         self._so_far = InformationSoFar(self.estimator, self.log.captures)
@@ -229,7 +234,11 @@ class ComCalibrator(Node):
         if self.log.captures:
             self.get_logger().info(
                 f'{len(self.log.captures)} captures found in {self.log.path}: going on')
-        self._plan()
+        if params.autostart:
+            self._plan()
+        else:
+            self.state = 'idle'
+            self._tell('ready: ~/start begins')
         self.create_timer(PERIOD, self._tick)
 
     def _make_outputs(self) -> None:
@@ -240,9 +249,9 @@ class ComCalibrator(Node):
         self._target = self.create_publisher(JointState, '~/target', LATCHED)
         self._progress = self.create_publisher(String, '~/progress', LATCHED)
         self._description: Any = None
-        for name, action in (('capture', self._capture_now), ('skip', self._skip),
-                             ('solve', self._solve_now), ('reset', self._reset),
-                             ('publish', self._publish_urdf)):
+        for name, action in (('start', self._begin), ('capture', self._capture_now),
+                             ('skip', self._skip), ('solve', self._solve_now),
+                             ('reset', self._reset), ('publish', self._publish_urdf)):
             trigger_service(self, f'~/{name}', action)
 
     def _make_inputs(self, model: RobotModel) -> None:
@@ -405,7 +414,10 @@ class ComCalibrator(Node):
         if not self._legs:
             self.watch.clear()
             ended = 'solved' if self.found is not None else 'done'
+            returned = self.state == 'returning' and self.params.move
             self.state = 'waiting' if self.state == 'going' else ended
+            if returned:
+                self._tell('the robot is back in posture stand')
             return
         leg = self._legs[0]
         if isinstance(leg, bool):
@@ -426,7 +438,8 @@ class ComCalibrator(Node):
         reached = share < HANGS if up else share > STANDS
         if problem or not reached:
             self._supported_since = self._now()
-            self._remind(problem or self._hoist_words(up))
+            if problem or not self.params.hoist_service:
+                self._remind(problem or self._hoist_words(up))
             return False
         if self._now() < self._supported_since + HOIST_SETTLES:
             return False
@@ -437,10 +450,9 @@ class ComCalibrator(Node):
         if not up:
             return 'put the robot down on its feet'
         plan = self._plan_made
-        return (f'hoist the robot, its feet free in the air: so {self.params.hoisted} poses tell '
-                "what hangs below the feet's sensors (predicted uncertainty "
-                f'{1e3 * plan.com_std:.2f} instead of {1e3 * plan.grounded_com_std:.2f} mm); '
-                '~/skip leaves one out')
+        return ('hoist the robot, its feet free in the air: only so its feet are weighed, and the '
+                f'centre of mass gets known to {1e3 * plan.com_std:.2f} instead of '
+                f'{1e3 * plan.grounded_com_std:.2f} mm; ~/skip leaves a hoisted pose out')
 
     def _carried(self) -> float:
         return carried_share(self.model, self._wrenches)
@@ -502,6 +514,12 @@ class ComCalibrator(Node):
             self._solve_now()
 
     # -- services
+
+    def _begin(self) -> str:
+        if self.state != 'idle':
+            raise InputError(f'begun already: {self.state}')
+        self._plan()
+        return f'results go to {self.directory}'
 
     def _capture_now(self) -> str:
         pose = self.queue[0].name if self.queue else ''

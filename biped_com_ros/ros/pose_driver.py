@@ -108,7 +108,7 @@ class PoseDriver:
                 return f"nobody offers the hoist '{self._hoist.srv_name}'"
             self._asked = self._hoist.call_async(SetBool.Request(data=up))
         if not self._asked.done():
-            return 'the hoist has not answered yet'
+            return ''
         answer = self._asked.result()
         return '' if answer.success else f'the hoist says: {answer.message}'
 

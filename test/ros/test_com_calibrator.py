@@ -135,7 +135,7 @@ def test_by_hand_from_captures_to_results(robot, tmp_path):
     feet = (('left',), ('right',), ('left', 'right'))
     for i in range(9):
         answer = take(robot, feet[i % 3], str(i))
-    assert 'predicted uncertainty' in answer.message
+    assert 'centre of mass known to' in answer.message
     assert robot.ask('solve').success
     robot.rig.until(lambda: robot.node.found is not None, 30.0, 'the estimate')
     found, model = robot.node.found, robot.true.model

@@ -68,4 +68,4 @@ class InformationSoFar:
 
     def describe(self) -> str:
         """Say it."""
-        return f'predicted uncertainty of the centre of mass {1e3 * self.com_std:.2f} mm'
+        return f'centre of mass known to {1e3 * self.com_std:.2f} mm'
