@@ -59,7 +59,8 @@ def test_there_are_the_launch_files_that_the_readme_promises() -> None:
                                    'gravity_compensation.launch.xml',
                                    'gravity_simulation.launch.xml',
                                    'simulation.launch.xml', 'torso.launch.xml',
-                                   'torso_demo.launch.xml', 'view.launch.xml']
+                                   'torso_demo.launch.xml', 'view.launch.xml',
+                                   'viewer.launch.xml']
 
 
 @pytest.mark.parametrize('file', LAUNCH_FILES, ids=names(LAUNCH_FILES))
@@ -133,12 +134,20 @@ def test_the_simulation_runs_on_its_own_clock(tmp_path: Path) -> None:
 
 
 def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
-    commands = planned(tmp_path, 'demo.launch.xml', robot='talos', duration='5')
-    assert list(commands) == [
-        'simulator', 'suite', 'gravity_compensation', 'gait_player', 'demo']
+    commands = planned(tmp_path, 'demo.launch.xml', robot='talos', chapters='measure',
+                       duration='5')
+    assert list(commands) == ['simulator', 'suite', 'demo']
     assert given_parameters(commands['demo']) == {
-        'robot': 'talos', 'chapters': 'all', 'once': False, 'hidden': 'masses', 'duration': 5.0,
-        'use_sim_time': True}
+        'robot': 'talos', 'chapters': 'measure', 'once': False, 'hidden': 'masses',
+        'duration': 5.0, 'use_sim_time': True}
+
+
+@pytest.mark.parametrize(('chapter', 'node'), [
+    ('gravity', 'gravity_compensation'), ('steps', 'gait_player')])
+def test_the_demo_starts_what_its_chapters_need(tmp_path: Path, chapter: str, node: str) -> None:
+    for chapters, wanted in ((chapter, True), (f'measure, {chapter}', True), ('all', True),
+                             ('none', False), ('measure', False)):
+        assert (node in planned(tmp_path, 'demo.launch.xml', chapters=chapters)) == wanted
 
 
 # ------------------------------------------------------------------------- parameter files
