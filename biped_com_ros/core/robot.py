@@ -580,23 +580,22 @@ class Kinematics:
 
     def _view_memory(self) -> tuple[Array, Array, Array, Array] | None:
         """View the C++ memory, if it is laid out as 9 + 3 and 3 + 3 doubles per joint."""
+        # The first and the last tell; `_check_views` compares what lies between.
         placements, twists = self.data.oMi, self.data.v
+        last = len(placements) - 1
         try:
-            rotations = [_address(p.rotation) for p in placements]
-            positions = [_address(p.translation) for p in placements]
-            linear, angular = ([_address(t.linear) for t in twists],
-                               [_address(t.angular) for t in twists])
+            rotation, position = _address(placements[0].rotation), _address(
+                placements[0].translation)
+            linear, angular = _address(twists[0].linear), _address(twists[0].angular)
+            ends = _address(placements[last].rotation), _address(twists[last].linear)
             com, velocity = _address(self.data.com[0]), _address(self.data.vcom[0])
         except (AttributeError, KeyError):
             return None
-        count = len(rotations)
-        found = (rotations, positions, linear, angular)
-        expected = [[start + stride * i for i in range(count)] for start, stride in (
-            (rotations[0], 96), (rotations[0] + 72, 96), (linear[0], 48), (linear[0] + 24, 48))]
-        if list(found) != expected:
+        if (position, angular, *ends) != (
+                rotation + 72, linear + 24, rotation + 96 * last, linear + 48 * last):
             return None
         return (_view(com, (3,)), _view(velocity, (3,)),
-                _view(rotations[0], (count, 4, 3)), _view(linear[0], (count, 6)))
+                _view(rotation, (last + 1, 4, 3)), _view(linear, (last + 1, 6)))
 
     def _read_one_by_one(self) -> tuple[Array, Array, Array, Array]:
         data = self.data
