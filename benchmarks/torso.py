@@ -145,10 +145,11 @@ class Bench:
         """Return what the robot's sensors say now; relative yaw of the IMUs is taken out."""
         o, body = self.plant.observation, self.body
         lower, upper = (rotation_from_quaternion(o.imu_quaternions[i]) for i in self._imus)
-        weight, inertia = body.upper_body(
-            self.model.state(o.joint_positions), body.gravity_in_base(lower))
-        return Measurement(body.rotation(lower, upper, relative_yaw), o.tendon_lengths.copy(),
-                           o.tendon_tensions.copy(), weight, inertia)
+        gravity = body.gravity_in_base(lower)
+        weight, inertia = body.upper_body(self.model.state(o.joint_positions), gravity)
+        return Measurement(
+            body.rotation(lower, upper, relative_yaw), o.tendon_lengths.copy(),
+            o.tendon_tensions.copy(), weight, inertia, gravity / -np.linalg.norm(gravity))
 
     def run(self, seconds: float, is_closed: bool = True, motion=tour) -> Record:
         """Let a stick move the torso for a while, from a robot standing still."""

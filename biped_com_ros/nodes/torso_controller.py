@@ -406,10 +406,11 @@ class TorsoController(ManagedNode):
             is_fresh and has_lower and self._upper.count) else None
         gravity = body.gravity_in_base(R_world_lower, self.params.gravity)
         load, inertia = self._upper_body(stamp, gravity)
+        up = gravity / -self.params.gravity
         if tendons.stale(timeout, stamp):
-            return Measurement(rotation, load=load, inertia=inertia)
+            return Measurement(rotation, None, None, load, inertia, up)
         tensions = tendons.efforts.copy() if tendons.efforts_measured else None
-        return Measurement(rotation, tendons.positions.copy(), tensions, load, inertia)
+        return Measurement(rotation, tendons.positions.copy(), tensions, load, inertia, up)
 
     def _upper_body(self, stamp: Stamp, gravity: Array) -> tuple[Weight, float]:
         """Return the load on the tip; its kinematics are run at most every `_POSTURE_PERIOD`."""

@@ -37,6 +37,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 import numpy as np
 import pytest
+from rcl_interfaces.srv import SetParameters
 import rclpy
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -73,7 +74,7 @@ class Rig:
     def __init__(self, body, **parameters):
         self.body, self.limits = body, make_controller(body, PARAMETERS).length_limits
         self.lean = Rotation.from_euler('xyz', (0.05, -0.1, 0.6))  # of the pelvis in the world
-        self.flip, self.silent = Rotation.identity(), set()
+        self.flip, self.silent, self.north = Rotation.identity(), set(), Rotation.identity()
         self.shape, self.cut = np.zeros(4), ()
         self.lengths, self.shapes, self.joints, self.diagnostics = [], [], [], {}
         self.got = {}
@@ -84,6 +85,8 @@ class Rig:
         self._imus = create(Imu, 'imu', 10), create(Imu, 'torso_imu', 10)
         self._tendons = create(JointState, 'tendon_states', 10)
         self.target = create(Vector3Stamped, 'torso_controller/target', 10)
+        self.hand = create(WrenchStamped, 'left_hand/wrench', 10)
+        self.hand_force = None
         self.joy = create(Joy, 'joy', 10)
         overrides = [Parameter(k, value=v) for k, v in {
             'robot': 'biped', 'max_acceleration': 10.0, **parameters}.items()]
@@ -93,8 +96,10 @@ class Rig:
                 (Vector3Stamped, 'shape', self.shapes.append),
                 (JointState, 'joint_states', self.joints.append),
                 (Vector3Stamped, 'reference', self._keep('reference')),
+                (Float64MultiArray, 'tensions', self._keep('tensions')),
                 (WrenchStamped, 'wrench', self._keep('wrench'))):
-            self.peer.create_subscription(kind, f'torso_controller/{topic}', store, 10)
+            # None may be lost on a busy machine: what follows one another is compared.
+            self.peer.create_subscription(kind, f'torso_controller/{topic}', store, 1000)
         self.peer.create_subscription(
             MarkerArray, 'torso_controller/markers', self._keep('markers'), 10)
         self.peer.create_subscription(TFMessage, '/tf', self._keep('tf'), 10)
@@ -128,13 +133,19 @@ class Rig:
         upper = self.lean * Rotation.from_matrix(self.body.backbone.tip(self.shape).rotation)
         for name, publisher, frame, attitude in (
                 ('imu', self._imus[0], 'imu_link', self.lean),
-                ('torso_imu', self._imus[1], 'torso_imu_link', upper * self.flip)):
+                ('torso_imu', self._imus[1], 'torso_imu_link', self.north * upper * self.flip)):
             if name not in self.silent:
                 message = Imu()
                 message.header.frame_id, message.header.stamp = frame, stamp
                 q = message.orientation
                 q.x, q.y, q.z, q.w = attitude.as_quat().tolist()
                 publisher.publish(message)
+        if self.hand_force is not None:
+            message = WrenchStamped()
+            message.header.frame_id, message.header.stamp = 'l_gripper', stamp
+            force = message.wrench.force
+            force.x, force.y, force.z = self.hand_force.tolist()
+            self.hand.publish(message)
         if 'tendons' not in self.silent:
             # What holds the bend against the spring: k_b theta / 2 r, more or less.
             angles, (a, b) = np.radians((180.0, 270.0, 0.0, 90.0)), self.shape[:2]
@@ -176,6 +187,14 @@ class Rig:
         client = self.peer.create_client(ChangeState, 'torso_controller/change_state')
         request = ChangeState.Request(transition=Transition(id=transition))
         return self.call(client, request).success
+
+    def set_parameters(self, **values):
+        """Set parameters of the node as a user does; return the reasons why not."""
+        request = SetParameters.Request(
+            parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()])
+        client = self.peer.create_client(SetParameters, 'torso_controller/set_parameters')
+        return [result.reason for result in self.call(client, request).results
+                if not result.successful]
 
     def says(self, words):
         self.until(lambda: words in self.diagnostics.get('words', ''), what=words)
@@ -278,6 +297,67 @@ def test_a_broken_tendon_is_an_error_and_holds(rig):
     np.testing.assert_allclose(robot.bend(), before, atol=0.02)
 
 
+def test_a_slack_tendon_is_named_and_all_pull_more(rig):
+    robot = rig(broken_time=60.0)
+    robot.until(lambda: 'tensions' in robot.got, what='tensions')
+    before = sum(robot.got['tensions'].data)
+    robot.cut = (1,)
+    robot.says('tendon 1 is slack')
+    assert robot.diagnostics['level'] == DiagnosticStatus.WARN
+    robot.until(lambda: sum(robot.got['tensions'].data) > before + 20.0, what='more pull')
+    robot.cut = ()
+    robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')
+
+
+def test_imus_that_disagree_about_north(rig):
+    robot = rig(yaw_drift_time=0.5)
+    robot.north = Rotation.from_euler('z', 0.5)
+    robot.until(lambda: robot.lengths, what='lengths')
+    robot.send(0.2, 0.8)
+    robot.until(lambda: np.hypot(*(robot.shape[:2] - make_shape(0.2, 0.8)[:2])) < 0.01,
+                what='the right direction')
+    robot.until(lambda: np.abs(robot.bend() - robot.shape[:2]).max() < 0.01, what='the same told')
+
+
+def test_gains_limits_and_co_contraction_can_be_set_while_it_runs(rig):
+    robot = rig()
+    robot.until(lambda: 'tensions' in robot.got, what='tensions')
+    assert not robot.set_parameters(co_contraction=20.0, integral_gain=2.0, max_speed=0.3,
+                                    marker_rate=5.0, imu_timeout=0.2, joy_dead_zone=0.2)
+    robot.until(lambda: np.mean(robot.got['tensions'].data) > 19.5, what='co-contraction')
+    assert robot.node.controller.options.motion.speed == 0.3
+    start = time.monotonic()
+    robot.send(0.2)
+    robot.until(lambda: robot.bend()[0] > 0.18, what='bend')
+    assert time.monotonic() - start > 0.18 / 0.3
+    # What does not go together is refused, and nothing of it is used.
+    assert 'must be 0 <= lowest < highest' in robot.set_parameters(min_tension=90.0)[0]
+    assert 'is not within the tension limits' in robot.set_parameters(co_contraction=70.0)[0]
+    assert 'out of range' in robot.set_parameters(integral_gain=-1.0)[0]
+    assert robot.set_parameters(max_speed='fast')
+    assert robot.node.params.co_contraction == 20.0 and robot.node.params.integral_gain == 2.0
+    assert robot.set_parameters(lower_imu='torso')  # read-only
+
+
+def test_what_a_hand_feels_goes_into_the_tensions(rig, body):
+    robot = rig(hand_topics=['left_hand/wrench', 'right_hand/wrench'], observer_time=0.0)
+    robot.until(lambda: robot.diagnostics.get('level') == DiagnosticStatus.OK, what='rest')
+    at_rest = np.array(robot.got['tensions'].data)
+    # 5 N down in the left hand, whose frame the standing posture gives.
+    state = body.model.state(body.model.posture())
+    pose = state.placements_in_base(body.model.frames(('l_gripper',)))[0]
+    robot.hand_force = pose[:3] @ (0.0, 0.0, -5.0)
+    # The right tendon (270 deg) has to pull more than the left one by what the lever asks for.
+    expected = 5.0 * pose[3, 1] / 0.034
+    robot.until(lambda: abs(np.array(robot.got['tensions'].data) - at_rest)[1] > 0.45 * expected,
+                what='tensions for the load')
+    change = np.array(robot.got['tensions'].data) - at_rest
+    assert change[1] - change[3] == pytest.approx(expected, rel=0.05)
+    robot.hand_force = None
+    robot.until(lambda: np.abs(np.array(robot.got['tensions'].data) - at_rest).max() < 0.3,
+                what='the load to be forgotten')
+
+
 def test_freezing(rig):
     robot = rig()
     robot.until(lambda: robot.lengths, what='lengths')
@@ -313,11 +393,30 @@ def test_inactive_it_sends_nothing_and_it_starts_from_where_it_is(rig):
     ({'robot': 'talos'}, 'has no tendon torso'), ({'upper_imu': 'head'}, "has no IMU 'head'"),
     ({'upper_imu': 'base'}, 'must be fixed to the torso'),
     ({'min_tension': 80.0}, 'must be 0 <= lowest < highest'),
-    ({'co_contraction': 1.0}, 'is not within the tension limits')])
+    ({'co_contraction': 1.0}, 'is not within the tension limits'),
+    ({'hand_topics': ['a']}, 'has 1 topics; .* 2 hands'),
+    ({'max_speed': 0.0}, 'out of range')])
 def test_settings_that_make_no_sense_end_the_node(parameters, words):
     overrides = [Parameter(k, value=v) for k, v in {'robot': 'biped', **parameters}.items()]
     with pytest.raises(Exception, match=words):
         TorsoController(parameter_overrides=overrides)
+
+
+@pytest.mark.parametrize('change, words', [
+    ({'attachment_angles_deg': [0.0, 60.0, 120.0, 170.0]}, 'gap of 190 deg'),
+    ({'attachment_angles_deg': [0.0, math.nan, 180.0, 270.0]}, 'attachment_angles_deg'),
+    ({'radius': 0.0}, 'radius must be positive'),
+    ({'backbone_length': -0.1}, 'backbone length must be positive'),
+    ({'bending_stiffness': -2.6}, 'bending stiffness .* must be positive'),
+    ({'axial_stiffness': 0.0}, 'axial'), ({'torsion_stiffness': math.nan}, 'torsion'),
+    ({'max_bend_deg': 0.0}, 'largest bend 0 deg must be between')])
+def test_torsos_that_make_no_sense_end_the_node(change, words, tmp_path):
+    robot = yaml.safe_load((CONFIG.parent / 'robots' / 'biped.yaml').read_text())
+    robot['torso'].update(change)
+    path = tmp_path / 'robot.yaml'
+    path.write_text(yaml.safe_dump(robot))
+    with pytest.raises(Exception, match=words):
+        TorsoController(parameter_overrides=[Parameter('robot', value=str(path))])
 
 
 def test_tendons_of_another_robot_are_found_too_weak(body):

@@ -217,18 +217,21 @@ def turned(angle, rotation):
     return Rotation.from_euler('z', angle).as_matrix() @ rotation
 
 
+@pytest.mark.parametrize('lean', [Rotation.identity(), Rotation.from_euler('xy', (0.1, -0.2))])
 @pytest.mark.parametrize('bend, is_measured', [(0.2, True), (0.0, True), (0.1, False)])
-def test_relative_yaw_of_the_imus_is_told_apart_from_torsion(bend, is_measured):
+def test_relative_yaw_of_the_imus_is_told_apart_from_torsion(bend, is_measured, lean):
     """It turns direction and torsion; lengths of the tendons know the direction without it."""
     # Where nothing but torsion tells, torsion has to be that of the model: none.
     torsion = 0.03 if bend and is_measured else 0.0
+    R_world_base = lean.as_matrix()
     shape, controller = make_shape(bend, 1.0, torsion), make_controller()
     backbone, drift = controller.backbone, controller.drift
     lengths = backbone.lengths(shape) if is_measured else None
     for k in range(2000):
         yaw = 0.7 + math.radians(0.05) * 0.02 * k  # 3 deg a minute
-        measured = Measurement(
-            turned(yaw - drift.yaw, backbone.tip(shape).rotation), lengths, inertia=0.03)
+        error = R_world_base.T @ turned(yaw - drift.yaw, R_world_base)
+        measured = Measurement(error @ backbone.tip(shape).rotation, lengths, inertia=0.03,
+                               up=R_world_base[2])
         out = controller.update(0.02, measured)
     assert drift.yaw == pytest.approx(yaw, abs=math.radians(0.3))  # the rate times drift_time
     np.testing.assert_allclose(out.shape[:3], shape[:3], atol=math.radians(0.3))

@@ -31,7 +31,7 @@ Inside, bends are complex numbers, forward + i left, which cost a tenth of small
 
 from __future__ import annotations
 
-from cmath import phase
+from cmath import phase, rect
 from dataclasses import dataclass, field
 import math
 
@@ -58,8 +58,8 @@ LEVEL_RATE = 0.25
 TRIM_RATE = 4.0
 """How fast tensions that cancel one another are brought to what is expected, 1/s."""
 
-STRAIGHT = math.radians(3.0)
-"""Bend below which the lengths of the tendons do not tell its direction, rad."""
+TORSION_SPREAD, LENGTHS_SPREAD = 0.05, 0.002
+"""How large torsion may be, and how far bends by IMU and by lengths are apart anyhow, rad."""
 
 LARGEST_SEEN = 1.0
 """Bend by IMU from which on it is flipped rather than turned, rad."""
@@ -165,6 +165,8 @@ class Measurement:
         Of the tendons, (n,), m and N.
     load, inertia
         On the tip, and about it across the backbone, kg m^2.
+    up
+        The vertical in the base, shape (3,).
 
     """
 
@@ -173,6 +175,7 @@ class Measurement:
     tensions: Array | None = None
     load: Load = no_load
     inertia: float = 0.0
+    up: Array = field(default_factory=lambda: np.array((0.0, 0.0, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -312,7 +315,7 @@ class TorsoController:
         problem = self._mistrust(seen, by_lengths)
         believed = None if problem else seen
         if seen is not None:
-            self.drift.update(dt, seen, by_lengths)
+            self.drift.update(dt, seen, by_lengths, measured.up)
         correction = self._feedback(dt, believed, seen is not None)
         self._observe(dt, believed, measured)
         lengths = self._feedforward(correction, measured)
@@ -458,12 +461,12 @@ class TorsoController:
 
 class YawDrift:
     """
-    The relative yaw of the two IMUs, told from direction and torsion.
+    The relative yaw of the two IMUs, told from bend and torsion.
 
-    An error of it turns the direction of the bend and the torsion by the same angle. Lengths of
-    the tendons, read without torsion, show the direction turned back by half of the torsion; so
-    direction and torsion by IMU and direction by lengths tell torsion and error apart where the
-    torso is bent. Where it is straight, its weight does not twist it, and torsion is the error.
+    An error of it turns the tip about the vertical: the bend in another direction, the torsion by
+    as much. Lengths of the tendons, read without torsion, show the bend turned back by half of
+    the torsion, so that the two are told apart the better the more the torso bends or leans.
+    Besides, torsion is small. Both are weighed by how well they are known.
 
     Parameters
     ----------
@@ -480,20 +483,46 @@ class YawDrift:
     def __init__(self, time: float) -> None:
         self.time, self.yaw, self._is_known = time, 0.0, False
 
-    def update(self, dt: float, seen: Array, by_lengths: complex | None) -> None:
-        """Learn from a shape (4,) by IMU, corrected by `yaw`, and the bend that lengths mean."""
+    def update(self, dt: float, seen: Array, by_lengths: complex | None, up: Array) -> None:
+        """
+        Learn.
+
+        Parameters
+        ----------
+        dt
+            Time since the last look, s.
+        seen
+            Shape (4,) by IMU, corrected by `yaw`.
+        by_lengths
+            Bend that lengths mean, torsion neglected; None if they are not known.
+        up
+            The vertical in the base, (3,).
+
+        """
         if not self.time:
             self.yaw = 0.0
             return
-        a, b, error, _ = seen.tolist()
-        bend = complex(a, b)
-        if abs(bend) > LARGEST_SEEN:
+        a, b, torsion, _ = seen.tolist()
+        if abs(complex(a, b)) > LARGEST_SEEN:
             return  # flipped: not a matter of yaw
-        if by_lengths is not None and min(abs(bend), abs(by_lengths)) > STRAIGHT:
-            error = 2.0 * phase(bend / by_lengths) - error
+        error = self._error(complex(a, b), torsion, by_lengths, up)
         share = min(1.0, dt / self.time) if self._is_known else 1.0
         self.yaw = math.remainder(self.yaw + share * error, 2.0 * math.pi)
         self._is_known = True
+
+    def _error(self, bend: complex, torsion: float, by_lengths: complex | None,
+               up: Array) -> float:
+        """Return the yaw that is left, by weighted least squares of bend and torsion."""
+        x, y, z = up.tolist()
+        weight = 1.0 / TORSION_SPREAD ** 2
+        information, evidence = weight * z * z, weight * z * torsion
+        if by_lengths is not None:
+            back = rect(1.0, -0.5 * torsion)
+            slope = back * (complex(y, -x) + 0.5j * z * bend)
+            weight = 1.0 / LENGTHS_SPREAD ** 2
+            information += weight * abs(slope) ** 2
+            evidence += weight * (slope.conjugate() * (back * bend - by_lengths)).real
+        return evidence / information if information > 0.0 else 0.0
 
 
 class SlackDetector:
