@@ -118,7 +118,7 @@ def plain(make: Callable[[], Node], make_executor: Callable[[], Any]) -> Callabl
 
 def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]:
     """
-    Return a node of the package, `count` times in one process.
+    Return a node of the package, `count` times in one process, loaded and run as by the suite.
 
     With `unheard` it publishes even what nobody listens to and it would leave out; not the outputs
     of its parts, like the fused CoM.
@@ -127,12 +127,12 @@ def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]
         from biped_com_ros.nodes import NODES
         from biped_com_ros.nodes.suite import load_class
         from biped_com_ros.ros import executor
-        from biped_com_ros.ros.robot import shared_models
-        node_class = load_class(NODES[name])
-        if unheard:
-            node_class = speaking_out(node_class)
 
         def make() -> list[Node]:
+            from biped_com_ros.ros.robot import shared_models
+            node_class = load_class(NODES[name])
+            if unheard:
+                node_class = speaking_out(node_class)
             with shared_models() if count > 1 else nullcontext():  # as the suite does
                 return [announce(node_class()), *(
                     node_class(cli_args=['--ros-args', '-r', f'__node:={name}_{i}'])

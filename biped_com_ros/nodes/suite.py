@@ -34,7 +34,6 @@ from biped_com_ros.core.errors import BipedComError, ConfigurationError, Unknown
 from biped_com_ros.nodes import NODES
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.parameters import declare_parameters, parameter
-from biped_com_ros.ros.robot import shared_models
 from rclpy.node import Node
 
 
@@ -66,6 +65,8 @@ def compose(registry: dict[str, str] = NODES) -> list[Node]:
     _check_names(names, registry)
     if len(names) == 1:
         return _start_all(names, registry)
+    # Like the nodes' modules, not before `run` has turned the garbage collector off.
+    from biped_com_ros.ros.robot import shared_models
     with shared_models():
         return _start_all(names, registry)
 

@@ -22,11 +22,9 @@ recording that is played again gives the same estimate to the last bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from biped_com_ros.core.base import Twist
-from biped_com_ros.core.com_filter import ComFilterSettings
-from biped_com_ros.core.com_fusion import FusedCom
 from biped_com_ros.core.contact import ContactThresholds, FootContacts
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
@@ -40,6 +38,9 @@ from biped_com_ros.ros.stability_inputs import StabilityInputs
 from nav_msgs.msg import Odometry
 import numpy as np
 from std_msgs.msg import Header
+
+if TYPE_CHECKING:
+    from biped_com_ros.core.com_filter import ComFilterSettings
 
 _LOOK = 0.2
 """How often it is asked whether anybody listens, s."""
@@ -133,6 +134,7 @@ class ComFusion:
             self._start()
 
     def _start(self) -> None:
+        from biped_com_ros.core.com_fusion import FusedCom  # not at every start of the node
         model, params = self._model, self._params
         self.fusion = FusedCom(
             model, settings_of(params), params.load_link, params.gravity)
@@ -205,6 +207,7 @@ class ComFusion:
 
 def settings_of(params: FusionParameters) -> ComFilterSettings:
     """Return the filter's settings that parameters ask for."""
+    from biped_com_ros.core.com_filter import ComFilterSettings
     return ComFilterSettings(**{
         name[len(_PREFIX):]: value for name, value in vars(params).items()
         if name.startswith(_PREFIX)})
