@@ -1,0 +1,234 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What the five mission nodes cost together: composed in one process, at 500 Hz, as a user runs them.
+
+::
+
+    python -m benchmarks.suite [--rate 500] [--seconds 10] [--each] [--profile]
+
+The simulator is the robot; the CPU time of the suite's process, of all its threads, is read from
+the system's clock of that process. With ``--each``, also what the suite takes without one of the
+nodes; with ``--profile``, in which functions the time goes. CPU time on a busy machine is up to
+twice what it is on an idle one, and a suite that does not keep up looks cheap: the rate that it
+reached is printed beside it, and the target only counts where it did.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+import os
+from pathlib import Path
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from benchmarks.common import console, machine, print_table, print_targets, Target
+
+FIVE = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation',
+        'torso_controller')
+LIMIT = 30.0
+"""Per cent of one core for all five."""
+
+KEPT_UP = 0.95
+"""Share of the joint states that have to be answered for a measurement to count."""
+
+_WARM_UP = 5.0  # s
+_PATIENCE = 60.0  # s
+_PROFILED = 'import cProfile, sys; from biped_com_ros.nodes.suite import main; ' \
+    'profile = cProfile.Profile(); code = profile.runcall(main); ' \
+    'profile.dump_stats({file!r}); sys.exit(code)'
+
+
+class Running:
+    """
+    A process of the measurement.
+
+    Parameters
+    ----------
+    command
+        After the Python interpreter.
+
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    @property
+    def cpu_time(self) -> float:
+        """CPU time of all its threads so far, s."""
+        if self._process.poll() is not None:
+            raise RuntimeError(f'{self._process.args} has ended: start it by hand to see why')
+        return time.clock_gettime((~self._process.pid << 3) | 2)
+
+    def end(self) -> None:
+        """End it."""
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def simulator_command(robot: str, rate: float) -> list[str]:
+    """Return how to start the robot."""
+    return ['-m', 'biped_com_ros.nodes.simulator', '--ros-args', '-p', f'robot:={robot}', '-p',
+            f'rate:={rate}', '-p', 'virtual_joints:=false', '-p', 'tendons:=true']
+
+
+def suite_command(robot: str, nodes: Sequence[str], profile: str = '') -> list[str]:
+    """Return how to start the nodes in one process."""
+    start = ['-c', _PROFILED.format(file=profile)] if profile else [
+        '-m', 'biped_com_ros.nodes.suite']
+    return [*start, '--ros-args', '-p', f'nodes:=[{",".join(nodes)}]', '-p', f'robot:={robot}',
+            '-p', 'use_sim_time:=true',
+            '-r', 'torso_controller:~/joint_states:=joint_states',
+            '-r', 'torso_controller:~/tendon_lengths:=tendon_controller/commands',
+            '-r', 'gravity_compensation:~/commands:=effort_controller/commands']
+
+
+class Listener:
+    """Counts what comes, at the stamps of the joint states."""
+
+    def __init__(self, nodes: Sequence[str]) -> None:
+        from biped_com_ros.ros.executor import make_executor
+        from geometry_msgs.msg import PointStamped, WrenchStamped
+        import rclpy
+        from rclpy.node import Node
+        from rclpy.qos import qos_profile_sensor_data
+        from sensor_msgs.msg import JointState
+        if not rclpy.ok():
+            rclpy.init()
+        self._node, self._executor = Node('listener'), make_executor()
+        self._executor.add_node(self._node)
+        topics = {'wrench_aggregator': ('wrench', WrenchStamped), 'com_estimator': (
+            'com', PointStamped), 'zmp_monitor': ('zmp', PointStamped),
+            'gravity_compensation': ('effort', JointState)}
+        self.counts = {name: 0 for name in nodes if name in topics}
+        for name in self.counts:
+            topic, kind = topics[name]
+            self._node.create_subscription(
+                kind, f'{name}/{topic}', lambda _, name=name: self._count(name),
+                qos_profile_sensor_data, raw=True)
+
+    def _count(self, name: str) -> None:
+        self.counts[name] += 1
+
+    def spin(self, seconds: float) -> None:
+        """Serve for a while."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            self._executor.spin_once(timeout_sec=left)
+
+    def wait_for_all(self) -> None:
+        """Wait until every node has published."""
+        end = time.monotonic() + _PATIENCE
+        while not all(self.counts.values()):
+            if time.monotonic() > end:
+                silent = [name for name, count in self.counts.items() if not count]
+                raise RuntimeError(f'{", ".join(silent)} published nothing in {_PATIENCE:.0f} s')
+            self.spin(0.1)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._executor.shutdown()
+        self._node.destroy_node()
+
+
+def measure(options: argparse.Namespace, nodes: Sequence[str],
+            profile: str = '') -> tuple[float, float]:
+    """
+    Run nodes and return per cent of one core, and the lowest rate of their outputs, Hz.
+
+    The listener's own share of the machine is not counted; that it listens makes the nodes
+    publish.
+    """
+    robot = Running(simulator_command(options.robot, options.rate))
+    suite = Running(suite_command(options.robot, nodes, profile))
+    listener = Listener(nodes)
+    try:
+        listener.wait_for_all()
+        listener.spin(_WARM_UP)
+        before, counts = suite.cpu_time, dict(listener.counts)
+        begun = time.monotonic()
+        listener.spin(options.seconds)
+        elapsed, cpu = time.monotonic() - begun, suite.cpu_time - before
+        rates = [(listener.counts[name] - counts[name]) / elapsed for name in counts]
+    finally:
+        listener.close()
+        suite.end()
+        robot.end()
+    return 100.0 * cpu / elapsed, min(rates)
+
+
+def cells(cpu: float, rate: float) -> tuple[str, str, str]:
+    """Return per cent of a core, rate, and time of an update in words."""
+    return f'{cpu:.1f} %', f'{rate:.0f} Hz', f'{1e4 * cpu / rate:.0f} µs'
+
+
+def show_profile(file: str) -> None:
+    """Print the functions that take most of the time by themselves."""
+    import pstats
+    stats = pstats.Stats(file)
+    total = stats.total_tt  # type: ignore[attr-defined]
+    rows = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:25]  # type: ignore
+    print_table('Where the time goes', ('function', 'calls', 'share by itself'), [
+        (f'{Path(file).name}:{line} {name}', str(calls), f'{100.0 * own / total:.1f} %')
+        for (file, line, name), (calls, _, own, _, _) in rows])
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or '').strip().split('\n\n')[0])
+    parser.add_argument('--robot', default='biped', help='name or YAML; with a tendon torso')
+    parser.add_argument('--rate', type=float, default=500.0, help='of the joint states, Hz')
+    parser.add_argument('--seconds', type=float, default=10.0, help='of a measurement')
+    parser.add_argument('--each', action='store_true', help='also without each of the nodes')
+    parser.add_argument('--profile', action='store_true', help='show where the time goes')
+    options = parser.parse_args()
+    os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 100))
+    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    console.print(machine())
+    cpu, rate = measure(options, FIVE)
+    kept_up = rate >= KEPT_UP * options.rate
+    rows = [('all five', *cells(cpu, rate), '')]
+    if options.each:
+        for name in FIVE:
+            others = [node for node in FIVE if node != name]
+            without, its_rate = measure(options, others)
+            saved = 1e4 * (cpu / rate - without / its_rate)
+            rows.append((f'without {name}', *cells(without, its_rate), f'{saved:.0f} µs'))
+    print_table(f'Five nodes in one process, {options.robot}, {options.rate:.0f} Hz', (
+        'nodes', 'CPU of one core', 'least rate', 'an update', 'of the missing one'), rows)
+    print_targets([Target('suite', 'five mission nodes composed at 500 Hz, of one core',
+                          cpu if kept_up else None, LIMIT, unit='%')])
+    if not kept_up:
+        console.print(f'They did not keep up ({rate:.0f} of {options.rate:.0f} Hz): the machine '
+                      'has too much other work.')
+    if options.profile:
+        with tempfile.TemporaryDirectory() as directory:
+            file = f'{directory}/suite.profile'
+            measure(options, FIVE, file)
+            show_profile(file)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
