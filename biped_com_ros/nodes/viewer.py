@@ -33,6 +33,7 @@ import threading
 import time
 from typing import Any
 
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.pose import yaw_of
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.diagnostics import Diagnostics, log_exception, OK, Report, steady_clock
@@ -43,6 +44,7 @@ from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.polling import PolledNode
 from biped_com_ros.ros.robot import RobotSource
 from biped_com_ros.viz.page import Page
+from biped_com_ros.viz.server import import_viser
 from rclpy.node import Node
 
 _COMMAND_PERIOD, _CHECK_PERIOD = 0.05, 1.0
@@ -64,6 +66,9 @@ class ViewerParameters:
         65535, read_only=True)
     rate: float = parameter(
         20.0, 'How often the page is drawn', 'Hz', 1.0, 60.0, read_only=True)
+    optional: bool = parameter(
+        False, 'Whether to end quietly, and not with an error, where viser is not installed',
+        read_only=True)
 
 
 class Viewer(Node):
@@ -72,6 +77,7 @@ class Viewer(Node):
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('viewer', **node_kwargs)
         self.params = declare_parameters(self, ViewerParameters)
+        self._leave_if_optional()
         self.diagnostics = Diagnostics(self)
         self._commands: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         self._drawer: Drawer | None = None
@@ -84,6 +90,15 @@ class Viewer(Node):
         print(f'\n  The page is ready: open {self.page.url} in a browser.\n', flush=True)
         self.diagnostics.add('page', self._report)
         self._source = RobotSource(self, self.params, self._on_robot, self.diagnostics)
+
+    def _leave_if_optional(self) -> None:
+        try:
+            import_viser()
+        except ConfigurationError as error:
+            if not self.params.optional:
+                raise
+            self.get_logger().info(f'no page in the browser: {error}')
+            raise SystemExit(0) from None
 
     def _on_robot(self, model: RobotModel) -> None:
         for problem in self.page.set_robot(model):

@@ -42,6 +42,9 @@ _TRIGGERS = {
     **{f'calibration/{name}': (f'com_calibrator/{name}', 'calibration')
        for name in ('reset', 'capture', 'skip', 'solve', 'publish')}}
 
+#: Those that are a service which takes true or false.
+_SWITCHES = {'freeze': ('torso_controller/freeze', 'torso'), 'hang': ('simulator/hang', 'push')}
+
 Say = Callable[[str, str, 'bool | None'], None]
 
 
@@ -70,7 +73,8 @@ class PageActions:
         self.feedforward_is_on: bool | None = None
         self._triggers = {name: node.create_client(Trigger, service)
                           for name, (service, _) in _TRIGGERS.items()}
-        self._freeze = node.create_client(SetBool, 'torso_controller/freeze')
+        self._switches = {name: node.create_client(SetBool, service)
+                          for name, (service, _) in _SWITCHES.items()}
         self._change = node.create_client(ChangeState, 'gravity_compensation/change_state')
         self._get = node.create_client(GetState, 'gravity_compensation/get_state')
         self._push = node.create_publisher(WrenchStamped, 'simulator/push', 10)
@@ -96,17 +100,18 @@ class PageActions:
             self._send_push(*value, yaw)
         elif command == 'torso':
             self._send_target(*value)
-        elif command == 'freeze':
-            self._tell_later(self._freeze.call_async(SetBool.Request(data=value)), 'torso')
+        elif command in _SWITCHES:
+            self._tell_later(self._switches[command].call_async(SetBool.Request(data=value)),
+                             _SWITCHES[command][1])
         elif command == 'feedforward':
             self._switch_feedforward(value)
 
     def missing(self) -> dict[str, str]:
         """Return why commands cannot be carried out now, by command, and ask for states."""
-        ready = {name: client.service_is_ready() for name, client in self._triggers.items()}
-        ready['push'] = self._push.get_subscription_count() > 0
-        ready['torso'] = self._target.get_subscription_count() > 0
-        ready['freeze'] = self._freeze.service_is_ready()
+        clients = {**self._triggers, **self._switches}
+        ready = {name: client.service_is_ready() for name, client in clients.items()}
+        # Of what listens to a topic only the services tell which node it is.
+        ready['push'], ready['torso'] = ready['reset'], ready['freeze']
         ready['feedforward'] = self._get.service_is_ready() and self._change.service_is_ready()
         if ready['feedforward']:
             self._ask()

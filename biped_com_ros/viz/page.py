@@ -42,7 +42,7 @@ CommandHandler = Callable[[str, Any], None]
 #: What a command needs, in words for those who miss it.
 NEEDS = {
     'tare': 'wrench_aggregator', 'untare': 'wrench_aggregator', 'push': 'simulator',
-    'reset': 'simulator', 'torso': 'torso_controller', 'freeze': 'torso_controller',
+    'reset': 'simulator', 'hang': 'simulator', 'torso': 'torso_controller', 'freeze': 'torso_controller',
     'feedforward': 'gravity_compensation', 'step': 'gait_player', 'walk': 'gait_player',
     'stop': 'gait_player',
     **{f'calibration/{what}': 'com_calibrator'
@@ -187,8 +187,8 @@ class Page:
 
     def _make_sensor_controls(self, gui: Any) -> None:
         with gui.add_folder('Foot sensors'):
-            self._button(gui, 'tare', 'Tare', 'While the feet are in the air: take what the '
-                         'sensors read off from now on')
+            self._button(gui, 'tare', 'Tare', 'While the feet are in the air: what the sensors '
+                         'read beyond their own weight is taken off from now on')
             self._button(gui, 'untare', 'Forget the tare', 'Use the readings as they come',
                          main=False)
             self._note(gui, 'sensors')
@@ -202,14 +202,17 @@ class Page:
             self._note(gui, 'feedforward')
 
     def _make_push_controls(self, gui: Any) -> None:
-        with gui.add_folder('Push the simulated robot'):
+        with gui.add_folder('Simulated robot'):
             strength = gui.add_slider(
                 '% of weight', min=2, max=60, step=1, initial_value=15)
             towards = gui.add_dropdown('towards', tuple(PUSHES))
-            button = gui.add_button('Push', hint='A shove of 0.2 s at the heaviest link')
+            button = gui.add_button('Push', hint='A short shove at the heaviest link')
             button.on_click(lambda event: self._on_command(
                 'push', (towards.value, 0.01 * strength.value)))
             self._controls['push'] = [strength, towards, button]
+            hang = gui.add_checkbox('hangs in the air', False, hint='Off the ground, to tare')
+            hang.on_update(lambda event: self._on_command('hang', hang.value))
+            self._controls['hang'] = [hang]
             self._button(gui, 'reset', 'Put it on its feet again', 'Begin anew, standing',
                          main=False)
             self._note(gui, 'push')

@@ -154,7 +154,8 @@ class Scene:
         self._meshes = [
             self._scene.add_mesh_simple(
                 f'/robot/{surface.joint}/{i}', surface.triangles.vertices.astype(np.float32),
-                surface.triangles.faces.astype(np.uint32), color=surface.colour)
+                surface.triangles.faces.astype(np.uint32), color=surface.colour,
+                side='double')
             for i, surface in enumerate(self.looks.surfaces)]
         self._hidden: set[str] = set()
 

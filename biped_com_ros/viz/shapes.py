@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+import math
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 _SIDES = 24
-#: Vertices of mesh files that are closer to each other than this become one, m.
-_DETAIL = 0.002
+#: Vertices of mesh files that are closer to each other than this become one, m; more, where
+#: otherwise a file would have more triangles than that.
+_DETAIL, _TRIANGLES = 0.002, 2000
 
 
 @dataclass(frozen=True)
@@ -97,12 +99,13 @@ def sphere(radius: float) -> Triangles:
     row, column = (grid.ravel() for grid in np.meshgrid(
         np.arange(rings), np.arange(_SIDES), indexing='ij'))
     a, b = row * _SIDES + column, row * _SIDES + (column + 1) % _SIDES
-    faces = np.concatenate((np.stack((a, a + _SIDES, b), axis=1),
-                            np.stack((b, a + _SIDES, b + _SIDES), axis=1)))
+    # At the poles one of the two triangles of each cell has no area.
+    faces = np.concatenate((np.stack((a, a + _SIDES, b), axis=1)[row > 0],
+                            np.stack((b, a + _SIDES, b + _SIDES), axis=1)[row < rings - 1]))
     return Triangles(vertices, faces)
 
 
-def mesh_file(path: Path, scale: Array, detail: float = _DETAIL) -> Triangles:
+def mesh_file(path: Path, scale: Array) -> Triangles:
     """
     Read an STL, DAE, OBJ, PLY or GLB file and thin it out.
 
@@ -112,8 +115,6 @@ def mesh_file(path: Path, scale: Array, detail: float = _DETAIL) -> Triangles:
         The file.
     scale
         What its coordinates are multiplied by to be metres, shape (3,).
-    detail
-        Size of what may get lost, m; 0 keeps everything.
 
     Raises
     ------
@@ -133,7 +134,11 @@ def mesh_file(path: Path, scale: Array, detail: float = _DETAIL) -> Triangles:
         raise RobotDescriptionError(f"mesh file '{path}' cannot be read: {error}") from None
     if not len(faces) or not np.isfinite(vertices).all():
         raise RobotDescriptionError(f"mesh file '{path}' has no usable triangles")
-    return thinned(Triangles(vertices, faces).moved(np.diag(scale), np.zeros(3)), detail)
+    surface, detail = Triangles(vertices, faces).moved(np.diag(scale), np.zeros(3)), _DETAIL
+    while len((surface := thinned(surface, detail)).faces) > _TRIANGLES:
+        # Each triangle covers about detail squared.
+        detail *= max(1.15, math.sqrt(len(surface.faces) / _TRIANGLES))
+    return surface
 
 
 def thinned(surface: Triangles, detail: float) -> Triangles:
@@ -147,16 +152,20 @@ def thinned(surface: Triangles, detail: float) -> Triangles:
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     axis = np.abs(normals).argmax(axis=1)
     side = 2 * axis + (np.take_along_axis(normals, axis[:, None], axis=1)[:, 0] > 0.0)
-    if detail <= 0.0:
-        return Triangles(corners.reshape(-1, 3), np.arange(3 * len(corners)).reshape(-1, 3))
     cells = np.round(corners.reshape(-1, 3) / detail).astype(np.int64)
-    keys = np.concatenate((cells, np.repeat(side, 3)[:, None]), axis=1)
-    _, first, number = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    cells -= cells.min(axis=0)
+    _, depth, height = cells.max(axis=0) + 1
+    # One number per cell: sorting these takes a tenth of the time of sorting rows.
+    cell = (cells[:, 0] * depth + cells[:, 1]) * height + cells[:, 2]
+    # All sides of an edge meet in the middle of the cell, so that no gap opens between them.
+    _, cell, count = np.unique(cell, return_inverse=True, return_counts=True)
+    middles = np.stack([np.bincount(cell, axis) for axis in corners.reshape(-1, 3).T], axis=1)
+    middles /= count[:, np.newaxis]
+    key, number = np.unique(6 * cell + np.repeat(side, 3), return_inverse=True)
     faces = number.reshape(-1, 3)
-    is_whole = ((faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2])
-                & (faces[:, 2] != faces[:, 0]))
-    vertices = corners.reshape(-1, 3)[first]
-    return _used(Triangles(vertices, faces[is_whole])) if is_whole.any() else surface
+    corner_cells = np.sort(cell.reshape(-1, 3), axis=1)
+    is_whole = (np.diff(corner_cells, axis=1) > 0).all(axis=1)
+    return _used(Triangles(middles[key // 6], faces[is_whole])) if is_whole.any() else surface
 
 
 def _used(surface: Triangles) -> Triangles:

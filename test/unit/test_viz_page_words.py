@@ -1,0 +1,165 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the page says: charts without gaps, words without markup, the worst first."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+import math
+
+from biped_com_ros.viz import palette, widgets
+from biped_com_ros.viz.charts import round_range, Strips
+from biped_com_ros.viz.view import FootView, Report, View
+import numpy as np
+import pytest
+
+
+class Words(HTMLParser):
+    """Collects the words of HTML, and checks that what is opened is closed."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.text, self._open = '', []
+        self.feed(html)
+        assert not self._open
+
+    def handle_starttag(self, tag, attributes):
+        """Note what has to be closed."""
+        if tag != 'br':
+            self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        """Close what was opened last."""
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        """Collect."""
+        self.text += f' {data}'
+
+
+def words(html):
+    """Return the words of HTML, separated by single blanks."""
+    return ' '.join(Words(html).text.replace('\u2009', ' ').split())
+
+
+def test_the_legend_tells_the_distance_from_the_truth():
+    view = View(points={'truth': np.array((0.010, 0.0, 0.4)), 'com': np.array((0.013, 0.004, 0.4)),
+                        'zmp': np.array((0.02, -0.01, 0.0))})
+    text = words(widgets.legend(view))
+    assert 'CoM by the URDF 13, 4, 400 5.00 mm' in text
+    assert 'ZMP measured 20, -10' in text
+    for mark in palette.MARKS.values():
+        assert mark.words in text
+        assert palette.css(mark.colour) in widgets.legend(view)
+
+
+def test_the_headline_tells_margin_stance_and_weight():
+    feet = {'left': FootView(np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))),
+            'right': FootView(np.array((0.0, 0.0, 15.5, 0.0, 0.0, 0.0)))}
+    view = View(feet=feet, margin=0.042, phase='double', time_to_edge=0.5)
+    text = words(widgets.headline(view, 35.3))
+    assert '42 mm to the edge' in text and 'stands on both feet' in text
+    assert '35.5 N / 35.3 N' in text and 'left foot 20.0 N' in text
+    assert palette.css(palette.GOOD) in widgets.headline(view, 35.3)
+    view.margin, view.phase = -0.003, 'single left'
+    assert '3 mm over the edge' in words(widgets.headline(view, 35.3))
+    assert 'the left foot' in words(widgets.headline(view, 35.3))
+    assert palette.css(palette.BAD) in widgets.headline(view, 35.3)
+    assert 'margin not known' in words(widgets.headline(View(), 35.3))
+
+
+def test_margins_go_from_red_to_green():
+    assert palette.of_margin(-0.01) == palette.of_margin(0.0) == palette.BAD
+    assert palette.of_margin(0.01) == palette.FAIR
+    assert palette.of_margin(0.02) == palette.of_margin(0.5) == palette.GOOD
+    assert palette.of_margin(math.nan) == palette.QUIET
+    greens = [palette.of_margin(0.001 * i)[1] - palette.of_margin(0.001 * i)[0]
+              for i in range(21)]
+    assert all(a <= b for a, b in zip(greens, greens[1:]))
+
+
+def test_health_is_told_worst_first_and_in_the_nodes_own_words():
+    reports = [Report(0, 'zmp_monitor: zmp', 'fine'), Report(1, 'simulator: simulation', 'slow'),
+               Report(2, 'com_estimator: input /imu', 'nobody publishes it; check <driver>'),
+               Report(3, 'torso: x', 'old')]
+    text = words(widgets.health(reports))
+    order = [text.index(name) for name in ('com_estimator', 'torso: x', 'simulator')]
+    assert order == sorted(order)
+    assert 'check <driver>' in text and 'fine' not in text
+    assert '1 of 4 checks are well' in text
+    assert 'no node says anything' in words(widgets.health([]))
+
+
+def test_bars_are_as_long_as_the_share_of_the_limit():
+    html = widgets.effort_bars(
+        ['knee', 'hip', 'neck'], {'leg': ['knee', 'hip']}, np.array((-24.0, 75.0, 1.0)),
+        np.array((100.0, 100.0, 0.0)), {'hip': 50.0})
+    assert 'left:38.0%;width:12.0%' in html
+    assert f'left:50.0%;width:37.5%;height:9px;background:{palette.css(palette.FAIR)}' in html
+    assert 'left:calc(75.0% - 1px)' in html
+    text = words(html)
+    assert 'leg knee -24.0 / 100 N m hip 75.0 / 100 N m others neck 1.00 / ? N m' in text
+    assert '–' in words(widgets.effort_bars(['knee'], {}, None, np.ones(1), {}))
+
+
+def test_tendons_that_are_not_heard_of_are_not_drawn():
+    assert 'no tendons' in words(widgets.tendons(View(), 60.0))
+    view = View(tendon_lengths=np.array((0.12, 0.13)), tensions=np.array((30.0, math.nan)),
+                torso=np.array((0.1, math.pi / 2, -0.001)))
+    text = words(widgets.tendons(view, 60.0))
+    assert 'tendon 0 120.0 mm 30.0 N –' in text and 'tendon 1 130.0 mm – –' in text
+    assert '5.73 °' in text and '90 °' in text and '-1.00 mm' in text
+
+
+@pytest.mark.parametrize('text', ['<script>alert(1)</script>', 'a & b < c'])
+def test_what_nodes_say_is_never_markup(text):
+    view = View(phase=text, calibration=text)
+    for html in (widgets.headline(view, 1.0), widgets.note(text), widgets.words(text),
+                 widgets.health([Report(2, text, text)]),
+                 widgets.effort_bars([text], {text: [text]}, None, np.ones(1), {})):
+        assert '<script' not in html and text in words(html)
+
+
+def test_before_and_after_are_compared():
+    text = words(widgets.before_after(0.0034, 0.0002))
+    assert 'by the URDF 3.40 mm' in text and '0.20 mm' in text and '17 times' in text
+
+
+def test_strips_keep_the_last_samples_and_no_more_than_asked_for():
+    strips = Strips(['a', 'b'], span=1.0, rate=10.0)
+    taken = [strips.add(0.02 * i, {'a': float(i)}) for i in range(101)]
+    assert sum(taken) == 21
+    times, a = strips.data(['a'])
+    assert len(times) == 10 and times[-1] == 0.0
+    np.testing.assert_allclose(np.diff(times), 0.1)
+    np.testing.assert_allclose(a, 100.0 + 50.0 * times)
+    assert strips.has('a') and not strips.has('b')
+    assert np.isfinite(strips.data(['a', 'b'])).all()
+
+
+def test_strips_bridge_gaps_and_begin_with_what_is_known():
+    strips = Strips(['a', 'b'], span=1.0, rate=10.0)
+    for i, (a, b) in enumerate(((math.nan, math.nan), (1.0, math.nan), (math.nan, 5.0), (2.0, 6.0))):
+        strips.add(0.1 * i, {'a': a, 'b': b})
+    times, a, b = strips.data(['a', 'b'])
+    np.testing.assert_allclose(times, (-0.2, -0.1, 0.0))
+    np.testing.assert_allclose(a, (1.0, 1.0, 2.0))
+    np.testing.assert_allclose(b, (5.0, 5.0, 6.0))
+
+
+@pytest.mark.parametrize(('values', 'at_least', 'wanted'), [
+    ((3.4, 3.5), (0.0, 1.0), (0.0, 4.0)), ((74.4, 74.6), (0.0, 20.0), (0.0, 80.0)),
+    ((0.0, 0.01), (-20.0, 20.0), (-20.0, 20.0)), ((-33.0, 7.0), (-20.0, 20.0), (-40.0, 20.0))])
+def test_axes_end_at_round_numbers(values, at_least, wanted):
+    assert round_range([np.array(values)], at_least) == pytest.approx(wanted)
