@@ -31,7 +31,8 @@ SHARED = ('launch', 'config', 'urdf', 'rviz')
 # rosdep keys of what is imported by another name; what no key has, or comes with Pinocchio.
 PACKAGES = {'numpy': 'python3-numpy', 'rich': 'python3-rich', 'tf2_ros': 'tf2_ros_py',
             'yaml': 'python3-yaml'}
-NOT_FROM_APT = {'mujoco', 'proxsuite', 'coal', 'rosbags'}
+NOT_FROM_APT = {'mujoco', 'proxsuite', 'coal', 'rosbags', 'pink', 'qpsolvers', 'viser', 'trimesh',
+                'websockets'}
 
 
 def clean_environment(*first):
