@@ -42,7 +42,8 @@ CommandHandler = Callable[[str, Any], None]
 #: What a command needs, in words for those who miss it.
 NEEDS = {
     'tare': 'wrench_aggregator', 'untare': 'wrench_aggregator', 'push': 'simulator',
-    'reset': 'simulator', 'hang': 'simulator', 'torso': 'torso_controller', 'freeze': 'torso_controller',
+    'reset': 'simulator', 'hang': 'simulator', 'torso': 'torso_controller',
+    'freeze': 'torso_controller',
     'feedforward': 'gravity_compensation', 'step': 'gait_player', 'walk': 'gait_player',
     'stop': 'gait_player',
     **{f'calibration/{what}': 'com_calibrator'

@@ -150,7 +150,9 @@ def test_strips_keep_the_last_samples_and_no_more_than_asked_for():
 
 def test_strips_bridge_gaps_and_begin_with_what_is_known():
     strips = Strips(['a', 'b'], span=1.0, rate=10.0)
-    for i, (a, b) in enumerate(((math.nan, math.nan), (1.0, math.nan), (math.nan, 5.0), (2.0, 6.0))):
+    nothing = math.nan
+    for i, (a, b) in enumerate(
+            ((nothing, nothing), (1.0, nothing), (nothing, 5.0), (2.0, 6.0))):
         strips.add(0.1 * i, {'a': a, 'b': b})
     times, a, b = strips.data(['a', 'b'])
     np.testing.assert_allclose(times, (-0.2, -0.1, 0.0))
