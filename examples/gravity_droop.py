@@ -30,7 +30,7 @@ feedforward all the time.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biped_com_ros.core.effort_safety import SafetySettings
@@ -53,6 +53,7 @@ import numpy as np
 import pinocchio as pin
 
 RATE = 500.0
+TALOS_MASS = 93.3  # kg
 SETTINGS = CompensationSettings(safety=SafetySettings(clamp=1.0, start_time=0.5))
 HIDDEN = PlantOptions(com_sigma=0.005, mass_sigma=0.08, seed=1)
 COLOURS = ('#c0392b', '#2471a3', '#1e8449', '#b7950b', '#6c3483', '#566573')
@@ -162,7 +163,7 @@ def droop(robot: str, believed: RobotModel | None, options: PlantOptions | None 
 def calibrated_model(robot: str, options: PlantOptions, poses: int = 60) -> RobotModel:
     """Return what the identification finds from noisy static poses of the simulated robot."""
     model, rng = RobotModel.load(robot), np.random.default_rng(options.seed)
-    noise = SensorNoise()
+    noise = noise_of(model)
     errors = hidden.draw(parse(model.urdf), options.seed, options.com_sigma, options.mass_sigma)
     truth = StaticRobot(model.config, model.urdf, errors, model.joint_names)
     designer = PoseDesigner(model, DesignOptions(count=1, candidates=poses, seed=3), noise)
@@ -178,6 +179,13 @@ def calibrated_model(robot: str, options: PlantOptions, poses: int = 60) -> Robo
     found = Estimator(model, noise).solve(captures)
     return RobotModel(model.config, with_inertials(
         model.urdf, {link.name: NewInertial(link.mass, link.com) for link in found.links}))
+
+
+def noise_of(model: RobotModel) -> SensorNoise:
+    """Return the noise of force and torque sensors that fit the robot, as Talos' fit Talos."""
+    size, talos = model.mass / TALOS_MASS, SensorNoise()
+    return replace(talos, force=size * talos.force, moment=size * talos.moment,
+                   torque=size * talos.torque)
 
 
 @dataclass

@@ -108,7 +108,7 @@ def test_demo_tells_of_the_droop_and_of_continuous_torques(tmp_path):
         [sys.executable, '-m', 'biped_com_ros.standalone.launch', '--foreground', 'demo',
          'demo.launch.xml', 'robot:=biped', 'namespace:=gravity_demo', 'hidden:=none',
          'chapters:=gravity', 'once:=true'],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400, check=False,
         env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log')})
     assert told.returncode == 0, told.stderr
     without, held = map(float, re.search(
