@@ -22,6 +22,8 @@ from biped_com_ros.sim.description import Array
 import mujoco
 import numpy as np
 
+_YZX, _ZXY = [1, 2, 0], [2, 0, 1]
+
 LEAST_FORCE = 1e-6
 """Vertical force (N) below which there is no contact and so no zero-moment point."""
 
@@ -63,7 +65,7 @@ class GroundContacts:
         # points from the first geom (the floor, made first) to the second (the foot).
         local = data.efc_force[rows[:, np.newaxis] + np.arange(3)]
         forces = np.einsum('ci,cij->cj', local, contact.frame[touching].reshape(-1, 3, 3))
-        moments = np.cross(contact.pos[touching], forces)
+        moments = _cross(contact.pos[touching], forces)
         feet = self._foot_of_geom[geoms[:, 1]]
         np.add.at(wrenches, feet, np.concatenate((forces, moments), axis=1))
         return wrenches
@@ -75,8 +77,14 @@ class GroundContacts:
             to_sole = self._data.site_xmat[site].reshape(3, 3)
             force, moment = at_origin[i, :3], at_origin[i, 3:]
             wrenches[i, :3] = force @ to_sole
-            wrenches[i, 3:] = (moment - np.cross(self._data.site_xpos[site], force)) @ to_sole
+            wrenches[i, 3:] = (moment - _cross(self._data.site_xpos[site], force)) @ to_sole
         return wrenches
+
+
+def _cross(a: Array, b: Array) -> Array:
+    """Return a x b of vectors (..., 3); ten times faster than numpy.cross for a few of them."""
+    product: Array = a[..., _YZX] * b[..., _ZXY] - a[..., _ZXY] * b[..., _YZX]
+    return product
 
 
 def zero_moment_point(at_origin: Array) -> Array:

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""'Your own robot in 20 minutes', followed: the file that the page shows makes a robot that works."""
+"""The page on a robot of one's own, followed: the file that it shows makes a robot that works."""
 
 from __future__ import annotations
 
