@@ -70,6 +70,7 @@ docs:
 bench:
 	@$(environment) --level robots -- python benchmarks/core.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/gravity.py $(ARGS)
+	@$(environment) --level robots -- python benchmarks/zmp.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/latency.py $(ARGS)
 
 bench-check:

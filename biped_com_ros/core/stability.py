@@ -207,10 +207,12 @@ class FallWatch:
                  tilt: float | None) -> tuple[str, ...]:
         zmp, dcm, outside, leaning, lying = (trigger.is_set for trigger in self._triggers)
         said = (
-            (zmp, f'the ZMP is {_millimetres(zmp_margin)} from the edge of the support'),
-            (dcm and not outside,
+            (zmp and zmp_margin is not None,
+             f'the ZMP is {_millimetres(zmp_margin)} from the edge of the support'),
+            (dcm and not outside and dcm_margin is not None,
              f'the DCM is {_millimetres(dcm_margin)} from the edge of the support'),
-            (outside, f'the DCM is outside the support ({_millimetres(dcm_margin)})'),
+            (outside, 'the DCM left the support' if dcm_margin is None else
+             f'the DCM is outside the support ({_millimetres(dcm_margin)})'),
             (leaning or lying, f'the base leans by {_degrees(tilt)}'))
         return tuple(words for is_said, words in said if is_said)
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from biped_com_ros.core.base import Twist
@@ -39,6 +40,11 @@ import numpy as np
 
 LONGEST_STEP_NS = 500_000_000
 """After a longer silence, or a step back in time, filters start anew."""
+_UNHEARD_STEP_NS = 10_000_000
+"""How often the model's ZMP is found where nobody asks for every one."""
+
+
+_NO_FORCE = np.zeros(3)
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,8 @@ class MonitorSettings:
     gravity: float = 9.81
 
 
-class Report(NamedTuple):
+@dataclass
+class Report:
     """
     One instant, in the world; what cannot be known is None.
 
@@ -79,8 +86,8 @@ class Report(NamedTuple):
         Centre of mass, shape (3,), m.
     support
         The support polygon.
-    cops, forces
-        Centre of pressure of each foot (NaN without force), m, and its force, N; shape (F, 3).
+    force
+        Of all feet, shape (3,), N; zero where they do not feel.
     zmp, zmp_model
         Measured and by the model, (3,), m.
     difference
@@ -93,13 +100,14 @@ class Report(NamedTuple):
         When the DCM will leave the polygon if the ZMP stays, s.
     change
         The level, if it has just changed.
+    feet
+        What :attr:`cops` and :attr:`forces` are found from when they are asked for.
 
     """
 
     com: Array
     support: SupportPolygon | None
-    cops: Array
-    forces: Array
+    force: Array
     zmp: Array | None
     zmp_model: Array | None
     difference: Array | None
@@ -108,6 +116,37 @@ class Report(NamedTuple):
     dcm_margin: Margin | None
     time_to_edge: float | None
     change: Change | None
+    feet: _Feet
+
+    @cached_property
+    def forces(self) -> Array:
+        """Force of each foot, shape (F, 3), N; zero where it does not feel."""
+        placements, wrenches, _ = self.feet
+        if wrenches is None:
+            return np.zeros((len(placements), 3))
+        forces: Array = np.matmul(wrenches[:, np.newaxis, :3], placements[:, :3])[:, 0]
+        return forces
+
+    @cached_property
+    def cops(self) -> Array:
+        """Centre of pressure of each foot, (F, 3), m; NaN where none stands or feels."""
+        placements, wrenches, pressing = self.feet
+        cops = np.full((len(placements), 3), np.nan)
+        if wrenches is None:
+            return cops
+        for i, presses in enumerate(pressing):
+            if presses:
+                _, _, fz, mx, my, _ = wrenches[i].tolist()
+                cops[i] = placements[i, 3] + np.array((-my / fz, mx / fz)).dot(placements[i, :2])
+        return cops
+
+
+class _Feet(NamedTuple):
+    """Placements and wrenches of the soles, and which press hard enough for a CoP."""
+
+    placements: Array
+    wrenches: Array | None
+    pressing: tuple[bool, ...]
 
 
 class StabilityMonitor:
@@ -134,6 +173,9 @@ class StabilityMonitor:
         Why there is no support polygon or DCM; '' if nothing is wrong.
     watch
         The level.
+    every_model
+        Whether the model's ZMP is wanted at every instant; else a hundred times a second will do,
+        for the statistics of its difference.
 
     """
 
@@ -149,7 +191,8 @@ class StabilityMonitor:
         self.watch = FallWatch(settings.stability)
         self._model_wrench = ModelWrench(model, settings.cutoff, settings.method,
                                          settings.gravity)
-        self._ns = 0
+        self._model_ns = 0
+        self.every_model = True
         self.in_contact: tuple[bool, ...] = (False,) * count
         self.problem = ''
 
@@ -191,21 +234,30 @@ class StabilityMonitor:
         placements[:, 3] += state.base.position
         self.problem = ''
         support = self._support(placements)
-        total, cops, forces = self._measured(placements, wrenches)
+        total = None if wrenches is None else self._sum.into(
+            np.empty(6), placements[:, :3].transpose(0, 2, 1), placements[:, 3], wrenches)
         com = state.com_in_world
-        zmp = zmp_in_plane(total, support.plane, minimum_force=self._least_force) if (
-            support is not None and total is not None) else None
+        zmp = None if support is None or total is None else zmp_in_plane(
+            total, support.plane, minimum_force=self._least_force)
         zmp_model, difference = self._modelled(ns, state, twist, total, support)
         dcm, omega_0 = self._dcm(state, twist, com, support)
         zmp_margin = support.margin(zmp) if support is not None and zmp is not None else None
         dcm_margin = support.margin(dcm) if support is not None and dcm is not None else None
         time_to_edge = None if support is None or dcm is None or zmp is None else (
-            support.time_to_edge(dcm, zmp, omega_0))
+            support.time_to_edge(dcm, zmp, omega_0, dcm_margin))
         change = self.watch.update(
             ns, zmp_margin and zmp_margin.distance, dcm_margin and dcm_margin.distance,
             tilt_of(state.base.rotation.item(2, 2)))
-        return Report(com, support, cops, forces, zmp, zmp_model, difference, dcm, zmp_margin,
-                      dcm_margin, time_to_edge, change)
+        return Report(com, support, _NO_FORCE if total is None else total[:3], zmp, zmp_model,
+                      difference, dcm, zmp_margin, dcm_margin, time_to_edge, change,
+                      self._feet(placements, wrenches))
+
+    def _feet(self, placements: Array, wrenches: Array | None) -> _Feet:
+        if wrenches is None:
+            return _Feet(placements, None, self.in_contact)
+        return _Feet(placements, wrenches.copy(), tuple([
+            stands and force > self._least_force
+            for stands, force in zip(self.in_contact, wrenches[:, 2].tolist())]))
 
     def _support(self, placements: Array) -> SupportPolygon | None:
         try:
@@ -214,26 +266,13 @@ class StabilityMonitor:
             self.problem = str(error)
             return None
 
-    def _measured(self, placements: Array,
-                  wrenches: Array | None) -> tuple[Array | None, Array, Array]:
-        """Return the total about the origin, and CoP and force of each foot."""
-        count = len(placements)
-        cops, forces = np.full((count, 3), np.nan), np.zeros((count, 3))
-        if wrenches is None:
-            return None, cops, forces
-        R_world_soles = placements[:, :3].transpose(0, 2, 1)
-        total = self._sum.into(np.empty(6), R_world_soles, placements[:, 3], wrenches)
-        for i, (row, wrench) in enumerate(zip(placements, wrenches)):
-            forces[i] = wrench[:3].dot(row[:3])
-            _, _, fz, mx, my, _ = wrench.tolist()
-            if self.in_contact[i] and fz > self._least_force:
-                cops[i] = row[3] + np.array((-my / fz, mx / fz)).dot(row[:2])
-        return total, cops, forces
-
     def _modelled(self, ns: int, state: RobotState, twist: Twist | None, total: Array | None,
                   support: SupportPolygon | None) -> tuple[Array | None, Array | None]:
         """Return the model's ZMP and its difference from the measured one, both filtered."""
-        step_ns, self._ns = ns - self._ns, ns
+        step_ns = ns - self._model_ns
+        if 0 < step_ns < _UNHEARD_STEP_NS and not self.every_model:
+            return None, None
+        self._model_ns = ns
         if not 0 < step_ns < LONGEST_STEP_NS or twist is None:
             self._model_wrench.reset()
         if twist is None:

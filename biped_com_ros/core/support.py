@@ -95,6 +95,11 @@ class Plane:
         in_plane: Array = (points - self.origin).dot(self.rotation)
         return in_plane
 
+    def level_coordinates(self, point: Array) -> Point:
+        """Return the first two of :meth:`to_plane` of one point (3,), as plain numbers."""
+        x, y, _ = (point - self.origin).dot(self.rotation).tolist()
+        return x, y
+
     def to_world(self, points: Array) -> Array:
         """Return points (..., 2) of the plane in the world, (..., 3)."""
         in_world: Array = points.dot(self.rotation[:, :2].T)
@@ -172,10 +177,10 @@ class SupportPolygon:
             In the world, shape (3,), m; its height over the plane does not count.
 
         """
-        x, y, _ = self.plane.to_plane(point).tolist()
-        return margin(self.corners, (x, y))
+        return margin(self.corners, self.plane.level_coordinates(point))
 
-    def time_to_edge(self, dcm: Array, zmp: Array, omega_0: float) -> float:
+    def time_to_edge(self, dcm: Array, zmp: Array, omega_0: float,
+                     dcm_margin: Margin | None = None) -> float:
         """
         Return when the DCM will leave the polygon if the ZMP stays where it is, s.
 
@@ -188,6 +193,8 @@ class SupportPolygon:
             Points of the plane in the world, shape (3,), m.
         omega_0
             Natural frequency of the pendulum, rad/s.
+        dcm_margin
+            :meth:`margin` of the DCM, if it is at hand.
 
         Returns
         -------
@@ -199,10 +206,10 @@ class SupportPolygon:
         ``dcm(t) = zmp + exp(omega_0 t) (dcm - zmp)``, a straight line through each edge in turn.
 
         """
-        ends = self.plane.to_plane(np.array((dcm, zmp))).tolist()
-        (dcm_x, dcm_y, _), (zmp_x, zmp_y, _) = ends
-        if margin(self.corners, (dcm_x, dcm_y)).distance <= 0.0:
+        if (dcm_margin or self.margin(dcm)).distance <= 0.0:
             return 0.0
+        dcm_x, dcm_y = self.plane.level_coordinates(dcm)
+        zmp_x, zmp_y = self.plane.level_coordinates(zmp)
         growth = math.inf
         for (x0, y0), (x1, y1) in _edges(self.corners):
             outward_x, outward_y = y1 - y0, x0 - x1
@@ -262,13 +269,15 @@ class Soles:
             row = placements[standing[0]]
             plane = Plane.across(row[2], row[3])
         else:
-            mean = placements[standing].mean(axis=0)
+            mean = np.add.reduce(placements.take(standing, axis=0), axis=0)
+            mean /= len(standing)
             plane = Plane.across(mean[2], mean[3])
-        in_world = np.concatenate([self._rows[i].dot(placements[i]) for i in standing])
-        in_plane = plane.to_plane(in_world)
-        heights = in_plane[:, 2]
-        return SupportPolygon(plane, convex_hull(in_plane[:, :2].tolist()),
-                              max(heights.max().item(), -heights.min().item()))
+        corners: list[list[float]] = []
+        for i in standing:
+            corners += plane.to_plane(self._rows[i].dot(placements[i])).tolist()
+        heights = [height for _, _, height in corners]
+        return SupportPolygon(plane, convex_hull([(x, y) for x, y, _ in corners]),
+                              max(max(heights), -min(heights)))
 
 
 def support_polygon(poses: Sequence[Pose], polygons: Sequence[Sequence[Point]],
@@ -314,7 +323,8 @@ def convex_hull(points: Iterable[Sequence[float]]) -> tuple[Point, ...]:
 
     """
     ordered = sorted({(float(x), float(y)) for x, y in points})
-    if not ordered or not all(math.isfinite(x) and math.isfinite(y) for x, y in ordered):
+    # A sum that is not finite has a term that is not.
+    if not ordered or not math.isfinite(sum([x + y for x, y in ordered])):
         raise InputError(f'a hull needs one or more finite points, not {ordered}')
     if len(ordered) < 3:
         return tuple(ordered)
@@ -337,18 +347,22 @@ def margin(corners: Sequence[Point], point: Point) -> Margin:
     x, y = point
     inside = len(corners) > 2
     best, best_edge, nearest = math.inf, 0, corners[0]
-    for edge, ((x0, y0), (x1, y1)) in enumerate(_edges(corners)):
+    x0, y0 = corners[0]
+    for edge, (x1, y1) in enumerate((*corners[1:], corners[0])):
         along_x, along_y, to_x, to_y = x1 - x0, y1 - y0, x - x0, y - y0
         if along_x * to_y - along_y * to_x < 0.0:
             inside = False
         squared = along_x * along_x + along_y * along_y
         share = (along_x * to_x + along_y * to_y) / squared if squared else 0.0
-        share = min(max(share, 0.0), 1.0)
-        foot_x, foot_y = x0 + share * along_x, y0 + share * along_y
-        distance = math.hypot(x - foot_x, y - foot_y)
+        # Not min and max: twice as fast.
+        share = 0.0 if share < 0.0 else 1.0 if share > 1.0 else share
+        away_x, away_y = to_x - share * along_x, to_y - share * along_y
+        distance = away_x * away_x + away_y * away_y
         if distance < best:
-            best, best_edge, nearest = distance, edge, (foot_x, foot_y)
-    return Margin(best if inside else -best, best_edge, nearest)
+            best, best_edge, nearest = distance, edge, (x - away_x, y - away_y)
+        x0, y0 = x1, y1
+    distance = math.sqrt(best)
+    return Margin(distance if inside else -distance, best_edge, nearest)
 
 
 def _edges(corners: Sequence[Point]) -> Iterable[tuple[Point, Point]]:
@@ -359,11 +373,11 @@ def _half_hull(ordered: Sequence[Point]) -> list[Point]:
     """Return the chain from the first to the last point that turns left all the way."""
     chain: list[Point] = []
     for point in ordered:
-        while len(chain) > 1 and not _turns_left(chain[-2], chain[-1], point):
+        x, y = point
+        while len(chain) > 1:
+            (ax, ay), (bx, by) = chain[-2:]
+            if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 0.0:
+                break
             chain.pop()
         chain.append(point)
     return chain
-
-
-def _turns_left(a: Point, b: Point, c: Point) -> bool:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0.0

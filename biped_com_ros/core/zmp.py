@@ -31,7 +31,7 @@ any frequency, and contacts need no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import math
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ masses; or as if at rest.
 """
 
 
-def zmp_in_plane(wrench: Array, plane: Plane, about: ArrayLike = (0.0, 0.0, 0.0),
+def zmp_in_plane(wrench: Array, plane: Plane, about: Sequence[float] = (0.0, 0.0, 0.0),
                  minimum_force: float = 0.0) -> Array | None:
     """
     Return the zero-moment point of a contact wrench on a plane.
@@ -79,15 +79,19 @@ def zmp_in_plane(wrench: Array, plane: Plane, about: ArrayLike = (0.0, 0.0, 0.0)
     ``p = o + n x M_o / (n . F)`` with a point o of the plane.
 
     """
-    force = wrench[:3]
-    normal_force = force.dot(plane.normal).item()
+    # In plain numbers: for single vectors a third of the time of array operations.
+    fx, fy, fz, mx, my, mz = wrench.tolist()
+    nx, ny, nz = plane.rotation[:, 2].tolist()
+    normal_force = fx * nx + fy * ny + fz * nz
     if not max(minimum_force, 0.0) < normal_force < math.inf:
         return None
-    moment = wrench[3:] + cross(np.asarray(about, dtype=float) - plane.origin, force)
-    point = cross(plane.normal, moment)
-    point /= normal_force
-    point += plane.origin
-    return point
+    ox, oy, oz = plane.origin.tolist()
+    ax, ay, az = about
+    x, y, z = ax - ox, ay - oy, az - oz
+    mx, my, mz = mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx
+    return np.array((ox + (ny * mz - nz * my) / normal_force,
+                     oy + (nz * mx - nx * mz) / normal_force,
+                     oz + (nx * my - ny * mx) / normal_force))
 
 
 def zmp_by_links(masses: ArrayLike, coms: ArrayLike, accelerations: ArrayLike | None = None,

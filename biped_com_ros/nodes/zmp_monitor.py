@@ -217,6 +217,7 @@ class ZmpMonitor(Node):
         assert monitor is not None
         if wrenches is None:
             monitor.in_contact = self.inputs.base.stance.in_contact
+        monitor.every_model = self._outputs.models_wanted
         report = monitor.update(stamp.ns, state, twist, wrenches)
         self._outputs.publish(stamp, report, monitor.in_contact)
         self._accounts.add(report, wrenches, monitor.in_contact)
@@ -325,7 +326,7 @@ class Accounts:
             self._squares += report.difference.dot(report.difference).item()
             self._compared += 1
         if wrenches is not None:
-            self.weight.add(report.forces[:, 2].sum().item(), wrenches[:, 2], any(in_contact))
+            self.weight.add(report.force.item(2), wrenches[:, 2], any(in_contact))
 
     def take(self) -> tuple[int, float, float]:
         """Return instants, rate of measured ZMPs, Hz, and rms difference, m; begin anew."""

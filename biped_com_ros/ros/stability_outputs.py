@@ -116,6 +116,11 @@ class StabilityOutputs:
         self._event = node.create_publisher(DiagnosticArray, '~/event', LATCHED, **options)
         self._said_phase = ''
 
+    @property
+    def models_wanted(self) -> bool:
+        """Whether anybody listens to what the model says."""
+        return self._points['zmp_model'].wanted or self._difference.wanted
+
     def publish(self, stamp: Stamp, report: Report, in_contact: tuple[bool, ...]) -> None:
         """Publish an instant."""
         for name, out in self._points.items():

@@ -1,0 +1,210 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What watching stability costs and what simplifications of the ZMP lose.
+
+::
+
+    python -m benchmarks.zmp [--robot talos] [--quick] [--no-ros]
+
+The node's work at one instant is compared with a stock relay's callback. `zmp_monitor` gets four
+messages for each instant, a relay one; so the floor is four relays, of which three do nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+import sys
+from typing import Any
+
+from benchmarks.common import (
+    alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
+from biped_com_ros.core.base import StanceBase
+from biped_com_ros.core.com_fusion import FusedCom
+from biped_com_ros.core.robot import RobotModel, RobotState
+from biped_com_ros.core.stability_monitor import MonitorSettings, StabilityMonitor
+from examples.zmp_methods import errors, FREQUENCIES, METHODS
+import numpy as np
+
+Call = Callable[[], object]
+#: Nobody listens but to events; people look at margins; at all of it.
+QUIET = 'zmp_monitor, only events'
+MARGINS = 'the same, polygon, margins and ZMP listened to'
+EVERYTHING = "the same, the model's ZMP, too"
+STEP_NS = 2_000_000
+
+
+class Instants:
+    """Instants of a robot that trembles, 2 ms apart."""
+
+    def __init__(self, robot: str) -> None:
+        self.model = model = RobotModel.load(robot)
+        self._positions, self._speed = model.posture(), np.full(len(model.joint_names), 0.01)
+        imu = model.config.imu.frame
+        self.base = StanceBase(model, imu)
+        self._orientation = model.state(self._positions).pose_in_base(imu).rotation
+        self.wrenches = np.zeros((len(model.soles.names), 6))
+        self.wrenches[:, 2] = model.mass * 9.81 / len(self.wrenches)
+        self.contacts, self.ns = (True,) * len(self.wrenches), 0
+
+    def next(self) -> tuple[RobotState, Any]:
+        """Return the robot in the world and how its base moves, as the node finds them."""
+        self.ns += STEP_NS
+        self._positions += 1e-9
+        state = self.model.state(self._positions, self._speed)
+        pose = self.base.update(state, self._orientation, self.contacts)
+        return state.in_world(pose), self.base.twist(state, np.zeros(3))
+
+
+def core_calls(robot: str) -> dict[str, Call]:
+    """Return what is timed without ROS."""
+    instants = Instants(robot)
+    monitors = [StabilityMonitor(instants.model, MonitorSettings()) for _ in range(2)]
+    monitors[0].every_model = False
+    fusion = FusedCom(instants.model)
+
+    def watch(monitor: StabilityMonitor) -> object:
+        state, twist = instants.next()
+        monitor.feel(instants.ns, instants.wrenches)
+        return monitor.update(instants.ns, state, twist, instants.wrenches)
+
+    def fuse() -> None:
+        state, twist = instants.next()
+        fusion.update(1e-9 * STEP_NS, state, twist, instants.wrenches)
+    return {
+        'kinematics, base and twist': instants.next,
+        'and stability': lambda: watch(monitors[0]),
+        "and the model's ZMP every time": lambda: watch(monitors[1]),
+        'or the fused CoM': fuse}
+
+
+def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
+    """Return the callbacks of a relay and of nodes, and all of these to be destroyed."""
+    from benchmarks.callbacks import _call, _Message
+    from benchmarks.subject import Relay
+    relay = Relay()
+    calls, nodes = {'relay': _call(relay, _Message(RobotModel.load(robot)))}, [relay]
+    for i, name in enumerate((QUIET, MARGINS, EVERYTHING)):
+        nodes.append(make_node(robot, i))
+        calls[name] = four_messages(nodes[-1])
+    return calls, nodes
+
+
+def make_node(robot: str, number: int) -> Any:
+    """Return a node without markers, which go out at their own rate."""
+    from biped_com_ros.nodes.zmp_monitor import ZmpMonitor
+    from rclpy.parameter import Parameter
+    return ZmpMonitor(
+        parameter_overrides=[Parameter(name, value=value) for name, value in {
+            'robot': robot, 'marker_rate': 0.0, 'max_stamp_age': 0.0}.items()],
+        cli_args=['--ros-args', '-r', f'__node:=zmp_monitor_{number}'])
+
+
+def four_messages(node: Any) -> Call:
+    """Return a call that hands the messages of an instant to the inputs of a node."""
+    from biped_com_ros.ros.codec import Template
+    from biped_com_ros.ros.conversions import Stamp
+    from geometry_msgs.msg import Wrench, WrenchStamped
+    from sensor_msgs.msg import Imu, JointState
+    from std_msgs.msg import Header
+    model, inputs = node._source.model, node.inputs
+    instants = Instants(model.config.name)
+    count = len(model.joint_names)
+    joints = Template(JointState(
+        name=list(model.joint_names), position=model.posture().tolist(),
+        velocity=[0.01] * count), {'position': 'position'})
+    imu = Imu(header=Header(frame_id=model.config.imu.frame))
+    orientation = model.state(model.posture()).pose_in_base(model.config.imu.frame).quaternion
+    for name, value in zip('xyzw', orientation.tolist()):
+        setattr(imu.orientation, name, value)
+    pairs = [(inputs.joints, joints), (inputs.inputs['orientation'], Template(imu, {}))]
+    for source, sole in zip(inputs.wrenches, inputs.soles):
+        message = WrenchStamped(header=Header(frame_id=sole.sole_frame), wrench=Wrench())
+        message.wrench.force.z = float(instants.wrenches[0, 2])
+        pairs.append((source, Template(message, {})))
+    ns = 10**9
+
+    def call() -> None:
+        nonlocal ns
+        ns += STEP_NS
+        stamp = Stamp.from_ns(ns)
+        joints.fields['position'][0] += 1e-9
+        for source, template in pairs:
+            source._received(bytes(template.serialize(stamp)))
+    return call
+
+
+def time_nodes(robot: str, rounds: int) -> dict[str, np.ndarray]:
+    """Time the callbacks."""
+    import rclpy
+    rclpy.init()
+    calls, nodes = node_calls(robot)
+    from benchmarks.callbacks import _listened_to
+    wanted = set()
+    for node in nodes[2:]:
+        outputs = node._outputs
+        wanted |= {outputs._points['zmp'], outputs._points['dcm'], outputs._polygon._out,
+                   outputs._margin, outputs._dcm_margin, outputs._time_to_edge}
+    wanted |= {outputs._points['zmp_model'], outputs._difference}
+    try:
+        with _listened_to(wanted):
+            return alternate(calls, rounds, budget=5e-3)
+    finally:
+        for node in nodes:
+            node.destroy_node()
+        rclpy.shutdown()
+
+
+def targets(core: dict[str, np.ndarray], node: dict[str, np.ndarray]) -> list[Target]:
+    """Return what is demanded."""
+    return [
+        Target('Z1', 'stability against kinematics alone',
+               ratio(core, 'and stability', 'kinematics, base and twist'), 4.0),
+        Target('Z2', "the node's four callbacks of an instant against the relay's one",
+               ratio(node, MARGINS, 'relay') if node else None, 1.25),
+        Target('Z3', 'the same against four of the relay',
+               ratio(node, MARGINS, 'relay') / 4.0 if node else None, 1.25)]
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n\n')[0].strip())
+    parser.add_argument('--robot', default='talos', help='name or YAML of the robot')
+    parser.add_argument('--quick', action='store_true', help='a few seconds')
+    parser.add_argument('--no-ros', action='store_true', help='only the core')
+    options = parser.parse_args()
+    rounds = 20 if options.quick else 100
+    console.print(machine())
+    core = alternate(core_calls(options.robot), rounds, budget=2e-3)
+    node = {} if options.no_ros else time_nodes(options.robot, rounds)
+    print_table(f'Stability of {options.robot}', ('what', 'us'), [
+        (name, f'{microseconds(times):.1f}') for name, times in {**core, **node}.items()])
+    print_targets(targets(core, node))
+    print_approximations(options.robot)
+    return 0
+
+
+def print_approximations(robot: str) -> None:
+    """Print what simplifications of equation (8) lose."""
+    model = RobotModel.load(robot)
+    table = np.array([errors(model, frequency) for frequency in FREQUENCIES]).T
+    print_table(f'Error of the ZMP of {robot}, mm rms', (
+        'method', *(f'{frequency} Hz' for frequency in FREQUENCIES)), [
+            (name, *(f'{1e3 * error:.2g}' for error in row))
+            for name, row in zip(METHODS, table)])
+
+
+if __name__ == '__main__':
+    sys.exit(main())
