@@ -1,0 +1,66 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What RViz is told to show, against what nodes publish by doc/interfaces.rst (tested, too)."""
+
+from biped_com_ros.core.resources import package_share
+import pytest
+from ros.test_interfaces import NAMESPACE, promised
+import yaml
+
+#: What each display of RViz takes, of those that are used.
+KINDS = {
+    'rviz_default_plugins/MarkerArray': 'visualization_msgs/MarkerArray',
+    'rviz_default_plugins/PointStamped': 'geometry_msgs/PointStamped',
+    'rviz_default_plugins/Polygon': 'geometry_msgs/PolygonStamped',
+    'rviz_default_plugins/PoseArray': 'geometry_msgs/PoseArray',
+    'rviz_default_plugins/Wrench': 'geometry_msgs/WrenchStamped'}
+NODES = ('com_estimator', 'simulator', 'wrench_aggregator', 'zmp_monitor')
+
+
+@pytest.fixture
+def ros():
+    """Need no middleware."""
+
+
+def displays(node):
+    """Go through (topic, class of the display) of all displays with a topic."""
+    if isinstance(node, dict):
+        if 'Topic' in node and node.get('Class') in KINDS:
+            yield node['Topic']['Value'], node['Class']
+        node = list(node.values())
+    if isinstance(node, list):
+        for child in node:
+            yield from displays(child)
+
+
+def test_every_topic_of_rviz_is_published_with_the_type_that_its_display_takes():
+    published = {}
+    for name in NODES:
+        for part in promised(name):
+            published.update({topic: kind for (direction, topic), kind in part.items()
+                              if direction == 'publishes'})
+    shown = list(displays(yaml.safe_load((package_share() / 'rviz' / 'biped.rviz').read_text())))
+    assert len(shown) > 10
+    for topic, display in shown:
+        assert published.get(f'{NAMESPACE}/{topic}') == KINDS[display], topic
+
+
+def test_every_marker_topic_of_these_nodes_is_shown():
+    shown = {topic for topic, _ in displays(yaml.safe_load(
+        (package_share() / 'rviz' / 'biped.rviz').read_text()))}
+    for name in NODES:
+        for part in promised(name):
+            markers = {topic for (_, topic), kind in part.items()
+                       if kind == 'visualization_msgs/MarkerArray'}
+            assert {topic.removeprefix(f'{NAMESPACE}/') for topic in markers} <= shown
