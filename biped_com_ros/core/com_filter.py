@@ -117,11 +117,11 @@ class ComFilterSettings:
     kinematic_position: float = 0.0001
     kinematic_velocity: float = 0.0001
     acceleration: float = 0.03
-    moment: float = 0.0002
+    moment: float = 0.00015
     momentum: float = 0.05
     load_cutoff: float = 3.0
     initial_moment: float = 0.015
-    moment_drift: float = 0.0001
+    moment_drift: float = 0.00005
     initial_mass: float = 0.1
     mass_drift: float = 0.0005
     force_drift: float = 0.0003
@@ -388,7 +388,7 @@ class ComFilter:
         s, surprise = self.settings, self._surprise
         share = min(dt / s.push_delay, 1.0)
         surprise += share * (innovation - surprise)
-        expected = np.einsum('ij,jk,ik->i', rows, self.covariance, rows)
+        expected = np.add.reduce(rows.dot(self.covariance) * rows, axis=1)
         limit = s.push_sigmas ** 2
         slow = surprise * surprise > limit * (expected + 0.5 * share * noise)
         sudden = innovation * innovation > limit * (expected + noise)

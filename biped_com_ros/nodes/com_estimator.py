@@ -25,6 +25,7 @@ joint_states         sensor_msgs/JointState         in
 imu (robot's YAML)   sensor_msgs/Imu                in, with base_source imu
 odom                 nav_msgs/Odometry              in, with base_source odometry
 <foot>/contact       std_msgs/Bool                  in; see the parameter contact_topics
+<foot>/wrench        geometry_msgs/WrenchStamped    in, while somebody listens to what is fused
 ~/com                geometry_msgs/PointStamped     centre of mass
 ~/com_velocity       geometry_msgs/Vector3Stamped   its velocity; not while no sole stands
 ~/dcm                geometry_msgs/PointStamped     divergent component, on the ground

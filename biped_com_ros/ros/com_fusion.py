@@ -68,7 +68,7 @@ class FusionParameters:
         0.03, 'Least standard deviation of the acceleration by the foot forces; measured noise '
         'comes on top', 'm/s2', 1e-4, 100.0, read_only=True)
     fusion_moment: float = parameter(
-        0.0002, 'Standard deviation of the level CoM by the moments of the feet, filtered', 'm',
+        0.00015, 'Standard deviation of the level CoM by the moments of the feet, filtered', 'm',
         1e-6, 1.0, read_only=True)
     fusion_momentum: float = parameter(
         0.05, "Error of the model's rate of angular momentum, as a share of it", '', 1e-4, 10.0,
@@ -80,7 +80,7 @@ class FusionParameters:
         0.015, 'Standard deviation of the first moment of the unknown load about the centre of '
         "mass of its link at first, over the robot's mass", 'm', 1e-6, 1.0, read_only=True)
     fusion_moment_drift: float = parameter(
-        0.0001, 'How that wanders per square root of a second', 'm', 1e-7, 1.0, read_only=True)
+        0.00005, 'How that wanders per square root of a second', 'm', 1e-7, 1.0, read_only=True)
     fusion_initial_mass: float = parameter(
         0.1, "Standard deviation of the unknown mass at first, as a share of the robot's", '',
         1e-6, 1.0, read_only=True)
@@ -196,6 +196,10 @@ class ComFusion:
             silent = self._silent(*self.inputs.wrenches)
             return WARN, ('by kinematics and what was learnt so far; no foot wrenches'
                           + (f': {silent}' if silent else '')), values
+        if found.external_force.item(2) > 0.5 * self._model.mass * self._params.gravity:
+            return WARN, ('the feet do not carry what stands on them: is the robot held, or is '
+                          'wrench_sensors.<sensor>.sign wrong (see zmp_monitor on the weight)?'
+                          ), values
         return OK, 'kinematics and foot wrenches', values
 
     @staticmethod

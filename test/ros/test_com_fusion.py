@@ -31,13 +31,6 @@ from zmp_pipeline import Pipeline
 SECONDS = 3.0
 
 
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
 @pytest.fixture(scope='module')
 def recording():
     """Return (ns, positions, velocities, quaternion, gyro, wrenches, true CoM) per instant."""
@@ -80,14 +73,15 @@ class Robot(Rig):
                 (self.joints, 2), (self.imu, 2), *((foot, 1) for foot in self.feet))),
             what='subscriptions of the fusion')
 
-    def play(self, model, rows, wrenches=True):
+    def play(self, model, rows, wrenches=True, sign=1.0):
         for ns, positions, velocities, quaternion, gyro, feet, _ in rows:
             stamp = rclpy.time.Time(nanoseconds=ns).to_msg()
             imu = Imu(header=Header(stamp=stamp, frame_id='imu_link'))
             _set(imu.orientation, 'xyzw', quaternion)
             _set(imu.angular_velocity, 'xyz', gyro)
             self.imu.publish(imu)
-            for publisher, frame, wrench in zip(self.feet, ('l_sole', 'r_sole'), feet):
+            for publisher, frame, wrench in zip(
+                    self.feet, ('l_sole', 'r_sole'), sign * feet):
                 message = WrenchStamped(header=Header(stamp=stamp, frame_id=frame))
                 _set(message.wrench.force, 'xyz', wrench[:3])
                 _set(message.wrench.torque, 'xyz', wrench[3:])
@@ -154,5 +148,27 @@ def test_without_foot_wrenches_it_says_so_and_goes_on_by_kinematics(recording):
         while 'no foot wrenches: nothing on' not in reports.get('com_estimator: com_fused', ''):
             start = next(rest)
             rig.play(model, rows[start:start + 20], wrenches=False)
+    finally:
+        rig.close()
+
+
+def test_forces_of_the_wrong_sign_are_told(recording):
+    model, rows = recording
+    rig, reports = Robot(), {}
+    try:
+        rig.peer.create_subscription(
+            DiagnosticArray, '/fusion/diagnostics',
+            lambda array: reports.update({s.name: s.message for s in array.status}), 10)
+        rig.listen_to_fusion()
+        for start in range(0, len(rows) - 20, 20):
+            rig.play(model, rows[start:start + 20], sign=-1.0)
+            rig.node.diagnostics.publish()
+            if 'sign wrong' in reports.get('com_estimator: com_fused', ''):
+                break
+        assert 'do not carry what stands on them' in reports['com_estimator: com_fused']
+        kinematic = next(com for com in rig.com
+                         if com.header.stamp == rig.com_fused[-1].header.stamp)
+        fused = point(rig.com_fused[-1].pose.pose.position)
+        assert np.linalg.norm(fused - point(kinematic.point)) < 0.02, 'still near'
     finally:
         rig.close()

@@ -54,13 +54,6 @@ PLAIN = {'zmp_monitor/margin': Float64, 'zmp_monitor/dcm_margin': Float64}
 MARKERS = {'zmp_monitor/markers': MarkerArray}
 
 
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
 @pytest.fixture(scope='module')
 def motion():
     """Return the names of the joints, and (ns, messages by topic) of a swaying robot."""
