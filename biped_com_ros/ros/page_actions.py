@@ -40,7 +40,7 @@ _TRIGGERS = {
     'walk': ('gait_player/walk', 'walk'),
     'stop': ('gait_player/stop', 'walk'),
     **{f'calibration/{name}': (f'com_calibrator/{name}', 'calibration')
-       for name in ('reset', 'capture', 'skip', 'solve', 'publish')}}
+       for name in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}
 
 #: Those that are a service which takes true or false.
 _SWITCHES = {'freeze': ('torso_controller/freeze', 'torso'), 'hang': ('simulator/hang', 'push')}

@@ -47,7 +47,7 @@ NEEDS = {
     'feedforward': 'gravity_compensation', 'step': 'gait_player', 'walk': 'gait_player',
     'stop': 'gait_player',
     **{f'calibration/{what}': 'com_calibrator'
-       for what in ('reset', 'capture', 'skip', 'solve', 'publish')}}
+       for what in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}
 #: Directions of a push: forward and left.
 PUSHES = {'forward': (1.0, 0.0), 'back': (-1.0, 0.0), 'left': (0.0, 1.0), 'right': (0.0, -1.0)}
 
@@ -141,7 +141,7 @@ class Page:
                 if control.disabled != bool(reason):
                     control.disabled = bool(reason)
         groups = {'tare': 'sensors', 'push': 'push', 'torso': 'torso', 'step': 'walk',
-                  'feedforward': 'feedforward', 'calibration/reset': 'calibration'}
+                  'feedforward': 'feedforward', 'calibration/start': 'calibration'}
         for command, group in groups.items():
             reason = reasons.get(command, '')
             if self._reasons.get(command) != reason:
@@ -255,6 +255,7 @@ class Page:
             self._progress = gui.add_progress_bar(0.0)
             self._progress_words = gui.add_html('')
             for command, label, hint in (
+                    ('start', 'Start', 'Plan poses and take them'),
                     ('reset', 'Start anew', 'Plan poses and take them; what was captured so far '
                      'is kept aside'),
                     ('capture', 'Capture now', 'Take the posture as it is'),
@@ -263,7 +264,7 @@ class Page:
                     ('publish', 'Use the result', 'Publish the calibrated URDF on '
                      'robot_description; the page then compares before and after')):
                 self._button(gui, f'calibration/{command}', label, hint,
-                             main=command in ('reset', 'solve'))
+                             main=command in ('start', 'solve'))
             self._before_after = gui.add_html('', visible=False)
             self._note(gui, 'calibration')
 

@@ -1,0 +1,319 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The page's inputs and actions over real DDS, without a browser."""
+
+from __future__ import annotations
+
+import math
+import time
+from types import SimpleNamespace
+
+from biped_com_ros.core.pose import Pose
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.ros.page_actions import PageActions
+from biped_com_ros.ros.page_inputs import PageInputs
+from biped_com_ros.ros.polling import latest, PolledNode
+from biped_com_ros.ros.services import switch_service, trigger_service
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import (
+    Point32, PointStamped, PolygonStamped, PoseArray, TransformStamped, Vector3Stamped,
+    WrenchStamped)
+from nav_msgs.msg import Odometry
+import numpy as np
+import pytest
+import rclpy
+from rclpy.node import Node
+from ros_rig import Rig
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Float64, String
+from tf2_msgs.msg import TFMessage
+
+MODEL = RobotModel.load('biped')
+
+
+class Polling:
+    """Page inputs and the robot they listen to."""
+
+    def __init__(self):
+        self.polled, self.robot = PolledNode('viewer_inputs'), Node('robot')
+        self.inputs = PageInputs(self.polled, MODEL)
+        self.now = 0.0
+
+    @property
+    def view(self):
+        """What was heard."""
+        return self.inputs.view
+
+    def publish(self, topic, message, until, ns=1_000_000_000, qos=10):
+        """Publish until the view shows it; stamps go up."""
+        publisher = self.robot.create_publisher(type(message), topic, qos)
+        end = time.monotonic() + 10.0
+        while not until():
+            assert time.monotonic() < end, f'{topic} was not heard of'
+            if hasattr(message, 'header'):
+                ns += 1_000_000
+                message.header.stamp.sec, message.header.stamp.nanosec = divmod(ns, 10 ** 9)
+            publisher.publish(message)
+            time.sleep(0.02)
+            self.inputs.update(self.now)
+        self.robot.destroy_publisher(publisher)
+
+    def close(self):
+        """End both."""
+        self.polled.destroy()
+        self.robot.destroy_node()
+
+
+@pytest.fixture
+def polling():
+    """Yield page inputs and a robot."""
+    both = Polling()
+    yield both
+    both.close()
+
+
+def joint_state(names, positions, efforts):
+    """Return a JointState."""
+    return JointState(name=list(names), position=list(map(float, positions)),
+                      velocity=[0.0] * len(names), effort=list(map(float, efforts)))
+
+
+def test_only_the_last_message_is_taken_with_a_queue_of_one(polling):
+    heard = []
+    polling.polled.subscribe(Float64, 'numbers', lambda m: heard.append(m.data), latest())
+    publisher = polling.robot.create_publisher(Float64, 'numbers', 10)
+    end = time.monotonic() + 10.0
+    while publisher.get_subscription_count() == 0:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    for i in range(20):
+        publisher.publish(Float64(data=float(i)))
+    while not heard:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+        polling.polled.poll()
+    assert heard == [19.0]
+    polling.polled.unsubscribe()
+    while publisher.get_subscription_count():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_the_robot_stands_where_tf_says_or_else_odometry_or_else_on_the_ground(polling):
+    # Another order than the model's; the torso comes from another node.
+    virtual = MODEL.config.torso.joints
+    names = [name for name in MODEL.joint_names if name not in virtual][::-1]
+    values = {name: 0.01 * i for i, name in enumerate(MODEL.joint_names)}
+    polling.publish('joint_states', joint_state(
+        names, [values[name] for name in names], range(len(names))),
+        lambda: polling.view.positions is not None)
+    wanted = MODEL.positions({name: values[name] for name in names})
+    np.testing.assert_allclose(polling.view.positions, wanted)
+    assert polling.view.efforts[MODEL.joint_names.index(names[3])] == 3.0
+    state = MODEL.state(wanted).in_world(polling.view.base)
+    assert state.soles_in_world[:, 2].min() == pytest.approx(0.0, abs=1e-12)
+
+    odometry = Odometry(child_frame_id=MODEL.config.base_link)
+    odometry.pose.pose.position.x = 1.0
+    polling.publish('odom', odometry, lambda: polling.view.base_from == 'odom')
+    assert polling.view.base.position[0] == 1.0
+    turned = TransformStamped(child_frame_id=MODEL.config.base_link)
+    turned.header.frame_id = 'odom'
+    turned.transform.translation.x, turned.transform.rotation.z = 2.0, 1.0
+    turned.transform.rotation.w = 0.0
+    other = TransformStamped(child_frame_id='com')
+    other.header.frame_id = 'odom'
+    polling.publish('/tf', TFMessage(transforms=[other, turned]),
+                    lambda: polling.view.base_from == 'tf')
+    assert polling.view.base.position[0] == 2.0
+    np.testing.assert_allclose(polling.view.base.rotation, np.diag((-1.0, -1.0, 1.0)), atol=1e-12)
+
+
+def test_estimates_are_compared_with_the_truth_of_their_instant_and_forgotten(polling):
+    for i in range(5):
+        truth = PointStamped()
+        truth.header.stamp.sec, truth.point.x = 10 + i, float(i)
+        publisher = polling.robot.create_publisher(PointStamped, 'simulator/truth/com', 10)
+        end = time.monotonic() + 10.0
+        while publisher.get_subscription_count() == 0:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        publisher.publish(truth)
+        while polling.inputs._truths.get((10 + i) * 10 ** 9) is None:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+            polling.inputs.update(0.0)
+    com = PointStamped()
+    com.point.x = 2.25
+    polling.publish('com_estimator/com', com, lambda: polling.view.point('com') is not None,
+                    ns=12 * 10 ** 9 - 1_000_000)
+    assert polling.view.error('com') == pytest.approx(0.25)
+    polling.inputs.update(0.9)
+    assert polling.view.point('com') is not None
+    polling.inputs.update(1.1)
+    assert polling.view.point('com') is None and math.isnan(polling.view.error('com'))
+
+
+def test_feet_polygon_margin_and_links_are_shown(polling):
+    wrench = WrenchStamped()
+    wrench.wrench.force.z = 17.0
+    polling.publish('wrench_aggregator/left/wrench', wrench,
+                    lambda: np.isfinite(polling.view.feet['left'].wrench).all())
+    assert polling.view.feet['left'].wrench[2] == 17.0
+    assert np.isnan(polling.view.feet['right'].wrench).all()
+    polygon = PolygonStamped()
+    polygon.polygon.points = [Point32(x=float(i), y=float(i * i)) for i in range(4)]
+    polling.publish('zmp_monitor/support_polygon', polygon, lambda: len(polling.view.polygon))
+    np.testing.assert_allclose(polling.view.polygon[3], (3.0, 9.0, 0.0))
+    polling.publish('zmp_monitor/margin', Float64(data=0.03),
+                    lambda: polling.view.margin == 0.03)
+    links = PoseArray()
+    from geometry_msgs.msg import Pose as PoseMessage
+    links.poses = [PoseMessage() for _ in MODEL.link_names]
+    links.poses[2].position.y = 5.0
+    polling.publish('com_estimator/link_coms', links,
+                    lambda: polling.view.link_coms is not None)
+    assert polling.view.link_coms.shape == (len(MODEL.link_names), 3)
+    assert polling.view.link_coms[2, 1] == 5.0
+
+
+def test_health_torso_and_tendons_are_shown(polling):
+    status = DiagnosticStatus(level=DiagnosticStatus.WARN, name='a: b', message='slow')
+    polling.publish('/diagnostics', DiagnosticArray(status=[status]),
+                    lambda: polling.view.health)
+    assert polling.view.health[0].level == 1 and polling.view.health[0].message == 'slow'
+    polling.publish('tendon_states', joint_state(
+        ('tendon_1', 'tendon_0'), (0.2, 0.1), (7.0, 5.0)), lambda: len(polling.view.tensions))
+    assert polling.view.tensions.tolist() == [5.0, 7.0]
+    assert polling.view.tendon_lengths.tolist() == [0.1, 0.2]
+    shape = Vector3Stamped()
+    shape.vector.x = 0.2
+    polling.publish('torso_controller/shape', shape, lambda: polling.view.torso[0] == 0.2)
+
+
+def test_a_calibrated_urdf_gives_another_com(polling):
+    heavier = MODEL.urdf.replace('<mass value="', '<mass value="1', 1)
+    calibrated = RobotModel(MODEL.config, heavier)
+    polling.publish('robot_description', String(data=heavier),
+                    lambda: polling.inputs._calibrated is not None, qos=rclpy.qos.QoSProfile(
+                        depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL))
+    stand = MODEL.posture()
+    polling.publish('joint_states', joint_state(MODEL.joint_names, stand, stand),
+                    lambda: polling.view.positions is not None)
+    base = Pose.from_rpy((0.1, 0.2, 0.3), np.array((1.0, 2.0, 3.0)))
+    polling.view.base, polling.view.base_from = base, 'tf'
+    com = PointStamped()
+    com.point.x, com.point.y, com.point.z = MODEL.state(stand).in_world(base).com_in_world
+    polling.publish('com_estimator/com', com, lambda: 'calibrated' in polling.view.points)
+    np.testing.assert_allclose(polling.view.points['calibrated'], calibrated.state(
+        stand).in_world(base).com_in_world, atol=1e-9)
+    assert np.linalg.norm(polling.view.points['calibrated'] - polling.view.points['com']) > 1e-3
+
+
+class Acting:
+    """Page actions, and nodes they act upon."""
+
+    def __init__(self):
+        self.rig = Rig('viewer')
+        self.told = []
+        self.actions = PageActions(self.rig.node, MODEL, lambda *news: self.told.append(news))
+
+    def until_ready(self, command):
+        """Wait until a command can be carried out."""
+        self.rig.until(lambda: command not in self.actions.missing(), what=command)
+
+
+@pytest.fixture
+def acting():
+    """Yield page actions with a rig."""
+    one = Acting()
+    yield one
+    one.rig.close()
+
+
+def test_commands_without_their_node_say_which(acting):
+    missing = acting.actions.missing()
+    assert missing['tare'] == 'wrench_aggregator does not run'
+    assert missing['calibration/start'] == 'com_calibrator does not run'
+    assert missing['step'] == 'gait_player does not run'
+    acting.actions.carry_out('tare', None)
+    assert acting.told == [('sensors', 'wrench_aggregator does not run', False)]
+
+
+def test_answers_of_services_are_told(acting):
+    from biped_com_ros.core.errors import InputError
+
+    def refuse():
+        raise InputError('the left foot carries 17 N')
+    trigger_service(acting.rig.peer, 'wrench_aggregator/tare', refuse)
+    switched = []
+    switch_service(acting.rig.peer, 'torso_controller/freeze', switched.append)
+    for command in ('tare', 'freeze'):
+        acting.until_ready(command)
+    acting.actions.carry_out('tare', None)
+    acting.rig.until(lambda: ('sensors', 'the left foot carries 17 N', False) in acting.told,
+                     what='a refusal')
+    acting.actions.carry_out('freeze', True)
+    acting.rig.until(lambda: switched == [True], what='a freeze')
+    acting.rig.until(lambda: ('torso', 'done', True) in acting.told, what='an answer')
+
+
+def test_pushes_and_targets_go_where_the_robot_faces(acting):
+    pushes = acting.rig.listen(WrenchStamped, 'simulator/push')
+    targets = acting.rig.listen(Vector3Stamped, 'torso_controller/target')
+    acting.rig.until(lambda: acting.actions._push.get_subscription_count()
+                     and acting.actions._target.get_subscription_count(), what='listeners')
+    yaw = math.radians(90.0)
+    acting.actions.carry_out('push', ('left', 0.2), yaw)
+    acting.rig.until(lambda: pushes, what='a push')
+    force = pushes[0].wrench.force
+    # Left of a robot that faces along y is -x.
+    assert (force.x, force.y) == pytest.approx((-0.2 * MODEL.mass * 9.81, 0.0), abs=1e-9)
+    heaviest = MODEL.link_names[int(np.argmax(MODEL.link_masses))]
+    assert pushes[0].header.frame_id == heaviest
+    acting.actions.carry_out('torso', (-3.0, 4.0))
+    acting.rig.until(lambda: targets, what='a target')
+    assert targets[0].vector.x == pytest.approx(math.radians(5.0))
+    assert targets[0].vector.y == pytest.approx(math.atan2(4.0, -3.0))
+
+
+def test_feedforward_goes_through_the_lifecycle(acting):
+    from lifecycle_msgs.srv import ChangeState, GetState
+    wished, state = [], SimpleNamespace(id=1)
+    after = {1: 2, 3: 3, 4: 2}  # configure: inactive; activate: active; deactivate: inactive
+
+    def change(request, response):
+        wished.append(request.transition.id)
+        state.id, response.success = after[request.transition.id], True
+        return response
+
+    def get(_, response):
+        response.current_state.id = state.id
+        return response
+    acting.rig.peer.create_service(ChangeState, 'gravity_compensation/change_state', change)
+    acting.rig.peer.create_service(GetState, 'gravity_compensation/get_state', get)
+    acting.until_ready('feedforward')
+    acting.rig.until(lambda: acting.actions.feedforward_is_on is False, what='a state')
+    acting.actions.carry_out('feedforward', True)
+    acting.rig.until(lambda: acting.actions.feedforward_is_on, what='feedforward')
+    acting.actions.carry_out('feedforward', False)
+    acting.rig.until(lambda: acting.actions.feedforward_is_on is False, what='none')
+    assert wished == [1, 3, 4]
+
+
+def test_contacts_are_taken_though_latched(polling):
+    polling.publish('wrench_aggregator/left/contact', Bool(data=True),
+                    lambda: polling.view.feet['left'].contact,
+                    qos=rclpy.qos.QoSProfile(
+                        depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL))
