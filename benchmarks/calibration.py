@@ -29,6 +29,7 @@ import json
 import os
 from pathlib import Path
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,7 +68,7 @@ def run(name: str, options: argparse.Namespace, directory: Path) -> dict[str, An
     """Calibrate one robot and return what calibration.json says."""
     model = RobotModel.load(name)
     errors = hidden_lumps(dict(zip(model.link_names, model.link_masses.tolist())), options.seed)
-    lines = [f'{link} {e.mass!r} {" ".join(map(repr, e.com))}' for link, e in errors.items()]
+    lines = [f'{link} {e.mass:.17g} {" ".join(f"{x:.17g}" for x in e.com)}' for link, e in errors.items()]
     environment = {**os.environ, 'ROS_DOMAIN_ID': str(random.randint(1, 100)),
                    'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}
     processes = [
@@ -129,6 +130,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument('--lift-feet', action='store_true', help='poses on one foot, too')
     parser.add_argument('--timeout', type=float, default=1800.0, help='s')
     options = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the nodes end, too
     console.print(machine())
     targets = []
     for name in options.robot or ROBOTS:

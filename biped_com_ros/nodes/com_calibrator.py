@@ -436,7 +436,7 @@ class ComCalibrator(Node):
         """Have the robot lifted or let down; return whether it hangs or stands for a while."""
         problem, share = self._driver.hoist(up), self._carried()
         reached = share < HANGS if up else share > STANDS
-        if problem or not reached:
+        if not reached:
             self._supported_since = self._now()
             if problem or not self.params.hoist_service:
                 self._remind(problem or self._hoist_words(up))

@@ -28,6 +28,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.ros.bag_recorder import BagRecorder, STORAGES
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import (
     Diagnostics, ERROR, OK, Report, steady_clock, Throttle, WARN)
@@ -115,6 +116,11 @@ class SimulatorParameters:
     wrench_delay: float = _delay('wrenches when they are published')
     imu_delay: float = _delay('IMU data when they are published')
     command_delay: float = _delay('commands when they reach the motors')
+    record: str = parameter(
+        '', 'Directory of a rosbag2 to record joint_states, IMUs and wrenches into; empty: none',
+        read_only=True)
+    record_storage: str = parameter(
+        'mcap', 'Its storage', options=STORAGES, read_only=True)
     push_duration: float = parameter(0.2, 'How long a push on ~/push lasts', 's', 0.0, 60.0)
 
     def plant_options(self) -> PlantOptions:
@@ -145,6 +151,11 @@ class SensorOutputs:
         tendons = [f'tendon_{i}' for i in range(plant.tendon_count)]
         self._tendons = joint_state_publisher(
             node, 'tendon_states', tendons, ('position', 'effort')) if tendons else None
+
+    @property
+    def outputs(self) -> list[TemplatePublisher]:
+        """Return what a recording holds."""
+        return [self._joints, *self._imus, *self._wrenches]
 
     def publish(self, stamp: Stamp, o: Observation) -> None:
         """Publish an observation: IMUs and joints before the wrenches they help to read."""
@@ -301,6 +312,7 @@ class Simulator(Node):
         self._params = declare_parameters(self, SimulatorParameters, self._on_parameters)
         self._diagnostics = Diagnostics(self)
         self._pacer: Pacer | None = None
+        self._recorder: BagRecorder | None = None
         self._source = RobotSource(self, self._params, self._on_robot, self._diagnostics)
         if self._source.model is None and self._params.urdf != TOPIC:
             # It would wait for the description that nobody but itself publishes.
@@ -333,6 +345,11 @@ class Simulator(Node):
         params = self._params
         self._sensors = SensorOutputs(self, self._plant, params)
         self._truth = TruthOutputs(self, self._plant, params.world_frame)
+        if params.record:
+            self._recorder = BagRecorder(params.record, params.record_storage)
+            for out in self._sensors.outputs:
+                self._recorder.record(out)
+            self.get_logger().info(f"recording to '{self._recorder.path}'")
         self._clock_out = TemplatePublisher(
             self, '/clock', Clock(), {'sec': 'clock.sec', 'nanosec': 'clock.nanosec'})
         self._clock_period = 1e9 / params.clock_rate if params.clock_rate > 0.0 else math.inf
@@ -403,6 +420,15 @@ class Simulator(Node):
         self._params = params
         if self._pacer is not None:
             self._pacer.factor = params.real_time_factor
+
+    def destroy_node(self) -> None:
+        """Finish the recording, too."""
+        if self._recorder is not None:
+            self._recorder.close()
+            self.get_logger().info(
+                f"recorded {self._recorder.count} messages to '{self._recorder.path}'")
+            self._recorder = None
+        super().destroy_node()
 
     def _report(self) -> Report:
         assert self._pacer is not None

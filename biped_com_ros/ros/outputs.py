@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import monotonic
 from typing import Any
@@ -124,6 +124,20 @@ class TemplatePublisher(Audience):
     def publish(self, stamp: Stamp | None = None) -> None:
         """Publish the message with its present numbers and this stamp in its headers."""
         self._send(self.template.serialize(stamp))
+
+    @property
+    def prototype(self) -> Any:
+        """Return the message as it was set up."""
+        return self._prototype
+
+    def tap(self, listen: Callable[[bytes, Stamp | None], None]) -> None:
+        """Give `listen` what is published from now on, too; others pay nothing for it."""
+        def publish(stamp: Stamp | None = None) -> None:
+            raw = self.template.serialize(stamp)
+            self._send(raw)
+            listen(raw, stamp)
+
+        self.__dict__['publish'] = publish
 
     def destroy(self) -> None:
         """Withdraw the topic."""

@@ -105,7 +105,7 @@ class PoseDriver:
             return ''
         if self._asked is None:
             if not self._hoist.service_is_ready():
-                return f"nobody offers the hoist '{self._hoist.srv_name}'"
+                return f"nobody offers the hoist '{self._hoist.srv_name}': do it by hand"
             self._asked = self._hoist.call_async(SetBool.Request(data=up))
         if not self._asked.done():
             return ''

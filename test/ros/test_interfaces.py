@@ -28,7 +28,6 @@ import rclpy
 from ros_rig import Rig
 
 DOCUMENT = package_share() / 'doc' / 'interfaces.rst'
-ALSO = {'com_calibrator': 'biped_com_ros.nodes.com_calibrator:ComCalibrator'}
 # What every node, or every lifecycle node, has.
 USUAL = re.compile(r'/(rosout|parameter_events|diagnostics|diagnostics_agg|get_type_description|'
                    r'(describe|get|list|set)_parameters(_atomically)?|get_parameter_types|'
@@ -66,9 +65,9 @@ def documented(node: str) -> list[Row]:
 
 def row(names: str, kind: str) -> Row:
     """Read the first two cells of a line."""
-    found = re.fullmatch(r'(\(?)(in|out|service|)\)?(?:, )?(.*)', kind)
+    found = re.fullmatch(r'(\(?)(in|out|service|client|)\)?(?:, )?(.*)', kind)
     direction = {'': 'publishes', 'out': 'publishes', 'in': 'subscribes',
-                 'service': 'serves'}[found[2]]
+                 'service': 'serves', 'client': 'calls'}[found[2]]
     return Row(tuple(re.findall('``(.*?)``', names)), tuple(found[3].split(', ')), direction,
                bool(found[1]))
 
@@ -126,9 +125,9 @@ def ros():
     rclpy.try_shutdown()
 
 
-@pytest.mark.parametrize('name', [*NODES, *ALSO])
+@pytest.mark.parametrize('name', NODES)
 def test_the_document_says_what_a_node_has(name, ros):
-    module, _, cls = {**NODES, **ALSO}[name].partition(':')
+    module, _, cls = NODES[name].partition(':')
     always, sometimes = promised(name)
     rig = Rig(node=getattr(importlib.import_module(module), cls)())
     try:

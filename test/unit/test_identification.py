@@ -20,6 +20,7 @@ from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.geometry import com_bounds
+from biped_com_ros.core.identification.limits import position_limits
 from biped_com_ros.core.identification.prior import Prior, PriorTerms
 from biped_com_ros.core.identification.report import html_report
 from biped_com_ros.core.identification.residuals import residuals_of
@@ -192,6 +193,26 @@ def test_a_dead_torque_sensor_is_named_and_left_out():
     found = Estimator(true.model).solve(dead)
     assert any("'l_shoulder_pitch'" in w and 'dead' in w for w in found.warnings)
     assert np.isnan(found.after.torque[:, joint]).all()
+
+
+def test_torques_at_an_end_stop_are_left_out():
+    """A joint that leans on its limit: the stop carries, and the motor does not tell."""
+    true = TrueRobot('sabian', seed=4)
+    captures = true.captures(10)
+    joint = true.model.joint_names.index('l_elbow')
+    upper = position_limits(true.model)[1][joint]
+    for i in (2, 5, 8):
+        q = captures[i].positions.copy()
+        q[joint] = upper
+        captures[i] = true.capture(
+            [f for f, s in zip(true.model.config.feet, captures[i].in_contact) if s], NOISE, q)
+    leaning = [replace(c, torques=c.torques + np.where(
+        (np.arange(len(c.torques)) == joint) & (i in (2, 5, 8)), 15.0, 0.0))
+        for i, c in enumerate(captures)]
+    found = Estimator(true.model).solve(leaning)
+    assert any('end stop' in words and 'l_elbow (3 of 10)' in words for words in found.warnings)
+    clean = Estimator(true.model).solve(captures)
+    np.testing.assert_allclose(found.parameters, clean.parameters)
 
 
 def test_a_robot_that_moved_is_told_by_capture():

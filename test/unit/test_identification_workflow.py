@@ -162,7 +162,8 @@ def test_results(tmp_path):
     page, balance = paths['report'].read_text(), Balance()
     balance.feed(page)
     assert not balance.open and {'svg', 'table', 'circle', 'rect'} <= balance.seen
-    assert page.count('<circle') >= 6 * len(captures) and 'http' not in page.replace(
+    assert page.count('<g transform') == len(captures) and page.count('<polygon') == 30
+    assert page.count('<circle') >= 8 * len(captures) and 'http' not in page.replace(
         'http://www.w3.org/2000/svg', '')
     assert 'left out' in summary(found)
 

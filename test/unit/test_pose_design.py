@@ -18,11 +18,13 @@ from dataclasses import replace
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.identification.collisions import SelfCollision
 from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.pose_design import DesignOptions, PoseDesigner
 from biped_com_ros.core.identification.prediction import predict_capture
 from biped_com_ros.core.identification.stances import Stances
 from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.constant_curvature import bend_and_direction
 from biped_com_ros.sim.statics import StaticRobot
 import numpy as np
 import pytest
@@ -130,10 +132,10 @@ def test_information_is_what_the_estimate_gains(designed):
 
 @pytest.mark.parametrize('name', ('talos', 'g1', 'icub'))
 def test_predictions_are_mujocos(name):
-    """Sensors in the air, nested and loaded, and torques; on one foot and on two."""
+    """Sensors in the air, nested and loaded, and torques; on one foot, on two, and hanging."""
     true = TrueRobot(name, seed=1)
     regressor = StaticsRegressor(true.model)
-    for standing in (('left',), ('right',), FEET):
+    for standing in (('left',), ('right',), FEET, ()):
         q = true.positions(standing)
         expected, found = (true.static.read(q, standing),
                            predict_capture(regressor, q, standing, true.theta))
@@ -157,7 +159,50 @@ def test_never_lifting_a_foot():
     assert all(pose.standing == FEET for pose in design.poses)
 
 
+@pytest.fixture(scope='module')
+def hoisted():
+    """Return a designer and poses, two of them hanging, the torso bent."""
+    designer = PoseDesigner(RobotModel.load('sabian'), replace(
+        OPTIONS, count=5, candidates=10, double_support=1.0, hoisted=2))
+    return designer, designer.design()
+
+
+def test_hanging_comes_first_and_tells_of_the_feet(hoisted):
+    designer, design = hoisted
+    assert [bool(pose.standing) for pose in design.poses] == [False, False, True, True, True]
+    assert design.poses[0].support == 'hoisted' and design.poses[0].margin == np.inf
+    assert design.com_std < 0.9 * design.grounded_com_std
+    # It is lifted and let down in one posture, where ways to hanging and to standing begin.
+    home = Stances(designer.model).positions(Stances(designer.model).home(FEET))
+    for pose in (design.poses[0], design.poses[2]):
+        assert np.abs(pose.path[0] - home).max() < 2.5 * OPTIONS.step
+    np.testing.assert_allclose(designer.way_home(design.poses[1])[-1], home, atol=1e-9)
+
+
+def test_a_tendon_torso_goes_where_tendons_bring_it(hoisted):
+    designer, design = hoisted
+    body = TorsoBody(designer.model)
+    index = designer.model.joint_index(body.joint_names)
+    bends = [bend_and_direction(body.shape(pose.positions[index]))[0] for pose in design.poses]
+    assert 0.05 < max(bends) <= 0.2 + 1e-9
+    for pose in design.poses:
+        shape = body.shape(pose.positions[index])
+        np.testing.assert_allclose(body.joint_positions(shape), pose.positions[index], atol=1e-6)
+
+
+def test_where_the_robot_is_is_found_out(hoisted):
+    designer, design = hoisted
+    assert designer.whereabouts(design, designer.model.posture('stand'), 0.1) is None
+    near = design.poses[3].positions + 0.03
+    assert designer.whereabouts(design, near, 0.1) is design.poses[3]
+    lost = designer.model.posture('stand') + 0.8
+    with pytest.raises(InputError, match='bring it to posture stand'):
+        designer.whereabouts(design, lost, 0.1)
+
+
 def test_what_cannot_be_planned_is_said():
+    with pytest.raises(ConfigurationError, match='at least one stands'):
+        DesignOptions(count=2, hoisted=2)
     with pytest.raises(ConfigurationError, match='cannot be chosen from'):
         DesignOptions(count=10, candidates=5)
     with pytest.raises(InputError, match=r'only 0 of 5 safe poses .*legs do not reach'):

@@ -23,6 +23,8 @@ from typing import Any
 
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.identification.estimator import Identification
+from biped_com_ros.core.identification.figures import pose_figures
+from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.storage import write_atomically
 from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
 from biped_com_ros.core.pose import Array
@@ -121,7 +123,15 @@ def html_report(model: RobotModel, captures: Sequence[Capture], found: Identific
         + _pose_plot(found, 'Nm', [_rows_rms(r.torque) for _, r in _kinds(found)])
         + '<h2>How far each centre of mass moved, with 95 % intervals</h2>' + _shift_plot(found)
         + f'<h2>Links</h2>{_link_table(found)}<h2>What the poses tell</h2>{_knowledge(found)}'
-        + f'<h2>Poses</h2>{_pose_table(model, captures, found)}</body></html>\n')
+        + f'<h2>Poses</h2>{_pictures(model, captures, found)}'
+        f'{_pose_table(model, captures, found)}</body></html>\n')
+
+
+def _pictures(model: RobotModel, captures: Sequence[Capture], found: Identification) -> str:
+    words = ('<p>Soles that stand are blue; the centre of mass by the URDF is orange, by the '
+             'estimate green.</p>')
+    return words + pose_figures(model, captures, [
+        (parameters_of(model), BEFORE), (found.parameters, AFTER)])
 
 
 def _kinds(found: Identification) -> list[tuple[str, Any]]:

@@ -1,0 +1,142 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Stick figures of the poses that were taken, as SVG: for people who read a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from biped_com_ros.core import urdf as urdf_tools
+from biped_com_ros.core.identification.captures import Capture
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.robot import RobotModel
+import numpy as np
+
+WIDTH, HEIGHT, PER_ROW = 110.0, 150.0, 8
+LIMB, SOLE, IN_AIR = '#374151', '#1d4ed8', '#9ca3af'
+
+# Seen from the front left and a little above; x forward, y left, z up.
+_LOOK = np.array(((-0.5, 0.866, 0.0), (0.15, 0.09, -0.985)))
+
+
+def pose_figures(model: RobotModel, captures: Sequence[Capture],
+                 marks: Sequence[tuple[Array, str]]) -> str:
+    """
+    Return one SVG with a figure of each capture.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    captures
+        The poses.
+    marks
+        Masses and first moments (L, 4) whose centre of mass is shown as a dot, with its colour.
+
+    """
+    draw = _Figures(model, marks)
+    figures = [draw.figure(capture) for capture in captures]
+    # One scale for all, so that a crouching robot looks smaller.
+    scale = (HEIGHT - 34.0) / max((float(np.ptp(f.points[:, 1])) for f in figures), default=1.0)
+    parts = []
+    for i, (capture, figure) in enumerate(zip(captures, figures)):
+        x, y = (i % PER_ROW) * WIDTH, (i // PER_ROW) * HEIGHT
+        parts.append(f'<g transform="translate({x:.0f} {y:.0f})">{figure.svg(scale)}<text '
+                     f'x="{WIDTH / 2:.0f}" y="{HEIGHT - 6:.0f}" text-anchor="middle">'
+                     f'{escape(capture.name or str(i + 1))}</text></g>')
+    width, height = PER_ROW * WIDTH, -(-len(figures) // PER_ROW) * HEIGHT
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+            f'viewBox="0 0 {width:.0f} {height:.0f}">{"".join(parts)}</svg>')
+
+
+class _Figure:
+    """Lines, soles and dots of one pose, projected; `points` (k, 2) holds all, m."""
+
+    def __init__(self) -> None:
+        self.limbs: list[Array] = []
+        self.soles: list[tuple[Array, bool]] = []
+        self.dots: list[tuple[Array, str]] = []
+
+    @property
+    def points(self) -> Array:
+        return np.concatenate([*self.limbs, *(corners for corners, _ in self.soles)])
+
+    def svg(self, scale: float) -> str:
+        points = self.points
+        middle, lowest = points[:, 0].mean(), points[:, 1].max()
+
+        def at(point: Array) -> str:
+            return (f'{WIDTH / 2 + scale * (point[0] - middle):.1f},'
+                    f'{HEIGHT - 22 + scale * (point[1] - lowest):.1f}')
+
+        limbs = ' '.join(f'M{at(a)} L{at(b)}' for a, b in self.limbs)
+        soles = ''.join(
+            f'<polygon points="{" ".join(map(at, corners))}" fill="{SOLE if stands else IN_AIR}" '
+            f'opacity=".7"/>' for corners, stands in self.soles)
+        dots = ''.join(
+            '<circle cx="{}" cy="{}" r="3" fill="{}"/>'.format(*at(dot).split(','), colour)
+            for dot, colour in self.dots)
+        return (f'{soles}<path d="{limbs}" stroke="{LIMB}" stroke-width="3" fill="none" '
+                f'stroke-linecap="round"/>{dots}')
+
+
+class _Figures:
+    """Draws poses of a robot."""
+
+    def __init__(self, model: RobotModel, marks: Sequence[tuple[Array, str]]) -> None:
+        self._model, self._marks = model, marks
+        self._regressor = StaticsRegressor(model)
+        frames = set(model.frame_names)
+        self._bones = [(parent, child) for parent, child in _links(model.urdf)
+                       if parent in frames and child in frames]
+
+    def figure(self, capture: Capture) -> _Figure:
+        state, figure = self._model.state(capture.positions), _Figure()
+        level = _levelling(self._regressor.up_in_base(capture))
+
+        def seen(point: Array) -> Array:
+            projected: Array = _LOOK @ (level @ point)
+            return projected
+
+        for parent, child in self._bones:
+            ends = [state.pose_in_base(link).position for link in (parent, child)]
+            if np.abs(ends[0] - ends[1]).max() > 1e-4:
+                figure.limbs.append(np.array([seen(end) for end in ends]))
+        rows = state.placements_in_base(self._model.soles)
+        for row, foot, stands in zip(rows, self._model.config.feet.values(), capture.in_contact):
+            corners = [seen(x * row[0] + y * row[1] + row[3]) for x, y in foot.polygon]
+            figure.soles.append((np.array(corners), bool(stands)))
+        for theta, colour in self._marks:
+            com = self._regressor.com_matrix(capture.positions) @ theta.ravel()
+            figure.dots.append((seen(com / theta[:, 0].sum()), colour))
+        return figure
+
+
+def _links(urdf: str) -> list[tuple[str, str]]:
+    """Return parent and child of every joint."""
+    pairs = []
+    for joint in urdf_tools.parse_urdf(urdf).findall('joint'):
+        parent, child = joint.find('parent'), joint.find('child')
+        if parent is not None and child is not None:
+            pairs.append((str(parent.get('link')), str(child.get('link'))))
+    return pairs
+
+
+def _levelling(up: Array) -> Array:
+    """Return the rotation (3, 3) after which `up` is z and forward stays forward."""
+    forward = np.array((1.0, 0.0, 0.0)) - up[0] * up
+    forward /= np.linalg.norm(forward)
+    return np.array((forward, np.cross(up, forward), up))
