@@ -240,27 +240,44 @@ class StampedInput(Input):
     def _received(self, raw: bytes) -> None:
         # The hot path, with as few calls as possible: each costs as much as a comparison.
         try:
-            plan = self._plan
-            for segment, offset in plan.segments:
-                if not raw.startswith(segment, offset):
-                    plan = self._change_plan(raw)
-                    break
+            plan, stamp = self._plan, None
+            if raw == plan.latest.raw:  # another node of this process has just read it
+                stamp = plan.latest.stamp
+                ns = stamp.ns
+            else:
+                for segment, offset in plan.segments:
+                    if not raw.startswith(segment, offset):
+                        plan = self._change_plan(raw)
+                        break
+                seconds, nanoseconds = _unpack_stamp(raw, codec.HEADER_STAMP)
+                ns = seconds * SECOND + nanoseconds
             source = plan.data
-            seconds, nanoseconds = _unpack_stamp(raw, codec.HEADER_STAMP)
-            ns = seconds * SECOND + nanoseconds
             if not (source.last_ns < ns < self._trusted_ns
                     and _monotonic_ns() < self._trusted_until):
                 self._examine_stamp(ns, source)
-            plan.gather(raw, source.flat)
-            # NaN and infinity survive; four times cheaper than ``np.isfinite().all()``.
-            if not source.flat.dot(source.flat) < _INFINITY:
-                self._examine_values(source)
+            if stamp is None:
+                stamp = self._read(raw, plan, ns)
+            else:
+                source.flat[...] = plan.latest.values
             source.last_ns = ns
-            self._take(source, Stamp(ns, raw[codec.HEADER_STAMP:codec.AFTER_STAMP]))
+            self._take(source, stamp)
         except Refusal as refusal:
             self.refuse(refusal.reason, refusal.details)
         except Exception as error:  # noqa: B902 - nothing that arrives may end the node
             log_exception(self.node, error)
+
+    def _read(self, raw: bytes, plan: Any, ns: int) -> Stamp:
+        """Read the values, for others too, and return the stamp."""
+        latest, values = plan.latest, plan.data.flat
+        latest.raw = None
+        plan.gather(raw, values)
+        stamp = Stamp(ns, raw[codec.HEADER_STAMP:codec.AFTER_STAMP])
+        # NaN and infinity survive; four times cheaper than ``np.isfinite().all()``.
+        if values.dot(values) < _INFINITY:
+            latest.raw, latest.values, latest.stamp = raw, values, stamp
+        else:
+            self._examine_values(plan.data)
+        return stamp
 
     def _change_plan(self, raw: bytes) -> Any:
         self._plan = codec.NO_PLAN
