@@ -21,7 +21,38 @@ from biped_com_ros.ros.executor import make_executor
 from rclpy.node import Node
 
 
-class Rig:
+class Served:
+    """
+    Serves the nodes of its `executor` while something is waited for.
+
+    Attributes
+    ----------
+    executor, node, peer
+        The executor, the node under test, and the rest of the robot; whoever derives makes them.
+
+    """
+
+    def until(self, condition, timeout=10.0, what='condition'):
+        """Serve callbacks until the condition holds; fails when it does not."""
+        end = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < end, f'waited in vain for {what}'
+            self.executor.spin_once(timeout_sec=0.02)
+
+    def spin(self, seconds):
+        """Serve callbacks for a while."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            self.executor.spin_once(timeout_sec=left)
+
+    def close(self):
+        """End both."""
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.peer.destroy_node()
+
+
+class Rig(Served):
     """
     Two nodes that are served while something is waited for.
 
@@ -37,19 +68,6 @@ class Rig:
         self.node, self.peer = node or Node(name, **options), Node('peer')
         self.executor.add_node(self.node)
         self.executor.add_node(self.peer)
-
-    def until(self, condition, timeout=10.0, what='condition'):
-        """Serve callbacks until the condition holds; fails when it does not."""
-        end = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < end, f'waited in vain for {what}'
-            self.executor.spin_once(timeout_sec=0.02)
-
-    def spin(self, seconds):
-        """Serve callbacks for a while."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0.0:
-            self.executor.spin_once(timeout_sec=left)
 
     def publisher(self, message_type, topic, qos=10):
         """Return a publisher of the peer that has found its subscriber."""
@@ -71,9 +89,3 @@ class Rig:
         future = client.call_async(request)
         self.until(future.done, what=f'answer of {client.srv_name}')
         return future.result()
-
-    def close(self):
-        """End both."""
-        self.executor.shutdown()
-        self.node.destroy_node()
-        self.peer.destroy_node()

@@ -39,10 +39,10 @@ from geometry_msgs.msg import PointStamped, PoseArray, Vector3Stamped
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
-import rclpy
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_sensor_data
+from ros_rig import Served
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import Imu, JointState
 from small_robot import MAPPING, URDF
@@ -60,13 +60,6 @@ CONTACTS = ['feet/left', 'feet/right']
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
 @pytest.fixture(scope='module')
 def files(tmp_path_factory):
     """Return a function that writes the small robot's YAML, with changes, and its URDF."""
@@ -80,7 +73,7 @@ def files(tmp_path_factory):
     return write
 
 
-class Rig:
+class Rig(Served):
     """The node, the drivers of a moving robot around it and a listener, on one executor."""
 
     def __init__(self, robot, motion, **parameters):
@@ -107,22 +100,6 @@ class Rig:
         self.until(lambda: peer.count_subscribers('joint_states') and all(
             peer.count_publishers(f'com_estimator/{t}') for t in OUTPUTS))
 
-    def close(self):
-        self.executor.shutdown()
-        self.node.destroy_node()
-        self.peer.destroy_node()
-
-    def until(self, condition, timeout=10.0):
-        end = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < end, 'waited in vain'
-            self.executor.spin_once(timeout_sec=0.02)
-
-    def spin(self, seconds):
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0.0:
-            self.executor.spin_once(timeout_sec=left)
-
     def warm_up(self):
         """Play until everything has come out once."""
         self.until(lambda: self.step() or all(self.got.values()), timeout=20.0)
@@ -133,19 +110,42 @@ class Rig:
         """Advance the motion, send everything, joint states last; returns their stamp."""
         self.t += dt
         stamp = stamp or self.peer.get_clock().now().to_msg()
+        seen = self.seen()
         self.send_contacts()
         self.send_imu(stamp)
         self.send_odometry(stamp)
         self.spin(0.004)
+        self.wait_for_more_than(seen)
         if 'joints' not in self.silent:
+            seen = self.seen(joints=True)
             self.joints.publish(self.joint_state(stamp))
+            self.wait_for_more_than(seen)
         self.spin(0.004)
         return stamp
+
+    def seen(self, joints=False):
+        """Return how many messages the node has had, taken or refused, of what it is sent."""
+        base = getattr(self.node, 'base', None)
+        if base is None or self.silent & {'contacts', 'imu'}:
+            return []
+        inputs = [self.node.joints] if joints else [*base.inputs.values(), *base.contacts.inputs]
+        return [(source, source.count + sum(source.refused.values())) for source in inputs]
+
+    def wait_for_more_than(self, seen):
+        """Wait, on a busy machine, until the node has had what was sent."""
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end and any(
+                source.count + sum(source.refused.values()) <= before for source, before in seen):
+            self.executor.spin_once(timeout_sec=0.01)
 
     def play(self, steps):
         stamp = None
         for _ in range(steps):
             stamp = self.step()
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end and not (
+                self.got['com'] and self.got['com'][-1].header.stamp == stamp):
+            self.executor.spin_once(timeout_sec=0.01)
         self.spin(0.02)
         return stamp
 

@@ -29,7 +29,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
 import pytest
-import rclpy
 from ros_rig import Rig
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
@@ -73,13 +72,6 @@ class Chap(Chapter):
 
     def run(self, stage):
         return (yield from self._act(stage))
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
 
 
 @pytest.fixture(scope='module')

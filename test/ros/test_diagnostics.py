@@ -22,25 +22,9 @@ from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, log_exception, OK,
 from biped_com_ros.ros.executor import settle_memory
 from biped_com_ros.ros.services import switch_service, trigger_service
 from diagnostic_msgs.msg import DiagnosticArray
-import pytest
-import rclpy
 from rclpy.parameter import Parameter
 from ros_rig import Rig
 from std_srvs.srv import SetBool, Trigger
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
-@pytest.fixture
-def rig():
-    rig = Rig()
-    yield rig
-    rig.close()
 
 
 def statuses(rig, heard):

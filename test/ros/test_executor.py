@@ -31,27 +31,11 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import faulty_nodes
 import pytest
 from rcl_interfaces.srv import GetParameters
-import rclpy
 from rclpy.executors import SingleThreadedExecutor
-from ros_rig import Rig
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
 
 SCRIPT = faulty_nodes.__file__
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
-@pytest.fixture
-def rig():
-    rig = Rig()
-    yield rig
-    rig.close()
 
 
 @pytest.fixture(params=['events', 'single'])

@@ -45,13 +45,6 @@ OPTIONS = {'use_sim_time': True, 'max_stamp_age': 0.0, 'input_timeout': 2.0, 'st
 YAW = 0.6
 
 
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
 @pytest.fixture(scope='module')
 def model():
     return RobotModel.load('biped')

@@ -58,13 +58,6 @@ FAST = {'effort_clamp': CLAMP, 'effort_rate': RATE, 'start_time': 0.2, 'stop_tim
         'hold_time': 0.1, 'input_timeout': 0.1, 'settle_time': 0.2}
 
 
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
 @pytest.fixture(scope='module')
 def talos():
     return RobotModel.load('talos')

@@ -29,7 +29,6 @@ from geometry_msgs.msg import Point, PointStamped, Quaternion, Vector3, WrenchSt
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
-import rclpy
 from rclpy.parameter import Parameter
 from ros_rig import Rig
 from rosgraph_msgs.msg import Clock
@@ -38,25 +37,6 @@ from std_msgs.msg import Bool, Float64MultiArray, Header
 
 NAN, INF = float('nan'), float('inf')
 JOINTS = ('hip', 'knee', 'ankle')
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
-@pytest.fixture
-def rig():
-    rig = Rig()
-    yield rig
-    rig.close()
-
-
-@pytest.fixture(params=[False, True], ids=['bytes', 'plain'])
-def plain(request):
-    return request.param
 
 
 class Feed:

@@ -27,7 +27,6 @@ from biped_com_ros.ros.outputs import joint_state_publisher
 from biped_com_ros.ros.parameters import parameter
 from biped_com_ros.ros.services import trigger_service
 import pytest
-import rclpy
 from rclpy.parameter import Parameter
 
 COUNTER = itertools.count()
@@ -69,13 +68,6 @@ class Managed(ManagedNode):
 
     def busy(self):
         return self.reason
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
 
 
 @pytest.fixture

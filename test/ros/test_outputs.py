@@ -25,7 +25,6 @@ from geometry_msgs.msg import (
     PointStamped, PoseArray, Vector3Stamped, WrenchStamped)
 import numpy as np
 import pytest
-import rclpy
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from ros_rig import Rig
@@ -36,25 +35,6 @@ from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
 STAMP = Stamp.from_ns(1_234_567_890_123_456_789)
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
-@pytest.fixture
-def rig():
-    rig = Rig()
-    yield rig
-    rig.close()
-
-
-@pytest.fixture(params=[False, True], ids=['bytes', 'plain'])
-def plain(request):
-    return request.param
 
 
 def received(rig, out, message_type, **fields):

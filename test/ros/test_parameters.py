@@ -22,7 +22,6 @@ from biped_com_ros.ros.parameters import declare_parameters, parameter
 import pytest
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, SetParameters
-import rclpy
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from ros_rig import Rig
@@ -39,13 +38,6 @@ class Parameters:
     gains: list[float] = parameter([1.0, 2.0], 'Gains', minimum=0.0)
     names: list[str] = parameter([], 'Names', read_only=True)
     free: float = parameter(0.0, 'Anything')
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
 
 
 @pytest.fixture

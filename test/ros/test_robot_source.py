@@ -24,19 +24,11 @@ from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK
 from biped_com_ros.ros.qos import LATCHED
 from biped_com_ros.ros.robot import RobotSource, shared_models
 import pytest
-import rclpy
 from ros_rig import Rig
 from std_msgs.msg import String
 
 DATA = Path(__file__).resolve().parents[1] / 'data'
 YAML, URDF = str(DATA / 'sim_robot.yaml'), DATA / 'sim_robot.urdf'
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
 
 
 @pytest.fixture

@@ -32,7 +32,6 @@ from geometry_msgs.msg import PointStamped, PoseArray, Vector3Stamped, WrenchSta
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
-import rclpy
 from rclpy.parameter import Parameter
 from ros_rig import Rig
 from rosgraph_msgs.msg import Clock
@@ -46,13 +45,6 @@ import yaml
 DEFAULTS = Path(__file__).resolve().parents[2] / 'config' / 'simulator.yaml'
 MODEL = RobotModel(CONFIG, URDF)
 ACTUATED = MODEL.actuated_joint_names
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
 
 
 def overrides(**parameters):

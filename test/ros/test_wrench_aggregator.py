@@ -43,6 +43,7 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_sensor_data
+from ros_rig import Served
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import Trigger
@@ -60,14 +61,7 @@ OFFSETS = {name: np.random.default_rng(i).normal(size=6) * [4, 4, 4, 0.4, 0.4, 0
            for i, name in enumerate(SENSORS)}
 
 
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
-class Rig:
+class Rig(Served):
     """The node, a robot's drivers around it and a listener, all on one executor."""
 
     def __init__(self, robot=None, robot_file=str(YAML), **parameters):
@@ -112,22 +106,6 @@ class Rig:
         for name in SENSORS:
             self.publish_wrench(name, stamp)
         self.spin(0.02)
-
-    def close(self):
-        self.executor.shutdown()
-        self.node.destroy_node()
-        self.peer.destroy_node()
-
-    def until(self, condition, timeout=10.0):
-        end = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < end, 'waited in vain'
-            self.executor.spin_once(timeout_sec=0.02)
-
-    def spin(self, seconds):
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0.0:
-            self.executor.spin_once(timeout_sec=left)
 
     def play(self, instants, period=0.004):
         """Let all drivers publish `instants` times, each time until the node has it all."""
