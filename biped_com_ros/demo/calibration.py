@@ -59,6 +59,7 @@ class Calibration(Chapter):
         calibrated = RobotModel(stage.model.config, path.read_text(encoding='utf-8'))
         stage.say('moves: its centre of mass is compared with the true one')
         yield from stage.move_to(stage.model.posture(), 1.0)
+        stage.measurements.begin(stage.stamp.ns)  # not while it hung
         test = yield from _compare(stage, calibrated)
         before, after = test.errors(stage.model), test.errors(calibrated)
         torque = [found['residuals'][when]['torque_rms'] for when in ('before', 'left out')]
@@ -66,7 +67,7 @@ class Calibration(Chapter):
         return Comparison(('by the URDF', 'calibrated'), [
             ('centre of mass off by', *(f'{1e3 * e.mean():.2f} mm' for e in (before, after))),
             ('at most', *(f'{1e3 * e.max():.2f} mm' for e in (before, after))),
-            ('weight (true '
+            ('weight (in the feet '
              f'{stage.measurements.whole(0.0, (0, ""), ()).weight:.2f} N)',
              *(f'{weight:.2f} N' for weight in weights)),
             ('joint torques off by', *(f'{rms:.3f} N m' for rms in torque))],
