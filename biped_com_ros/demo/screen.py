@@ -37,6 +37,9 @@ class Screen(Protocol):
     def end(self, chapter: Chapter, outcome: Comparison | str) -> None:
         """Tell what a chapter showed, or why it did not."""
 
+    def say(self, text: str) -> None:
+        """Tell something besides the story."""
+
     def show(self, shot: Snapshot, whole: Snapshot) -> None:
         """Show the last period and what was seen since the chapter began."""
 
@@ -56,6 +59,9 @@ class PlainScreen:
     def end(self, chapter: Chapter, outcome: Comparison | str) -> None:
         text = outcome if isinstance(outcome, str) else comparison_text(outcome)
         print(textwrap.indent(text, '    '), flush=True)
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
 
     def show(self, shot: Snapshot, _: Snapshot) -> None:
         self._kept_back += 1
@@ -85,6 +91,9 @@ class LiveScreen:
     def end(self, chapter: Chapter, outcome: Comparison | str) -> None:
         self._print(outcome if isinstance(outcome, str) else comparison_table(outcome))
         self._heading = ''
+
+    def say(self, text: str) -> None:
+        self._print(text)
 
     def show(self, shot: Snapshot, whole: Snapshot) -> None:
         self._make_room()

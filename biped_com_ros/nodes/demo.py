@@ -37,6 +37,7 @@ wrench_aggregator/wrench    geometry_msgs/          in; watched for its rate
                             DiagnosticArray
 position_controller/        std_msgs/               out; positions of the actuated joints
 commands                    Float64MultiArray
+viewer/url                  std_msgs/String         in; the address of the page
 ~/story                     std_msgs/String         out, latched; the chapter, and what the robot
                                                     does
 simulator/reset             std_srvs/Trigger        called when the robot has fallen
@@ -115,8 +116,12 @@ class Demo(Node):
         self._shown = _nothing_yet(['the robot description'])
         self._screen: Screen = make_screen(self.params.display, _title(self.params))
         self.finished = False
+        self.create_subscription(String, 'viewer/url', self._on_url, LATCHED)
         self._source = RobotSource(self, self.params, self._on_robot)
         self.create_timer(self.params.period, self._show, clock=steady_clock())
+
+    def _on_url(self, message: String) -> None:
+        self._screen.say(f'The page in the browser: {message.data}')
 
     def _on_robot(self, model: RobotModel) -> None:
         self._actuated = model.joint_index(model.actuated_joint_names)

@@ -42,10 +42,12 @@ from biped_com_ros.ros.page_actions import PageActions
 from biped_com_ros.ros.page_inputs import PageInputs
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.polling import PolledNode
+from biped_com_ros.ros.qos import LATCHED
 from biped_com_ros.ros.robot import RobotSource
 from biped_com_ros.viz.page import Page
 from biped_com_ros.viz.server import import_viser
 from rclpy.node import Node
+from std_msgs.msg import String
 
 _COMMAND_PERIOD, _CHECK_PERIOD = 0.05, 1.0
 
@@ -88,6 +90,8 @@ class Viewer(Node):
             self.get_logger().warning(f'port {self.params.port} is taken')
         # To the terminal itself: people have to see it among the log lines.
         print(f'\n  The page is ready: open {self.page.url} in a browser.\n', flush=True)
+        self._url = self.create_publisher(String, '~/url', LATCHED)
+        self._url.publish(String(data=self.page.url))
         self.diagnostics.add('page', self._report)
         self._source = RobotSource(self, self.params, self._on_robot, self.diagnostics)
 

@@ -136,7 +136,7 @@ def recorder():
 def demo(*arguments, stdout=subprocess.PIPE, mark=None):
     """Start the demo as `make demo` does; end it hard if the test did not."""
     command = [sys.executable, '-m', 'biped_com_ros.standalone.launch', '--foreground', 'demo',
-               'demo.launch.xml', *arguments]
+               'demo.launch.xml', 'viewer:=false', *arguments]
     environment = {**os.environ, MARK: mark or uuid.uuid4().hex, 'COLUMNS': '100'}
     process = subprocess.Popen(command, env=environment, stdout=stdout, text=True,
                                start_new_session=True)

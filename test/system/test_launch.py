@@ -136,7 +136,8 @@ def test_the_simulation_runs_on_its_own_clock(tmp_path: Path) -> None:
 def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
     commands = planned(tmp_path, 'demo.launch.xml', robot='talos', chapters='measure',
                        duration='5')
-    assert list(commands) == ['simulator', 'suite', 'demo']
+    assert list(commands) == ['simulator', 'suite', 'demo', 'viewer']
+    assert given_parameters(commands['viewer'])['optional'] is True
     assert given_parameters(commands['demo']) == {
         'robot': 'talos', 'chapters': 'measure', 'once': False, 'hidden': 'masses',
         'duration': 5.0, 'use_sim_time': True}
