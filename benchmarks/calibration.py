@@ -68,7 +68,8 @@ def run(name: str, options: argparse.Namespace, directory: Path) -> dict[str, An
     """Calibrate one robot and return what calibration.json says."""
     model = RobotModel.load(name)
     errors = hidden_lumps(dict(zip(model.link_names, model.link_masses.tolist())), options.seed)
-    lines = [f'{link} {e.mass:.17g} {" ".join(f"{x:.17g}" for x in e.com)}' for link, e in errors.items()]
+    lines = [f'{link} {e.mass:.17g} {" ".join(f"{x:.17g}" for x in e.com)}'
+             for link, e in errors.items()]
     environment = {**os.environ, 'ROS_DOMAIN_ID': str(random.randint(1, 100)),
                    'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}
     processes = [

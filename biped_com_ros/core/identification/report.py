@@ -189,12 +189,16 @@ def _knowledge(found: Identification) -> str:
 def _pose_table(model: RobotModel, captures: Sequence[Capture], found: Identification) -> str:
     feet, rows = tuple(model.config.feet), []
     for i, capture in enumerate(captures):
-        standing = ', '.join(f for f, s in zip(feet, capture.in_contact) if s) or 'none'
+        standing = ', '.join(f for f, s in zip(feet, capture.in_contact) if s) or 'hoisted'
         rows.append((capture.name or str(i + 1), standing,
-                     f'{1e3 * np.linalg.norm(found.before.com[i]):.2f}',
-                     f'{1e3 * np.linalg.norm(found.validated.com[i]):.2f}',
+                     *(_millimetres(r.com[i]) for r in (found.before, found.validated)),
                      f'{found.pose_misfit[i] ** 0.5:.2f}'))
     return _table(('Pose', 'standing', 'URDF mm', 'left out mm', 'misfit / noise'), rows)
+
+
+def _millimetres(apart: Array) -> str:
+    """Say a distance; hanging, there is none."""
+    return f'{1e3 * np.linalg.norm(apart):.2f}' if np.isfinite(apart).all() else '-'
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
