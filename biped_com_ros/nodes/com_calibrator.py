@@ -49,12 +49,13 @@ robot_description       std_msgs/String                            out, latched,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 import sys
 import tempfile
+import threading
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
@@ -219,7 +220,7 @@ class ComCalibrator(Node):
         self.watch = StillnessWatch(model, model.config.imu.frame, StillnessOptions(
             params.still_duration, params.still_joint_range,
             force_deviation=params.still_force_deviation))
-        self._worker = ThreadPoolExecutor(1)
+        self._stopped, self._planning = False, ''
         self._job: Future[Any] | None = None
         self._after: Callable[[Any], None] = self._planned
         self._last: PlannedPose | None = None
@@ -332,7 +333,13 @@ class ComCalibrator(Node):
             torso_bend=params.torso_bend, fixed_joints=fixed, seed=params.seed)
         model = RobotModel(self.model.config, self.model.urdf)
         designer = PoseDesigner(model, options, self._noise, self._prior)
-        return designer, designer.design()
+        return designer, designer.design(self._on_planning)
+
+    def _on_planning(self, what: str, done: int, total: int) -> None:
+        """Keep how far planning is; give it up when the node ends."""
+        if self._stopped:
+            raise InputError('the node ends')
+        self._planning = f'planning poses: {what}, {done} of {total}'
 
     def _planned(self, result: tuple[PoseDesigner, PoseDesign]) -> None:
         self._designer, self._plan_made = result
@@ -392,6 +399,8 @@ class ComCalibrator(Node):
         """Look ten times per second whether there is something to do."""
         if self._job is not None and self._job.done():
             self._end_job(self._job)
+        elif self.state == 'planning' and self._planning:
+            self._remind(self._planning, 'planning')
         elif self.state == 'locating' and self._job is None:
             self._locate()
         elif self.state in ('going', 'returning'):
@@ -404,7 +413,9 @@ class ComCalibrator(Node):
         try:
             self._after(job.result())
         except BipedComError as error:
-            self.state = 'failed'
+            # An estimate that was asked for too early does not keep from going on.
+            if not self.queue:
+                self.state = 'failed'
             self._tell(str(error), error=True)
 
     def _go_on(self) -> None:
@@ -461,9 +472,9 @@ class ComCalibrator(Node):
     def _hangs(self) -> bool:
         return self._carried() < HANGS
 
-    def _remind(self, words: str) -> None:
+    def _remind(self, words: str, about: str = '') -> None:
         """Say what is waited for, now and then."""
-        if self._throttle(words):
+        if self._throttle(about or words):
             self._tell(words)
 
     def _capture_if_there(self) -> None:
@@ -591,7 +602,9 @@ class ComCalibrator(Node):
     # -- words
 
     def _in_background(self, work: Callable[[], Any], after: Callable[[Any], None]) -> None:
-        self._after, self._job = after, self._worker.submit(work)
+        """Work in a thread that nobody waits for when the node ends."""
+        self._after, self._job = after, Future()
+        threading.Thread(target=_fulfil, args=(self._job, work), daemon=True).start()
 
     def _tell(self, words: str, error: bool = False) -> None:
         text = (f'{words} ({len(self.log.captures)} of {self.params.poses} captured, '
@@ -618,10 +631,15 @@ class ComCalibrator(Node):
 
     def destroy_node(self) -> None:
         """Stop working in the background, too."""
-        worker = getattr(self, '_worker', None)
-        if worker is not None:
-            worker.shutdown(wait=False, cancel_futures=True)
+        self._stopped = True
         super().destroy_node()
+
+
+def _fulfil(job: Future[Any], work: Callable[[], Any]) -> None:
+    try:
+        job.set_result(work())
+    except Exception as error:  # noqa: B902 - the executor's thread raises it
+        job.set_exception(error)
 
 
 def _noise(p: ComCalibratorParameters) -> SensorNoise:
