@@ -72,6 +72,7 @@ bench:
 	@$(environment) --level robots -- python benchmarks/gravity.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/zmp.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/latency.py $(ARGS)
+	@$(environment) --level robots -- python benchmarks/identification.py --quick
 
 bench-check:
 	@$(environment) --level robots -- python benchmarks/core.py --quick --check
