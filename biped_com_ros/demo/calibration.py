@@ -72,8 +72,8 @@ class Calibration(Chapter):
              f'{stage.measurements.whole(0.0, (0, ""), ()).weight:.2f} N)',
              *(f'{weight:.2f} N' for weight in weights)),
             ('joint torques off by', *(f'{rms:.3f} N m' for rms in torque))],
-            f'{_gain(before.mean(), after.mean())}; {path.with_name("report.html")} shows how sure '
-            'that is')
+            f'{_gain(before.mean(), after.mean())}; how sure that is: '
+            f'{path.with_name("report.html")}')
 
 
 def _gain(before: float, after: float) -> str:
