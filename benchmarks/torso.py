@@ -147,9 +147,12 @@ class Bench:
         lower, upper = (rotation_from_quaternion(o.imu_quaternions[i]) for i in self._imus)
         gravity = body.gravity_in_base(lower)
         weight, inertia = body.upper_body(self.model.state(o.joint_positions), gravity)
+        rotation = body.rotation(lower, upper, relative_yaw)
+        gyros = (o.angular_velocities[i] for i in self._imus)
         return Measurement(
-            body.rotation(lower, upper, relative_yaw), o.tendon_lengths.copy(),
-            o.tendon_tensions.copy(), weight, inertia, gravity / -np.linalg.norm(gravity))
+            rotation, o.tendon_lengths.copy(), o.tendon_tensions.copy(), weight, inertia,
+            gravity / -np.linalg.norm(gravity),
+            body.shape_rate(shape_from_rotation(rotation), *gyros))
 
     def run(self, seconds: float, is_closed: bool = True, motion=tour) -> Record:
         """Let a stick move the torso for a while, from a robot standing still."""

@@ -122,9 +122,12 @@ class TorsoControllerParameters(ManagedNodeParameters):
     tendon_lead: float = parameter(
         0.02, 'How far the drives lag behind commands', 's', 0.0, 0.5)
     proportional_gain: float = parameter(
-        0.6, 'Feedback of the bend, of bend on bend', '', 0.0, 10.0)
+        0.4, 'Feedback of the bend, of bend on bend', '', 0.0, 10.0)
     integral_gain: float = parameter(
         4.0, 'Feedback of the bend', '1/s', 0.0, 100.0)
+    anticipation: float = parameter(
+        0.06, 'How far ahead proportional_gain looks by the gyroscopes: that damps, and makes up '
+        'for delays', 's', 0.0, 0.5)
     max_correction: float = parameter(
         8.0, 'Most that feedback adds to the bend', 'deg', 0.0, 45.0)
     observer_time: float = parameter(
@@ -174,7 +177,8 @@ class TorsoControllerParameters(ManagedNodeParameters):
             MotionLimits(self.max_speed, self.max_acceleration, self.smoothing),
             TendonDrive(self.tendon_stiffness, self.tendon_pretension, self.tendon_lead),
             TensionLimits(self.min_tension, self.max_tension), self.co_contraction,
-            self.proportional_gain, self.integral_gain, math.radians(self.max_correction),
+            self.proportional_gain, self.integral_gain, self.anticipation,
+            math.radians(self.max_correction),
             self.observer_time, math.radians(self.imu_disagreement), self.yaw_drift_time,
             self.slack_tension, self.slack_time, self.broken_time)
 
@@ -380,8 +384,8 @@ class TorsoController(ManagedNode):
             shape, reference = self.command.shape, self.command.reference
         else:
             shape, reference = self._shape_of(measured), None
-        self._outputs.publish_shape(
-            stamp, shape, self._rate(shape) if is_fresh else np.zeros(4), reference)
+        rate = np.zeros(4) if measured.rate is None else measured.rate
+        self._outputs.publish_shape(stamp, shape, rate, reference)
         self._outputs.publish_wrench(stamp, shape, measured)
 
     def _command(self, stamp: Stamp, dt: float, measured: Measurement) -> None:
@@ -399,18 +403,20 @@ class TorsoController(ManagedNode):
         """Return what is measured, as far as it is fresh."""
         body, timeout, tendons = self.body, self.params.imu_timeout, self._tendons
         assert body is not None and self.controller is not None
-        has_lower = not self._lower.stale(timeout, stamp)
         R_world_lower = self._orientation(self._lower)
-        rotation = body.rotation(
-            R_world_lower, self._orientation(self._upper), self.controller.drift.yaw) if (
-            is_fresh and has_lower and self._upper.count) else None
         gravity = body.gravity_in_base(R_world_lower, self.params.gravity)
         load, inertia = self._upper_body(stamp, gravity)
-        up = gravity / -self.params.gravity
+        up, rotation, rate = gravity / -self.params.gravity, None, None
+        if is_fresh and self._upper.count and not self._lower.stale(timeout, stamp):
+            rotation = body.rotation(
+                R_world_lower, self._orientation(self._upper), self.controller.drift.yaw)
+            rate = body.shape_rate(shape_from_rotation(rotation), self._lower.values[4:7],
+                                   self._upper.values[4:7])
         if tendons.stale(timeout, stamp):
-            return Measurement(rotation, None, None, load, inertia, up)
+            return Measurement(rotation, None, None, load, inertia, up, rate)
         tensions = tendons.efforts.copy() if tendons.efforts_measured else None
-        return Measurement(rotation, tendons.positions.copy(), tensions, load, inertia, up)
+        return Measurement(
+            rotation, tendons.positions.copy(), tensions, load, inertia, up, rate)
 
     def _upper_body(self, stamp: Stamp, gravity: Array) -> tuple[Weight, float]:
         """Return the load on the tip; its kinematics are run at most every `_POSTURE_PERIOD`."""
@@ -450,10 +456,6 @@ class TorsoController(ManagedNode):
         if measured.rotation is None:
             return np.zeros(4)
         return shape_from_rotation(measured.rotation)
-
-    def _rate(self, shape: Array) -> Array:
-        assert self.body is not None
-        return self.body.shape_rate(shape, self._lower.values[4:7], self._upper.values[4:7])
 
     # -- diagnostics
 

@@ -203,6 +203,22 @@ def test_all_pull_less_again_once_all_are_taut():
     assert out.tensions.sum() == pytest.approx(48.0, rel=0.02) and strong > 14.0
 
 
+@pytest.mark.parametrize('anticipation', [0.06, 0.0])
+def test_anticipation_makes_up_for_delays(anticipation):
+    """Measurements 30 ms late: by the proportional part alone the torso goes on swaying."""
+    controller = make_controller(
+        replace(OPTIONS, proportional=0.8, integral=2.0, anticipation=anticipation))
+    pendulum, late, errors = Pendulum(), [], []
+    controller.set_target(make_shape(0.1, 0.0))
+    for _ in range(2000):
+        rate = np.array((*pendulum.rate, 0.0, 0.0))
+        late.append(pendulum.measure(rate=rate))
+        pendulum.step(controller.update(DT, late[max(0, len(late) - 16)]).lengths)
+        errors.append(np.hypot(*(pendulum.bend - (0.1, 0.0))))
+    swing = max(errors[-500:])
+    assert swing < math.radians(0.05) if anticipation else swing > math.radians(0.3)
+
+
 def test_torsion_is_seen():
     controller, pendulum = make_controller(), Pendulum()
     pendulum.torsion = 0.05

@@ -110,6 +110,9 @@ class ControllerOptions:
         Tension of every tendon of a straight torso that carries nothing, N.
     proportional, integral
         Gains of the feedback, of bend on bend and 1/s.
+    anticipation
+        How far ahead the proportional part looks, by the rate of the bend, s: it damps, and makes
+        up for delays.
     max_correction
         Most that the feedback adds, rad.
     observer_time
@@ -127,8 +130,9 @@ class ControllerOptions:
     drive: TendonDrive = TendonDrive()
     tensions: TensionLimits = TensionLimits(3.0, 60.0)
     co_contraction: float = 12.0
-    proportional: float = 0.6
+    proportional: float = 0.4
     integral: float = 4.0
+    anticipation: float = 0.06
     max_correction: float = math.radians(8.0)
     observer_time: float = 0.3
     disagreement: float = math.radians(10.0)
@@ -142,8 +146,8 @@ class ControllerOptions:
             raise ConfigurationError(
                 f'co-contraction {self.co_contraction} N is not within the tension limits '
                 f'{self.tensions.lowest} and {self.tensions.highest} N')
-        for name in ('proportional', 'integral', 'max_correction', 'observer_time', 'drift_time',
-                     'slack_tension', 'slack_time'):
+        for name in ('proportional', 'integral', 'anticipation', 'max_correction',
+                     'observer_time', 'drift_time', 'slack_tension', 'slack_time'):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise ConfigurationError(f'{name} must not be negative: {getattr(self, name)}')
         if not self.disagreement > 0.0 or not self.broken_time > self.slack_time:
@@ -167,6 +171,8 @@ class Measurement:
         On the tip, and about it across the backbone, kg m^2.
     up
         The vertical in the base, shape (3,).
+    rate
+        How fast the shape changes by gyroscopes, (4,), rad/s.
 
     """
 
@@ -176,6 +182,7 @@ class Measurement:
     load: Load = no_load
     inertia: float = 0.0
     up: Array = field(default_factory=lambda: np.array((0.0, 0.0, 1.0)))
+    rate: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -316,7 +323,7 @@ class TorsoController:
         believed = None if problem else seen
         if seen is not None:
             self.drift.update(dt, seen, by_lengths, measured.up)
-        correction = self._feedback(dt, believed, seen is not None)
+        correction = self._feedback(dt, believed, seen is not None, measured.rate)
         self._observe(dt, believed, measured)
         lengths = self._feedforward(correction, measured)
         reference = self._shape(self.reference.motion[0])
@@ -364,7 +371,8 @@ class TorsoController:
         """Return the bend that lengths mean, torsion neglected."""
         return as_complex(self._bend_of_lengths.dot(lengths))
 
-    def _feedback(self, dt: float, seen: Array | None, is_wrong: bool) -> complex:
+    def _feedback(self, dt: float, seen: Array | None, is_wrong: bool,
+                  rate: Array | None) -> complex:
         """Return the correction of the bend that goes into the lengths."""
         o = self.options
         if seen is None:
@@ -377,6 +385,8 @@ class TorsoController:
         if not winds_up:
             self._integral = _limited(self._integral + o.integral * dt * error, o.max_correction)
         self._torsion += min(1.0, 20.0 * dt) * (torsion - self._torsion)
+        if rate is not None:
+            error += o.anticipation * (self.reference.motion[1] - as_complex(rate[:2]))
         return _limited(self._integral + o.proportional * error, o.max_correction)
 
     def _observe(self, dt: float, seen: Array | None, measured: Measurement) -> None:
@@ -600,6 +610,8 @@ def _checked(dt: float, measured: Measurement, count: int) -> float:
         if values is not None and (
                 values.shape != (count,) or not values.dot(values) < math.inf):
             raise InputError(f'{name} must be {count} finite numbers, not {values.tolist()}')
+    if measured.rate is not None and not math.isfinite(float(measured.rate.sum())):
+        raise InputError('the angular velocity of an IMU is not finite')
     if measured.rotation is not None and not math.isfinite(float(measured.rotation.sum())):
         raise InputError('the orientation of the torso IMU is not finite')
     return min(dt, LONGEST_STEP)

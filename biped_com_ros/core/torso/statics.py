@@ -132,16 +132,22 @@ class WrenchEstimate:
         ``J^T``, shape (4, 6): which combinations those are.
     wrench
         The least wrench (6,) that explains them, moments counted per backbone length.
-    unobservable
-        Orthonormal basis (6, 2) of the wrenches that leave no trace: a force across the tip with
-        the moment that undoes its bending.
 
     """
 
     generalized: Array
     directions: Array
     wrench: Array
-    unobservable: Array
+
+    @property
+    def unobservable(self) -> Array:
+        """
+        Return an orthonormal basis (6, 2) of the wrenches that leave no trace.
+
+        Each is a force across the tip with the moment that undoes its bending.
+        """
+        null: Array = np.linalg.svd(self.directions)[2][4:].T
+        return null
 
 
 def constant_load(wrench: Array) -> Load:
@@ -288,10 +294,9 @@ class TorsoStatics:
         directions = self.backbone.tip_jacobian(shape).T
         # In units of force, a moment counts by the backbone's length.
         scale = np.array((1.0, 1.0, 1.0) + 3 * (self.backbone.length,))
-        u, singular, vt = np.linalg.svd(directions * scale)
-        wrench = scale * (vt[:4].T @ ((u.T @ generalized) / singular))
-        unobservable = np.linalg.qr(scale[:, np.newaxis] * vt[4:].T)[0]
-        return WrenchEstimate(generalized, directions, wrench, unobservable)
+        scaled = directions * scale
+        wrench = scale * scaled.T.dot(np.linalg.solve(scaled.dot(scaled.T), generalized))
+        return WrenchEstimate(generalized, directions, wrench)
 
 
 def _column_factors(load: float) -> tuple[float, float]:
