@@ -38,7 +38,7 @@ POSES, LIMIT = 6, 200.0  # s, on a busy machine
 pytestmark = pytest.mark.timeout(450)
 SENSORS = {'force_noise': 0.05, 'torque_noise': 0.002, 'effort_noise': 0.01,
            'encoder_noise': 0.0002}
-#: Of the small robot; what demo_calibration.yaml says for it.
+#: Of the small robot; what demo/calibration.yaml says for it.
 NOISE = ('--force-noise=0.05', '--moment-noise=0.003', '--torque-noise=0.01',
          '--encoder-noise=0.0005', '--tilt-noise=0.0003', '--com-sigma=0.006')
 
@@ -79,7 +79,7 @@ class Run:
         return self.start('com_calibrator', {
             'directory': str(self.directory), 'poses': POSES, 'candidates': 24, 'move': True, 'use_sim_time': True,
             'max_stamp_age': 10.0, 'sensor_timeout': 5.0}, package_share()
-            / 'config' / 'demo_calibration.yaml')
+            / 'config' / 'demo' / 'calibration.yaml')
 
     @property
     def captured(self):

@@ -40,6 +40,7 @@ rclpy = pytest.importorskip('rclpy')
 SHARE = package_share()
 LAUNCH_FILES = sorted((SHARE / 'launch').glob('*.xml'))
 PARAMETER_FILES = sorted([*(SHARE / 'config').glob('*.yaml'),
+                          *(SHARE / 'config' / 'demo').glob('*.yaml'),
                           *(SHARE / 'config' / 'hidden').glob('*.yaml')])
 # What a configuration sets differently from the node's default on purpose: (file, parameter).
 DELIBERATE: set[tuple[str, str]] = set()
