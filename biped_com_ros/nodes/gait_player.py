@@ -101,7 +101,7 @@ class GaitPlayerParameters:
     urdf: str = parameter(
         '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
     posture: str = parameter(
-        'stand', 'Posture of the robot\'s YAML in which it stands at ease', read_only=True)
+        'stand', "Posture of the robot's YAML in which it stands at ease", read_only=True)
     joints: list[str] = parameter(
         [], 'Joints of the controller; empty: those of the legs', read_only=True)
     steps: int = parameter(10, 'Steps of ~/walk', '', 1, 200)
@@ -489,6 +489,7 @@ class GaitPlayer(Node):
         if self.problem:
             return WARN, f'{player.state.value}; stopped the last walk: {self.problem}', values
         return OK, player.state.value, values
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the node."""

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Listens to `zmp_monitor` for whoever moves the robot: may it go on?"""
+"""Listens to `zmp_monitor` for whoever moves the robot, whether it may go on."""
 
 from __future__ import annotations
 

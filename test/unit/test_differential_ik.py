@@ -18,6 +18,7 @@ from __future__ import annotations
 import sys
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.legs.differential_ik import DifferentialIk
 from biped_com_ros.core.legs.gait import single_step
 from biped_com_ros.core.pose import Pose
 from biped_com_ros.core.robot import RobotModel
@@ -25,8 +26,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip('pink', reason='pip install pin-pink')
-
-from biped_com_ros.core.legs.differential_ik import DifferentialIk
 
 
 @pytest.fixture(scope='module')

@@ -310,7 +310,7 @@ class Gait:
 
     @property
     def swings(self) -> list[Phase]:
-        """The phases in which a foot is in the air."""
+        """Return the phases in which a foot is in the air."""
         return [phase for phase in self.plan.phases if phase.step is not None]
 
     @property

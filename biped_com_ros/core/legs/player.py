@@ -140,7 +140,7 @@ class WalkPlayer:
 
     @property
     def state(self) -> WalkState:
-        """What the robot is doing."""
+        """Return what the robot is doing."""
         playback = self._playback
         if playback is None:
             return WalkState.HALTED if self._is_halted else WalkState.STANDING
