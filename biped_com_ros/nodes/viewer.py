@@ -61,7 +61,7 @@ class ViewerParameters:
     urdf: str = parameter(
         '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
     host: str = parameter(
-        '127.0.0.1', "Who may look: 127.0.0.1 this computer only, 0.0.0.0 everybody in the "
+        '127.0.0.1', 'Who may look: 127.0.0.1 this computer only, 0.0.0.0 everybody in the '
         'network, who may press the buttons, too', read_only=True)
     port: int = parameter(
         8080, 'Port of the page; if it is taken, the next one that is free; 0: any', '', 0,

@@ -52,7 +52,7 @@ class Polling:
 
     @property
     def view(self):
-        """What was heard."""
+        """Return what was heard."""
         return self.inputs.view
 
     def publish(self, topic, message, until, ns=1_000_000_000, qos=10):
