@@ -113,6 +113,15 @@ def test_jacobians_of_the_lengths(backbone, shape):
         differences(backbone.approximate_lengths, shape), atol=1e-8)
 
 
+@pytest.mark.parametrize('backbone', [BACKBONE, OTHER])
+@pytest.mark.parametrize('torsion, tolerance', [(0.0, 1e-12), (0.03, 2e-5), (0.09, 2e-4)])
+def test_columns_of_the_moment(backbone, torsion, tolerance):
+    shape = make_shape(0.26, 0.8, torsion, -0.001)
+    np.testing.assert_allclose(
+        backbone.moment_columns(shape), -backbone.approximate_length_jacobian(shape)[:, :2].T,
+        atol=tolerance * backbone.radius)
+
+
 @pytest.mark.parametrize('shape', SHAPES)
 def test_lengths_are_those_of_the_curve_through_the_holes(shape):
     """As many disks as one likes, each placed by equation (2): chords tend to the helix."""

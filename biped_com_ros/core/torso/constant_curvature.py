@@ -200,8 +200,8 @@ class Backbone:
         """
         Return the bending moment (2, n) of each tendon per newton, m.
 
-        Minus the first columns of :meth:`approximate_length_jacobian`, at a third of their cost;
-        torsion shortens them by the same share all, right to 1e-6 of them.
+        Minus the first columns of :meth:`approximate_length_jacobian`, at a third of their cost:
+        torsion shortens all by the same share, which is right to 1e-4 of them up to 5 deg.
         """
         _, _, psi, elongation = shape.tolist()
         k, twist = self.radius * sinc(0.5 * psi), self.radius * psi / (self.length + elongation)
