@@ -117,11 +117,11 @@ class ComFilterSettings:
     kinematic_position: float = 0.0001
     kinematic_velocity: float = 0.0001
     acceleration: float = 0.03
-    moment: float = 0.00015
+    moment: float = 0.0002
     momentum: float = 0.05
     load_cutoff: float = 3.0
     initial_moment: float = 0.015
-    moment_drift: float = 0.00005
+    moment_drift: float = 0.0001
     initial_mass: float = 0.1
     mass_drift: float = 0.0005
     force_drift: float = 0.0003

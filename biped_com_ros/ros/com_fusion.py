@@ -68,7 +68,7 @@ class FusionParameters:
         0.03, 'Least standard deviation of the acceleration by the foot forces; measured noise '
         'comes on top', 'm/s2', 1e-4, 100.0, read_only=True)
     fusion_moment: float = parameter(
-        0.00015, 'Standard deviation of the level CoM by the moments of the feet, filtered', 'm',
+        0.0002, 'Standard deviation of the level CoM by the moments of the feet, filtered', 'm',
         1e-6, 1.0, read_only=True)
     fusion_momentum: float = parameter(
         0.05, "Error of the model's rate of angular momentum, as a share of it", '', 1e-4, 10.0,
@@ -80,7 +80,7 @@ class FusionParameters:
         0.015, 'Standard deviation of the first moment of the unknown load about the centre of '
         "mass of its link at first, over the robot's mass", 'm', 1e-6, 1.0, read_only=True)
     fusion_moment_drift: float = parameter(
-        0.00005, 'How that wanders per square root of a second', 'm', 1e-7, 1.0, read_only=True)
+        0.0001, 'How that wanders per square root of a second', 'm', 1e-7, 1.0, read_only=True)
     fusion_initial_mass: float = parameter(
         0.1, "Standard deviation of the unknown mass at first, as a share of the robot's", '',
         1e-6, 1.0, read_only=True)
@@ -140,7 +140,8 @@ class ComFusion:
             model, settings_of(params), params.load_link, params.gravity)
         self._contacts = FootContacts(
             ContactThresholds(), model.mass * params.gravity, len(model.soles.names))
-        self._last_ns, self._came, self._feels = 0, False, False
+        self._last_ns = 0
+        self._came = self._feels = self._stands = False
         self.inputs = StabilityInputs(
             self._node, model, params, self._feel, self._on_instant, self._reset,
             continue_from=self._base, needs_wrenches=False, **self._options)
@@ -158,6 +159,7 @@ class ComFusion:
                     wrenches: Array | None) -> None:
         step_ns, self._last_ns = stamp.ns - self._last_ns, stamp.ns
         self._came, self._feels = True, wrenches is not None
+        self._stands = twist is not None
         self.fusion.update(1e-9 * step_ns, state, twist, wrenches)
         if self.fusion.filter.is_started and self.wanted:
             self._publish(stamp)
@@ -181,14 +183,16 @@ class ComFusion:
     def _report(self) -> Report:
         if self.inputs is None:
             return OK, 'not computed: nobody has listened yet', {}
-        found = self.fusion.filter
+        found, came, self._came = self.fusion.filter, self._came, False
+        if came and not self._stands:
+            return WARN, ('no foot carries: the robot is in the air, or wrench_sensors.<sensor>.'
+                          'sign is wrong (see zmp_monitor on the weight)'), {}
         if not found.is_started:
-            missing = [name for name, source in self.inputs.inputs.items() if source.stale()]
-            return WARN, f'waiting for {", ".join(missing) or "one instant"}', {}
+            missing = self._silent(*self.inputs.inputs.values())
+            return WARN, f'waiting: {missing or "for one instant of all inputs"}', {}
         values = {'mass felt [kg]': found.mass,
                   'bias of the model [m]': ', '.join(f'{b:.4f}' for b in found.bias),
                   'standard deviation [m]': float(np.sqrt(np.trace(found.com_covariance)))}
-        came, self._came = self._came, False
         if not came:
             silent = self._silent(self.inputs.joints, *self.inputs.base.inputs.values())
             return WARN, f'stopped: {silent or "no two messages are of the same instant"}', values
@@ -196,10 +200,6 @@ class ComFusion:
             silent = self._silent(*self.inputs.wrenches)
             return WARN, ('by kinematics and what was learnt so far; no foot wrenches'
                           + (f': {silent}' if silent else '')), values
-        if found.external_force.item(2) > 0.5 * self._model.mass * self._params.gravity:
-            return WARN, ('the feet do not carry what stands on them: is the robot held, or is '
-                          'wrench_sensors.<sensor>.sign wrong (see zmp_monitor on the weight)?'
-                          ), values
         return OK, 'kinematics and foot wrenches', values
 
     @staticmethod

@@ -32,7 +32,7 @@ def model():
 
 
 class Swaying:
-    """The base is carried along sines, nodding; one joint of the torso moves, too."""
+    """The base is carried along sines, nodding; the torso pitches, slowly: see the module."""
 
     def __init__(self, model):
         self.model, self._joint = model, model.joint_index(['torso_pitch'])[0]
@@ -53,7 +53,7 @@ class Swaying:
 
     def positions(self, t):
         positions = self.model.posture()
-        positions[self._joint] += 0.1 * np.sin(4.0 * t)
+        positions[self._joint] += 0.02 * np.sin(4.0 * t)
         return positions
 
     def velocity(self, t, h=1e-5):
@@ -93,11 +93,15 @@ def test_the_load_solves_it_and_is_found_height_and_all(model):
     rows = np.concatenate([equation.rows for equation in found])
     residual = np.concatenate([equation.residual for equation in found])
     truth = np.append(LOAD * AT, LOAD) / model.mass
-    np.testing.assert_allclose(rows @ truth, residual, atol=1e-4)
+    # What is left out by design, at the largest angular acceleration of base and torso.
+    inertia = LOAD * AT @ AT * (0.05 * 3.0 ** 2 + 0.02 * 4.0 ** 2)
+    np.testing.assert_allclose(
+        rows @ truth, residual, atol=inertia / ((model.mass + LOAD) * 9.81))
     assert np.abs(residual).max() > 2e-3
     # Its mass is better told by weight; the moments then tell where it is.
     where, *_ = np.linalg.lstsq(rows[:, :3], residual - rows[:, 3] * truth[3], rcond=None)
-    np.testing.assert_allclose(where, truth[:3], atol=3e-4)
+    np.testing.assert_allclose(where[:2], truth[:2], atol=2e-5)
+    assert where[2] == pytest.approx(truth[2], rel=0.05), 'which is what its inertia feigns'
 
 
 def test_nothing_is_said_until_the_filter_has_settled_nor_in_the_air(model):
