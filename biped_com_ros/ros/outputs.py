@@ -104,7 +104,7 @@ class TemplatePublisher(Audience):
 
     @cached_property
     def template(self) -> Template:
-        """The message as bytes."""
+        """Return the message as bytes."""
         template = Template(self._prototype, self._patterns, self._plain)
         if template.plain_reason:
             self._node.get_logger().warning(

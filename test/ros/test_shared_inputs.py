@@ -112,7 +112,7 @@ def test_who_wants_other_joints_gets_them(listeners):
 
 
 def test_each_judges_for_itself(listeners):
-    """NaN is no measurement to one that never saw another value, and an error to the other."""
+    """What is no measurement to one that never saw a number is an error to the other."""
     experienced, new = listeners(), listeners()
     robot = Robot(new.node)
     experienced.take(robot.message(1.0))
