@@ -128,7 +128,7 @@ class ComCalibratorParameters:
     lean: float = parameter(
         0.2, 'How far the base leans and turns', 'rad', 0.0, 0.8, read_only=True)
     torso_bend: float = parameter(
-        0.0, "How far a tendon torso bends; its virtual joints are sent with the others. 0: it "
+        0.0, 'How far a tendon torso bends; its virtual joints are sent with the others. 0: it '
         'stays straight', 'rad', 0.0, 0.5, read_only=True)
     torque_share: float = parameter(
         0.8, "Largest share of a motor's torque that is used", '', 0.05, 1.0, read_only=True)

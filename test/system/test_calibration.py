@@ -77,7 +77,8 @@ class Run:
     def start_calibrator(self):
         """Start com_calibrator with the demo's parameters and two thirds of a second of rest."""
         return self.start('com_calibrator', {
-            'directory': str(self.directory), 'poses': POSES, 'candidates': 24, 'move': True, 'use_sim_time': True,
+            'directory': str(self.directory), 'poses': POSES, 'candidates': 24, 'move': True,
+            'use_sim_time': True,
             'max_stamp_age': 10.0, 'sensor_timeout': 5.0}, package_share()
             / 'config' / 'demo' / 'calibration.yaml')
 
