@@ -74,7 +74,7 @@ def run(name: str, command: Sequence[str]) -> bool:
     environment = {**os.environ, 'COLUMNS': '110', 'NO_COLOR': '1', 'TERM': 'dumb',
                    'OPENBLAS_NUM_THREADS': '1'}
     result = subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+                            capture_output=True, check=False)
     print(f' {time.monotonic() - begun:.0f} s', flush=True)
     if result.returncode != 0:
         print(f'{name} failed with code {result.returncode}:\n{result.stdout}{result.stderr}')
