@@ -224,14 +224,15 @@ def main(arguments: list[str]) -> int:
     print(row('open loop', opened))
     wrong = Bench(stiffness_error=-0.2, errors=('l_hand 0.5 0 0 0',))
     print('stiffness 20 % too low, 0.5 kg in the left hand, from 1 s on:')
-    print(row('closed loop', wrong.run(seconds).after(1.0)))
-    print(row('open loop', wrong.run(seconds, is_closed=False).after(1.0)))
+    loaded = wrong.run(seconds), wrong.run(seconds, is_closed=False)
+    for name, record in zip(('closed loop', 'open loop'), loaded):
+        print(row(name, record.after(1.0)))
     apart = Bench(yaw=math.radians(20.0), yaw_rate=math.radians(0.1))
     print('IMUs that disagree about north by 20 deg, and 0.1 deg/s more, from 1 s on:')
     print(row('closed loop', apart.run(seconds).after(1.0)))
     print(f'kinematics, lengths and tensions: {1e6 * update_time():.0f} us')
     if arguments:
-        for path in draw(closed, opened, bench.body, Path(arguments[0])):
+        for path in draw(closed, opened, loaded, bench.body, Path(arguments[0])):
             print(f'drew {path}')
     return 0
 

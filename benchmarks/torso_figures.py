@@ -125,13 +125,22 @@ def _ticks(low: float, high: float) -> Sequence[float]:
                                               math.floor(high / step + 1e-9) + 1)]
 
 
-def draw(closed: Any, opened: Any, body: TorsoBody, directory: Path) -> list[Path]:
-    """Draw what the paper shows in its Figures 5, 9, 10 and 11; return the files."""
+def draw(closed: Any, opened: Any, loaded: tuple[Any, Any], body: TorsoBody,
+         directory: Path) -> list[Path]:
+    """Draw what the paper shows in its Figures 5, 9, 10 and 11, and a load; return the files."""
     return [
         _draw_workspace(body).write(directory / 'torso_workspace.svg'),
-        _draw_bend(closed, opened).write(directory / 'torso_bend.svg'),
+        _draw_bend('Bend and torsion of the torso', closed, opened).write(
+            directory / 'torso_bend.svg'),
+        draw_load(*loaded).write(directory / 'torso_load.svg'),
         _draw_path(closed, body).write(directory / 'torso_path.svg'),
         _draw_acceleration(closed).write(directory / 'torso_acceleration.svg')]
+
+
+def draw_load(closed: Any, opened: Any) -> Figure:
+    """Draw Figure 9 again, with an unknown load in one hand."""
+    return _draw_bend('The same with 0.5 kg in one hand and a stiffness 20 % too low',
+                      closed, opened)
 
 
 def _draw_workspace(body: TorsoBody) -> Figure:
@@ -144,10 +153,11 @@ def _draw_workspace(body: TorsoBody) -> Figure:
     return figure
 
 
-def _draw_bend(closed: Any, opened: Any) -> Figure:
+def _draw_bend(title: str, closed: Any, opened: Any) -> Figure:
     """Figure 9: bend and torsion over time."""
-    figure = Figure('Bend and torsion of the torso', 'time [s]', 'angle [deg]',
-                    (0.0, float(closed.times[-1])), (-2.0, 19.0))
+    highest = max(19.0, 1.15 * math.degrees(np.hypot(*opened.bends.T).max()))
+    figure = Figure(title, 'time [s]', 'angle [deg]', (0.0, float(closed.times[-1])),
+                    (-2.0, highest))
     thin = slice(None, None, 40)
     for name, values, colour in (
             ('open loop', np.hypot(*opened.bends.T), COLOURS[1]),
