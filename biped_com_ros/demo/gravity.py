@@ -50,6 +50,10 @@ class Gravity(Chapter):
              "masses hold them, by the URDF's or better by the calibrated ones. Then the weight "
              'goes over one foot, the other one is lifted, and back, torques continuous.')
 
+    def lacks(self, model: RobotModel) -> str:
+        """Say whether there is a foot to stand on while the other one is lifted."""
+        return '' if len(model.config.feet) == 2 else 'it has not two feet'
+
     def run(self, stage: Stage) -> Act:
         """Sag, hold, shift the weight."""
         model = stage.model

@@ -105,7 +105,7 @@ class Stage:
             yield start + minimum_jerk((self.time - begin) / seconds) * (posture - start)
         yield posture
 
-    def follow(self, path: Sequence[Array], seconds: float) -> Commands:
+    def follow(self, path: Sequence[Array] | Array, seconds: float) -> Commands:
         """Go through positions (n,), evenly spaced in time."""
         begin = self.time
         while self.time < begin + seconds:

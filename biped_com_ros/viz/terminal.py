@@ -146,7 +146,7 @@ class Snapshot:
 
     @property
     def verdict(self) -> str:
-        """What the errors mean for the URDF, in words."""
+        """Return in words what the errors mean for the URDF."""
         com_good = self.com_distance < COM_LIMIT
         weight_good = abs(self.weight_error) < WEIGHT_LIMIT
         if com_good and weight_good:

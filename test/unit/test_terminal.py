@@ -19,7 +19,8 @@ import math
 import re
 
 from biped_com_ros.viz.terminal import (
-    line, Mean, Period, save_picture, Snapshot, summary, table)
+    Comparison, comparison_table, comparison_text, line, Mean, Period, save_picture, Snapshot,
+    summary, table)
 import numpy as np
 import pytest
 from rich.console import Console
@@ -120,3 +121,21 @@ def test_the_picture_needs_nothing_from_the_web(tmp_path):
     text = path.read_text()
     assert '13.00' in text  # millimetres, the norm of the error
     assert '@font-face' not in text and 'https://cdn' not in text
+
+
+COMPARISON = Comparison(('before', 'after'), [
+    ('a hand off by', '13.2 mm', '0.02 mm'), ('joints [all]', '', '1 %')], 'better [by far]')
+
+
+def test_a_comparison_in_plain_lines_is_aligned():
+    head, hand, joints, verdict = comparison_text(COMPARISON).splitlines()
+    assert head.index('before') == hand.index('13.2 mm')
+    assert head.index('after') == hand.index('0.02 mm') == joints.index('1 %')
+    assert verdict == 'better [by far]'
+
+
+def test_a_comparison_as_a_table_shows_brackets_as_they_are():
+    console = Console(width=100, record=True, file=open('/dev/null', 'w'))
+    console.print(comparison_table(COMPARISON))
+    text = console.export_text()
+    assert 'joints [all]' in text and 'better [by far]' in text and '0.02 mm' in text
