@@ -19,6 +19,8 @@ robots = $(if $(ROBOT),--level robots)
 pytest = $(environment) --level dev -- python -m pytest
 # Two processes, a file of tests at a time each.
 parallel = --numprocesses=2 --dist=loadfile
+# Of the system's tests those that start no robot.
+light = $(addprefix test/system/test_,environment.py gazebo.py package.py)
 chapters = $(or $(CHAPTERS),$(DEMO))
 
 .DEFAULT_GOAL := help
@@ -52,8 +54,8 @@ test:
 else
 test:
 	@failed=0; \
-	$(pytest) $(parallel) test/unit test/oracle test/ros || failed=1; \
-	$(pytest) test/system || failed=1; \
+	$(pytest) $(parallel) test/unit test/oracle test/ros $(light) || failed=1; \
+	$(pytest) $(addprefix --ignore=,$(light)) test/system || failed=1; \
 	exit $$failed
 endif
 
