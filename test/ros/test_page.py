@@ -16,6 +16,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
@@ -310,6 +312,16 @@ def test_feedforward_goes_through_the_lifecycle(acting):
     acting.actions.carry_out('feedforward', False)
     acting.rig.until(lambda: acting.actions.feedforward_is_on is False, what='none')
     assert wished == [1, 3, 4]
+
+
+@pytest.mark.parametrize(('optional', 'code'), [(True, 0), (False, 1)])
+def test_without_viser_it_ends_and_says_what_to_install(optional, code):
+    program = ("import sys; sys.modules['viser'] = None; from biped_com_ros.nodes.viewer import "
+               f"main; sys.exit(main(['--ros-args', '-p', 'optional:={str(optional).lower()}']))")
+    ended = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True,
+                           timeout=60.0, check=False)
+    assert ended.returncode == code, ended.stderr
+    assert 'pip install viser' in ended.stderr and 'Traceback' not in ended.stderr
 
 
 def test_contacts_are_taken_though_latched(polling):
