@@ -1,0 +1,103 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The torso's keyboard on a pseudo-terminal: keys in, a stick out, the terminal given back."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+import rclpy
+from rclpy.node import Node
+from sensor_msgs.msg import Joy
+from std_srvs.srv import SetBool
+
+LIMIT = 60.0  # s, for starting on a busy machine
+
+
+class Terminal:
+    """The node on a terminal of its own, and a robot that hears it."""
+
+    def __init__(self):
+        self.node, self.sticks, self.frozen = Node('robot'), [], []
+        self.node.create_subscription(
+            Joy, 'joy', lambda joy: self.sticks.append(tuple(joy.axes)), 10)
+        self.node.create_service(SetBool, 'torso_controller/freeze', self._freeze)
+        self._master, slave = pty.openpty()
+        self.settings = termios.tcgetattr(slave)
+        self._slave, self.shown = slave, b''
+        self.process = subprocess.Popen(
+            [sys.executable, '-m', 'biped_com_ros.nodes.torso_teleop'], stdin=slave, stdout=slave,
+            stderr=slave, start_new_session=True)
+
+    def _freeze(self, request, response):
+        self.frozen.append(request.data)
+        response.success = True
+        return response
+
+    def press(self, keys):
+        os.write(self._master, keys)
+
+    def until(self, condition):
+        end = time.monotonic() + LIMIT
+        while not condition():
+            assert time.monotonic() < end
+            while select.select([self._master], [], [], 0.0)[0]:
+                self.shown += os.read(self._master, 4096)
+            rclpy.spin_once(self.node, timeout_sec=0.05)
+
+    def settings_now(self):
+        return termios.tcgetattr(self._slave)
+
+    def close(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.node.destroy_node()
+        os.close(self._master)
+        os.close(self._slave)
+
+
+@pytest.fixture
+def terminal():
+    terminal = Terminal()
+    yield terminal
+    terminal.close()
+
+
+def test_keys_of_a_terminal_move_the_stick(terminal):
+    terminal.until(lambda: terminal.sticks)
+    assert terminal.sticks[-1] == (0.0, 0.0)
+    assert terminal.settings_now() != terminal.settings  # keys come one by one
+    terminal.press(b'\x1b[D\x1b[D\x1b[A')
+    terminal.until(lambda: terminal.sticks[-1] == pytest.approx((0.2, 0.1)))
+    terminal.press(b' ')
+    terminal.until(lambda: terminal.sticks[-1] == (0.0, 0.0))
+    terminal.press(b'f')
+    terminal.until(lambda: terminal.frozen == [True])
+    terminal.press(b'u')
+    terminal.until(lambda: terminal.frozen == [True, False])
+    terminal.press(b'q')
+    terminal.until(lambda: terminal.process.poll() is not None)
+    assert terminal.process.returncode == 0
+    assert terminal.settings_now() == terminal.settings
+    assert b'arrows: push the stick' in terminal.shown
+    assert b'stick forward +0.1 left +0.2' in terminal.shown
