@@ -142,10 +142,11 @@ class Viewer(Node):
 
     def destroy_node(self) -> None:
         """End the drawing and the page, too."""
-        if getattr(self, '_drawer', None) is not None:
-            self._drawer.end()
-        if getattr(self, 'page', None) is not None:
-            self.page.close()
+        drawer, page = getattr(self, '_drawer', None), getattr(self, 'page', None)
+        if drawer is not None:
+            drawer.end()
+        if page is not None:
+            page.close()
         super().destroy_node()
 
 

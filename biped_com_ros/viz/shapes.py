@@ -159,8 +159,8 @@ def thinned(surface: Triangles, detail: float) -> Triangles:
     cell = (cells[:, 0] * depth + cells[:, 1]) * height + cells[:, 2]
     # All sides of an edge meet in the middle of the cell, so that no gap opens between them.
     _, cell, count = np.unique(cell, return_inverse=True, return_counts=True)
-    middles = np.stack([np.bincount(cell, axis) for axis in corners.reshape(-1, 3).T], axis=1)
-    middles /= count[:, np.newaxis]
+    sums = [np.bincount(cell, axis) for axis in corners.reshape(-1, 3).T]
+    middles = np.stack(sums, axis=1) / count[:, np.newaxis]
     key, number = np.unique(6 * cell + np.repeat(side, 3), return_inverse=True)
     faces = number.reshape(-1, 3)
     corner_cells = np.sort(cell.reshape(-1, 3), axis=1)
