@@ -218,6 +218,7 @@ class TorsoController(ManagedNode):
         self._in_open_loop = self._is_holding = False
         self._listened_at, self._silence = 0, ''
         self._load: tuple[Weight, float] | None = None
+        self._load_at = 0
         self._make_inputs(body)
         self.keep(switch_service(self, '~/freeze', self._freeze))
         self.keep(self.create_timer(

@@ -38,7 +38,6 @@ from lifecycle_msgs.srv import ChangeState
 import numpy as np
 import pytest
 from rcl_interfaces.srv import SetParameters
-import rclpy
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from scipy.spatial.transform import Rotation
@@ -52,13 +51,6 @@ import yaml
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'torso_controller.yaml'
 COUNTER = itertools.count()
 PARAMETERS = TorsoControllerParameters()
-
-
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
 
 
 @pytest.fixture(scope='module')
