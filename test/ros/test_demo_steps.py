@@ -1,0 +1,117 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The demo's chapter of steps, on a stage where gait_player and zmp_monitor are played by hand."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.demo.chapter import Skipped
+from biped_com_ros.demo.steps import STEPS, Steps
+from geometry_msgs.msg import PointStamped
+import pytest
+from std_msgs.msg import Float64, String
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+class Stage:
+    """Answers the chapter as the nodes would, with the ZMP off by given millimetres."""
+
+    has_fallen = False
+
+    def __init__(self, error=(0.003, 0.004), end='standing'):
+        self.error, self.end, self.calls, self.released = error, end, [], False
+        self._heard, self._coming = {}, [lambda: self.tell('state', String(data='standing'))]
+
+    def listen(self, kind, topic, callback, qos=None):
+        self._heard[topic.split('/')[-1]] = callback
+
+    def tell(self, topic, message):
+        self._heard[topic](message)
+
+    def say(self, words):
+        self.calls.append(words)
+
+    def release(self):
+        self.released = True
+
+    def wait(self, seconds):
+        yield None
+
+    def until(self, condition, what, timeout):
+        while not condition():
+            if not self._coming:
+                raise Skipped(what)
+            self._coming.pop(0)()
+            yield None
+
+    def call(self, kind, name, request):
+        self.calls.append((name, {p.name: p.value.string_value or p.value.integer_value
+                                  for p in request.parameters}))
+        yield None
+
+    def trigger(self, name):
+        assert self.released
+        self.calls.append(name)
+        self._coming = [lambda: self.tell('state', String(data='walking')), self._walk,
+                        lambda: self.tell('state', String(data=self.end))]
+        yield None
+
+    def _walk(self):
+        x, y = self.error
+        for i, margin in enumerate((0.03, 0.012, 0.04)):
+            self.tell('margin', Float64(data=margin))
+            self.tell('zmp_reference', point(i, 0.1 * i, 0.02))
+            self.tell('zmp', point(i, 0.1 * i + x, 0.02 + y))
+            self.tell('zmp', point(i + 500, 5.0, 5.0))  # of another instant: not compared
+
+
+def point(milliseconds, x, y):
+    message = PointStamped()
+    message.header.stamp.nanosec = milliseconds * 1_000_000
+    message.point.x, message.point.y = x, y
+    return message
+
+
+def play(chapter, stage):
+    act = chapter.run(stage)
+    while True:
+        try:
+            next(act)
+        except StopIteration as end:
+            return end.value
+
+
+def test_it_steps_once_and_then_walks_and_compares(model):
+    stage = Stage()
+    table = play(Steps(), stage)
+    assert [call for call in stage.calls if '/' in call[0] or str(call).startswith('gait')] == [
+        ('gait_player/set_parameters', {'pattern': 'quasi-static', 'steps': 1}),
+        'gait_player/single_step',
+        ('gait_player/set_parameters', {'pattern': 'preview', 'steps': STEPS}),
+        'gait_player/walk']
+    assert [row[1:] for row in table.rows] == [('5.0 mm', '12 mm')] * 2
+
+
+def test_a_walk_that_is_broken_off_is_said(model):
+    with pytest.raises(Skipped, match='broken off'):
+        play(Steps(), Stage(end='halted'))
+
+
+@pytest.mark.parametrize('robot, walks', (('biped', True), ('three_link', False)))
+def test_it_is_for_robots_that_can(robot, walks):
+    assert (Steps().lacks(RobotModel.load(robot)) == '') == walks
