@@ -24,11 +24,12 @@ light = $(addprefix test/system/test_,environment.py gazebo.py package.py)
 chapters = $(or $(CHAPTERS),$(DEMO))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest docs bench bench-check lint lock setup clean
+.PHONY: help demo torso test test-oldest docs bench bench-check lint lock setup clean
 
 help:
 	@echo "make demo         a story with a simulated robot (ROBOT=talos, g1, icub), then it stands"
 	@echo "                  and is measured; CHAPTERS=measure,gravity chooses, ONCE=1 ends it"
+	@echo "make torso        bend the simulated robot's tendon-driven torso by the arrow keys"
 	@echo "make test         all tests (ARGS='test/unit -k wrench' chooses)"
 	@echo "make test-oldest  the tests without ROS 2 on the oldest supported libraries"
 	@echo "make docs         the documentation as build/doc/index.html"
@@ -46,6 +47,10 @@ demo:
 	@$(environment) $(robots) -- python -m biped_com_ros.standalone.launch \
 		--foreground demo demo.launch.xml $(if $(ROBOT),robot:=$(ROBOT)) \
 		$(if $(chapters),chapters:=$(chapters)) $(if $(ONCE),once:=true) $(ARGS)
+
+torso:
+	@$(environment) -- python -m biped_com_ros.standalone.launch --foreground torso_teleop \
+		torso_demo.launch.xml tour:=false keys:=true $(ARGS)
 
 # Side by side what shares the cores well; the system as a whole has them for itself.
 ifdef ARGS
