@@ -1,0 +1,189 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A headless Chromium for the tests of the page."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import shutil
+import time
+
+import numpy as np
+import pytest
+
+CHROMIUMS = ('chromium', 'chromium-browser', 'google-chrome')
+FLAGS = ('--headless', '--no-sandbox', '--disable-quic', '--no-first-run',
+         '--disable-background-networking', '--disable-component-update', '--disable-sync',
+         # WebGL without a graphics card.
+         '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--mute-audio',
+         '--force-device-scale-factor=0.5',
+         # A computer without internet.
+         '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost')
+SIZE = (1000, 700)
+# Drawing without a graphics card takes all the cores there are, frame after frame: a frame every
+# four seconds, and one whenever a picture is taken, is what these tests need.
+CALM = """
+const waiting = new Map();
+let last = 0;
+window.requestAnimationFrame = draw => { waiting.set(++last, draw); return last; };
+window.cancelAnimationFrame = number => waiting.delete(number);
+window.drawNow = () => {
+    const draws = [...waiting.values()];
+    waiting.clear();
+    draws.forEach(draw => draw(performance.now()));
+};
+setInterval(window.drawNow, 4000);
+"""
+
+
+def require():
+    """Skip the tests of a module where there is no Chromium that can be driven."""
+    pytest.importorskip('viser', reason='the page needs viser: pip install viser')
+    pytest.importorskip('selenium', reason='it takes selenium to drive a browser')
+    if not any(map(shutil.which, CHROMIUMS)) or not shutil.which('chromedriver'):
+        pytest.skip('no Chromium to look at the page with: apt install chromium chromium-driver',
+                    allow_module_level=True)
+
+
+class Browser:
+    """
+    Chromium with a page open, as seen by somebody who reads and clicks.
+
+    Parameters
+    ----------
+    directory
+        For the browser's own files; new and empty.
+    size
+        Of its window, pixels.
+
+    """
+
+    def __init__(self, directory, size=SIZE):
+        from selenium import webdriver
+        options = webdriver.ChromeOptions()
+        options.binary_location = next(filter(None, map(shutil.which, CHROMIUMS)))
+        self._log = directory / 'network.json'
+        for flag in (*FLAGS, f'--window-size={size[0]},{size[1]}',
+                     f'--user-data-dir={directory / "profile"}', f'--log-net-log={self._log}'):
+            options.add_argument(flag)
+        service = webdriver.ChromeService(shutil.which('chromedriver'))
+        self._driver = webdriver.Chrome(options=options, service=service)
+        self._driver.set_script_timeout(110.0)
+        self._driver.execute_cdp_cmd('Page.addScriptToEvaluateOnNewDocument', {'source': CALM})
+
+    def visit(self, url):
+        """Go to a page."""
+        self._driver.get(url)
+
+    def close(self):
+        """End it, if it has not been ended yet."""
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.quit()
+
+    def requests_of(self, origin):
+        """Return what pages of an origin, and their workers, asked for; once it is closed."""
+        events = [event.get('params', {}) for event in json.loads(self._log.read_text())['events']]
+        return {event['url'] for event in events
+                if 'url' in event and str(event.get('initiator', '')).startswith(origin)}
+
+    @property
+    def text(self):
+        """Return what can be read."""
+        return self._driver.execute_script('return document.body.innerText')
+
+    def until(self, condition, what, timeout=60.0):
+        """Wait until something holds, and return it."""
+        end = time.monotonic() + timeout
+        while not (found := condition()):
+            assert time.monotonic() < end, (
+                f'waited in vain for {what}; the page says:\n{self.text}')
+            time.sleep(0.1)
+        return found
+
+    def wait_for(self, *words, timeout=60.0):
+        """Wait until the page says something."""
+        self.until(lambda: all(word in self.text for word in words), ' '.join(words), timeout)
+
+    def tab(self, name):
+        """Turn to a tab."""
+        self._find('[role=tab]', name).click()  # by the mouse: tabs can be dragged, too
+
+    def button(self, name):
+        """Tell whether there is a button that can be pressed."""
+        return any(button.is_enabled() for button in self._all('button', name))
+
+    def press(self, name):
+        """Press a button, once it can be pressed."""
+        self.until(lambda: self.button(name), f'button {name}')
+        self._click(self._find('button', name))
+
+    def tick(self, name):
+        """Click a checkbox by the words before it."""
+        self._click(self._driver.execute_script("""
+            const label = [...document.querySelectorAll('*')].filter(
+                e => e.children.length === 0 && e.textContent.trim() === arguments[0])[0];
+            let e = label;
+            while (e && !e.querySelector('input[type=checkbox]')) e = e.parentElement;
+            return e && e.querySelector('input[type=checkbox]');""", name))
+
+    def slide(self, index, keys):
+        """Move a slider by the keyboard; `keys` is how often right (or, negative, left)."""
+        from selenium.webdriver.common.keys import Keys
+        thumbs = self._driver.find_elements('css selector', '[role=slider]')
+        thumbs[index].send_keys((Keys.ARROW_RIGHT if keys > 0 else Keys.ARROW_LEFT) * abs(keys))
+
+    def dismiss(self):
+        """Close what has popped up over the page."""
+        for button in self._driver.find_elements(
+                'css selector', '.mantine-Notification-closeButton'):
+            button.click()
+
+    def screenshot(self):
+        """Return the page as a PNG, the middle freshly drawn."""
+        self._driver.execute_script('window.drawNow()')
+        return self._driver.get_screenshot_as_png()
+
+    def picture(self):
+        """Return the robot as it is drawn now, (h, w, 3) of bytes."""
+        import imageio.v3 as imageio
+        # What WebGL has drawn can be read until the browser takes it away at the script's end.
+        found = self._driver.execute_script("""
+            const area = canvas => canvas.width * canvas.height;
+            const canvas = [...document.querySelectorAll('canvas')].reduce(
+                (one, other) => area(one) < area(other) ? other : one);
+            window.drawNow();
+            return canvas.toDataURL('image/png');""")
+        return imageio.imread(io.BytesIO(base64.b64decode(found.split(',')[1])))[..., :3]
+
+    def _all(self, selector, words):
+        return [element for element in self._driver.find_elements('css selector', selector)
+                if element.get_attribute('textContent').strip() == words]
+
+    def _find(self, selector, words):
+        found = self._all(selector, words)
+        assert found, f'no {selector} says {words!r}; the page says:\n{self.text}'
+        return found[0]
+
+    def _click(self, element):
+        assert element is not None
+        # Without a mouse: what is below the visible part of a panel can be clicked, too.
+        self._driver.execute_script('arguments[0].click()', element)
+
+
+def difference(one, other):
+    """Return the share of pixels that clearly differ."""
+    return float((np.abs(one.astype(int) - other.astype(int)).max(axis=2) > 25).mean())

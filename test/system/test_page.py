@@ -1,0 +1,347 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The page in a real browser, with the real nodes behind its buttons.
+
+One browser looks at one page while, first, nothing runs, and then everything does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+from browser import Browser, difference, require
+import numpy as np
+import pytest
+
+require()
+
+from biped_com_ros.core.robot import RobotModel  # noqa: E402, I100
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped  # noqa: E402
+from lifecycle_msgs.msg import State  # noqa: E402
+from lifecycle_msgs.srv import GetState  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
+import rclpy  # noqa: E402
+from rclpy.context import Context  # noqa: E402
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from std_msgs.msg import Float64MultiArray, String  # noqa: E402
+
+MODEL = RobotModel.load('biped')
+LATCHED = QoSProfile(depth=5, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+COMPOSED = ('wrench_aggregator', 'com_estimator', 'zmp_monitor',
+            'gravity_compensation', 'torso_controller')
+# A hundred messages per second are enough here.
+HIDDEN = ('rate:=100.0', 'virtual_joints:=false', 'hidden_com_sigma:=0.012',
+          'hidden_mass_sigma:=0.15', 'seed:=1')
+
+
+class Robot:
+    """What a bystander with ROS 2 sees, served by a thread."""
+
+    def __init__(self):
+        self._context = Context()
+        rclpy.init(context=self._context)
+        self.node = Node('bystander', context=self._context)
+        self.last, self.all = {}, {}
+        for kind, topic, qos in (
+                (WrenchStamped, 'simulator/push', 10), (Odometry, 'odom', 10),
+                (Vector3Stamped, 'torso_controller/target', 10),
+                (Vector3Stamped, 'torso_controller/shape', 10),
+                (Vector3Stamped, 'simulator/truth/com_velocity', 10),
+                (PointStamped, 'simulator/truth/com', 10), (String, 'gait_player/state', LATCHED),
+                (String, 'robot_description', LATCHED), (DiagnosticArray, '/diagnostics', 10),
+                (Float64MultiArray, 'wrench_aggregator/offsets', LATCHED)):
+            self.node.create_subscription(
+                kind, topic, lambda message, topic=topic: self._take(topic, message), qos)
+        self.positions = self.node.create_publisher(
+            Float64MultiArray, 'position_controller/commands', 10)
+        self._state = self.node.create_client(GetState, 'gravity_compensation/get_state')
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._thread = threading.Thread(target=self._spin, daemon=True)
+        self._thread.start()
+
+    def _take(self, topic, message):
+        self.last[topic] = message
+        if topic == 'simulator/push':
+            self.all.setdefault(topic, []).append(message)
+
+    def _spin(self):
+        with contextlib.suppress(ExternalShutdownException):
+            self._executor.spin()
+
+    def height(self):
+        """Return how high the base is, m."""
+        return self.last['odom'].pose.pose.position.z
+
+    def feedforward_state(self):
+        """Ask gravity_compensation for its state."""
+        future = self._state.call_async(GetState.Request())
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
+        return future.result().current_state.id if done.wait(2.0) else None
+
+    def close(self):
+        """End it."""
+        self._context.shutdown()
+        self._thread.join(5.0)
+        self.node.destroy_node()
+
+
+class Processes:
+    """Nodes in processes of their own, ended by SIGINT."""
+
+    def __init__(self, directory):
+        self._directory, self._running = directory, []
+
+    def start(self, module, *arguments):
+        """Start a module of the package; return the file that gets its output."""
+        output = self._directory / f'{module}-{len(self._running)}.log'
+        self._running.append(subprocess.Popen(
+            [sys.executable, '-m', f'biped_com_ros.nodes.{module}', '--ros-args', *arguments],
+            stdout=output.open('w'), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            env={**os.environ, 'PYTHONUNBUFFERED': '1'}))
+        return output
+
+    def end(self):
+        """End all; they have to end cleanly."""
+        for process in self._running:
+            process.send_signal(signal.SIGINT)
+        codes = []
+        for process in self._running:
+            try:
+                codes.append(process.wait(20.0))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                codes.append('killed')
+        return codes
+
+
+@pytest.fixture(scope='module')
+def stage(tmp_path_factory):
+    """Yield (browser, robot, processes, url) with the viewer running, and nothing else yet."""
+    directory = tmp_path_factory.mktemp('page')
+    processes, robot, browser = Processes(directory), Robot(), None
+    try:
+        output = processes.start('viewer', '-p', 'port:=0', '-p', 'rate:=8.0')
+        browser = Browser(directory)
+        url = browser.until(lambda: re.search(r'http://127\.0\.0\.1:\d+', output.read_text()),
+                            'the address')[0]
+        browser.visit(url)
+        yield browser, robot, processes, url
+    finally:
+        codes = processes.end()
+        robot.close()
+        if browser is not None:
+            browser.close()
+    assert set(codes) == {0}, codes
+
+
+@pytest.fixture(scope='module')
+def live(stage):
+    """Yield (browser, robot) with everything running."""
+    browser, robot, processes, _ = stage
+    remappings = ('torso_controller:~/joint_states:=joint_states',
+                  'torso_controller:~/tendon_lengths:=tendon_controller/commands')
+    processes.start('simulator', *(o for parameter in HIDDEN for o in ('-p', parameter)))
+    processes.start('suite', '-p', f'nodes:=[{", ".join(COMPOSED)}]', '-p', 'use_sim_time:=true',
+                    *(o for remapping in remappings for o in ('-r', remapping)))
+    processes.start('com_calibrator', '-p', 'use_sim_time:=true', '-p', 'poses:=2', '-p',
+                    'candidates:=4', '-p', 'automatic:=false', '-p', 'autostart:=false', '-p',
+                    f'directory:={processes._directory}')
+    processes.start('gait_player', '-p', 'use_sim_time:=true')
+    browser.wait_for('mm to the edge', 'both feet', timeout=150.0)
+    return browser, robot
+
+
+def test_controls_are_grey_and_say_why_while_nothing_runs(stage):
+    browser = stage[0]
+    browser.wait_for('Tare', 'wrench_aggregator does not run', 'simulator does not run',
+                     'torso_controller does not run', 'gravity_compensation does not run',
+                     'gait_player does not run', 'com_calibrator does not run')
+    for name in ('Tare', 'Push', 'Turn on', 'Upright', 'Single step', 'Start anew', 'Solve'):
+        assert not browser.button(name), name
+    assert 'margin not known' in browser.text
+
+
+def test_other_sites_may_not_connect(stage):
+    from websockets.exceptions import InvalidStatus
+    from websockets.sync.client import connect
+    address = stage[3].replace('http', 'ws')
+    for origin in ('http://example.com', 'https://127.0.0.1.example.com', 'null'):
+        with pytest.raises(InvalidStatus, match='403'):
+            connect(address, origin=origin, subprotocols=['viser-v0'])
+    connect(address, origin=stage[3], subprotocols=['viser-v0']).close()
+
+
+def test_figures_are_those_of_the_nodes(live):
+    browser, robot = live
+    true = robot.last['simulator/truth/com'].point
+    shown = re.search(r'CoM, true \(simulator\)\s+(-?\d+), (-?\d+), (-?\d+)', browser.text)
+    np.testing.assert_allclose(
+        np.array([int(part) for part in shown.groups()]), 1e3 * np.array(
+            (true.x, true.y, true.z)), atol=2.0)
+    browser.tab('Joints')
+    browser.wait_for('left leg', 'l_knee', 'measured effort against its limit')
+    browser.tab('Torso')
+    browser.wait_for('tendon 3', 'torso is bent by')
+    browser.tab('Balance')
+    browser.tab('Health')
+    browser.wait_for('checks are well', 'com_estimator', 'torso_controller')
+    browser.tab('Controls')
+
+
+def test_gravity_feedforward_is_turned_off_and_on(live):
+    browser, robot = live
+    browser.until(lambda: robot.feedforward_state() == State.PRIMARY_STATE_ACTIVE, 'active')
+    browser.press('Turn off')
+    browser.until(lambda: robot.feedforward_state() == State.PRIMARY_STATE_INACTIVE, 'inactive')
+    browser.press('Turn on')
+    browser.until(lambda: robot.feedforward_state() == State.PRIMARY_STATE_ACTIVE, 'active again')
+
+
+def test_a_tare_is_refused_standing_and_done_hanging(live):
+    browser, robot = live
+    browser.press('Tare')
+    browser.until(lambda: re.search('stands|carries|touch|ground|weight', browser.text.split(
+        'Forget the tare')[1].split('Gravity')[0]), 'a refusal in words')
+    before, height = robot.last.get('wrench_aggregator/offsets'), robot.height()
+    browser.tick('hangs in the air')
+    browser.until(lambda: robot.height() > height + 0.01, 'a robot in the air')
+
+    def tared():
+        browser.press('Tare')
+        return browser.until(lambda: robot.last.get('wrench_aggregator/offsets'), 'offsets', 3.0
+                             ) is not before
+    browser.until(tared, 'offsets')
+    assert np.abs(robot.last['wrench_aggregator/offsets'].data).max() < 5.0
+    browser.press('Forget the tare')
+    browser.until(lambda: not np.any(robot.last['wrench_aggregator/offsets'].data), 'no offsets')
+    browser.press('Put it on its feet again')
+    browser.until(lambda: robot.height() < height + 0.005, 'a robot on the ground')
+
+
+def test_the_torso_follows_the_sliders_unless_it_is_to_hold_still(live):
+    browser, robot = live
+    browser.until(lambda: browser.button('Upright'), 'the torso')
+    browser.slide(1, 12)
+    browser.until(lambda: 'torso_controller/target' in robot.last, 'a target')
+    browser.until(lambda: robot.last['torso_controller/target'].vector.x == pytest.approx(
+        np.radians(6.0)), 'a target of 6 deg')
+    assert robot.last['torso_controller/target'].vector.y == pytest.approx(0.0)
+    browser.until(lambda: robot.last['torso_controller/shape'].vector.x > np.radians(3.0),
+                  'a bent torso')
+    browser.tick('hold still')
+    browser.wait_for('stops and holds')
+    browser.tick('hold still')
+    browser.wait_for('takes targets again')
+    browser.press('Upright')
+    browser.until(lambda: robot.last['torso_controller/shape'].vector.x < np.radians(1.5),
+                  'a straight torso')
+
+
+def test_a_push_is_felt(live):
+    browser, robot = live
+    browser.press('Push')
+    browser.until(lambda: robot.all.get('simulator/push'), 'a push')
+    push = robot.all['simulator/push'][-1]
+    force = push.wrench.force
+    assert push.header.frame_id in MODEL.link_names
+    assert force.x == pytest.approx(0.15 * MODEL.mass * 9.81, rel=0.02)
+    assert abs(force.y) < 0.05 * force.x and force.z == 0.0
+    browser.wait_for('pushed forward')
+
+
+def test_a_calibration_is_captured_solved_and_used(live):
+    browser, robot = live
+    before = robot.last['robot_description'].data
+    browser.press('Start')
+    browser.wait_for('results go to', '0 of 2 captured')
+    for count in (1, 2):
+        def captured(count=count):
+            browser.press('Capture now')
+            return browser.until(lambda: re.search(rf'{count} of 2 captured', browser.text),
+                                 'a capture', 2.0)
+        retry(captured)
+    browser.press('Solve')
+    browser.wait_for('solving with')
+
+    def used():
+        browser.press('Use the result')
+        browser.until(lambda: robot.last['robot_description'].data != before, 'a new URDF', 3.0)
+    retry(used, 20)  # refused until it is solved
+    browser.wait_for('by the calibrated URDF')
+    errors = re.search(r'by the URDF\s+([\d.]+)\s*mm\s+by the calibrated URDF\s+([\d.]+)\s*mm',
+                       browser.text)
+    assert float(errors[2]) < float(errors[1])
+
+
+def retry(action, times=8):
+    """Do something until it does not fail."""
+    for _ in range(times - 1):
+        with contextlib.suppress(AssertionError):
+            return action()
+    return action()
+
+
+def test_the_robot_is_drawn_and_moves(live):
+    browser, robot = live
+    before, again = browser.picture(), browser.picture()
+    colours = {tuple(colour) for colour in before.reshape(-1, 3)[::7].tolist()}
+    assert len(colours) > 200  # shaded surfaces, and not an empty canvas
+    still = difference(before, again)
+    raised = MODEL.posture('arms_up')[MODEL.joint_index(MODEL.actuated_joint_names)]
+    browser.until(lambda: robot.positions.get_subscription_count(), 'the simulator')
+    robot.positions.publish(Float64MultiArray(data=raised.tolist()))
+    browser.until(lambda: difference(before, browser.picture()) > max(0.01, 5.0 * still),
+                  'a picture of raised arms')
+
+
+def test_a_single_step_begins(live):
+    browser, robot = live
+    browser.press('Put it on its feet again')
+    browser.press('Single step')
+    browser.until(lambda: robot.last.get('gait_player/state') is not None
+                  and robot.last['gait_player/state'].data != 'standing', 'a step')
+    browser.wait_for('gait_player: ')
+
+
+def test_nothing_is_subscribed_to_while_nobody_looks(live, stage):
+    browser, robot = live
+    topic = 'com_estimator/link_coms'
+    assert robot.node.count_subscribers(topic) == 1
+    browser.visit('about:blank')
+    browser.until(lambda: robot.node.count_subscribers(topic) == 0, 'nobody to listen')
+    browser.visit(stage[3])
+    browser.until(lambda: robot.node.count_subscribers(topic) == 1, 'somebody to listen')
+    browser.wait_for('mm to the edge')
+
+
+def test_nothing_comes_from_anywhere_else(live, stage):
+    browser, url = live[0], stage[3]
+    browser.close()
+    requests = browser.requests_of(url)
+    socket = url.replace('http', 'ws')
+    assert any(request.startswith(socket) for request in requests)
+    assert not [request for request in requests
+                if not request.startswith((f'{url}/', socket, 'blob:', 'data:'))]
