@@ -42,17 +42,25 @@ from benchmarks.common import console, machine, print_table, print_targets, Targ
 
 FIVE = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation',
         'torso_controller')
-LIMIT = 30.0
-"""Per cent of one core for all five."""
+RATE, LIMIT = 500.0, 30.0
+"""Joint states per second, and per cent of one core for all five."""
 
 KEPT_UP = 0.95
 """Share of the joint states that have to be answered for a measurement to count."""
 
 _WARM_UP = 5.0  # s
 _PATIENCE = 60.0  # s
-_PROFILED = 'import cProfile, sys; from biped_com_ros.nodes.suite import main; ' \
-    'profile = cProfile.Profile(); code = profile.runcall(main); ' \
-    'profile.dump_stats({file!r}); sys.exit(code)'
+#: Profiles from the signal on: what starting takes is of no interest.
+_PROFILED = """
+import cProfile, signal, sys
+from biped_com_ros.nodes.suite import main
+profile = cProfile.Profile()
+signal.signal(signal.SIGUSR1, lambda *_: profile.enable())
+code = main()
+profile.disable()
+profile.dump_stats({file!r})
+sys.exit(code)
+"""
 
 
 class Running:
@@ -76,6 +84,10 @@ class Running:
         if self._process.poll() is not None:
             raise RuntimeError(f'{self._process.args} has ended: start it by hand to see why')
         return time.clock_gettime((~self._process.pid << 3) | 2)
+
+    def start_profile(self) -> None:
+        """Let a process that was started for it profile from now on."""
+        self._process.send_signal(signal.SIGUSR1)
 
     def end(self) -> None:
         """End it."""
@@ -166,6 +178,8 @@ def measure(options: argparse.Namespace, nodes: Sequence[str],
     try:
         listener.wait_for_all()
         listener.spin(_WARM_UP)
+        if profile:
+            suite.start_profile()
         before, counts = suite.cpu_time, dict(listener.counts)
         begun = time.monotonic()
         listener.spin(options.seconds)
@@ -198,7 +212,7 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or '').strip().split('\n\n')[0])
     parser.add_argument('--robot', default='biped', help='name or YAML; with a tendon torso')
-    parser.add_argument('--rate', type=float, default=500.0, help='of the joint states, Hz')
+    parser.add_argument('--rate', type=float, default=RATE, help='of the joint states, Hz')
     parser.add_argument('--seconds', type=float, default=10.0, help='of a measurement')
     parser.add_argument('--each', action='store_true', help='also without each of the nodes')
     parser.add_argument('--profile', action='store_true', help='show where the time goes')
@@ -217,8 +231,9 @@ def main() -> int:
             rows.append((f'without {name}', *cells(without, its_rate), f'{saved:.0f} µs'))
     print_table(f'Five nodes in one process, {options.robot}, {options.rate:.0f} Hz', (
         'nodes', 'CPU of one core', 'least rate', 'an update', 'of the missing one'), rows)
-    print_targets([Target('suite', 'five mission nodes composed at 500 Hz, of one core',
-                          cpu if kept_up else None, LIMIT, unit='%')])
+    if options.rate == RATE:
+        print_targets([Target('suite', 'five mission nodes composed at 500 Hz, of one core',
+                              cpu if kept_up else None, LIMIT, unit='%')])
     if not kept_up:
         console.print(f'They did not keep up ({rate:.0f} of {options.rate:.0f} Hz): the machine '
                       'has too much other work.')
