@@ -95,5 +95,5 @@ lock:
 	@tools/python tools/lock.py $(ARGS)
 
 clean:
-	rm -rf .venv .venv-* build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build doc/api install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
