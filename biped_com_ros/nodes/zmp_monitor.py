@@ -16,7 +16,8 @@ Tells how far the robot is from falling: ZMP, support polygon, margins, divergen
 
 Everything belongs to one instant: joint states, base and foot wrenches are brought together by
 their stamps, and what is published carries the stamp of the joint states. So a recording that is
-played again gives the same to the last bit. While something is missing nothing goes out, and ``/diagnostics`` says what.
+played again gives the same to the last bit. While something is missing nothing goes out, and
+``/diagnostics`` says what.
 
 ===================== ================================ =======================================
 topic                 type                             what
