@@ -68,7 +68,8 @@ class Hoist:
         self._hook = int(model.body(HOOK).mocapid[0])
         self._root = int(model.eq_obj2id[self._weld])  # the body that is tied
         self._weight = -float(model.opt.gravity[2]) * float(model.body_subtreemass[self._root])
-        self.holds = False
+        self.holds, self._is_lowering = False, False
+        self._time = self._duration = 0.0
 
     def put_down(self, base_height: float) -> None:
         """
