@@ -46,16 +46,17 @@ How noisy velocities and forces are is measured: white noise shows in the second
 signals that are smooth themselves (:class:`NoiseMeter`). With good sensors the estimate follows
 the kinematics, with bad ones it is calmer.
 
-Assumptions. The load is fixed to the carrier. Where an external force acts is unknown: the more
-of it is felt, the less the moments of the feet count. A lasting vertical force cannot be told from
-weight: what lasts is weight. Feet that press less than a threshold carry nothing. At rest the feet
-say nothing on the height of the CoM: it is learnt while the robot accelerates horizontally, and
-until then is as good as the assumption that the load is near the carrier's centre of mass. Errors
-of the masses of what lies beyond the foot sensors are not seen.
+Assumptions. The load is fixed to the carrier. Where an external force acts is unknown: while one
+is felt, and shortly before it was, the moments of the feet do not count. A lasting vertical force
+cannot be told from weight: what lasts is weight. Feet that press less than a threshold carry
+nothing. At rest the feet say nothing on the height of the CoM: it is learnt while the robot
+accelerates horizontally, and until then is as good as the assumption that the load is near the
+carrier's centre of mass. Errors of the masses of what lies beyond the foot sensors are not seen.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -107,6 +108,12 @@ class ComFilterSettings:
         sample the external force becomes uncertain by `push_force`, share of the weight.
     push_lever
         Of the point where a push acts from the CoM, m.
+    least_acceleration
+        Horizontal one, m/s^2, from which on the moments tell the height of the load; well above
+        its noise within `load_cutoff`.
+    push_calm, push_hold
+        Moments count where less external force than this is felt, share of the weight, and for so
+        long after them no push begins, s.
     unknown_acceleration
         Of the CoM while the foot forces are unknown, m/s^2.
     longest_gap
@@ -117,7 +124,7 @@ class ComFilterSettings:
     kinematic_position: float = 0.0001
     kinematic_velocity: float = 0.0001
     acceleration: float = 0.03
-    moment: float = 0.0002
+    moment: float = 0.00015
     momentum: float = 0.05
     load_cutoff: float = 3.0
     initial_moment: float = 0.015
@@ -130,6 +137,9 @@ class ComFilterSettings:
     push_delay: float = 0.02
     push_force: float = 0.1
     push_lever: float = 0.3
+    least_acceleration: float = 0.05
+    push_calm: float = 0.003
+    push_hold: float = 0.1
     unknown_acceleration: float = 3.0
     longest_gap: float = 0.5
 
@@ -262,7 +272,7 @@ class ComFilter:
 
     @property
     def bias(self) -> Array:
-        """What the kinematic CoM is off by, along the axes of the world, shape (3,), m."""
+        """Error of the kinematic CoM, along the axes of the world, shape (3,), m."""
         x = self.state
         bias: Array = x.item(S) * self._lever - self._rotation.dot(x[H])
         return bias
@@ -281,6 +291,8 @@ class ComFilter:
         """Forget everything, the load too."""
         self.is_started = False
         self._surprise = np.zeros(3)
+        self._held: deque[tuple[LoadEquation, float]] = deque()
+        self._held_time = 0.0
         self._rotation, self._lever, self._shown = np.eye(3), np.zeros(3), _UNSEEN
         self._kinematic_noise.reset()
         self._force_noise.reset()
@@ -317,8 +329,7 @@ class ComFilter:
             self._shown = _UNSEEN
         else:
             self._correct_by_kinematics(seen, dt)
-        if equation is not None:
-            self._correct_by_moments(equation, dt)
+        self._hear_out(equation, dt)
 
     def _start(self, seen: Seen) -> None:
         """Begin where the kinematics say, by the load as far as it is known."""
@@ -393,15 +404,32 @@ class ComFilter:
         slow = surprise * surprise > limit * (expected + 0.5 * share * noise)
         sudden = innovation * innovation > limit * (expected + noise)
         for axis in np.flatnonzero(slow | sudden).tolist():
-            # Nobody knows for how long it has acted: the velocity begins anew, too.
+            # Nobody knows for how long it has acted: the velocity begins anew, too, and what the
+            # moments told meanwhile was told of the push.
+            self._held.clear()
+            self._held_time = 0.0
             missed = innovation if sudden[axis] else surprise
             self.covariance[3 + axis, 3 + axis] += missed.item(axis) ** 2
             self.covariance[9 + axis, 9 + axis] += (s.push_force * self._weight) ** 2
 
+    def _hear_out(self, equation: LoadEquation | None, dt: float) -> None:
+        """Use what the moments told a moment ago, if nobody has been found to push since."""
+        held = self._held
+        if equation is not None and equation.push < self.settings.push_calm:
+            held.append((equation, dt))
+            self._held_time += dt
+        while held and self._held_time > self.settings.push_hold:
+            equation, dt = held.popleft()
+            self._held_time -= dt
+            self._correct_by_moments(equation, dt)
+
     def _correct_by_moments(self, equation: LoadEquation, dt: float) -> None:
         s = self.settings
-        rows = np.zeros((2, SIZE))
-        rows[:, H], rows[:, S] = equation.rows[:, :3], equation.rows[:, 3] + equation.residual
+        rows, in_world = np.zeros((2, SIZE)), equation.rows[:, :3].dot(self._rotation.T)
+        if np.abs(in_world[:, 2]).max() * self._gravity < s.least_acceleration:
+            in_world[:, 2] = 0.0  # noise of the acceleration would look like height
+        rows[:, H], rows[:, S] = (
+            in_world.dot(self._rotation), equation.rows[:, 3] + equation.residual)
         residual = equation.residual - rows.dot(self.state)
         variance = (s.moment ** 2 + (s.momentum * equation.spin) ** 2
                     + (s.push_lever * equation.push) ** 2)

@@ -68,7 +68,7 @@ class FusionParameters:
         0.03, 'Least standard deviation of the acceleration by the foot forces; measured noise '
         'comes on top', 'm/s2', 1e-4, 100.0, read_only=True)
     fusion_moment: float = parameter(
-        0.0002, 'Standard deviation of the level CoM by the moments of the feet, filtered', 'm',
+        0.00015, 'Standard deviation of the level CoM by the moments of the feet, filtered', 'm',
         1e-6, 1.0, read_only=True)
     fusion_momentum: float = parameter(
         0.05, "Error of the model's rate of angular momentum, as a share of it", '', 1e-4, 10.0,
