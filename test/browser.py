@@ -29,7 +29,6 @@ FLAGS = ('--headless', '--no-sandbox', '--disable-quic', '--no-first-run',
          '--disable-background-networking', '--disable-component-update', '--disable-sync',
          # WebGL without a graphics card.
          '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--mute-audio',
-         '--force-device-scale-factor=0.5',
          # A computer without internet.
          '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost')
 SIZE = (1000, 700)
@@ -68,15 +67,18 @@ class Browser:
         For the browser's own files; new and empty.
     size
         Of its window, pixels.
+    scale
+        Of what is drawn; small pictures are drawn sooner.
 
     """
 
-    def __init__(self, directory, size=SIZE):
+    def __init__(self, directory, size=SIZE, scale=0.5):
         from selenium import webdriver
         options = webdriver.ChromeOptions()
         options.binary_location = next(filter(None, map(shutil.which, CHROMIUMS)))
         self._log = directory / 'network.json'
         for flag in (*FLAGS, f'--window-size={size[0]},{size[1]}',
+                     f'--force-device-scale-factor={scale}',
                      f'--user-data-dir={directory / "profile"}', f'--log-net-log={self._log}'):
             options.add_argument(flag)
         service = webdriver.ChromeService(shutil.which('chromedriver'))
@@ -154,7 +156,9 @@ class Browser:
 
     def screenshot(self):
         """Return the page as a PNG, the middle freshly drawn."""
-        self._driver.execute_script('window.drawNow()')
+        for _ in range(12):  # what fades in takes a second and some frames
+            self._driver.execute_script('window.drawNow()')
+            time.sleep(0.3)
         return self._driver.get_screenshot_as_png()
 
     def picture(self):

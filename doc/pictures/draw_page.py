@@ -55,7 +55,7 @@ def main(robot: str = 'biped', file: str = 'torso_demo.launch.xml', *tabs: str) 
                 [file, f'robot:={robot}', 'hidden:=masses'],
                 ['viewer.launch.xml', f'robot:={robot}', 'port:=0']))]
         try:
-            browser = Browser(Path(directory), SIZE)
+            browser = Browser(Path(directory), SIZE, scale=1.0)
             browser.visit(browser.until(
                 lambda: re.search(r'http://127\S+', (Path(directory) / '1.log').read_text()),
                 'the address')[0])
