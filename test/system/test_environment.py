@@ -81,7 +81,8 @@ def test_another_distribution_has_an_environment_of_its_own():
     plan = environment.make_plan('dev', 'kilted', False, bare())
     assert plan.directory == ROOT / '.venv-kilted'
     assert {'ros-kilted.in', 'ros-kilted-lint.in', 'runtime.in', 'robots.in', 'test.in',
-            'viewer.in', 'browser.in', 'colcon.in', 'lint.in', 'docs.in'} == {path.name for path in plan.inputs}
+            'viewer.in', 'browser.in', 'colcon.in', 'lint.in', 'docs.in'
+            } == {path.name for path in plan.inputs}
 
 
 def test_unknown_distribution_is_refused_with_the_known_ones():
