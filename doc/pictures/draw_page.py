@@ -73,8 +73,8 @@ def main(robot: str = 'biped', file: str = 'torso_demo.launch.xml', *tabs: str) 
 
 
 def write(png: bytes, path: Path) -> None:
-    """Write a picture with 256 colours, a third of the size."""
-    Image.open(io.BytesIO(png)).convert('RGB').quantize(256).save(path, optimize=True)
+    """Write a picture; with all its colours, which mean something."""
+    Image.open(io.BytesIO(png)).convert('RGB').save(path, optimize=True)
 
 
 if __name__ == '__main__':
