@@ -165,7 +165,7 @@ class PageInputs:
         subscribe(String, 'gait_player/state', partial(self._on_words, 'gait'), LATCHED)
         subscribe(String, 'robot_description', self._on_description, latest(LATCHED, 5))
 
-    def _make_expiries(self) -> dict[str, Callable[[], None]]:
+    def _make_expiries(self) -> dict[str, Callable[[], Any]]:
         """Return what makes each thing unknown again."""
         view = self.view
 
@@ -173,7 +173,7 @@ class PageInputs:
             return lambda: setattr(view, name, value)
 
         nothing, three = np.empty(0), np.full(3, math.nan)
-        expiries = {
+        expiries: dict[str, Callable[[], Any]] = {
             'joints': set_to('efforts', None), 'links': set_to('link_coms', None),
             'polygon': set_to('polygon', np.empty((0, 3))),
             'feedforward': set_to('feedforward', {}), 'torso': set_to('torso', three),
