@@ -357,7 +357,8 @@ class ImuMount:
         x, y, z, w = quaternion.tolist()
         norm_squared = x * x + y * y + z * z + w * w
         if not 1e-12 < norm_squared < 1e12:
-            raise InputError(f'the quaternion (x {x}, y {y}, z {z}, w {w}) of the IMU is no rotation')
+            raise InputError(
+                f'the quaternion (x {x}, y {y}, z {z}, w {w}) of the IMU is no rotation')
         s = 2.0 / norm_squared
         up: Array = np.array(
             (s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y))).dot(R_imu_base)

@@ -97,7 +97,8 @@ class PageActions:
         if command in _TRIGGERS:
             self._call(command)
         elif command == 'push':
-            self._send_push(*value, yaw)
+            direction, share = value
+            self._send_push(direction, share, yaw)
         elif command == 'torso':
             self._send_target(*value)
         elif command in _SWITCHES:
