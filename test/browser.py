@@ -84,11 +84,27 @@ class Browser:
         service = webdriver.ChromeService(shutil.which('chromedriver'))
         self._driver = webdriver.Chrome(options=options, service=service)
         self._driver.set_script_timeout(110.0)
-        self._driver.execute_cdp_cmd('Page.addScriptToEvaluateOnNewDocument', {'source': CALM})
+        self._calm()
 
     def visit(self, url):
-        """Go to a page."""
+        """Go to a page; the one of the viewer counts as seen after some frames."""
         self._driver.get(url)
+        for _ in range(5):
+            self._driver.execute_script('window.drawNow()')
+            time.sleep(0.2)
+
+    def leave(self):
+        """Close the page, and have an empty one."""
+        old = self._driver.current_window_handle
+        self._driver.switch_to.new_window('tab')
+        new = self._driver.current_window_handle
+        self._driver.switch_to.window(old)
+        self._driver.close()
+        self._driver.switch_to.window(new)
+        self._calm()
+
+    def _calm(self):
+        self._driver.execute_cdp_cmd('Page.addScriptToEvaluateOnNewDocument', {'source': CALM})
 
     def close(self):
         """End it, if it has not been ended yet."""

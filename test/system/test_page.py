@@ -325,7 +325,7 @@ def test_nothing_is_subscribed_to_while_nobody_looks(live, stage):
     browser, robot = live
     topic = 'com_estimator/link_coms'
     assert robot.node.count_subscribers(topic) == 1
-    browser.visit('about:blank')
+    browser.leave()
     browser.until(lambda: robot.node.count_subscribers(topic) == 0, 'nobody to listen')
     browser.visit(stage[3])
     browser.until(lambda: robot.node.count_subscribers(topic) == 1, 'somebody to listen')
