@@ -99,10 +99,11 @@ class Running:
             self._process.wait()
 
 
-def simulator_command(robot: str, rate: float) -> list[str]:
-    """Return how to start the robot."""
+def simulator_command(robot: str, rate: float, nodes: Sequence[str]) -> list[str]:
+    """Return how to start the robot; without torso_controller it tells the joints of the torso."""
+    virtual = str('torso_controller' not in nodes).lower()
     return ['-m', 'biped_com_ros.nodes.simulator', '--ros-args', '-p', f'robot:={robot}', '-p',
-            f'rate:={rate}', '-p', 'virtual_joints:=false', '-p', 'tendons:=true']
+            f'rate:={rate}', '-p', f'virtual_joints:={virtual}', '-p', 'tendons:=true']
 
 
 def suite_command(robot: str, nodes: Sequence[str], profile: str = '') -> list[str]:
@@ -172,7 +173,7 @@ def measure(options: argparse.Namespace, nodes: Sequence[str],
     The listener's own share of the machine is not counted; that it listens makes the nodes
     publish.
     """
-    robot = Running(simulator_command(options.robot, options.rate))
+    robot = Running(simulator_command(options.robot, options.rate, nodes))
     suite = Running(suite_command(options.robot, nodes, profile))
     listener = Listener(nodes)
     try:
@@ -214,7 +215,8 @@ def main() -> int:
     parser.add_argument('--robot', default='biped', help='name or YAML; with a tendon torso')
     parser.add_argument('--rate', type=float, default=RATE, help='of the joint states, Hz')
     parser.add_argument('--seconds', type=float, default=10.0, help='of a measurement')
-    parser.add_argument('--each', action='store_true', help='also without each of the nodes')
+    parser.add_argument('--each', action='store_true',
+                        help='also without each but wrench_aggregator')
     parser.add_argument('--profile', action='store_true', help='show where the time goes')
     options = parser.parse_args()
     os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 100))
@@ -224,7 +226,7 @@ def main() -> int:
     kept_up = rate >= KEPT_UP * options.rate
     rows = [('all five', *cells(cpu, rate), '')]
     if options.each:
-        for name in FIVE:
+        for name in FIVE[1:]:  # without wrenches the others have nothing to do
             others = [node for node in FIVE if node != name]
             without, its_rate = measure(options, others)
             saved = 1e4 * (cpu / rate - without / its_rate)
