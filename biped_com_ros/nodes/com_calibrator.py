@@ -71,6 +71,7 @@ from biped_com_ros.core.identification.stillness import (
 from biped_com_ros.core.identification.storage import CaptureLog
 from biped_com_ros.core.pose import rotation_from_quaternion
 from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.ros.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, Throttle, WARN
 from biped_com_ros.ros.executor import run
@@ -95,13 +96,9 @@ LOOK_AGAIN = 1.0  # s until a robot that is nowhere known is looked for again
 
 
 @dataclass(frozen=True)
-class ComCalibratorParameters:
+class ComCalibratorParameters(RobotNodeParameters):
     """Parameters of `com_calibrator`."""
 
-    robot: str = parameter(
-        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
-    urdf: str = parameter(
-        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
     directory: str = parameter(
         '~/.ros/biped_com_calibration', 'Where captures and results are written, in a directory '
         'of the name of the robot; empty: in a temporary one', read_only=True)
@@ -189,9 +186,6 @@ class ComCalibratorParameters:
         read_only=True)
     sensor_timeout: float = parameter(
         0.5, 'Silence after which an input counts as dead', 's', 0.001, 60.0, read_only=True)
-    max_stamp_age: float = parameter(
-        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
-        'any', 's', 0.0, 1e6, read_only=True)
 
 
 class ComCalibrator(Node):

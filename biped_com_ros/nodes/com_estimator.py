@@ -54,6 +54,7 @@ from biped_com_ros.ros.base_sources import (
     BASE_SOURCES, BaseSource, describe_contacts, make_base_source)
 from biped_com_ros.ros.com_fusion import ComFusion, FusionParameters
 from biped_com_ros.ros.com_outputs import FrameOutput, Instant, MarkerOutput, Pace
+from biped_com_ros.ros.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.executor import run
@@ -67,13 +68,9 @@ from rclpy.node import Node
 
 
 @dataclass(frozen=True)
-class ComEstimatorParameters(FusionParameters):
+class ComEstimatorParameters(RobotNodeParameters, FusionParameters):
     """Parameters of `com_estimator`."""
 
-    robot: str = parameter(
-        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
-    urdf: str = parameter(
-        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
     base_source: str = parameter(
         'imu', 'Where the base is known from: orientation by IMU and position by the standing '
         'soles; the topic odom; TF; or the parameter fixed_base', options=BASE_SOURCES,
@@ -115,9 +112,6 @@ class ComEstimatorParameters(FusionParameters):
     gravity: float = parameter(9.81, 'Gravitational acceleration', 'm/s2', 0.1, 30.0)
     sensor_timeout: float = parameter(
         0.5, 'Silence after which an input counts as dead', 's', 0.001, 60.0, read_only=True)
-    max_stamp_age: float = parameter(
-        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
-        'any', 's', 0.0, 1e6, read_only=True)
 
 
 class ComEstimator(Node):

@@ -63,6 +63,7 @@ from biped_com_ros.core.legs.player import WalkOrder, WalkPlayer, WalkState
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.background import Background
+from biped_com_ros.ros.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, steady_clock, WARN
 from biped_com_ros.ros.executor import run
@@ -93,13 +94,9 @@ def _timing(description: str, largest: float = 60.0) -> Any:
 
 
 @dataclass(frozen=True)
-class GaitPlayerParameters:
+class GaitPlayerParameters(RobotNodeParameters):
     """Parameters of `gait_player`."""
 
-    robot: str = parameter(
-        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
-    urdf: str = parameter(
-        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
     posture: str = parameter(
         'stand', "Posture of the robot's YAML in which it stands at ease", read_only=True)
     joints: list[str] = parameter(
@@ -153,9 +150,6 @@ class GaitPlayerParameters:
         read_only=True)
     input_timeout: float = parameter(
         0.25, 'Silence after which joint states count as dead', 's', 0.01, 10.0, read_only=True)
-    max_stamp_age: float = parameter(
-        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
-        'any', 's', 0.0, 1e6, read_only=True)
 
     def options(self) -> GaitOptions:
         """Return how to walk."""

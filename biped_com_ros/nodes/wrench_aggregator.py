@@ -42,6 +42,7 @@ from biped_com_ros.core.weight_check import WeightCheck
 from biped_com_ros.core.wrench import com_line
 from biped_com_ros.core.wrench_aggregation import (
     AggregationSettings, ContactBody, SensorChannel, WrenchAggregation)
+from biped_com_ros.ros.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.conversions import Stamp, ZERO_STAMP
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.executor import run
@@ -61,13 +62,9 @@ AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 
 
 @dataclass(frozen=True)
-class WrenchAggregatorParameters:
+class WrenchAggregatorParameters(RobotNodeParameters):
     """Parameters of `wrench_aggregator`."""
 
-    robot: str = parameter(
-        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
-    urdf: str = parameter(
-        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
     offsets_file: str = parameter(
         '', 'YAML file of the offsets: read at start if it exists, written by the tare services; '
         'empty keeps nothing', read_only=True)
@@ -120,9 +117,6 @@ class WrenchAggregatorParameters:
         'IMU used with it', 's', 0.0, 10.0)
     sensor_timeout: float = parameter(
         0.5, 'Silence after which a sensor counts as dead', 's', 0.001, 60.0, read_only=True)
-    max_stamp_age: float = parameter(
-        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
-        'any', 's', 0.0, 1e6, read_only=True)
 
 
 class FootOutput:

@@ -62,6 +62,7 @@ from biped_com_ros.core.weight_check import WeightCheck
 from biped_com_ros.core.zmp import METHODS
 from biped_com_ros.ros.base_sources import BASE_SOURCES
 from biped_com_ros.ros.com_outputs import Pace
+from biped_com_ros.ros.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report as Health, WARN
 from biped_com_ros.ros.executor import run
@@ -76,13 +77,9 @@ from rclpy.node import Node
 
 
 @dataclass(frozen=True)
-class ZmpMonitorParameters:
+class ZmpMonitorParameters(RobotNodeParameters):
     """Parameters of `zmp_monitor`."""
 
-    robot: str = parameter(
-        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
-    urdf: str = parameter(
-        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
     base_source: str = parameter(
         'imu', 'Where the base is known from: orientation by IMU and position by the standing '
         'soles; the topic odom; TF; or the parameter fixed_base', options=BASE_SOURCES,
@@ -165,9 +162,6 @@ class ZmpMonitorParameters:
                                read_only=True)
     sensor_timeout: float = parameter(
         0.5, 'Silence after which an input counts as dead', 's', 0.001, 60.0, read_only=True)
-    max_stamp_age: float = parameter(
-        1.0, "Messages with stamps further than this from the node's clock are refused; 0 accepts "
-        'any', 's', 0.0, 1e6, read_only=True)
 
 
 class ZmpMonitor(Node):
