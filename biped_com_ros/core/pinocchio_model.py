@@ -1,0 +1,85 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""From the text of a URDF to Pinocchio's model, held against the robot's configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from biped_com_ros.core.config import RobotConfig
+from biped_com_ros.core.errors import (
+    ConfigurationError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.pose import Pose
+import numpy as np
+import pinocchio as pin
+
+
+def build_model(urdf: str) -> Any:
+    """Return Pinocchio's model with a floating base."""
+    try:
+        return pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer())
+    except (ValueError, RuntimeError) as error:
+        raise RobotDescriptionError(f'the URDF does not describe a robot: {error}') from None
+
+
+def unbound(model: Any, continuous: frozenset[str]) -> None:
+    """Take the limits off continuous joints."""
+    for name in continuous:
+        index = model.joints[model.getJointId(name)].idx_q
+        model.lowerPositionLimit[index] = -np.inf
+        model.upperPositionLimit[index] = np.inf
+
+
+def parent_joint(frame: Any) -> int:
+    """Return the index of the joint that carries a frame."""
+    # Pinocchio 3 renamed `parent`; both names exist in some releases.
+    return int(frame.parentJoint if hasattr(frame, 'parentJoint') else frame.parent)
+
+
+def pose_of(placement: Any) -> Pose:
+    """Return a copy of one of Pinocchio's placements."""
+    return Pose(placement.rotation.copy(), placement.translation.copy())
+
+
+def check_names(
+        config: RobotConfig, joints: tuple[str, ...], frames: tuple[str, ...]) -> None:
+    """Refuse a configuration that names a joint or frame which the URDF does not have."""
+    where = f'the configuration of {config.name}; the URDF has no such name'
+    for kind, valid, names in (
+            ('joint', joints, _configured_joints(config)),
+            ('frame', frames, _configured_frames(config))):
+        for name in names:
+            if name not in valid:
+                raise UnknownNameError(kind, name, valid, where)
+    both = set(config.passive_joints) & set(config.locked_joints)
+    if both:
+        raise ConfigurationError(
+            f'{", ".join(sorted(both))} of {config.name} cannot be passive (measured) and locked '
+            '(not measured) at once')
+
+
+def _configured_joints(config: RobotConfig) -> list[str]:
+    return [*config.passive_joints, *config.locked_joints,
+            *(joint for group in config.groups.values() for joint in group),
+            *(joint for posture in config.postures.values() for joint in posture),
+            *(config.torso.joints if config.torso else ())]
+
+
+def _configured_frames(config: RobotConfig) -> list[str]:
+    feet = [frame for foot in config.feet.values() for frame in (foot.sole, foot.ankle)]
+    sensors = [frame for s in config.wrench_sensors.values() for frame in (s.frame, s.link)]
+    torso = [config.torso.lower, config.torso.upper] if config.torso else []
+    return [name for name in (
+        config.base_link, *feet, *sensors, *torso, *(i.frame for i in config.imus.values()),
+        *(h.frame for h in config.hands.values())) if name]

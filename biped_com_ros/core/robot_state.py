@@ -1,0 +1,156 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""One immutable snapshot of a robot's kinematics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biped_com_ros.core.frames import FrameSet
+from biped_com_ros.core.pose import Array, Pose
+import numpy as np
+
+if TYPE_CHECKING:
+    from biped_com_ros.core.robot import RobotModel
+
+blank_state = object.__new__  # a third of the time of a constructor with as many arguments
+
+
+class RobotState:
+    """
+    One instant of a robot: immutable, one kinematics pass, everything later reads from it.
+
+    Made by :meth:`RobotModel.state`.
+
+    Attributes
+    ----------
+    model
+        The robot.
+    q, v
+        Pinocchio's configuration (nq,) and velocity (nv,) with the base frame as origin, at rest.
+    com_in_base, com_velocity_in_base
+        Centre of mass and its velocity relative to the base, shape (3,), m and m/s.
+    base
+        Pose of the base in the world; identity until :meth:`in_world`.
+
+    """
+
+    __slots__ = ('model', 'q', 'v', 'com_in_base', 'com_velocity_in_base', 'base',
+                 '_placements', '_twists', '_points_in_base', '_points_in_world')
+
+    model: RobotModel
+    q: Array
+    v: Array
+    com_in_base: Array
+    com_velocity_in_base: Array
+    base: Pose
+    _placements: Array
+    _twists: Array
+    _points_in_base: Array | None
+    _points_in_world: Array | None
+
+    def in_world(self, base: Pose) -> RobotState:
+        """Return the same state with the base at pose `base` in the world."""
+        state = blank_state(RobotState)
+        state.model, state.q, state.v, state.base = self.model, self.q, self.v, base
+        state.com_in_base = self.com_in_base
+        state.com_velocity_in_base = self.com_velocity_in_base
+        state._placements, state._twists = self._placements, self._twists
+        state._points_in_base, state._points_in_world = self._points_in_base, None
+        return state
+
+    @property
+    def com_in_world(self) -> Array:
+        """Centre of mass, shape (3,), m."""
+        com: Array = self.base.rotation.dot(self.com_in_base)
+        com += self.base.position
+        return com
+
+    @property
+    def link_coms_in_base(self) -> Array:
+        """Centre of mass of each link of ``model.link_names``, shape (L, 3), m."""
+        coms = self._all_points_in_base()[self.model.links_of_points]
+        coms.setflags(False)  # type: ignore[call-arg]  # by name it takes twice as long
+        return coms
+
+    @property
+    def link_coms_in_world(self) -> Array:
+        """Centre of mass of each link, shape (L, 3), m."""
+        return self._all_points_in_world()[:len(self.model.link_names)]
+
+    @property
+    def soles_in_world(self) -> Array:
+        """Origin of each sole, in the order of ``config.feet``, shape (F, 3), m."""
+        return self._all_points_in_world()[len(self.model.link_names):]
+
+    def _all_points_in_base(self) -> Array:
+        if self._points_in_base is None:
+            self._points_in_base = self.model.points.in_base(self._placements)
+        return self._points_in_base
+
+    def _all_points_in_world(self) -> Array:
+        if self._points_in_world is None:
+            points = self._all_points_in_base()
+            points[:, 3] = 1.0
+            self._points_in_world = points = points.dot(self.base.transposed)
+            points.setflags(write=False)
+        return self._points_in_world
+
+    def placements_in_base(self, frames: FrameSet) -> Array:
+        """
+        Return the poses of frames in the base.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (F, 4, 3): rows 0-2 are ``R_base_frame`` transposed, row 3 the position, m.
+
+        """
+        poses: Array = np.matmul(
+            frames.placement_in_joint, self._placements.take(frames.joints, axis=0))
+        return poses
+
+    def twists_in_base(self, frames: FrameSet, placements: Array | None = None) -> Array:
+        """
+        Return the velocities of frames relative to the base.
+
+        Parameters
+        ----------
+        frames
+            The frames.
+        placements
+            Their :meth:`placements_in_base`, if they are at hand: saves half of the time.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (F, 2, 3), along the axes of the base: row 0 the velocity of the frame's
+            origin, m/s, row 1 the angular velocity, rad/s.
+
+        """
+        if placements is None:
+            placements = self.placements_in_base(frames)
+        in_frame = np.matmul(
+            self._twists.take(frames.joints, axis=0)[:, np.newaxis], frames.twist_transfer)
+        twists: Array = np.matmul(in_frame.reshape(-1, 2, 3), placements[:, :3])
+        return twists
+
+    def pose_in_base(self, frame: str) -> Pose:
+        """Pose of one URDF link in the base; for loops, prefer :meth:`placements_in_base`."""
+        row = self.placements_in_base(self.model.frames((frame,)))[0]
+        return Pose(row[:3].T, row[3])
+
+    def pose_in_world(self, frame: str) -> Pose:
+        """Pose of one URDF link in the world."""
+        return self.base @ self.pose_in_base(frame)
