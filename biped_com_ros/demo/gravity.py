@@ -23,20 +23,16 @@ from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.motion import HipShift, minimum_jerk
 from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.demo.chapter import Act, Chapter, Comparison, Skipped
+from biped_com_ros.demo.chapter import Act, Chapter, Comparison
+from biped_com_ros.demo.feedforward import feed_forward, let_go
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.conversions import Stamp
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
 import numpy as np
-from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
-from rcl_interfaces.srv import SetParameters
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 _UPDATE = 0.002  # s, between two torques
 _SETTLE = 2.5  # s, before something is measured
-_RAMP_UP, _RAMP_DOWN = 2.2, 1.2  # s, a little more than the node's ramps take
 _POSTURE = 'arms_out'
 Sag = tuple[float, float]
 
@@ -63,18 +59,17 @@ class Gravity(Chapter):
         yield from stage.wait(_SETTLE)
         sags = {'without': _sag(stage)}
         stage.say(f'sags: {_words(sags["without"])}; now feedforward starts')
-        sags['feedforward'] = yield from _feed_forward(stage)
+        sags['feedforward'] = yield from _held(stage)
         stage.say(f'is held: {_words(sags["feedforward"])}')
         yield from stage.wait(1.5)
         if calibrated := stage.shared.get('calibrated_urdf'):
             stage.say('gets the masses that the calibration found')
-            yield from _let_go(stage)
-            sags['calibrated'] = yield from _feed_forward(stage, str(calibrated))
+            sags['calibrated'] = yield from _held(stage, str(calibrated))
             stage.say(f'is held by calibrated masses: {_words(sags["calibrated"])}')
             yield from stage.wait(1.5)
         yield from stage.move_to(model.posture(), 2.0)
         torques = yield from self._shift(stage)
-        yield from _let_go(stage)
+        yield from let_go(stage)
         last = [''] * (len(sags) - 1)
         return Comparison(tuple(sags), [
             ('joints off by up to', *(f'{degrees:.4f} deg' for degrees, _ in sags.values())),
@@ -137,23 +132,11 @@ class _Torques:
         self.least_share = min(self.least_share, *message.data)
 
 
-def _feed_forward(stage: Stage, urdf: str = '') -> Generator[Array | None, None, Sag]:
+def _held(stage: Stage, urdf: str = '') -> Generator[Array | None, None, Sag]:
     """Let torques ramp up, by the masses of a URDF; return how far the robot sags then."""
-    value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=urdf)
-    yield from stage.call(
-        SetParameters, 'gravity_compensation/set_parameters',
-        SetParameters.Request(parameters=[Parameter(name='urdf', value=value)]))
-    yield from _change(stage, Transition.TRANSITION_CONFIGURE)
-    yield from _change(stage, Transition.TRANSITION_ACTIVATE)
-    yield from stage.wait(_RAMP_UP + _SETTLE)
+    yield from feed_forward(stage, urdf)
+    yield from stage.wait(_SETTLE)
     return _sag(stage)
-
-
-def _let_go(stage: Stage) -> Generator[Array | None, None, None]:
-    """Let torques ramp down."""
-    yield from _change(stage, Transition.TRANSITION_DEACTIVATE)
-    yield from stage.wait(_RAMP_DOWN)
-    yield from _change(stage, Transition.TRANSITION_CLEANUP)
 
 
 def _raise(model: RobotModel, start: Array, foot: int) -> list[Array]:
@@ -163,14 +146,6 @@ def _raise(model: RobotModel, start: Array, foot: int) -> list[Array]:
     return [hips.positions((0.0, 0.0, 0.0), sole_moves={
         foot: Pose(np.eye(3), np.array((0.0, 0.0, 0.03 * height * minimum_jerk(i / 100))))})
         for i in range(101)]
-
-
-def _change(stage: Stage, transition: int) -> Generator[Array | None, None, None]:
-    response = yield from stage.call(
-        ChangeState, 'gravity_compensation/change_state',
-        ChangeState.Request(transition=Transition(id=transition)))
-    if not response.success:
-        raise Skipped('gravity_compensation refused a transition; its log says why')
 
 
 def _sag(stage: Stage) -> Sag:

@@ -22,6 +22,7 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.legs.kinematics import legs_of
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.demo.chapter import Act, Chapter, Comparison, Skipped
+from biped_com_ros.demo.feedforward import feed_forward, let_go
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.qos import LATCHED
@@ -51,7 +52,18 @@ class Steps(Chapter):
         return ''
 
     def run(self, stage: Stage) -> Act:
-        """Step once, then walk."""
+        """Step once, then walk, held against gravity: stiff drives alone sag with every step."""
+        stage.say('is held by torques against its weight')
+        yield from feed_forward(stage, str(stage.shared.get('calibrated_urdf', '')))
+        try:
+            table = yield from self._steps(stage)
+        except Skipped:
+            yield from let_go(stage)
+            raise
+        yield from let_go(stage)
+        return table
+
+    def _steps(self, stage: Stage) -> Act:
         self._state = ''
         self._begin_again()
         stage.listen(String, 'gait_player/state', self._on_state, LATCHED)

@@ -19,6 +19,8 @@ from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.demo.chapter import Skipped
 from biped_com_ros.demo.steps import STEPS, Steps
 from geometry_msgs.msg import PointStamped
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 import pytest
 from std_msgs.msg import Float64, String
 
@@ -32,9 +34,14 @@ class Stage:
     """Answers the chapter as the nodes would, with the ZMP off by given millimetres."""
 
     has_fallen = False
+    shared = {'calibrated_urdf': 'better.urdf'}
+    _moves = {Transition.TRANSITION_CONFIGURE: 'inactive', Transition.TRANSITION_ACTIVATE: 'active',
+              Transition.TRANSITION_DEACTIVATE: 'inactive',
+              Transition.TRANSITION_CLEANUP: 'unconfigured'}
 
-    def __init__(self, error=(0.003, 0.004), end='standing'):
+    def __init__(self, error=(0.003, 0.004), end='standing', gravity='unconfigured'):
         self.error, self.end, self.calls, self.released = error, end, [], False
+        self.gravity, self.urdf = gravity, ''
         self._heard, self._coming = {}, [lambda: self.tell('state', String(data='standing'))]
 
     def listen(self, kind, topic, callback, qos=None):
@@ -60,12 +67,25 @@ class Stage:
             yield None
 
     def call(self, kind, name, request):
-        self.calls.append((name, {p.name: p.value.string_value or p.value.integer_value
-                                  for p in request.parameters}))
         yield None
+        if kind is GetState:
+            ids = {'unconfigured': 1, 'inactive': 2, 'active': 3}
+            return GetState.Response(current_state=State(id=ids[self.gravity]))
+        if kind is ChangeState:
+            self.gravity = self._moves[request.transition.id]
+            return ChangeState.Response(success=True)
+        values = {p.name: p.value.string_value or p.value.integer_value
+                  for p in request.parameters}
+        if name == 'gravity_compensation/set_parameters':
+            assert self.gravity == 'unconfigured'  # it reads the URDF when it is configured
+            self.urdf = values['urdf']
+        else:
+            self.calls.append((name, values))
+        return None
 
     def trigger(self, name):
         assert self.released
+        assert self.gravity == 'active' and self.urdf == 'better.urdf'
         self.calls.append(name)
         self._coming = [lambda: self.tell('state', String(data='walking')), self._walk,
                         lambda: self.tell('state', String(data=self.end))]
@@ -96,8 +116,9 @@ def play(chapter, stage):
             return end.value
 
 
-def test_it_steps_once_and_then_walks_and_compares(model):
-    stage = Stage()
+@pytest.mark.parametrize('gravity', ('unconfigured', 'inactive', 'active'))
+def test_it_steps_once_and_then_walks_and_compares(model, gravity):
+    stage = Stage(gravity=gravity)
     table = play(Steps(), stage)
     assert [call for call in stage.calls if '/' in call[0] or str(call).startswith('gait')] == [
         ('gait_player/set_parameters', {'pattern': 'quasi-static', 'steps': 1}),
@@ -105,11 +126,14 @@ def test_it_steps_once_and_then_walks_and_compares(model):
         ('gait_player/set_parameters', {'pattern': 'preview', 'steps': STEPS}),
         'gait_player/walk']
     assert [row[1:] for row in table.rows] == [('5.0 mm', '12 mm')] * 2
+    assert stage.gravity == 'unconfigured'
 
 
 def test_a_walk_that_is_broken_off_is_said(model):
+    stage = Stage(end='halted')
     with pytest.raises(Skipped, match='broken off'):
-        play(Steps(), Stage(end='halted'))
+        play(Steps(), stage)
+    assert stage.gravity == 'unconfigured'
 
 
 @pytest.mark.parametrize('robot, walks', (('biped', True), ('three_link', False)))

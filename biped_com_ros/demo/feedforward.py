@@ -1,0 +1,67 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Turns `gravity_compensation` on and off for a chapter."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from biped_com_ros.core.pose import Array
+from biped_com_ros.demo.chapter import Skipped
+from biped_com_ros.demo.stage import Stage
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+
+_NODE = 'gravity_compensation'
+_RAMP_UP, _RAMP_DOWN = 2.2, 1.2  # s, a little more than the node's ramps take
+Acts = Generator['Array | None', None, None]
+
+
+def feed_forward(stage: Stage, urdf: str = '') -> Acts:
+    """
+    Let torques ramp up, by the masses of a URDF; by default that of the robot.
+
+    Raises
+    ------
+    Skipped
+        If the node is absent or refuses; its log says why.
+
+    """
+    yield from let_go(stage)
+    request = SetParameters.Request(parameters=[Parameter('urdf', value=urdf).to_parameter_msg()])
+    yield from stage.call(SetParameters, f'{_NODE}/set_parameters', request)
+    yield from _change(stage, Transition.TRANSITION_CONFIGURE)
+    yield from _change(stage, Transition.TRANSITION_ACTIVATE)
+    yield from stage.wait(_RAMP_UP)
+
+
+def let_go(stage: Stage) -> Acts:
+    """Let torques ramp down, if there are any, and the node forget its robot."""
+    response = yield from stage.call(GetState, f'{_NODE}/get_state', GetState.Request())
+    state = response.current_state.id
+    if state == State.PRIMARY_STATE_ACTIVE:
+        yield from _change(stage, Transition.TRANSITION_DEACTIVATE)
+        yield from stage.wait(_RAMP_DOWN)
+    if state != State.PRIMARY_STATE_UNCONFIGURED:
+        yield from _change(stage, Transition.TRANSITION_CLEANUP)
+
+
+def _change(stage: Stage, transition: int) -> Acts:
+    response = yield from stage.call(
+        ChangeState, f'{_NODE}/change_state',
+        ChangeState.Request(transition=Transition(id=transition)))
+    if not response.success:
+        raise Skipped(f'{_NODE} refused a transition; its log says why')
