@@ -19,9 +19,16 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.pose import Array
+import numpy as np
 
 LEAST_SHARE = 0.5
 """Share of the weight that the feet must carry for the centre of pressure to mean anything."""
+
+SETTLING_NS = 500_000_000
+"""For so long nothing must have moved before anything is averaged, ns."""
+
+WINDOW_NS = 1_000_000_000
+"""So long it is averaged, ns."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,53 @@ class ComVerdict:
     distance: float
 
 
+class RestMean:
+    """
+    Averages a vector over the stretches of time in which the robot rests.
+
+    Parameters
+    ----------
+    size
+        How many numbers.
+
+    """
+
+    def __init__(self, size: int) -> None:
+        self._sum, self._count, self._began_ns = np.zeros(size), 0, 0
+
+    def add(self, values: Array, stamp_ns: int, moved_ns: int) -> Array | None:
+        """
+        Take an instant.
+
+        Parameters
+        ----------
+        values
+            Of this instant, (size,).
+        stamp_ns
+            Its time, ns.
+        moved_ns
+            When the robot moved last, ns.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            The mean (size,), once per :data:`WINDOW_NS` of rest.
+
+        """
+        if stamp_ns - moved_ns < SETTLING_NS:
+            self._count = 0
+            return None
+        if not self._count or stamp_ns < self._began_ns:
+            self._sum[:], self._count, self._began_ns = 0.0, 0, stamp_ns
+        self._sum += values
+        self._count += 1
+        if stamp_ns - self._began_ns < WINDOW_NS:
+            return None
+        mean: Array = self._sum / self._count
+        self._count = 0
+        return mean
+
+
 class ComCheck:
     """
     Compares the centre of pressure of a robot at rest with the model's centre of mass.
@@ -63,9 +117,9 @@ class ComCheck:
     def __init__(self, body_weight: float, tolerance: float) -> None:
         self._weight, self.tolerance = body_weight, tolerance
 
-    def verdict(self, total: Array, com: Array, still: bool) -> ComVerdict:
+    def verdict(self, total: Array, com: Array) -> ComVerdict:
         """
-        Judge an instant.
+        Judge a robot at rest.
 
         Parameters
         ----------
@@ -73,15 +127,11 @@ class ComCheck:
             Wrench of the ground about a point on it, level axes, (6,), N and N m.
         com
             The model's centre of mass from that point, same axes, (3,), m.
-        still
-            Whether the robot has been at rest for a while.
 
         """
         vertical = float(total[2])
         if vertical < LEAST_SHARE * self._weight:
             return ComVerdict(True, 'not compared: the feet do not carry the robot', math.nan)
-        if not still:
-            return ComVerdict(True, 'not compared: the robot moves', math.nan)
         forward = -float(total[4]) / vertical - float(com[0])
         left = float(total[3]) / vertical - float(com[1])
         distance = math.hypot(forward, left)

@@ -122,4 +122,5 @@ class WeightCheck:
             return ''
         return (f'the feet carry {mean:.1f} N, the model weighs {self.body_weight:.1f} N (ratio '
                 f'{ratio:.3f}): tare with the feet in the air; if it stays, look for a support or '
-                'load that has no sensor, and for masses missing in the URDF')
+                'load that has no sensor, and for masses missing in the URDF: calibrate '
+                '(calibration.launch.xml)')

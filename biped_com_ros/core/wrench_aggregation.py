@@ -196,7 +196,6 @@ class WrenchAggregation:
         in_base = state.placements_in_base(self._frames)
         self._refresh_moving(state, in_base)
         R_world_base = R_world_imu.dot(in_base[-1, :3])  # the row is R_base_imu transposed
-        self._state, self._R_world_base = state, R_world_base
         # Level axes headed like the base: those of base_footprint.
         np.matmul(in_base, level_rotation(R_world_base).T, out=self._in_level)
         n = len(self.channels)
@@ -264,17 +263,6 @@ class WrenchAggregation:
     def foot_forces(self) -> Array:
         """Return the normal force on each foot with sensors as of the last total, N."""
         return self._samples.latest[:sum(foot is not None for foot in self._feet), 2]
-
-    @property
-    def last_total(self) -> Array:
-        """Return what :meth:`total` found last, (6,)."""
-        return self._total
-
-    def com_in_footprint(self) -> Array:
-        """Return the model's centre of mass in ``base_footprint``, (3,), m."""
-        level_from_base = level_rotation(self._R_world_base)
-        com: Array = level_from_base.dot(self._state.com_in_base) - self.footprint_in_level()
-        return com
 
     def footprint_in_level(self) -> Array:
         """Return the origin of ``base_footprint`` from the base, in level axes, (3,), m."""

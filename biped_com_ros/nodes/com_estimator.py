@@ -26,6 +26,8 @@ imu (robot's YAML)   sensor_msgs/Imu                in, with base_source imu
 odom                 nav_msgs/Odometry              in, with base_source odometry
 <foot>/contact       std_msgs/Bool                  in; see the parameter contact_topics
 <foot>/wrench        geometry_msgs/WrenchStamped    in, while somebody listens to what is fused
+resting_wrench       geometry_msgs/WrenchStamped    in, once per second at rest, to compare with
+                                                    the model: see /diagnostics
 ~/com                geometry_msgs/PointStamped     centre of mass
 ~/com_velocity       geometry_msgs/Vector3Stamped   its velocity; not while no sole stands
 ~/dcm                geometry_msgs/PointStamped     divergent component, on the ground
@@ -59,6 +61,7 @@ from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.inputs import JointStateInput
+from biped_com_ros.ros.model_check import ModelCheck, ModelCheckParameters
 from biped_com_ros.ros.outputs import point_publisher, pose_array_publisher, vector_publisher
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.robot import RobotSource
@@ -68,7 +71,7 @@ from rclpy.node import Node
 
 
 @dataclass(frozen=True)
-class ComEstimatorParameters(RobotNodeParameters, FusionParameters):
+class ComEstimatorParameters(RobotNodeParameters, ModelCheckParameters, FusionParameters):
     """Parameters of `com_estimator`."""
 
     base_source: str = parameter(
@@ -135,6 +138,8 @@ class ComEstimator(Node):
         self._declare_links(model)
         self._make_outputs(model)
         self._fusion = ComFusion(self, model, params, self.base, **options)
+        self._instant: Instant | None = None
+        ModelCheck(self, model, params, lambda: self._instant, **options)
         self._published, self._reported_at, self._last_ns = 0, time.monotonic(), 0
         self._dcm_problem = ''
         self.diagnostics.add('base', self._report_base)
@@ -180,7 +185,7 @@ class ComEstimator(Node):
         state = self.base.locate(self.model.state(positions, velocities), stamp)
         if state is None:
             return
-        instant = Instant(stamp, state, self.base, self.params.gravity)
+        self._instant = instant = Instant(stamp, state, self.base, self.params.gravity)
         self._publish(instant)
         if self._frame_pace.is_due(ns):
             self._frames.publish(instant)

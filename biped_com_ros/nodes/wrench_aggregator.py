@@ -30,7 +30,7 @@ from pathlib import Path
 import sys
 from typing import Any
 
-from biped_com_ros.core.com_check import ComCheck
+from biped_com_ros.core.com_check import RestMean
 from biped_com_ros.core.contact import ContactThresholds
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.filters import LowPass
@@ -48,7 +48,8 @@ from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.inputs import ImuInput, JointStateInput, WrenchInput
 from biped_com_ros.ros.outputs import (
-    bool_publisher, float_array_publisher, point_publisher, vector_publisher, wrench_publisher)
+    bool_publisher, float_array_publisher, joint_state_publisher, point_publisher,
+    vector_publisher, wrench_publisher)
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.qos import LATCHED
 from biped_com_ros.ros.robot import RobotSource
@@ -57,7 +58,6 @@ from biped_com_ros.ros.tf import StaticTransformBroadcaster
 import numpy as np
 from rclpy.node import Node
 
-REST_NS = 500_000_000  # for so long nothing must have moved for the CoM to be compared
 AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 
 
@@ -109,9 +109,6 @@ class WrenchAggregatorParameters(RobotNodeParameters):
     weight_tolerance: float = parameter(
         0.03, "Relative difference of the measured weight from the model's that is accepted",
         '', 0.0, 1.0, read_only=True)
-    com_tolerance: float = parameter(
-        0.005, "Distance of the centre of pressure from the model's centre of mass, at rest, that "
-        'is accepted', 'm', 0.0, 1.0, read_only=True)
     state_timeout: float = parameter(
         0.1, 'Largest difference between the stamps of a reading and of the joint states or the '
         'IMU used with it', 's', 0.0, 10.0)
@@ -148,13 +145,36 @@ class FootOutput:
             self._contact.publish()
 
 
+class ContactsOutput:
+    """Publishes which feet are on the ground, all of them at one instant, with its stamp."""
+
+    def __init__(self, node: Node, feet: Sequence[ContactBody]) -> None:
+        self._feet = feet
+        self._contacts = joint_state_publisher(
+            node, '~/contacts', [foot.name for foot in feet], ('position', 'effort'))
+        self._said: list[bool] = []
+        self._said_ns = 0
+
+    def publish(self, stamp: Stamp, period_ns: int) -> None:
+        """Publish if a foot has touched or left the ground, or if it is time."""
+        in_contact = [foot.in_contact for foot in self._feet]
+        if in_contact == self._said and abs(stamp.ns - self._said_ns) < period_ns:
+            return
+        self._said, self._said_ns = in_contact, stamp.ns
+        self._contacts.fields['position'][...] = in_contact
+        self._contacts.fields['effort'][...] = [foot.wrench.item(2) for foot in self._feet]
+        self._contacts.publish(stamp)
+
+
 class TotalOutput:
-    """Publishes the total wrench and the line that holds the CoM at rest."""
+    """Publishes the total wrench, its mean at rest, and the line that holds the CoM then."""
 
     def __init__(self, node: Node, frame_id: str) -> None:
         self._wrench = wrench_publisher(node, '~/wrench', frame_id)
         self._point = point_publisher(node, '~/line/point', frame_id)
         self._direction = vector_publisher(node, '~/line/direction', frame_id)
+        self._resting = wrench_publisher(node, '~/resting_wrench', frame_id)
+        self._mean = RestMean(6)
 
     def publish(self, stamp: Stamp, total: np.ndarray, least_force: float) -> None:
         """Publish the total (6,) and, if it carries more than `least_force` N, the line."""
@@ -167,6 +187,13 @@ class TotalOutput:
             self._direction.fields['vector'][...] = line.beta, line.delta, 1.0
             self._point.publish(stamp)
             self._direction.publish(stamp)
+
+    def publish_rest(self, stamp: Stamp, total: np.ndarray, moved_ns: int) -> None:
+        """Publish the mean of the total once per second while nothing moves."""
+        mean = self._mean.add(total, stamp.ns, moved_ns)
+        if mean is not None and self._resting.wanted:
+            self._resting.fields['wrench'][...] = mean
+            self._resting.publish(stamp)
 
 
 class WrenchAggregator(Node):
@@ -205,6 +232,8 @@ class WrenchAggregator(Node):
         self._feet = {
             id(body): FootOutput(self, body, self._sole_frame(aggregation.model, body.name))
             for body in aggregation.bodies if body.detector is not None}
+        self._contacts = ContactsOutput(self, [
+            body for body in aggregation.bodies if body.detector is not None])
         self._total = TotalOutput(self, self.params.footprint_frame)
         labels = [f'{sensor}/{axis}' for sensor in config.wrench_sensors for axis in AXES]
         self._offsets_output = float_array_publisher(
@@ -242,12 +271,10 @@ class WrenchAggregator(Node):
             {body.name: [channels[i].name for i in body.sensors]
              for body in aggregation.bodies if body.detector is not None},
             self.params.weight_tolerance, f'the YAML of robot {aggregation.model.config.name}')
-        self._com_check = ComCheck(aggregation.body_weight, self.params.com_tolerance)
         self._totals = 0
         self._late = ''
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)
-        self.diagnostics.add('centre of mass', self._report_com)
         self.diagnostics.add('offsets', self._report_offsets)
 
     def _make_inputs(self, aggregation: WrenchAggregation) -> None:
@@ -299,12 +326,15 @@ class WrenchAggregator(Node):
         if body is None:
             return
         least_force = self.params.cop_min_share * aggregation.body_weight
+        contact_period_ns = round(1e9 * self.params.contact_period)
         foot = self._feet.get(id(body))
         if foot is not None:
-            foot.publish(stamp, least_force, round(1e9 * self.params.contact_period))
+            foot.publish(stamp, least_force, contact_period_ns)
         total = aggregation.total(body, stamp.ns)
         if total is not None:
+            self._contacts.publish(stamp, contact_period_ns)
             self._total.publish(stamp, total, least_force)
+            self._total.publish_rest(stamp, total, self._still.moved_ns)
             self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands)
             self._totals += 1
 
@@ -414,17 +444,6 @@ class WrenchAggregator(Node):
         if verdict is None:
             return WARN, 'not measured', {}
         return (OK if verdict.plausible else WARN), verdict.message, {'ratio': verdict.ratio}
-
-    def _report_com(self) -> Report:
-        aggregation = self.aggregation
-        silent = any(source.stale() for source in self.sensors)
-        if self._late or silent or not aggregation.ready:
-            return WARN, 'not measured', {}
-        rested_ns = self._joints_stamp.ns - self._still.moved_ns
-        verdict = self._com_check.verdict(
-            aggregation.last_total, aggregation.com_in_footprint(), rested_ns > REST_NS)
-        return (OK if verdict.plausible else WARN), verdict.message, {
-            'distance [m]': verdict.distance}
 
     def _report_offsets(self) -> Report:
         values = {name: _describe(name, offset) for name, offset in self._offsets.items()}

@@ -35,7 +35,7 @@ from biped_com_ros.ros.executor import make_executor
 from biped_com_ros.ros.qos import LATCHED
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import PointStamped, PoseArray, Vector3Stamped
+from geometry_msgs.msg import PointStamped, PoseArray, Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
@@ -591,6 +591,72 @@ def test_a_robot_without_wrench_sensors_needs_no_contact_topics(own_rig):
     rig = own_rig(contact_topics=[])
     rig.warm_up()
     assert 'no wrench sensors: set contact_topics' in rig.health('base', WARN)
+
+
+# -- against the feet
+
+
+class Feet:
+    """Tells the node what the feet of a robot at rest carry, as wrench_aggregator does."""
+
+    def __init__(self, rig):
+        self.rig = rig
+        self.publisher = rig.peer.create_publisher(
+            WrenchStamped, 'wrench_aggregator/resting_wrench', 10)
+        rig.until(lambda: self.publisher.get_subscription_count(), what='the node')
+
+    def tell(self, forward=0.0, weight=1.0):
+        """Press so far ahead of the true centre of mass, with so much of the true weight."""
+        rig, motion = self.rig, self.rig.motion
+        stamp = rig.step(dt=0.0)
+        base = motion.base(rig.t)
+        heading = np.arctan2(base.rotation[1, 0], base.rotation[0, 0])
+        com = motion.state(rig.t).in_world(base).com_in_world - motion.sole_in_world.position
+        x, y, _ = Rotation.from_euler('z', heading).inv().apply(com)
+        message = WrenchStamped(header=Header(stamp=stamp, frame_id='base_footprint'))
+        force = 9.81 * weight * motion.model.mass
+        message.wrench.force.z = force
+        message.wrench.torque.x, message.wrench.torque.y = y * force, -(x + forward) * force
+        self.publisher.publish(message)
+
+    def verdict(self, line, level, **felt):
+        """Return what the diagnostics say once they have this level."""
+        rig, end = self.rig, time.monotonic() + 8.0
+        while time.monotonic() < end:
+            rig.diagnostics.clear()
+            rig.until(lambda: self.tell(**felt) or line in rig.diagnostics)
+            if rig.diagnostics[line][0] == level:
+                return rig.diagnostics[line][1]
+        raise AssertionError(f'{line}: {rig.diagnostics[line]}')
+
+
+SENSING = {'feet': {name: {**foot, 'wrench_sensors': [f'{name}_ft']}
+                    for name, foot in MAPPING['feet'].items()},
+           'wrench_sensors': {f'{name}_ft': {'frame': f'{name}_foot', 'topic': f'{name}/wrench'}
+                              for name in MAPPING['feet']}}
+
+
+def test_the_model_is_compared_with_the_feet(own_rig):
+    rig = own_rig(changes=SENSING)
+    rig.warm_up()
+    said = rig.health('centre of mass', OK)
+    assert 'nobody tells on' in said and 'start wrench_aggregator' in said
+    feet = Feet(rig)
+    assert 'not compared' in rig.health('weight', OK)
+    rig.play(3)
+    feet.tell()
+    rig.until(lambda: 'within 0.0 mm (forward' in feet.verdict('centre of mass', OK))
+    assert '(ratio 1.0000)' in feet.verdict('weight', OK)
+    said = feet.verdict('centre of mass', WARN, forward=0.02)
+    assert 'press 20.0 mm (forward +20.0, left' in said
+    assert 'tare with the feet in the air' in said and 'calibration.launch.xml' in said
+    said = feet.verdict('weight', WARN, weight=1.1)
+    assert '(ratio 1.100)' in said and 'tare' in said and 'calibration.launch.xml' in said
+
+
+def test_a_robot_without_wrench_sensors_is_not_compared(rig):
+    rig.health('base', OK)
+    assert not {'weight', 'centre of mass'} & set(rig.diagnostics)
 
 
 # -- bad input
