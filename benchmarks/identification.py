@@ -26,11 +26,10 @@ it: ordinary least squares on the same equations, and the base parameters of the
 from __future__ import annotations
 
 import argparse
-import contextlib
 from dataclasses import dataclass
-import io
 import sys
 import time
+import warnings
 
 from benchmarks.common import console, machine, print_table, print_targets, Target
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
@@ -46,6 +45,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 ROBOTS = ('sabian', 'talos', 'g1')
 NOISE = SensorNoise(force=0.5, moment=0.02, torque=0.3, encoder=np.radians(0.1),
                     tilt=np.radians(0.05))
+RANK_TOLERANCE = 1e-6
 METHODS = ('CAD', 'MAP', 'least squares', 'figaroh')
 
 
@@ -175,8 +175,8 @@ def run_trial(study: Study, seed: int) -> Trial:
     solve_time = time.process_time() - started
     thetas = {'CAD': study.cad, 'MAP': found.parameters,
               'least squares': least_squares(study, captures)}
-    if (indices := figaroh_columns(study, captures)) is not None:
-        thetas['figaroh'] = least_squares(study, captures, indices)
+    if (theta := figaroh(study, captures)) is not None:
+        thetas['figaroh'] = theta
     errors = np.array([(link.com - robot.link_coms[link.name]) / link.com_std
                        for link in found.links])
     masses = np.array([(link.mass - robot.link_masses[link.name]) / link.mass_std
@@ -192,30 +192,32 @@ def stacked(study: Study, captures: list[Capture]) -> tuple[np.ndarray, np.ndarr
     return np.concatenate([e.A for e in equations]), -np.concatenate([e.b for e in equations])
 
 
-def least_squares(study: Study, captures: list[Capture],
-                  columns: np.ndarray | None = None) -> np.ndarray:
+def least_squares(study: Study, captures: list[Capture]) -> np.ndarray:
     """Solve without prior and without weights; the smallest solution where there are many."""
     A, y = stacked(study, captures)
-    chosen = np.arange(A.shape[1]) if columns is None else columns
-    theta = np.zeros(A.shape[1])
-    theta[chosen] = np.linalg.lstsq(A[:, chosen], y, rcond=1e-6)[0]
+    theta: np.ndarray = np.linalg.lstsq(A, y, rcond=RANK_TOLERANCE)[0]
     return theta.reshape(-1, 4)
 
 
-def figaroh_columns(study: Study, captures: list[Capture]) -> np.ndarray | None:
-    """Return the base parameters that figaroh finds; None where it is not installed."""
+def figaroh(study: Study, captures: list[Capture]) -> np.ndarray | None:
+    """
+    Return parameters (L, 4) by figaroh's base parameters; None where it is not installed.
+
+    Least squares on the base parameters that its QR decomposition finds. What they leave open is
+    filled in by its own smallest correction, here of the CAD.
+    """
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            from figaroh.tools.qrdecomposition import get_baseIndex
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # of libraries that it loads
+            from figaroh.tools.qrdecomposition import QRDecomposer, redistribute_min_norm
     except ImportError:
         return None
-    A, _ = stacked(study, captures)
-    used = np.flatnonzero(np.linalg.norm(A, axis=0) > 1e-6)
-    names = [f'p{i}' for i in used]
-    # Base parameters from exact kinematics; noise in the encoders leaves their rank as it is.
-    with contextlib.redirect_stdout(io.StringIO()):
-        chosen = get_baseIndex(A[:, used], names, 1e-6)
-    return used[list(chosen)]
+    A, y = stacked(study, captures)
+    used = np.flatnonzero(np.linalg.norm(A, axis=0) > RANK_TOLERANCE)
+    base = QRDecomposer(RANK_TOLERANCE).decompose(A[:, used], [f'p{i}' for i in used], y)
+    theta = study.cad.ravel().copy()
+    theta[used] += redistribute_min_norm(base.M, base.phi_b - base.M @ theta[used])
+    return theta.reshape(-1, 4)
 
 
 def summarise(name: str, study: Study, trials: list[Trial]) -> list[Target]:
