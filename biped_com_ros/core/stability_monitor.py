@@ -55,7 +55,8 @@ class MonitorSettings:
     Attributes
     ----------
     contacts
-        When a foot is on the ground.
+        When a foot is on the ground: at once when it lands, or else the ZMP would be on its way
+        to a foot that does not count yet, and outside of the support.
     stability
         When which level begins.
     min_share
@@ -67,7 +68,7 @@ class MonitorSettings:
 
     """
 
-    contacts: ContactThresholds = field(default_factory=ContactThresholds)
+    contacts: ContactThresholds = ContactThresholds(engage_dwell=0.0)
     stability: StabilityThresholds = field(default_factory=StabilityThresholds)
     min_share: float = 0.03
     method: str = 'full'

@@ -99,8 +99,12 @@ class ZmpMonitorParameters(RobotNodeParameters):
     contact_release: float = parameter(
         0.03, 'Normal force of a foot, as a share of body weight, below which a contact ends',
         '', 0.001, 0.9, read_only=True)
-    contact_dwell: float = parameter(
-        0.006, 'How long the force has to stay there', 's', 0.0, 1.0, read_only=True)
+    contact_engage_dwell: float = parameter(
+        0.0, 'How long the force has to stay there for a contact to begin: at once, since a foot '
+        'that lands carries its share of the ZMP at once', 's', 0.0, 1.0, read_only=True)
+    contact_release_dwell: float = parameter(
+        0.006, 'How long the force has to stay there for a contact to end', 's', 0.0, 1.0,
+        read_only=True)
     contact_tolerance: float = parameter(
         0.01, 'Where feet do not feel: how far above the lowest sole another one is still '
         'assumed to stand', 'm', 0.0, 1.0, read_only=True)
@@ -345,8 +349,8 @@ class Accounts:
 
 def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
     return MonitorSettings(
-        ContactThresholds(params.contact_engage, params.contact_release, params.contact_dwell,
-                          params.contact_dwell),
+        ContactThresholds(params.contact_engage, params.contact_release,
+                          params.contact_engage_dwell, params.contact_release_dwell),
         StabilityThresholds(
             params.margin_warning, params.dcm_margin_unstable, params.tilt_unstable,
             params.tilt_fallen, params.margin_hysteresis, params.tilt_hysteresis,

@@ -1,0 +1,55 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the monitor makes of one instant."""
+
+from biped_com_ros.core.pose import Pose
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.stability_monitor import MonitorSettings, StabilityMonitor
+import numpy as np
+import pytest
+
+MS = 1_000_000
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+def margins(model, shares):
+    """Return the margins (m) of a standing robot whose feet share the weight so, every 2 ms."""
+    monitor = StabilityMonitor(model, MonitorSettings())
+    state = model.state(model.posture()).in_world(Pose.identity())
+    wrenches = np.zeros((2, 6))
+    found = []
+    for k, share in enumerate(shares):
+        wrenches[:, 2] = np.array((1.0 - share, share)) * 9.81 * model.mass
+        wrenches[:, 4] = -0.02 * wrenches[:, 2]  # the centre of each foot, of heel and toe
+        monitor.feel(2 * k * MS, wrenches)
+        found.append(monitor.update(2 * k * MS, state, None, wrenches).zmp_margin.distance)
+    return np.array(found)
+
+
+def test_a_foot_that_lands_supports_at_once(model):
+    found = margins(model, (0.0, 0.0, 0.0, 0.5, 0.5, 0.5))
+    assert found[:3] == pytest.approx(0.04, abs=1e-9)  # half the width of a sole
+    assert found[3:].min() > 0.07  # half its length
+
+
+def test_whatever_the_feet_feel_the_zmp_is_between_them(model):
+    random = np.random.default_rng(1)
+    found = margins(model, random.uniform(0.0, 1.0, 500))
+    # But for what a foot carries before it counts: 6 % of the way to it.
+    apart = np.diff(model.state(model.posture()).placements_in_base(model.soles)[:, 3, 1])[0]
+    assert found.min() > 0.04 - 0.06 * abs(apart) - 1e-9
