@@ -195,8 +195,12 @@ class TruthOutputs:
             node, '~/truth/link_coms', frame_id, len(plant.link_names))
         self._contacts = float_array_publisher(
             node, '~/truth/contacts', len(plant.config.feet), labels=tuple(plant.config.feet))
+        self._soles = [
+            wrench_publisher(node, f'~/truth/{name}/wrench', f'{name}_sole_frame' if any(
+                (*foot.sole_origin, *foot.sole_rpy)) else foot.sole)
+            for name, foot in plant.config.feet.items()]
         self._all = (self._odometry, self._com, self._com_velocity, self._zmp, self._link_coms,
-                     self._contacts)
+                     self._contacts, *self._soles)
         node.declare_parameter('link_names', list(plant.link_names), ParameterDescriptor(
             description='Links of ~/truth/link_coms, in its order', read_only=True))
 
@@ -215,6 +219,8 @@ class TruthOutputs:
         self._send(self._com_velocity, 'vector', truth.com_velocity, stamp)
         self._send(self._link_coms, 'position', truth.link_coms, stamp)
         self._send(self._contacts, 'data', truth.sole_wrenches[:, 2], stamp)
+        for out, wrench in zip(self._soles, truth.sole_wrenches):
+            self._send(out, 'wrench', wrench, stamp)
         if math.isfinite(truth.zmp[0]):
             self._send(self._zmp, 'point', truth.zmp, stamp)
 
