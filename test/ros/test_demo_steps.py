@@ -35,7 +35,8 @@ class Stage:
 
     has_fallen = False
     shared = {'calibrated_urdf': 'better.urdf'}
-    _moves = {Transition.TRANSITION_CONFIGURE: 'inactive', Transition.TRANSITION_ACTIVATE: 'active',
+    _moves = {Transition.TRANSITION_CONFIGURE: 'inactive',
+              Transition.TRANSITION_ACTIVATE: 'active',
               Transition.TRANSITION_DEACTIVATE: 'inactive',
               Transition.TRANSITION_CLEANUP: 'unconfigured'}
 
