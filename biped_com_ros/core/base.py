@@ -17,19 +17,24 @@ Where the base is: orientation from an IMU on any link, position from the soles 
 The IMU gives ``R_world_imu``; with the joints that is ``R_world_base``. A sole that stands does
 not move, so the base is where the legs put it: ``p = anchor - R_world_base p_base_sole``, averaged
 over the soles in contact. When the contacts change, the anchors are taken anew from the estimate
-of that moment, whatever the feet have slipped: the base never jumps.
+of that moment, whatever the feet have slipped: the base never jumps. Where a change is told late,
+what came since is gone through again, so that a foot that swung meanwhile has moved nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.footprint import footprint_position
 from biped_com_ros.core.pose import Array, cross, Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
 import numpy as np
+
+#: So many instants can be gone through again.
+_REMEMBERED = 128
 
 
 class Twist(NamedTuple):
@@ -145,14 +150,17 @@ class StanceBase:
         self._weights = np.zeros(len(self._anchors))
         self.is_held = True
         self.stance = Stance(self._anchors, (False,) * len(self._anchors))
+        #: Time (ns), soles from the base, contacts, and the estimate before it.
+        self._past: deque[tuple[int, Array, tuple[bool, ...], Any]] = deque(maxlen=_REMEMBERED)
 
     def continue_from(self, other: StanceBase) -> None:
         """Go on from another estimate, whose soles stay where they are."""
         self._position, self._anchors = other._position, other._anchors.copy()
         self._weights, self.is_held, self.stance = other._weights, other.is_held, other.stance
+        self._past.clear()
 
     def update(self, state: RobotState, R_world_imu: Array,
-               in_contact: Sequence[bool] | None = None) -> Pose:
+               in_contact: Sequence[bool] | None = None, stamp_ns: int | None = None) -> Pose:
         """
         Return the pose of the base in the world.
 
@@ -164,20 +172,56 @@ class StanceBase:
             Orientation of the IMU's link, shape (3, 3), z up.
         in_contact
             Which soles stand, in the order of ``config.feet``; guessed if left out.
+        stamp_ns
+            Time of the state, ns, for :meth:`revise`.
 
         """
         self._placements = placements = state.placements_in_base(self._frames)
         R_world_base = R_world_imu.dot(placements[-1, :3])  # the rows are R_imu_base
         soles_from_base = placements[:-1, 3].dot(R_world_base.T)
         contacts = self._contacts(soles_from_base, in_contact)
+        if stamp_ns is not None:
+            self._remember(stamp_ns, soles_from_base, contacts)
+        return Pose(R_world_base, self._follow(soles_from_base, contacts))
+
+    def revise(self, since_ns: int,
+               contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
+        """
+        Go again through the instants since a time, with contacts that were told late.
+
+        Parameters
+        ----------
+        since_ns
+            Time from which on the contacts were others, ns.
+        contacts_at
+            Returns which soles stood at a time (ns); None leaves what was assumed.
+
+        """
+        again = []
+        while self._past and self._past[-1][0] >= since_ns:
+            again.append(self._past.pop())
+        if not again:
+            return
+        self._position, self._anchors, self._weights, self.is_held, self.stance = again[-1][3]
+        for stamp_ns, soles_from_base, assumed, _ in reversed(again):
+            contacts = contacts_at(stamp_ns) or assumed
+            self._remember(stamp_ns, soles_from_base, contacts)
+            self._follow(soles_from_base, contacts)
+
+    def _remember(self, stamp_ns: int, soles_from_base: Array,
+                  contacts: tuple[bool, ...]) -> None:
+        self._past.append((stamp_ns, soles_from_base, contacts, (
+            self._position, self._anchors, self._weights, self.is_held, self.stance)))
+
+    def _follow(self, soles_from_base: Array, contacts: tuple[bool, ...]) -> Array:
+        """Take the soles (F, 3) from the base, in axes of the world; return where the base is."""
         if contacts != self.stance.in_contact or self._position is None:
             self._change_stance(soles_from_base, contacts)
         if not self.is_held:
             self._position = self._weights.dot(self._anchors - soles_from_base)
         assert self._position is not None
-        soles_from_base += self._position
-        self.stance = Stance(soles_from_base, contacts)
-        return Pose(R_world_base, self._position)
+        self.stance = Stance(soles_from_base + self._position, contacts)
+        return self._position
 
     def twist(self, state: RobotState, angular_velocity_in_imu: Array) -> Twist | None:
         """

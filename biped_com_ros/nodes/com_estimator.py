@@ -24,7 +24,8 @@ topic                type                           what
 joint_states         sensor_msgs/JointState         in
 imu (robot's YAML)   sensor_msgs/Imu                in, with base_source imu
 odom                 nav_msgs/Odometry              in, with base_source odometry
-<foot>/contact       std_msgs/Bool                  in; see the parameter contact_topics
+contacts             sensor_msgs/JointState         in, of wrench_aggregator; or Bool per foot,
+                                                    see the parameter contact_topics
 <foot>/wrench        geometry_msgs/WrenchStamped    in, while somebody listens to what is fused
 resting_wrench       geometry_msgs/WrenchStamped    in, once per second at rest, to compare with
                                                     the model: see /diagnostics
@@ -99,7 +100,7 @@ class ComEstimatorParameters(RobotNodeParameters, ModelCheckParameters, FusionPa
         read_only=True)
     contact_topics: list[str] = parameter(
         [], 'Topics (std_msgs/Bool) that tell whether each foot stands, in the order of the '
-        "robot's feet; empty: wrench_aggregator/<foot>/contact", read_only=True)
+        "robot's feet; empty: wrench_aggregator/contacts, which has stamps", read_only=True)
     contact_timeout: float = parameter(
         0.5, 'Silence after which the lowest soles are assumed to stand', 's', 0.001, 60.0,
         read_only=True)

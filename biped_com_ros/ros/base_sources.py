@@ -24,11 +24,13 @@ tf       world frame -> base_link, latest     joint velocities above the soles t
 fixed    a parameter                          zero
 ======== ==================================== =================================================
 
-Which soles stand is told by ``<foot>/contact`` topics; else the lowest ones are assumed to.
+Which soles stand is told by ``wrench_aggregator/contacts``, at the stamps of the readings, or by
+topics without stamps (the parameter ``contact_topics``); else the lowest ones are assumed to.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 import time
@@ -39,13 +41,17 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.pose import Array, Pose, rotation_from_quaternion, turned
 from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.inputs import BoolInput, ImuInput, Input, OdometryInput
+from biped_com_ros.ros.inputs import (
+    BoolInput, ImuInput, Input, JointStateInput, OdometryInput)
+from biped_com_ros.ros.qos import COMMAND_INPUT
 from biped_com_ros.ros.tf import TransformLookup
 import numpy as np
 
 BASE_SOURCES = ('imu', 'odometry', 'tf', 'fixed')
 
 _SECOND = 1_000_000_000
+#: So many changes of contact are remembered.
+_CHANGES = 16
 
 
 class LocationParameters(Protocol):
@@ -77,7 +83,7 @@ class BaseParameters(LocationParameters, Protocol):
 
     @property
     def contact_topics(self) -> list[str]:
-        """One per foot, in the order of the configuration; empty for the default names."""
+        """One per foot, in the order of the configuration; empty for the stamped topic."""
 
     @property
     def contact_timeout(self) -> float:
@@ -88,53 +94,85 @@ class Contacts:
     """
     Which feet stand, as other nodes tell.
 
+    What has a stamp holds from that time on, however early or late it comes.
+
     Attributes
     ----------
     inputs
-        One per foot; empty if nobody is expected to tell.
+        Empty if nobody is expected to tell.
+    revised_ns
+        Since when (ns) other feet stood than :meth:`told` said before, if it was told late; to
+        be set to None by who takes that into account.
 
     """
 
+    revised_ns: int | None = None
+
     def __init__(self, node: Any, model: RobotModel, params: BaseParameters,
                  **options: Any) -> None:
-        feet = tuple(model.config.feet)
-        topics = list(params.contact_topics)
-        if not topics and model.config.wrench_sensors:
-            topics = [f'wrench_aggregator/{foot}/contact' for foot in feet]
-        if topics and len(topics) != len(feet):
+        self._until_ns, self._until = 0, 0.0
+        self._timeout = params.contact_timeout
+        #: What was told last, each since a time (ns).
+        self._told: deque[tuple[int, tuple[bool, ...]]] = deque(maxlen=_CHANGES)
+        options.update(required=False, timeout=params.contact_timeout)
+        self.inputs: list[Input] = []
+        if params.contact_topics:
+            self._take_bools(node, model, params, options)
+        elif all(foot.wrench_sensors for foot in model.config.feet.values()):
+            self.inputs.append(JointStateInput(
+                node, tuple(model.config.feet), self._on_contacts, 'wrench_aggregator/contacts',
+                qos=COMMAND_INPUT, **options))
+
+    def _take_bools(self, node: Any, model: RobotModel, params: BaseParameters,
+                    options: dict[str, Any]) -> None:
+        feet, topics = tuple(model.config.feet), list(params.contact_topics)
+        if len(topics) != len(feet):
             raise ConfigurationError(
                 f"parameter 'contact_topics': {topics} must be {len(feet)} topics, one per foot, "
                 f'in the order {", ".join(feet)}; or empty')
         self._values: list[bool | None] = [None] * len(feet)
         self._arrivals = [(0, 0.0)] * len(feet)
-        self._told: tuple[bool, ...] | None = None
-        self._until_ns, self._until = 0, 0.0
-        self._timeout = params.contact_timeout
-        options.update(required=False, timeout=params.contact_timeout)
-        self.inputs: list[Input] = [
-            BoolInput(node, topic, partial(self._on_contact, i), **options)
-            for i, topic in enumerate(topics)]
+        self.inputs += [BoolInput(node, topic, partial(self._on_bool, i), **options)
+                        for i, topic in enumerate(topics)]
 
     def clock_was_reset(self) -> None:
         """Forget by which time of the old clock what was told will be too old."""
-        self._arrivals = [(0, monotonic) for _, monotonic in self._arrivals]
-        self._until_ns = 0
+        if self._told:
+            latest = self._told[-1][1]
+            self._told.clear()
+            self._told.append((0, latest))
+        self._until_ns, self.revised_ns = 0, None
 
     def told(self, now_ns: int) -> tuple[bool, ...] | None:
         """Return which feet stand, or None if nobody has told of each of them recently."""
         # By either clock: simulated time may stand still, recorded stamps may be old.
-        if self._told is None or (now_ns > self._until_ns and time.monotonic() > self._until):
+        if not self._told or (now_ns > self._until_ns and time.monotonic() > self._until):
             return None
-        return self._told
+        for since_ns, in_contact in reversed(self._told):
+            if now_ns >= since_ns:
+                return in_contact
+        return self._told[0][1]
 
-    def _on_contact(self, foot: int, stamp: Stamp, value: bool) -> None:
+    def _on_contacts(self, stamp: Stamp, values: Array, *_: Array) -> None:
+        in_contact = tuple([value > 0.5 for value in values.tolist()])
+        if self._told and stamp.ns < self._told[-1][0]:
+            self._told.clear()  # the clock was set anew
+        if not self._told or in_contact != self._told[-1][1]:
+            self._told.append((stamp.ns, in_contact))
+            self.revised_ns = min(stamp.ns, self.revised_ns or stamp.ns)
+        self._holds_until(stamp.ns, time.monotonic())
+
+    def _on_bool(self, foot: int, stamp: Stamp, value: bool) -> None:
         self._values[foot] = value
         self._arrivals[foot] = stamp.ns, time.monotonic()
         if None not in self._values:
-            self._told = tuple(map(bool, self._values))
-            oldest_ns, oldest = map(min, zip(*self._arrivals))
-            self._until_ns = oldest_ns + round(self._timeout * _SECOND)
-            self._until = oldest + self._timeout
+            self._told.clear()
+            self._told.append((0, tuple(map(bool, self._values))))
+            self._holds_until(*map(min, zip(*self._arrivals)))
+
+    def _holds_until(self, ns: int, monotonic: float) -> None:
+        self._until_ns = ns + round(self._timeout * _SECOND)
+        self._until = monotonic + self._timeout
 
 
 class BaseSource:
@@ -240,10 +278,13 @@ class ImuBase(BaseSource):
         told = self.contacts.told(stamp.ns)
         self._contacts_told = told is not None
         self.problem = ''
-        estimator, quaternion = self._estimator, self._quaternion
+        estimator, quaternion, contacts = self._estimator, self._quaternion, self.contacts
+        if contacts.revised_ns is not None:
+            estimator.revise(contacts.revised_ns, contacts.told)
+            contacts.revised_ns = None
         if late_ns:
             quaternion = turned(quaternion, self._gyro, late_ns / _SECOND)
-        base = estimator.update(state, rotation_from_quaternion(quaternion), told)
+        base = estimator.update(state, rotation_from_quaternion(quaternion), told, stamp.ns)
         self._stance, self.is_held = estimator.stance, estimator.is_held
         return state.in_world(base)
 

@@ -593,6 +593,70 @@ def test_a_robot_without_wrench_sensors_needs_no_contact_topics(own_rig):
     assert 'no wrench sensors: set contact_topics' in rig.health('base', WARN)
 
 
+class StampedContacts:
+    """Tells a rig's node which feet stand, early or late, as wrench_aggregator does."""
+
+    def __init__(self, rig):
+        self.rig = rig
+        self.publisher = rig.peer.create_publisher(
+            JointState, 'wrench_aggregator/contacts', 10)
+        self.first_ns = rig.peer.get_clock().now().nanoseconds
+        self.step = 0
+        rig.silent.add('contacts')
+        rig.until(lambda: self.publisher.get_subscription_count(), what='the node')
+
+    def stamp(self, step):
+        ns = self.first_ns + 4_000_000 * step
+        return Time(sec=ns // 10 ** 9, nanosec=ns % 10 ** 9)
+
+    def tell(self, step, contacts):
+        """Tell which feet stand since an instant."""
+        source, = self.rig.node.base.contacts.inputs
+        count = source.count
+        self.publisher.publish(JointState(
+            header=Header(stamp=self.stamp(step)), name=['right', 'left'],
+            position=[float(stands) for stands in contacts[::-1]], effort=[0.0, 0.0]))
+        self.rig.until(lambda: source.count > count, what='the contacts')
+
+    def play(self, steps):
+        joints = self.rig.node.joints
+        until = joints.count + steps
+        for _ in range(steps):
+            self.step += 1
+            self.rig.step(stamp=self.stamp(self.step))
+        self.rig.until(lambda: joints.count >= until, what='the joint states')
+        self.rig.spin(0.05)
+
+
+@pytest.mark.parametrize('late', [6, 0, -6])
+def test_contacts_hold_from_their_stamp_on_whenever_they_come(own_rig, late):
+    rig = own_rig(changes=SENSING, contact_topics=[])
+    contacts = StampedContacts(rig)
+    contacts.tell(0, LEFT)
+    contacts.play(5)
+    origin = rig.motion.sole_in_world.position.copy()
+    change = contacts.step + max(-late, 0) + 1
+    if late < 0:  # before what happens then
+        contacts.tell(change, BOTH)
+        contacts.tell(change + 1, RIGHT)
+        contacts.play(-late)
+        assert_truth(rig, origin)
+    contacts.play(1)
+    rig.motion.step_onto(1, rig.t)
+    if late == 0:
+        contacts.tell(change, BOTH)
+        contacts.tell(change + 1, RIGHT)
+    contacts.play(max(late, 1))
+    if late > 0:
+        with pytest.raises(AssertionError):
+            assert_truth(rig, origin, atol=1e-4)  # the left foot is believed to stand
+        contacts.tell(change, BOTH)
+        contacts.tell(change + 1, RIGHT)
+    contacts.play(3)
+    assert_truth(rig, origin)
+    assert rig.node.base.contacts_told and rig.node.base.stance.in_contact == RIGHT
+
+
 # -- against the feet
 
 

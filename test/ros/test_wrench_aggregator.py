@@ -55,7 +55,8 @@ CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'wrench_aggregator.yam
 OUTPUTS = {
     'left/wrench': WrenchStamped, 'right/wrench': WrenchStamped, 'wrench': WrenchStamped,
     'left/contact': Bool, 'right/contact': Bool, 'left/cop': PointStamped,
-    'right/cop': PointStamped, 'line/point': PointStamped, 'line/direction': Vector3Stamped}
+    'right/cop': PointStamped, 'line/point': PointStamped, 'line/direction': Vector3Stamped,
+    'contacts': JointState}
 COUNTER = itertools.count()
 OFFSETS = {name: np.random.default_rng(i).normal(size=6) * [4, 4, 4, 0.4, 0.4, 0.4]
            for i, name in enumerate(SENSORS)}
@@ -305,6 +306,27 @@ def test_contacts_are_read_by_late_joiners_and_repeated(rig):
     rig.until(lambda: late)
     assert late[0].data
     rig.peer.destroy_subscription(subscription)
+
+
+def test_contacts_of_all_feet_carry_the_stamp_of_their_instant(rig):
+    rig.play(40)
+    told = rig.got['contacts']
+    assert told and len(told) < 20  # not with every reading
+    assert list(told[-1].name) == ['left', 'right'] and list(told[-1].position) == [1.0, 1.0]
+    np.testing.assert_allclose(
+        told[-1].effort, [rig.robot.foot_wrench(foot, rig.contacts)[2]
+                          for foot in ('left', 'right')], atol=1e-9)
+    rig.clear()
+    rig.contacts = {'right_foot': rig.contacts['right_foot']}
+    rig.play(10)
+    stamps = [m.header.stamp for m in rig.got['wrench']]
+    lifted = next(m for m in rig.got['contacts'] if list(m.position) == [0.0, 1.0])
+    since_ns = (1e9 * (lifted.header.stamp.sec - stamps[0].sec)
+                + lifted.header.stamp.nanosec - stamps[0].nanosec)
+    assert lifted.header.stamp in stamps
+    # As soon as the force has been gone for contact_release_dwell.
+    assert since_ns >= 6e6 and stamps.index(lifted.header.stamp) <= 3
+    assert lifted.effort[0] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_weight_is_compared_with_the_model(rig):

@@ -58,6 +58,46 @@ def test_changing_feet_keeps_following_the_truth(motion):
         np.testing.assert_allclose(estimate.rotation, motion.base(t).rotation, atol=1e-12)
 
 
+def walk(told_late_by, revised=True):
+    """Left, right, left, on motion whose truth is known; changes are told some instants late."""
+    motion = Motion(4)
+    estimator = StanceBase(motion.model, motion.imu)
+    times, changes = np.linspace(0.0, 1.2, 121), {0: LEFT, 40: RIGHT, 80: LEFT}
+    known, pending, errors = {0: LEFT}, [], []
+
+    def told(ns):
+        return known[max(since for since in known if since <= ns)]
+
+    start = motion.sole_in_world.position.copy()
+    for ns, t in enumerate(times):
+        if ns and ns in changes:
+            # Both feet rest at the instant of the change itself.
+            motion.step_onto(int(changes[ns] == RIGHT), t)
+            pending += [(since + told_late_by, since, contacts)
+                        for since, contacts in ((ns, BOTH), (ns + 1, changes[ns]))]
+        for arrives, since, contacts in pending:
+            if arrives == ns:
+                known[since] = contacts
+                if revised:
+                    estimator.revise(since, told)
+        estimate = estimator.update(motion.state(t), motion.R_world_imu(t), told(ns), ns)
+        errors.append(np.linalg.norm(estimate.position + start - motion.base(t).position))
+    return errors
+
+
+@pytest.mark.parametrize('late', [0, 1, 7, 30])
+def test_contacts_that_are_told_late_leave_no_error(late):
+    errors = walk(late)
+    # From the change on, until it is told, the foot that swings is believed.
+    trusted = [n for n in range(121) if not 0 <= (n - 40) % 40 <= late + 1 or n < 40]
+    assert max(errors[n] for n in trusted) < 1e-12
+    assert late < 7 or max(errors) > 1e-3
+
+
+def test_without_going_back_late_contacts_leave_an_error():
+    assert walk(7, revised=False)[-1] > 1e-3
+
+
 @pytest.mark.parametrize('sequence', [
     (LEFT, RIGHT), (BOTH, LEFT), (BOTH, RIGHT), (LEFT, BOTH, RIGHT), (LEFT, NONE, RIGHT),
     (NONE, LEFT), (BOTH, NONE, BOTH)])
