@@ -61,6 +61,7 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.identification.captures import Capture, MotorConstants, SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator, Identification
+from biped_com_ros.core.identification.geometry import missing_inertials
 from biped_com_ros.core.identification.pose_design import (
     DesignOptions, PlannedPose, PoseDesign, PoseDesigner)
 from biped_com_ros.core.identification.prior import Prior, prior_of
@@ -226,6 +227,8 @@ class ComCalibrator(Node):
         self._make_outputs()
         self._make_inputs(model)
         self.diagnostics.add('calibration', self._report)
+        if missing := missing_inertials(model):
+            self.get_logger().warning(missing)
         if self.log.captures:
             self.get_logger().info(
                 f'{len(self.log.captures)} captures found in {self.log.path}: going on')

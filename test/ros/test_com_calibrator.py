@@ -15,12 +15,15 @@
 
 import dataclasses
 from pathlib import Path
+import re
 import time
 
+from biped_com_ros.core.errors import RobotDescriptionError
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator import AXES, ComCalibrator, ComCalibratorParameters
 from biped_com_ros.ros.outputs import float_array_publisher
 from biped_com_ros.ros.qos import LATCHED
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
 import pytest
@@ -225,6 +228,44 @@ def test_offsets_of_a_tare_are_taken_off(robot):
         i = names.index(sensor)
         np.testing.assert_allclose(
             capture.wrenches[i] - found[i], first + np.arange(6.0), atol=1e-9)
+
+
+def without_inertials(urdf):
+    """Return a URDF as CAD exports that forgot the masses write it."""
+    return re.sub('(?s)<inertial>.*?</inertial>', '', urdf)
+
+
+def make_calibrator(directory, urdf):
+    values = {'robot': 'sabian', 'directory': str(directory), 'poses': 2, 'candidates': 4,
+              'hoisted': 0, 'automatic': False, 'urdf': urdf}
+    return ComCalibrator(parameter_overrides=[
+        Parameter(name, value=value) for name, value in values.items()])
+
+
+def test_a_urdf_without_inertials_is_refused_with_what_is_needed(tmp_path):
+    urdf = tmp_path / 'empty.urdf'
+    urdf.write_text(without_inertials(RobotModel.load('sabian').urdf))
+    with pytest.raises(RobotDescriptionError, match='export the URDF with its inertials'):
+        make_calibrator(tmp_path, str(urdf))
+
+
+def test_a_description_without_inertials_is_told_and_a_better_one_waited_for(tmp_path):
+    urdf = RobotModel.load('sabian').urdf
+    rig = Rig(node=make_calibrator(tmp_path, 'topic'))
+    try:
+        heard = rig.listen(DiagnosticArray, '/diagnostics')
+        description = rig.publisher(String, 'robot_description', LATCHED)
+        description.publish(String(data=without_inertials(urdf)))
+        rig.until(lambda: any(
+            status.level == DiagnosticStatus.ERROR
+            and 'no link of the URDF has an <inertial>' in status.message
+            and 'export the URDF with its inertials' in status.message
+            for array in heard for status in array.status), what='the diagnostics')
+        assert rig.node.state == 'starting'
+        description.publish(String(data=urdf))
+        rig.until(lambda: rig.node.state == 'waiting', 60.0, 'planned poses')
+    finally:
+        rig.close()
 
 
 def test_the_parameter_file_holds_every_parameter_with_its_default():

@@ -14,6 +14,7 @@
 """The estimate against the truth: how good, how honest, and what it says of bad data."""
 
 from dataclasses import replace
+from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.identification.captures import SensorNoise
@@ -222,6 +223,17 @@ def test_a_robot_that_moved_is_told_by_capture():
     found = Estimator(true.model).solve(captures)
     assert any("'7'" in w and 'take it again' in w for w in found.warnings)
     assert int(found.pose_misfit.argmax()) == 7
+
+
+def test_a_link_with_a_shape_but_no_mass_is_named():
+    true = TrueRobot('sabian', seed=1)
+    urdf = ElementTree.fromstring(true.model.urdf)
+    head = urdf.find("link[@name='head']")
+    head.remove(head.find('inertial'))
+    model = RobotModel(true.model.config, ElementTree.tostring(urdf, encoding='unicode'))
+    found = Estimator(model).solve(true.captures(6))
+    assert any("'head' of the URDF: a shape but no mass" in w for w in found.warnings)
+    assert not any('no mass' in w for w in Estimator(true.model).solve(true.captures(6)).warnings)
 
 
 def test_too_little_data_is_refused():

@@ -35,6 +35,7 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.first_moments import (
     Equations, parameters_of, stack_equations, StaticsRegressor, TYPICAL_NOISE)
+from biped_com_ros.core.identification.geometry import missing_inertials
 from biped_com_ros.core.identification.limits import position_limits
 from biped_com_ros.core.identification.prior import Prior, PriorTerms
 from biped_com_ros.core.identification.residuals import (
@@ -542,13 +543,16 @@ def _identifiability(system: _System, posterior: Array, mass_sigma: float,
 
 
 def _untold(model: RobotModel, system: _System) -> list[str]:
-    """Name links that no capture says anything about: mostly feet that were never lifted."""
+    """Name links without mass, and those of which no capture tells: feet never lifted, mostly."""
     told = system.information.sum(axis=0).diagonal()[:len(model.link_names)] > 1e-9
     names = [name for name, known in zip(model.link_names, told) if not known]
+    missing = missing_inertials(model)
+    found = [missing] if missing else []
     if not names:
-        return []
-    return [f'no capture tells the mass of {", ".join(names)}, which hang below the sensors of '
-            'standing feet: add captures with each foot in the air, or weigh them']
+        return found
+    return [*found, (
+        f'no capture tells the mass of {", ".join(names)}, which hang below the sensors of '
+        'standing feet: add captures with each foot in the air, or weigh them')]
 
 
 def _complaints(captures: Sequence[Capture], misfit: Array, scale: float) -> list[str]:

@@ -80,6 +80,24 @@ def com_bounds(model: RobotModel, margin: float = 0.0) -> dict[str, Bounds]:
     return bounds
 
 
+def missing_inertials(model: RobotModel) -> str:
+    """
+    Name links that move and have a shape, but no mass in the URDF; '' if there are none.
+
+    What they weigh is found with the links that they hang on, where it is not.
+    """
+    robot = urdf_tools.parse_urdf(model.urdf)
+    moved = {child.get('link') for joint in robot.findall('joint')
+             if joint.get('type') != 'fixed' for child in joint.findall('child')}
+    missing = [f"'{link.get('name')}'" for link in robot.findall('link')
+               if link.get('name') in moved and link.get('name') not in model.link_names
+               and (link.find('visual') is not None or link.find('collision') is not None)]
+    if not missing:
+        return ''
+    return (f'{", ".join(missing)} of the URDF: a shape but no mass; what it weighs is taken for '
+            'mass of other links: give it an <inertial>, a rough one will do')
+
+
 def _triple(values: Array) -> tuple[float, float, float]:
     x, y, z = values.tolist()
     return x, y, z
