@@ -1,0 +1,80 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the simulator records, in either storage, calibrates the robot without it."""
+
+import json
+
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.nodes.simulator import Simulator
+from biped_com_ros.ros.bag_recorder import STORAGES
+from biped_com_ros.standalone.calibrate import main as calibrate
+import pytest
+import rclpy
+from rclpy.duration import Duration
+from rclpy.parameter import Parameter
+from ros_rig import Rig
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+HIDDEN = 0.3  # kg in the torso
+TARGETS = ({'l_shoulder_pitch': -1.0, 'r_elbow': -1.2},
+           {'l_elbow': -1.3, 'r_shoulder_roll': -0.9},
+           {'l_shoulder_roll': 0.9, 'r_shoulder_pitch': 0.8})
+MOVE, REST = 1.0, 1.5  # s
+SUFFIX = {'mcap': '.mcap', 'sqlite3': '.db3'}
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    """Begin and end ROS."""
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+def record(path, storage):
+    """Move a simulated robot from pose to pose, and keep what its sensors say."""
+    values = {'record': str(path), 'record_storage': storage, 'rate': 100.0,
+              'real_time_factor': 0.0, 'hidden_errors': [f'torso {HIDDEN} 0 0 0']}
+    rig = Rig(node=Simulator(parameter_overrides=[
+        Parameter(name, value=value) for name, value in values.items()]))
+    try:
+        heard = rig.listen(JointState, 'joint_states')
+        mover = rig.publisher(
+            JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
+        for target in TARGETS:
+            point = JointTrajectoryPoint(positions=list(target.values()))
+            point.time_from_start = Duration(seconds=MOVE).to_msg()
+            mover.publish(JointTrajectory(joint_names=list(target), points=[point]))
+            end = seconds(heard[-1]) + MOVE + REST if heard else MOVE + REST
+            rig.until(lambda end=end: heard and seconds(heard[-1]) > end, 30.0, 'rest')
+    finally:
+        rig.close()
+
+
+def seconds(message):
+    return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_a_recording_is_calibrated(storage, tmp_path):
+    bag, out = tmp_path / 'bag', tmp_path / 'out'
+    record(bag, storage)
+    assert {path.suffix for path in bag.iterdir()} == {SUFFIX[storage], '.yaml'}
+    assert calibrate([str(bag), '--robot=biped', f'--out={out}', '--still=0.5',
+                      '--force-noise=0.05', '--torque-noise=0.01']) == 0
+    found = json.loads((out / 'calibration.json').read_text())
+    assert len(json.loads((out / 'captures.json').read_text())['captures']) >= len(TARGETS)
+    truth = RobotModel.load('biped').mass + HIDDEN
+    assert found['mass'] == pytest.approx(truth, abs=0.1 * HIDDEN)
