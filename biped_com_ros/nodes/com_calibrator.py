@@ -215,7 +215,7 @@ class ComCalibrator(Node):
         self.watch = StillnessWatch(model, model.config.imu.frame, StillnessOptions(
             params.still_duration, params.still_joint_range,
             force_deviation=params.still_force_deviation))
-        self._stopped, self._planning = False, ''
+        self._stopped, self._planning, self._results = False, '', ''
         self._job: Future[Any] | None = None
         self._after: Callable[[Any], None] = self._planned
         self._last: PlannedPose | None = None
@@ -557,7 +557,7 @@ class ComCalibrator(Node):
         kept = self.log.clear()
         self._left_out.clear()
         self._so_far = InformationSoFar(self.estimator, [])
-        self.found = None
+        self.found, self._results = None, ''
         self._plan()
         return f'begun anew; what was captured is in {kept}' if kept else 'begun anew'
 
@@ -566,6 +566,7 @@ class ComCalibrator(Node):
         self._require_idle()
         if len(captures) < 2:
             raise InputError(f'{len(captures)} captures are too few: at least 2, better 40')
+        self._results = ''
         self._in_background(partial(self._solve, captures), self._solved)
         return f'solving with {len(captures)} captures; results go to {self.directory}'
 
@@ -580,7 +581,8 @@ class ComCalibrator(Node):
         self.found = found
         for line in summary(found).splitlines():
             self.get_logger().info(line)
-        self._tell(f'solved: {paths["urdf"]}, {paths["report"]}')
+        self._results = f'solved: {paths["urdf"]}, {paths["report"]}'
+        self._tell(self._results)
         if not self.queue and self.state == 'done':
             self.state = 'solved'
 
@@ -604,6 +606,9 @@ class ComCalibrator(Node):
         threading.Thread(target=_fulfil, args=(self._job, work), daemon=True).start()
 
     def _tell(self, words: str, error: bool = False) -> None:
+        if self._results and not self.queue and words != self._results:
+            # What is said of the way back does not hide where the results are.
+            words = f'{self._results}; {words}'
         text = (f'{words} ({len(self.log.captures)} of {self.params.poses} captured, '
                 f'{self._so_far.describe()})')
         if text != getattr(self, '_told', ''):

@@ -21,6 +21,7 @@ import time
 from biped_com_ros.core.errors import RobotDescriptionError
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator import AXES, ComCalibrator, ComCalibratorParameters
+from biped_com_ros.ros.diagnostics import Throttle
 from biped_com_ros.ros.outputs import float_array_publisher
 from biped_com_ros.ros.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -208,6 +209,25 @@ def test_poses_are_captured_as_they_are_reached(tmp_path):
         assert robot.node.found.mass_std < 5.0
     finally:
         robot.close()
+
+
+def test_a_robot_that_still_hangs_does_not_hide_the_results(robot, monkeypatch):
+    monkeypatch.setattr(robot.node, '_throttle', Throttle(0.2))  # the reminders' patience
+    robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
+    told = robot.rig.listen(String, 'com_calibrator/progress', LATCHED)
+    for i in range(3):
+        take(robot, ('left',) if i else ('left', 'right'), str(i))
+    hangs = robot.true.capture(('left', 'right'), None)
+    hangs = dataclasses.replace(hangs, wrenches=np.zeros_like(hangs.wrenches))
+    robot.stand(hangs, lambda: robot.node._carried() < 0.1)
+    while robot.node.queue:
+        assert robot.ask('skip').success
+    assert robot.ask('solve').success
+    robot.stand(hangs, lambda: told and 'put the robot down' in told[-1].data
+                and robot.node.found is not None, 30.0)
+    robot.stand(hangs, lambda: told[-1].data.startswith('solved: ')
+                and 'put the robot down' in told[-1].data)
+    assert str(robot.node.directory / 'calibrated.urdf') in told[-1].data
 
 
 def test_offsets_of_a_tare_are_taken_off(robot):
