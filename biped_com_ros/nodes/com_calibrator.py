@@ -179,6 +179,10 @@ class ComCalibratorParameters(RobotNodeParameters):
         0.002, 'The same of joint positions', 'rad', 0.0, 0.1, read_only=True)
     tilt_bias: float = parameter(
         0.003, 'The same of the direction of gravity', 'rad', 0.0, 0.1, read_only=True)
+    noise_at_mass: float = parameter(
+        0.0, 'Mass of the robot for which noise and bias of forces, moments and torques, and '
+        'still_force_deviation, are given: for another one they grow with its mass. 0: they are '
+        'those of this one', 'kg', 0.0, 1000.0, read_only=True)
     offsets_topic: str = parameter(
         'wrench_aggregator/offsets', 'Where the offsets of the wrench sensors are told; they are '
         'taken off. Empty: nowhere', read_only=True)
@@ -205,7 +209,8 @@ class ComCalibrator(Node):
 
     def _start(self, model: RobotModel) -> None:
         params = self.params
-        self.model, self._noise = model, _noise(params)
+        heavier = model.mass / params.noise_at_mass if params.noise_at_mass else 1.0
+        self.model, self._noise = model, _noise(params, heavier)
         self._prior, self._motors = Prior(com_sigma=params.com_sigma), _motors(params)
         top = params.directory or tempfile.mkdtemp(prefix='biped_com_calibration.')
         self.directory = Path(top).expanduser() / model.config.name
@@ -214,7 +219,7 @@ class ComCalibrator(Node):
         self._so_far = InformationSoFar(self.estimator, self.log.captures)
         self.watch = StillnessWatch(model, model.config.imu.frame, StillnessOptions(
             params.still_duration, params.still_joint_range,
-            force_deviation=params.still_force_deviation))
+            force_deviation=heavier * params.still_force_deviation))
         self._stopped, self._planning, self._results = False, '', ''
         self._job: Future[Any] | None = None
         self._after: Callable[[Any], None] = self._planned
@@ -644,10 +649,11 @@ def _fulfil(job: Future[Any], work: Callable[[], Any]) -> None:
         job.set_exception(error)
 
 
-def _noise(p: ComCalibratorParameters) -> SensorNoise:
+def _noise(p: ComCalibratorParameters, heavier: float) -> SensorNoise:
     return SensorNoise(
-        p.force_noise, p.moment_noise, p.torque_noise, p.encoder_noise, tilt=p.tilt_noise,
-        encoder_offset=p.encoder_offset, force_bias=p.force_bias, moment_bias=p.moment_bias,
+        heavier * p.force_noise, heavier * p.moment_noise, heavier * p.torque_noise,
+        p.encoder_noise, tilt=p.tilt_noise, encoder_offset=p.encoder_offset,
+        force_bias=heavier * p.force_bias, moment_bias=heavier * p.moment_bias,
         tilt_bias=p.tilt_bias)
 
 
