@@ -90,7 +90,7 @@ from std_msgs.msg import Float64MultiArray, String
 
 PERIOD = 0.1
 AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
-PATIENCE = 5.0  # s after arrival, before it is said what keeps a pose from being captured
+REMIND_AFTER = 5.0  # s after arrival, before it is said what keeps a pose from being captured
 HANGS, STANDS = 0.3, 0.8  # shares of the weight on the feet, below and above which it does
 HOIST_SETTLES = 3.0  # s that it must have been so
 LOOK_AGAIN = 1.0  # s until a robot that is nowhere known is looked for again
@@ -146,6 +146,9 @@ class ComCalibratorParameters(RobotNodeParameters):
     arrival_tolerance: float = parameter(
         0.3, 'Largest distance of a joint from the pose for the robot to have arrived', 'rad',
         0.001, 1.0, read_only=True)
+    patience: float = parameter(
+        60.0, 'How long a pose is waited for, after the robot went there by itself, before it is '
+        'left out; 0: for ever', 's', 0.0, 3600.0)
     still_duration: float = parameter(
         1.0, 'How long the robot has to be still, and what is averaged', 's', 0.1, 30.0,
         read_only=True)
@@ -224,7 +227,7 @@ class ComCalibrator(Node):
         self._job: Future[Any] | None = None
         self._after: Callable[[Any], None] = self._planned
         self._last: PlannedPose | None = None
-        self._throttle = Throttle(PATIENCE)
+        self._throttle = Throttle(REMIND_AFTER)
         self._legs: list[np.ndarray | bool] = []
         self._detour: list[np.ndarray | bool] = []
         self._left_out: set[str] = set()
@@ -369,7 +372,7 @@ class ComCalibrator(Node):
 
     def _located(self, result: tuple[str, PlannedPose | None, list[PlannedPose]]) -> None:
         lost, self._last, self.queue = result
-        if lost:
+        if lost and self.queue:
             self._arrives_at = self._now() + LOOK_AGAIN
             self._remind(lost)
             return
@@ -483,9 +486,7 @@ class ComCalibrator(Node):
         pose = self.queue[0]
         problem = self._away_from(pose) or self._wrong_support(pose) or self.watch.problem
         if problem:
-            # A person needs time to get there; a robot that sent itself does not.
-            if self.params.move and self._now() > self._arrives_at + PATIENCE:
-                self._remind(f'{pose.name}: {problem}')
+            self._bear(pose, problem)
             return
         try:
             self._take(self.watch.capture(pose.name))
@@ -494,6 +495,17 @@ class ComCalibrator(Node):
             return
         self._last = self.queue.pop(0)
         self._next()
+
+    def _bear(self, pose: PlannedPose, problem: str) -> None:
+        """Say what keeps a pose from being captured; in the end go on without it."""
+        waited, patience = self._now() - self._arrives_at, self.params.patience
+        if not self.params.move:
+            return  # a person needs time to get there; a robot that sent itself does not
+        if 0.0 < patience < waited and self._job is None:
+            self._tell(f'{pose.name} is left out after {patience:g} s: {problem}', error=True)
+            self._leave_out()
+        elif waited > REMIND_AFTER:
+            self._remind(f'{pose.name}: {problem}')
 
     def _wrong_support(self, pose: PlannedPose) -> str:
         if bool(pose.standing) != self._hangs:
@@ -523,8 +535,12 @@ class ComCalibrator(Node):
             self._legs.append(False)
         self.state = 'returning'
         self._tell('all poses are taken')
-        if self.params.automatic:
+        if not self.params.automatic:
+            return
+        try:
             self._solve_now()
+        except InputError as error:
+            self._tell(str(error), error=True)
 
     # -- services
 
@@ -548,14 +564,17 @@ class ComCalibrator(Node):
         self._require_idle()
         if not self.queue:
             raise InputError('there is no pose to skip')
+        return f'{self._leave_out()} is left out'
+
+    def _leave_out(self) -> str:
         skipped = self.queue.pop(0)
         self._left_out.add(skipped.name)
         self._driver.hoisted()
-        if self.params.move and self.queue:
-            self._locate()
+        if self.params.move:
+            self._locate()  # the way on begins where the robot is
         else:
             self._next()
-        return f'{skipped.name} is left out'
+        return skipped.name
 
     def _reset(self) -> str:
         self._require_idle()
@@ -618,7 +637,10 @@ class ComCalibrator(Node):
                 f'{self._so_far.describe()})')
         if text != getattr(self, '_told', ''):
             self._told = text
-            (self.get_logger().error if error else self.get_logger().info)(text)
+            if error:  # rclpy wants a place of its own for each severity
+                self.get_logger().error(text)
+            else:
+                self.get_logger().info(text)
             self._progress.publish(String(data=text))
 
     def _now(self) -> float:

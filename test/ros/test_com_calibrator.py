@@ -35,6 +35,7 @@ from sensor_msgs.msg import Imu, JointState
 from statics_data import NOISE, TrueRobot
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
 import yaml
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'com_calibrator.yaml'
@@ -207,6 +208,36 @@ def test_poses_are_captured_as_they_are_reached(tmp_path):
             robot.stand(at, lambda left=left: len(robot.node.queue) < left, 30.0)
         robot.rig.until(lambda: robot.node.state == 'solved', 30.0, 'the estimate')
         assert robot.node.found.mass_std < 5.0
+    finally:
+        robot.close()
+
+
+def test_a_pose_that_cannot_be_captured_is_left_out_and_the_way_goes_on(tmp_path):
+    robot = Robot(tmp_path, poses=3, candidates=6, move=True, patience=1.0, joint_speed=5.0,
+                  ramp=0.05)
+    try:
+        sent = robot.rig.listen(
+            JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
+        at = robot.true.capture(('left', 'right'), NOISE, robot.true.model.posture('stand'))
+        robot.stand(at, lambda: sent, 60.0)
+        told = robot.rig.listen(String, 'com_calibrator/progress', LATCHED)
+        restless, *others = robot.node.queue
+        at = robot.true.capture(restless.standing, None, restless.positions)
+
+        def trembles():
+            at.positions[0] = restless.positions[0] + 0.02 * np.sin(20.0 * time.monotonic())
+            return any('pose 1 is left out after 1 s: ' in text.data for text in told)
+
+        robot.stand(at, trembles, 30.0)
+        assert any('moved' in text.data for text in told)
+        robot.stand(at, lambda: robot.node.state == 'going')
+        assert [pose.name for pose in robot.node.queue] == [pose.name for pose in others]
+        for pose in others:
+            at = robot.true.capture(pose.standing, NOISE, pose.positions)
+            robot.stand(at, lambda pose=pose: any(
+                c.name == pose.name for c in robot.node.log.captures), 30.0)
+        robot.stand(at, lambda: robot.node.found is not None, 30.0)
+        assert [c.name for c in robot.node.log.captures] == ['pose 2', 'pose 3']
     finally:
         robot.close()
 
