@@ -156,7 +156,7 @@ def time_nodes(robot: str, rounds: int) -> dict[str, np.ndarray]:
     for node in nodes[2:]:
         outputs = node._outputs
         wanted |= {outputs._points['zmp'], outputs._points['dcm'], outputs._polygon._out,
-                   outputs._margin, outputs._dcm_margin, outputs._time_to_edge}
+                   *outputs._numbers.values()}
     wanted |= {outputs._points['zmp_model'], outputs._difference}
     try:
         with _listened_to(wanted):

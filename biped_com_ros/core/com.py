@@ -44,9 +44,23 @@ def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:
     twist
         How that base moves.
 
+    """
+    velocity: Array = state.base.rotation.dot(com_velocity_along_base(state, twist))
+    return velocity
+
+
+def com_velocity_along_base(state: RobotState, twist: Twist) -> tuple[float, float, float]:
+    """
+    Return the velocity of the centre of mass in the world, along the axes of the base, m/s.
+
+    Parameters
+    ----------
+    state, twist
+        As for :func:`com_velocity_in_world`.
+
     Notes
     -----
-    ``R (v + omega x c + c')`` with the centre of mass c seen from the base.
+    ``v + omega x c + c'`` with the centre of mass c seen from the base.
 
     """
     # In plain numbers: for single vectors a third of the time of array operations.
@@ -54,9 +68,7 @@ def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:
     vx, vy, vz = twist.linear.tolist()
     x, y, z = state.com_in_base.tolist()
     dx, dy, dz = state.com_velocity_in_base.tolist()
-    velocity: Array = state.base.rotation.dot((
-        vx + dx + wy * z - wz * y, vy + dy + wz * x - wx * z, vz + dz + wx * y - wy * x))
-    return velocity
+    return vx + dx + wy * z - wz * y, vy + dy + wz * x - wx * z, vz + dz + wx * y - wy * x
 
 
 def natural_frequency(com_height: float, gravity: float = GRAVITY) -> float:

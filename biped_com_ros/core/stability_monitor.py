@@ -27,15 +27,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 from biped_com_ros.core.base import Twist
-from biped_com_ros.core.com import com_velocity_in_world, divergent_component, natural_frequency
+from biped_com_ros.core.com import com_velocity_along_base, natural_frequency
 from biped_com_ros.core.contact import ContactThresholds, FootContacts
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.core.stability import Change, FallWatch, StabilityThresholds, tilt_of
-from biped_com_ros.core.support import Margin, Point, Soles, SupportPolygon
-from biped_com_ros.core.wrench import WrenchSum
-from biped_com_ros.core.zmp import ModelWrench, zmp_in_plane
+from biped_com_ros.core.support import (
+    Margin, margin, moved, Plane, Point, Soles, SupportPolygon, Wrench)
+from biped_com_ros.core.zmp import ModelWrench, pressure_point, total_wrench, zmp_in_plane
 import numpy as np
 
 LONGEST_STEP_NS = 500_000_000
@@ -43,8 +43,7 @@ LONGEST_STEP_NS = 500_000_000
 _UNHEARD_STEP_NS = 10_000_000
 """How often the model's ZMP is found where nobody asks for every one."""
 
-
-_NO_FORCE = np.zeros(3)
+_WORLD = Plane.level(0.0)
 
 
 @dataclass(frozen=True)
@@ -79,50 +78,107 @@ class MonitorSettings:
 @dataclass
 class Report:
     """
-    One instant, in the world; what cannot be known is None.
+    One instant; what cannot be known is None.
+
+    Most is found when it is asked for: few outputs ever have a listener. Positions are in the
+    world.
 
     Attributes
     ----------
-    com
-        Centre of mass, shape (3,), m.
+    state
+        The robot with its base in the world.
     support
         The support polygon.
-    force
-        Of all feet, shape (3,), N; zero where they do not feel.
-    zmp, zmp_model
-        Measured and by the model, (3,), m.
+    plane
+        That of support; the level plane through the world's origin where there is none.
+    wrench
+        Of all feet about the origin of the plane, along its axes, N and N m; None where the feet
+        do not feel.
+    zmp_in_plane, dcm_in_plane
+        Along the axes of the plane, (x, y), m.
+    zmp_distance, dcm_distance
+        Distance of the :attr:`zmp_margin` and of the :attr:`dcm_margin`, m.
+    omega_0
+        Natural frequency of the pendulum, rad/s.
+    zmp_model
+        By the model, (3,), m.
     difference
         The model's minus the measured one, both filtered alike, (3,), m.
-    dcm
-        Divergent component on the plane of support, (3,), m.
-    zmp_margin, dcm_margin
-        Inside the support polygon.
-    time_to_edge
-        When the DCM will leave the polygon if the ZMP stays, s.
     change
         The level, if it has just changed.
     feet
-        What :attr:`cops` and :attr:`forces` are found from when they are asked for.
+        What :attr:`cops` and :attr:`forces` are found from.
 
     """
 
-    com: Array
+    state: RobotState
     support: SupportPolygon | None
-    force: Array
-    zmp: Array | None
+    plane: Plane
+    wrench: Wrench | None
+    zmp_in_plane: Point | None
+    dcm_in_plane: Point | None
+    zmp_distance: float | None
+    dcm_distance: float | None
+    omega_0: float
     zmp_model: Array | None
     difference: Array | None
-    dcm: Array | None
-    zmp_margin: Margin | None
-    dcm_margin: Margin | None
-    time_to_edge: float | None
     change: Change | None
     feet: _Feet
 
     @cached_property
+    def com(self) -> Array:
+        """Centre of mass, shape (3,), m."""
+        return self.state.com_in_world
+
+    @property
+    def force(self) -> Array:
+        """Of all feet, shape (3,), N; zero where they do not feel."""
+        return np.array((0.0,) * 3 if self.wrench is None
+                        else self.plane.wrench_to_world(self.wrench)[:3])
+
+    @property
+    def vertical_force(self) -> float:
+        """The last number of :attr:`force`, N."""
+        if self.wrench is None:
+            return 0.0
+        x, y, z, *_ = self.wrench
+        return x * self.plane.x_axis[2] + y * self.plane.y_axis[2] + z * self.plane.normal[2]
+
+    @cached_property
+    def zmp(self) -> Array | None:
+        """Measured, (3,), m."""
+        return None if self.zmp_in_plane is None else self.plane.point_in_world(self.zmp_in_plane)
+
+    @cached_property
+    def dcm(self) -> Array | None:
+        """Divergent component on the plane of support, (3,), m."""
+        return None if self.dcm_in_plane is None else self.plane.point_in_world(self.dcm_in_plane)
+
+    @property
+    def zmp_margin(self) -> Margin | None:
+        """Of the ZMP inside the support polygon."""
+        return self._margin(self.zmp_in_plane)
+
+    @property
+    def dcm_margin(self) -> Margin | None:
+        """Of the DCM inside the support polygon."""
+        return self._margin(self.dcm_in_plane)
+
+    def _margin(self, point: Point | None) -> Margin | None:
+        return None if self.support is None or point is None else margin(
+            self.support.corners, point)
+
+    @cached_property
+    def time_to_edge(self) -> float | None:
+        """When the DCM will leave the polygon if the ZMP stays, s."""
+        if self.support is None or self.zmp is None or self.dcm is None:
+            return None
+        return self.support.time_to_edge(self.dcm, self.zmp, self.omega_0)
+
+    @cached_property
     def forces(self) -> Array:
         """Force of each foot, shape (F, 3), N; zero where it does not feel."""
-        placements, wrenches, _ = self.feet
+        placements, wrenches = self._placements, self.feet.wrenches
         if wrenches is None:
             return np.zeros((len(placements), 3))
         forces: Array = np.matmul(wrenches[:, np.newaxis, :3], placements[:, :3])[:, 0]
@@ -131,23 +187,28 @@ class Report:
     @cached_property
     def cops(self) -> Array:
         """Centre of pressure of each foot, (F, 3), m; NaN where none stands or feels."""
-        placements, wrenches, pressing = self.feet
+        placements, feet = self._placements, self.feet
         cops = np.full((len(placements), 3), np.nan)
-        if wrenches is None:
+        if feet.wrenches is None:
             return cops
-        for i, presses in enumerate(pressing):
-            if presses:
-                _, _, fz, mx, my, _ = wrenches[i].tolist()
-                cops[i] = placements[i, 3] + np.array((-my / fz, mx / fz)).dot(placements[i, :2])
+        for i, (stands, wrench) in enumerate(zip(feet.in_contact, feet.wrenches.tolist())):
+            point = pressure_point(wrench, feet.least_force) if stands else None
+            if point is not None:
+                cops[i] = placements[i, 3] + np.array(point).dot(placements[i, :2])
         return cops
+
+    @property
+    def _placements(self) -> Array:
+        return moved(self.feet.placements, self.state.base)
 
 
 class _Feet(NamedTuple):
-    """Placements and wrenches of the soles, and which press hard enough for a CoP."""
+    """Placements in the base and wrenches of the soles, and when they press enough for a CoP."""
 
     placements: Array
     wrenches: Array | None
-    pressing: tuple[bool, ...]
+    in_contact: tuple[bool, ...]
+    least_force: float
 
 
 class StabilityMonitor:
@@ -188,7 +249,6 @@ class StabilityMonitor:
         self._soles = Soles.of(model) if polygons is None else Soles(polygons)
         count = len(model.soles.names)
         self._contacts = FootContacts(settings.contacts, weight, count)
-        self._sum = WrenchSum(count)
         self.watch = FallWatch(settings.stability)
         self._model_wrench = ModelWrench(model, settings.cutoff, settings.method,
                                          settings.gravity)
@@ -231,44 +291,35 @@ class StabilityMonitor:
             feel its feet, whose contacts are then :attr:`in_contact` as set from outside.
 
         """
-        placements = state.placements_in_base(self.model.soles).dot(state.base.rotation.T)
-        placements[:, 3] += state.base.position
+        placements, base = state.placements_in_base(self.model.soles), state.base
+        plane = self._plane(placements, base)
+        ground = plane or _WORLD
+        base_in_plane = ground.pose_of(base)
+        soles = moved(placements, base_in_plane)
+        support = None if plane is None else self._soles.polygon(plane, soles, self.in_contact)
+        wrench = None if wrenches is None else total_wrench(soles, wrenches)
+        zmp = None if support is None or wrench is None else pressure_point(
+            wrench, self._least_force)
+        dcm, omega_0 = self._dcm(state, twist, base_in_plane, plane)
+        zmp_distance = None if support is None or zmp is None else support.distance(zmp)
+        dcm_distance = None if support is None or dcm is None else support.distance(dcm)
+        return Report(
+            state, support, ground, wrench, zmp, dcm, zmp_distance, dcm_distance, omega_0,
+            *self._modelled(ns, state, twist, ground, wrench, support is not None),
+            self.watch.update(ns, zmp_distance, dcm_distance, tilt_of(base.rotation.item(2, 2))),
+            _Feet(placements, None if wrenches is None else wrenches.copy(), self.in_contact,
+                  self._least_force))
+
+    def _plane(self, placements: Array, base: Pose) -> Plane | None:
         self.problem = ''
-        support = self._support(placements)
-        total = None if wrenches is None else self._sum.into(
-            np.empty(6), placements[:, :3].transpose(0, 2, 1), placements[:, 3], wrenches)
-        com = state.com_in_world
-        zmp = None if support is None or total is None else zmp_in_plane(
-            total, support.plane, minimum_force=self._least_force)
-        zmp_model, difference = self._modelled(ns, state, twist, total, support)
-        dcm, omega_0 = self._dcm(state, twist, com, support)
-        zmp_margin = support.margin(zmp) if support is not None and zmp is not None else None
-        dcm_margin = support.margin(dcm) if support is not None and dcm is not None else None
-        time_to_edge = None if support is None or dcm is None or zmp is None else (
-            support.time_to_edge(dcm, zmp, omega_0, dcm_margin))
-        change = self.watch.update(
-            ns, zmp_margin and zmp_margin.distance, dcm_margin and dcm_margin.distance,
-            tilt_of(state.base.rotation.item(2, 2)))
-        return Report(com, support, _NO_FORCE if total is None else total[:3], zmp, zmp_model,
-                      difference, dcm, zmp_margin, dcm_margin, time_to_edge, change,
-                      self._feet(placements, wrenches))
-
-    def _feet(self, placements: Array, wrenches: Array | None) -> _Feet:
-        if wrenches is None:
-            return _Feet(placements, None, self.in_contact)
-        return _Feet(placements, wrenches.copy(), tuple([
-            stands and force > self._least_force
-            for stands, force in zip(self.in_contact, wrenches[:, 2].tolist())]))
-
-    def _support(self, placements: Array) -> SupportPolygon | None:
         try:
-            return self._soles.support(placements, self.in_contact)
+            return self._soles.plane(placements, self.in_contact, base)
         except InputError as error:
             self.problem = str(error)
             return None
 
-    def _modelled(self, ns: int, state: RobotState, twist: Twist | None, total: Array | None,
-                  support: SupportPolygon | None) -> tuple[Array | None, Array | None]:
+    def _modelled(self, ns: int, state: RobotState, twist: Twist | None, plane: Plane,
+                  wrench: Wrench | None, stands: bool) -> tuple[Array | None, Array | None]:
         """Return the model's ZMP and its difference from the measured one, both filtered."""
         step_ns = ns - self._model_ns
         if 0 < step_ns < _UNHEARD_STEP_NS and not self.every_model:
@@ -278,28 +329,31 @@ class StabilityMonitor:
             self._model_wrench.reset()
         if twist is None:
             return None, None
-        found = self._model_wrench.update(state, twist, 1e-9 * step_ns, total)
-        if support is None:
+        found = self._model_wrench.update(
+            state, twist, 1e-9 * step_ns,
+            None if wrench is None else np.array(plane.wrench_to_world(wrench)))
+        if not stands:
             return None, None
-        least, plane = self._least_force, support.plane
-        zmp_model = zmp_in_plane(found.model, plane, minimum_force=least)
-        measured = None if found.measured is None else (
-            zmp_in_plane(found.measured, plane, minimum_force=least))
+        zmp_model, measured = (
+            None if contact is None else zmp_in_plane(
+                contact, plane, minimum_force=self._least_force) for contact in found)
         if zmp_model is None or measured is None:
             return zmp_model, None
         return zmp_model, zmp_model - measured
 
-    def _dcm(self, state: RobotState, twist: Twist | None, com: Array,
-             support: SupportPolygon | None) -> tuple[Array | None, float]:
-        """Return the DCM on the plane of support and the pendulum's frequency, rad/s."""
-        if support is None or twist is None:
+    def _dcm(self, state: RobotState, twist: Twist | None, base: Pose,
+             plane: Plane | None) -> tuple[Point | None, float]:
+        """Return the DCM along the axes of the plane of support, and the frequency, rad/s."""
+        if plane is None or twist is None:
             return None, 0.0
-        ground, gravity = support.plane.below(com).item(2), self.settings.gravity
+        x, y, z = base.apply(state.com_in_base).tolist()
+        # What is up, along the axes of the plane.
+        up_x, up_y, up_z = plane.x_axis[2], plane.y_axis[2], plane.normal[2]
         try:
-            omega_0 = natural_frequency(com.item(2) - ground, gravity)
+            omega_0 = natural_frequency(z / up_z, self.settings.gravity)
         except InputError as error:
             self.problem = str(error)
             return None, 0.0
-        velocity = com_velocity_in_world(state, twist)
-        dcm = divergent_component(com, velocity, ground, gravity)
-        return support.plane.below(dcm), omega_0
+        dx, dy, dz = base.rotation.dot(com_velocity_along_base(state, twist)).tolist()
+        height = (z + dz / omega_0) / up_z
+        return (x + dx / omega_0 - height * up_x, y + dy / omega_0 - height * up_y), omega_0

@@ -25,7 +25,6 @@ f_normal``, with the heights of the soles over the plane (:attr:`SupportPolygon.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 import math
 from typing import NamedTuple
 
@@ -35,29 +34,37 @@ from biped_com_ros.core.robot import RobotModel
 import numpy as np
 
 Point = tuple[float, float]
+Vector = tuple[float, float, float]
+Wrench = tuple[float, float, float, float, float, float]
+
+_THIN = 1e-9
+"""Nearer to an edge than this, m, a point is not known to be inside by the edges' lines."""
 
 
-@dataclass(frozen=True)
-class Plane:
+class Plane(NamedTuple):
     """
     A plane in the world, with axes of its own.
 
+    Plain numbers: one is made at every instant.
+
     Attributes
     ----------
-    rotation
-        ``R_world_plane``, shape (3, 3); its last column is the normal.
+    x_axis, y_axis, normal
+        Its axes along those of the world; the last one is the unit normal.
     origin
-        A point of the plane, shape (3,), m.
+        A point of the plane, m.
 
     """
 
-    rotation: Array
-    origin: Array
+    x_axis: Vector
+    y_axis: Vector
+    normal: Vector
+    origin: Vector
 
     @staticmethod
-    def across(normal: Array, origin: Array) -> Plane:
+    def across(normal: Iterable[float], origin: Iterable[float]) -> Plane:
         """
-        Build from a normal of any length and a point, both (3,).
+        Build from a normal of any length and a point, three numbers each.
 
         The plane's x axis is the world's, turned as little as needed.
 
@@ -67,7 +74,7 @@ class Plane:
             If the normal has no direction, or the plane is upright.
 
         """
-        nx, ny, nz = np.asarray(normal, dtype=float).tolist()
+        nx, ny, nz = normal
         length = math.sqrt(nx * nx + ny * ny + nz * nz)
         if not nz > 0.05 * length:
             raise InputError(
@@ -76,19 +83,25 @@ class Plane:
         nx, ny, nz = nx / length, ny / length, nz / length
         level = math.hypot(nx, nz)
         xx, xz = nz / level, -nx / level  # across y and the normal
-        return Plane(np.array((
-            (xx, ny * xz, nx), (0.0, nz * xx - nx * xz, ny), (xz, -ny * xx, nz))),
-            np.asarray(origin, dtype=float))
+        x, y, z = origin
+        return Plane((xx, 0.0, xz), (ny * xz, nz * xx - nx * xz, -ny * xx), (nx, ny, nz),
+                     (x, y, z))
 
     @staticmethod
     def level(height: float) -> Plane:
         """Return the level plane at a height, m."""
-        return Plane(np.eye(3), np.array((0.0, 0.0, height)))
+        return Plane((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, height))
 
     @property
-    def normal(self) -> Array:
-        """Return the unit normal in the world, shape (3,)."""
-        return self.rotation[:, 2]
+    def rotation(self) -> Array:
+        """``R_world_plane``, shape (3, 3)."""
+        return np.array(self[:3]).T
+
+    def pose_of(self, frame: Pose) -> Pose:
+        """Return the pose along the axes of the plane of a frame with this pose in the world."""
+        R_plane_world = np.array(self[:3])
+        return Pose(R_plane_world.dot(frame.rotation),
+                    R_plane_world.dot(frame.position - self.origin))
 
     def to_plane(self, points: Array) -> Array:
         """Return points (..., 3) of the world along the axes of the plane, the height last."""
@@ -97,20 +110,53 @@ class Plane:
 
     def level_coordinates(self, point: Array) -> Point:
         """Return the first two of :meth:`to_plane` of one point (3,), as plain numbers."""
-        x, y, _ = (point - self.origin).dot(self.rotation).tolist()
-        return x, y
+        (xx, xy, xz), (yx, yy, yz), _, (ox, oy, oz) = self
+        x, y, z = point.tolist()
+        x, y, z = x - ox, y - oy, z - oz
+        return x * xx + y * xy + z * xz, x * yx + y * yy + z * yz
 
     def to_world(self, points: Array) -> Array:
         """Return points (..., 2) of the plane in the world, (..., 3)."""
-        in_world: Array = points.dot(self.rotation[:, :2].T)
+        in_world: Array = points.dot(self[:2])
         in_world += self.origin
         return in_world
 
+    def point_in_world(self, point: Point) -> Array:
+        """Return one point of the plane in the world, (3,)."""
+        (xx, xy, xz), (yx, yy, yz), _, (ox, oy, oz) = self
+        x, y = point
+        return np.array((ox + x * xx + y * yx, oy + x * xy + y * yy, oz + x * xz + y * yz))
+
+    def wrench_to_plane(self, wrench: Sequence[float],
+                        about: Sequence[float] = (0.0, 0.0, 0.0)) -> Wrench:
+        """Return a wrench about a point of the world, (6,), about the origin, in its axes."""
+        (ox, oy, oz), (ax, ay, az) = self.origin, about
+        fx, fy, fz, mx, my, mz = wrench
+        x, y, z = ax - ox, ay - oy, az - oz
+        mx, my, mz = mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx
+        (xx, xy, xz), (yx, yy, yz), (nx, ny, nz) = self[:3]
+        return (fx * xx + fy * xy + fz * xz, fx * yx + fy * yy + fz * yz,
+                fx * nx + fy * ny + fz * nz, mx * xx + my * xy + mz * xz,
+                mx * yx + my * yy + mz * yz, mx * nx + my * ny + mz * nz)
+
+    def wrench_to_world(self, wrench: Wrench) -> Wrench:
+        """Return a wrench about the origin, in the plane's axes, about the world's origin."""
+        (xx, xy, xz), (yx, yy, yz), (nx, ny, nz), (ox, oy, oz) = self
+        x, y, z, roll, pitch, yaw = wrench
+        fx = x * xx + y * yx + z * nx
+        fy = x * xy + y * yy + z * ny
+        fz = x * xz + y * yz + z * nz
+        return (fx, fy, fz,
+                roll * xx + pitch * yx + yaw * nx + oy * fz - oz * fy,
+                roll * xy + pitch * yy + yaw * ny + oz * fx - ox * fz,
+                roll * xz + pitch * yz + yaw * nz + ox * fy - oy * fx)
+
     def below(self, point: Array) -> Array:
         """Return the point (3,) of the plane straight above or below a point (3,)."""
+        nx, ny, nz = self.normal
         x, y, z = point.tolist()
-        height = (point - self.origin).dot(self.rotation[:, 2]).item()
-        return np.array((x, y, z - height / self.rotation.item(2, 2)))
+        ox, oy, oz = self.origin
+        return np.array((x, y, oz - ((x - ox) * nx + (y - oy) * ny) / nz))
 
 
 class Margin(NamedTuple):
@@ -133,27 +179,41 @@ class Margin(NamedTuple):
     nearest: Point
 
 
-@dataclass(frozen=True)
 class SupportPolygon:
     """
     A convex polygon in a plane.
 
-    Attributes
+    Parameters
     ----------
     plane
         The plane.
     corners
-        Counter-clockwise seen against the normal, shape (k, 2), along the axes of the plane, m;
-        two corners are a line, one is a point.
-    unevenness
-        Largest distance of a sole's corner from the plane, m: zero where all soles in contact
-        lie in it.
+        Counter-clockwise seen against the normal, along the axes of the plane, m; two corners are
+        a line, one is a point.
+    sole_corners
+        Those of all soles in contact, and their heights over the plane, m.
+
+    Attributes
+    ----------
+    plane, corners
+        The same.
 
     """
 
-    plane: Plane
-    corners: tuple[Point, ...]
-    unevenness: float = 0.0
+    def __init__(self, plane: Plane, corners: tuple[Point, ...],
+                 sole_corners: Sequence[Sequence[float]] = ()) -> None:
+        self.plane, self.corners = plane, corners
+        self._sole_corners = sole_corners
+        self._half_planes = half_planes(corners)
+
+    @property
+    def unevenness(self) -> float:
+        """
+        Largest distance of a sole's corner from the plane, m.
+
+        Zero where all soles in contact lie in it.
+        """
+        return max([abs(height) for _, _, height in self._sole_corners], default=0.0)
 
     @property
     def corners_in_world(self) -> Array:
@@ -163,9 +223,7 @@ class SupportPolygon:
     @property
     def area(self) -> float:
         """Area of the polygon, m^2."""
-        following = self.corners[1:] + self.corners[:1]
-        return 0.5 * sum(
-            x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(self.corners, following))
+        return 0.5 * sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in _edges(self.corners))
 
     def margin(self, point: Array) -> Margin:
         """
@@ -179,8 +237,12 @@ class SupportPolygon:
         """
         return margin(self.corners, self.plane.level_coordinates(point))
 
-    def time_to_edge(self, dcm: Array, zmp: Array, omega_0: float,
-                     dcm_margin: Margin | None = None) -> float:
+    def distance(self, point: Point) -> float:
+        """Return the margin's distance, m, of a point along the axes of the plane."""
+        least = min(_distances(self._half_planes, point), default=0.0)
+        return least if least > _THIN else _margin_by_segments(self.corners, point).distance
+
+    def time_to_edge(self, dcm: Array, zmp: Array, omega_0: float) -> float:
         """
         Return when the DCM will leave the polygon if the ZMP stays where it is, s.
 
@@ -193,8 +255,6 @@ class SupportPolygon:
             Points of the plane in the world, shape (3,), m.
         omega_0
             Natural frequency of the pendulum, rad/s.
-        dcm_margin
-            :meth:`margin` of the DCM, if it is at hand.
 
         Returns
         -------
@@ -206,23 +266,23 @@ class SupportPolygon:
         ``dcm(t) = zmp + exp(omega_0 t) (dcm - zmp)``, a straight line through each edge in turn.
 
         """
-        if (dcm_margin or self.margin(dcm)).distance <= 0.0:
+        at_dcm, at_zmp = (_distances(self._half_planes, self.plane.level_coordinates(point))
+                          for point in (dcm, zmp))
+        if min(at_dcm, default=0.0) <= 0.0:
             return 0.0
-        dcm_x, dcm_y = self.plane.level_coordinates(dcm)
-        zmp_x, zmp_y = self.plane.level_coordinates(zmp)
         growth = math.inf
-        for (x0, y0), (x1, y1) in _edges(self.corners):
-            outward_x, outward_y = y1 - y0, x0 - x1
-            speed = outward_x * (dcm_x - zmp_x) + outward_y * (dcm_y - zmp_y)
-            room = outward_x * (x0 - zmp_x) + outward_y * (y0 - zmp_y)
-            if speed > 0.0 and room < growth * speed:
-                growth = room / speed
+        for now, first in zip(at_dcm, at_zmp):
+            if first > now and first < growth * (first - now):
+                growth = first / (first - now)
         return math.log(max(growth, 1.0)) / omega_0
 
 
 class Soles:
     """
     The soles of a robot, ready to span support polygons.
+
+    Placements of soles are of shape (F, 4, 3): rows 0-2 are the rotation to the common frame,
+    transposed, row 3 the position in it, m (:meth:`RobotState.placements_in_base`).
 
     Parameters
     ----------
@@ -232,7 +292,13 @@ class Soles:
     """
 
     def __init__(self, polygons: Iterable[Sequence[Point]]) -> None:
-        self._rows = [np.array([(x, y, 0.0, 1.0) for x, y in corners]) for corners in polygons]
+        outlines = [tuple(corners) for corners in polygons]
+        most = max(map(len, outlines))
+        # All of one length, so that one product finds all: the last corner counts repeatedly.
+        self._rows = np.array([
+            [(x, y, 0.0, 1.0) for x, y in (*corners, *corners[-1:] * (most - len(corners)))]
+            for corners in outlines])
+        self._in_contact: tuple[bool, ...] = ()
 
     @classmethod
     def of(cls, model: RobotModel) -> Soles:
@@ -241,20 +307,14 @@ class Soles:
 
     def support(self, placements: Array, in_contact: Sequence[bool]) -> SupportPolygon | None:
         """
-        Return the polygon that the soles in contact span.
+        Return the polygon that the soles in contact span; None while no sole is in contact.
 
         Parameters
         ----------
         placements
-            Of all soles in the world, shape (F, 4, 3): rows 0-2 are ``R_world_sole`` transposed,
-            row 3 the position, m (:meth:`RobotState.placements_in_base`, moved to the world).
+            Of all soles in the world.
         in_contact
             Which of them are on the ground.
-
-        Returns
-        -------
-        SupportPolygon or None
-            None while no sole is in contact.
 
         Raises
         ------
@@ -262,22 +322,68 @@ class Soles:
             If the soles in contact look sideways or down.
 
         """
-        standing = [i for i, touches in enumerate(in_contact) if touches]
-        if not standing:
+        plane = self.plane(placements, in_contact, Pose.identity())
+        if plane is None:
             return None
-        if len(standing) == 1:
-            row = placements[standing[0]]
-            plane = Plane.across(row[2], row[3])
-        else:
-            mean = np.add.reduce(placements.take(standing, axis=0), axis=0)
-            mean /= len(standing)
-            plane = Plane.across(mean[2], mean[3])
+        return self.polygon(
+            plane, moved(placements, plane.pose_of(Pose.identity())), in_contact)
+
+    def plane(self, placements: Array, in_contact: Sequence[bool], base: Pose) -> Plane | None:
+        """
+        Return the plane of support; None while no sole is in contact.
+
+        Parameters
+        ----------
+        placements
+            Of all soles in the base.
+        in_contact
+            Which of them are on the ground.
+        base
+            Pose of the base in the world.
+
+        Raises
+        ------
+        InputError
+            If the soles in contact look sideways or down.
+
+        """
+        if not any(in_contact):
+            return None
+        if in_contact != self._in_contact:
+            self._in_contact = tuple(in_contact)
+            self._shares = np.array(in_contact, dtype=float) / sum(in_contact)
+        mean = self._shares.dot(placements.reshape(len(placements), 12)).reshape(4, 3)
+        in_world = mean[2:].dot(base.rotation.T)
+        in_world[1] += base.position
+        return Plane.across(*in_world.tolist())
+
+    def polygon(self, plane: Plane, placements: Array,
+                in_contact: Sequence[bool]) -> SupportPolygon:
+        """
+        Return the polygon that the soles in contact span in the plane.
+
+        Parameters
+        ----------
+        plane
+            The plane of support.
+        placements
+            Of all soles along its axes.
+        in_contact
+            Which of them, at least one, are on the ground.
+
+        """
         corners: list[list[float]] = []
-        for i in standing:
-            corners += plane.to_plane(self._rows[i].dot(placements[i])).tolist()
-        heights = [height for _, _, height in corners]
-        return SupportPolygon(plane, convex_hull([(x, y) for x, y, _ in corners]),
-                              max(max(heights), -min(heights)))
+        for touches, sole in zip(in_contact, np.matmul(self._rows, placements).tolist()):
+            if touches:
+                corners += sole
+        return SupportPolygon(plane, _hull([(x, y) for x, y, _ in corners]), corners)
+
+
+def moved(placements: Array, base: Pose) -> Array:
+    """Return placements (F, 4, 3) in a base in the frame in which that base is at this pose."""
+    placed: Array = placements.dot(base.rotation.T)
+    placed[:, 3] += base.position
+    return placed
 
 
 def support_polygon(poses: Sequence[Pose], polygons: Sequence[Sequence[Point]],
@@ -322,13 +428,19 @@ def convex_hull(points: Iterable[Sequence[float]]) -> tuple[Point, ...]:
         If there is no point, or one is not finite.
 
     """
-    ordered = sorted({(float(x), float(y)) for x, y in points})
+    return _hull([(float(x), float(y)) for x, y in points])
+
+
+def _hull(points: list[Point]) -> tuple[Point, ...]:
     # A sum that is not finite has a term that is not.
-    if not ordered or not math.isfinite(sum([x + y for x, y in ordered])):
-        raise InputError(f'a hull needs one or more finite points, not {ordered}')
-    if len(ordered) < 3:
-        return tuple(ordered)
-    lower, upper = _half_hull(ordered), _half_hull(ordered[::-1])
+    if not points or not math.isfinite(sum([x + y for x, y in points])):
+        raise InputError(f'a hull needs one or more finite points, not {points}')
+    ordered = sorted(points)
+    if ordered[0] == ordered[-1]:
+        return (ordered[0],)
+    lower = _half_hull(ordered)
+    ordered.reverse()
+    upper = _half_hull(ordered)
     return (*lower[:-1], *upper[:-1])
 
 
@@ -344,11 +456,54 @@ def margin(corners: Sequence[Point], point: Point) -> Margin:
         (x, y).
 
     """
+    lines = half_planes(corners)
+    distances = _distances(lines, point)
+    least = min(distances, default=0.0)
+    if least <= _THIN:
+        return _margin_by_segments(corners, point)
+    edge, (x, y) = distances.index(least), point
+    inward_x, inward_y, _ = lines[edge]
+    return Margin(least, edge, (x - least * inward_x, y - least * inward_y))
+
+
+def half_planes(corners: Sequence[Point]) -> list[Vector]:
+    """
+    Return what a convex polygon is the intersection of; nothing for a line or a point.
+
+    Parameters
+    ----------
+    corners
+        As :func:`convex_hull` returns them.
+
+    Returns
+    -------
+    list of (a, b, c)
+        For each edge ``a x + b y >= c``, (a, b) being a unit vector.
+
+    """
+    if len(corners) < 3:
+        return []
+    lines = []
+    for (x0, y0), (x1, y1) in _edges(corners):
+        along_x, along_y = x1 - x0, y1 - y0
+        length = math.sqrt(along_x * along_x + along_y * along_y)
+        a, b = -along_y / length, along_x / length
+        lines.append((a, b, a * x0 + b * y0))
+    return lines
+
+
+def _distances(lines: Sequence[Vector], point: Point) -> list[float]:
+    """Return how far inside a point is of each half plane; outside is negative."""
+    x, y = point
+    return [a * x + b * y - c for a, b, c in lines]
+
+
+def _margin_by_segments(corners: Sequence[Point], point: Point) -> Margin:
+    """Return :func:`margin` of any point, also outside or of a line."""
     x, y = point
     inside = len(corners) > 2
     best, best_edge, nearest = math.inf, 0, corners[0]
-    x0, y0 = corners[0]
-    for edge, (x1, y1) in enumerate((*corners[1:], corners[0])):
+    for edge, ((x0, y0), (x1, y1)) in enumerate(_edges(corners)):
         along_x, along_y, to_x, to_y = x1 - x0, y1 - y0, x - x0, y - y0
         if along_x * to_y - along_y * to_x < 0.0:
             inside = False
@@ -360,7 +515,6 @@ def margin(corners: Sequence[Point], point: Point) -> Margin:
         distance = away_x * away_x + away_y * away_y
         if distance < best:
             best, best_edge, nearest = distance, edge, (x - away_x, y - away_y)
-        x0, y0 = x1, y1
     distance = math.sqrt(best)
     return Margin(distance if inside else -distance, best_edge, nearest)
 
@@ -375,7 +529,8 @@ def _half_hull(ordered: Sequence[Point]) -> list[Point]:
     for point in ordered:
         x, y = point
         while len(chain) > 1:
-            (ax, ay), (bx, by) = chain[-2:]
+            ax, ay = chain[-2]
+            bx, by = chain[-1]
             if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 0.0:
                 break
             chain.pop()

@@ -309,7 +309,7 @@ class Accounts:
             params.weight_tolerance, f'the YAML of robot {model.config.name}')
         self._feet = tuple(feet)
         self._report: Report | None = None
-        self.instants, self.unevenness, self.phase = 0, 0.0, ''
+        self.instants = 0
         self._measured, self._squares, self._compared = 0, 0.0, 0
         self._since = time.monotonic()
 
@@ -317,15 +317,24 @@ class Accounts:
         """Take an instant."""
         self._report = report
         self.instants += 1
-        self._measured += report.zmp is not None
-        support = report.support
-        self.unevenness = 0.0 if support is None else support.unevenness
-        self.phase = ', '.join(f for f, stands in zip(self._feet, in_contact) if stands)
+        self._measured += report.zmp_in_plane is not None
         if report.difference is not None:
             self._squares += report.difference.dot(report.difference).item()
             self._compared += 1
         if wrenches is not None:
-            self.weight.add(report.force.item(2), wrenches[:, 2], any(in_contact))
+            self.weight.add(report.vertical_force, wrenches[:, 2], any(in_contact))
+
+    @property
+    def unevenness(self) -> float:
+        """By how much the soles in contact are out of one plane at the last instant, m."""
+        report = self._report
+        return 0.0 if report is None or report.support is None else report.support.unevenness
+
+    @property
+    def phase(self) -> str:
+        """Return which feet stood at the last instant."""
+        in_contact = () if self._report is None else self._report.feet.in_contact
+        return ', '.join(f for f, stands in zip(self._feet, in_contact) if stands)
 
     def take(self) -> tuple[int, float, float]:
         """Return instants, rate of measured ZMPs, Hz, and rms difference, m; begin anew."""
@@ -341,8 +350,7 @@ class Accounts:
         report = self._report
         if report is None:
             return {}
-        found = {'margin [m]': report.zmp_margin and report.zmp_margin.distance,
-                 'dcm margin [m]': report.dcm_margin and report.dcm_margin.distance,
+        found = {'margin [m]': report.zmp_distance, 'dcm margin [m]': report.dcm_distance,
                  'time to the edge [s]': report.time_to_edge}
         return {key: 'unknown' if value is None else value for key, value in found.items()}
 

@@ -65,7 +65,15 @@ class MarkerParameters(Protocol):
 
 
 class PolygonOutput:
-    """The polygon, whose number of corners changes; one template for each number."""
+    """
+    The polygon, whose number of corners changes; one template for each number.
+
+    Attributes
+    ----------
+    wanted
+        Whether anybody listens.
+
+    """
 
     def __init__(self, node: Any, topic: str, frame_id: str) -> None:
         self._frame_id = frame_id
@@ -73,10 +81,12 @@ class PolygonOutput:
             'points': 'polygon.points'})
         self._templates: dict[int, Template] = {4: self._out.template}
 
+    @property
+    def wanted(self) -> bool:
+        return self._out.wanted
+
     def publish(self, stamp: Stamp, corners: Array) -> None:
         """Publish corners (k, 3)."""
-        if not self._out.wanted:
-            return
         template = self._templates.get(len(corners))
         if template is None:
             template = self._templates[len(corners)] = Template(
@@ -108,13 +118,14 @@ class StabilityOutputs:
             'dcm': point_publisher(node, '~/dcm', world_frame)}
         self._difference = vector_publisher(node, '~/zmp_difference', world_frame)
         self._polygon = PolygonOutput(node, '~/support_polygon', world_frame)
-        self._margin = float_publisher(node, '~/margin')
-        self._dcm_margin = float_publisher(node, '~/dcm_margin')
-        self._time_to_edge = float_publisher(node, '~/time_to_edge')
+        self._numbers = {
+            'zmp_distance': float_publisher(node, '~/margin'),
+            'dcm_distance': float_publisher(node, '~/dcm_margin'),
+            'time_to_edge': float_publisher(node, '~/time_to_edge')}
         options = {'qos_overriding_options': overridable()}
         self._phase = node.create_publisher(String, '~/support_phase', LATCHED, **options)
         self._event = node.create_publisher(DiagnosticArray, '~/event', LATCHED, **options)
-        self._said_phase = ''
+        self._in_contact: tuple[bool, ...] | None = None
 
     @property
     def models_wanted(self) -> bool:
@@ -124,19 +135,22 @@ class StabilityOutputs:
     def publish(self, stamp: Stamp, report: Report, in_contact: tuple[bool, ...]) -> None:
         """Publish an instant."""
         for name, out in self._points.items():
-            value = getattr(report, name)
-            if value is not None and out.wanted:
-                out.fields['point'][...] = value
+            # What nobody hears is not even found.
+            if out.wanted and (point := getattr(report, name)) is not None:
+                out.fields['point'][...] = point
                 out.publish(stamp)
         if report.difference is not None and self._difference.wanted:
             self._difference.fields['vector'][...] = report.difference
             self._difference.publish(stamp)
-        if report.support is not None:
+        if report.support is not None and self._polygon.wanted:
             self._polygon.publish(stamp, report.support.corners_in_world)
-        self._publish_number(self._margin, report.zmp_margin and report.zmp_margin.distance)
-        self._publish_number(self._dcm_margin, report.dcm_margin and report.dcm_margin.distance)
-        self._publish_number(self._time_to_edge, report.time_to_edge)
-        self._publish_phase(support_phase(self._feet, in_contact))
+        for name, out in self._numbers.items():
+            if out.wanted and (number := getattr(report, name)) is not None:
+                out.fields['data'][...] = number
+                out.publish()
+        if in_contact != self._in_contact:
+            self._in_contact = in_contact
+            self._phase.publish(String(data=support_phase(self._feet, in_contact)))
 
     def announce(self, stamp: Stamp, change: Change, report: Report) -> None:
         """Publish a change of level, latched."""
@@ -145,25 +159,13 @@ class StabilityOutputs:
             message=describe_change(change), values=[
                 KeyValue(key=key, value=value) for key, value in (
                     ('before', change.before.name), ('now', change.now.name),
-                    ('support phase', self._said_phase),
-                    ('margin [m]', _number(report.zmp_margin and report.zmp_margin.distance)),
-                    ('dcm margin [m]', _number(
-                        report.dcm_margin and report.dcm_margin.distance)),
+                    ('support phase', support_phase(self._feet, self._in_contact or ())),
+                    ('margin [m]', _number(report.zmp_distance)),
+                    ('dcm margin [m]', _number(report.dcm_distance)),
                     ('time to the edge [s]', _number(report.time_to_edge)))])
         message = DiagnosticArray(status=[status])
         message.header.stamp = stamp.to_msg()
         self._event.publish(message)
-
-    @staticmethod
-    def _publish_number(out: TemplatePublisher, value: float | None) -> None:
-        if value is not None and out.wanted:
-            out.fields['data'][...] = value
-            out.publish()
-
-    def _publish_phase(self, phase: str) -> None:
-        if phase != self._said_phase:
-            self._said_phase = phase
-            self._phase.publish(String(data=phase))
 
 
 class StabilityMarkers:

@@ -122,13 +122,12 @@ class Robot(Rig):
         self.health = {}
         self.peer.create_subscription(
             DiagnosticArray, f'{self.space}/diagnostics', self._diagnose, 10)
-        self.until(lambda: all(out._out.wanted if hasattr(out, '_out') else out.wanted
-                               for out in self._wanted()), what='listeners')
+        self.until(lambda: all(out.wanted for out in self._wanted()), what='listeners')
 
     def _wanted(self):
         outputs = self.node._outputs
         return (*outputs._points.values(), outputs._difference, outputs._polygon,
-                outputs._margin, outputs._dcm_margin, outputs._time_to_edge)
+                *outputs._numbers.values())
 
     def _publisher(self, message_type, topic):
         return self.publisher(
