@@ -12,29 +12,22 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The processes that benchmarks/latency.py measures, one kind each.
+What the package's nodes are compared with: processes that benchmarks/latency.py measures.
 
 ::
 
     python -m benchmarks.subject relay --ros-args -r __ns:=/bench/relay
 
-Prints ``ready`` once its executor serves callbacks. Where ``BENCHMARK_REPORT`` names a file, the
-pauses of the garbage collector after the warm-up are written there at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
-import gc
 import importlib
-import json
-import os
-from pathlib import Path
 import sys
-import time
 from typing import Any
 
+from benchmarks.measured import announce, run_measured
 from geometry_msgs.msg import PointStamped
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -43,8 +36,6 @@ from rclpy.qos import qos_profile_sensor_data, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
-WARM_UP = 3.0  # s
-FIVE = 5
 INPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -62,44 +53,6 @@ class Relay(Node):
         self._out.publish(out)
 
 
-def main() -> int:
-    """Run the subject that the first argument names."""
-    pauses = watch_collector()
-    kind, arguments = sys.argv[1], sys.argv[2:]
-    code = SUBJECTS[kind](arguments)
-    if 'BENCHMARK_REPORT' in os.environ:
-        Path(os.environ['BENCHMARK_REPORT']).write_text(json.dumps({'pauses': pauses}))
-    return code
-
-
-def watch_collector() -> list[float]:
-    """Return a list to which every later pause of the garbage collector is added, s."""
-    pauses: list[float] = []
-    begun = time.monotonic()
-    started = [0.0]
-
-    def on_collection(phase: str, _: Any) -> None:
-        if phase == 'start':
-            started[0] = time.perf_counter()
-        elif time.monotonic() - begun > WARM_UP:
-            pauses.append(time.perf_counter() - started[0])
-
-    gc.callbacks.append(on_collection)
-    return pauses
-
-
-def announce(node: Node) -> Node:
-    """Let the node say when its first callback is served."""
-    timers: list[Any] = []
-
-    def ready() -> None:
-        timers[0].cancel()
-        print('ready', flush=True)
-
-    timers.append(node.create_timer(0.001, ready))
-    return node
-
-
 def plain(make: Callable[[], Node], make_executor: Callable[[], Any]) -> Callable[..., int]:
     """Return a subject as somebody writes it who uses rclpy as the tutorials do."""
     def run(arguments: list[str]) -> int:
@@ -114,44 +67,6 @@ def plain(make: Callable[[], Node], make_executor: Callable[[], Any]) -> Callabl
             pass
         return 0
     return run
-
-
-def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]:
-    """
-    Return a node of the package, `count` times in one process, loaded and run as by the suite.
-
-    With `unheard` it publishes even what nobody listens to and it would leave out; not the outputs
-    of its parts, like the fused CoM.
-    """
-    def run(arguments: list[str]) -> int:
-        from biped_com_ros.nodes import NODES
-        from biped_com_ros.nodes.suite import load_class
-        from biped_com_ros.ros import executor
-
-        def make() -> list[Node]:
-            from biped_com_ros.ros.robot import shared_models
-            node_class = load_class(NODES[name])
-            if unheard:
-                node_class = speaking_out(node_class)
-            with shared_models() if count > 1 else nullcontext():  # as the suite does
-                return [announce(node_class()), *(
-                    node_class(cli_args=['--ros-args', '-r', f'__node:={name}_{i}'])
-                    for i in range(1, count))]
-        return executor.run(make, [name, *arguments])
-    return run
-
-
-def speaking_out(node_class: Callable[..., Node]) -> Callable[..., Node]:
-    """Return a factory of nodes that publish as if somebody listened to each of their topics."""
-    from biped_com_ros.ros.outputs import Audience
-
-    def make(**options: Any) -> Node:
-        node = node_class(**options)
-        own = {node._frames.bundle, *(
-            part for part in vars(node).values() if isinstance(part, Audience))}
-        Audience.wanted = property(lambda self: self in own)  # type: ignore[assignment]
-        return node
-    return make
 
 
 def naive() -> Node:
@@ -193,12 +108,8 @@ SUBJECTS = {
     'relay': plain(Relay, SingleThreadedExecutor),
     'relay_events': plain(Relay, events_executor),
     'naive': plain(naive, SingleThreadedExecutor),
-    'com_estimator': ours('com_estimator'),
-    'com_estimator_unheard': ours('com_estimator', unheard=True),
-    'wrench_aggregator': ours('wrench_aggregator'),
-    'five': ours('com_estimator', FIVE),
     'sink': sink,
 }
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run_measured(SUBJECTS))

@@ -16,7 +16,10 @@
 from __future__ import annotations
 
 import ast
+import os
 from pathlib import Path
+import subprocess
+import sys
 
 import pytest
 
@@ -62,3 +65,16 @@ def test_the_simulator_shares_no_mathematics_with_what_it_judges():
     shared = ('biped_com_ros.core.config.', 'biped_com_ros.core.errors.')
     assert [found for found in imports_of('sim') if found[1].startswith(
         ('pinocchio', 'biped_com_ros.core')) and not found[1].startswith(shared)] == []
+
+
+@pytest.mark.parametrize(('given', 'threads'), [({}, 1), ({'OPENBLAS_NUM_THREADS': '3'}, 3)])
+def test_executables_use_one_blas_thread_unless_told_otherwise(given, threads):
+    environment = {name: value for name, value in os.environ.items()
+                   if name != 'OPENBLAS_NUM_THREADS'}
+    used = subprocess.run(
+        [sys.executable, '-c', 'import os, biped_com_ros.nodes, numpy;'
+         'print(os.environ["OPENBLAS_NUM_THREADS"], len(os.listdir("/proc/self/task")))'],
+        env={**environment, **given}, cwd=PACKAGE.parent, text=True, stdout=subprocess.PIPE,
+        check=True).stdout.split()
+    assert int(used[0]) == threads
+    assert int(used[1]) <= min(threads, os.cpu_count())

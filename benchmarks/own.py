@@ -1,0 +1,83 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The package's own nodes, as processes that benchmarks/latency.py measures.
+
+::
+
+    python -m benchmarks.own com_estimator --ros-args -r __ns:=/bench -p robot:=talos
+
+Apart from `subject`, since the first import has to be that of the nodes, as in their executables:
+it prepares the process before NumPy comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+import sys
+from typing import Any
+
+from benchmarks.measured import announce, run_measured
+from biped_com_ros.nodes import NODES
+
+FIVE = 5
+
+
+def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]:
+    """
+    Return a node of the package, `count` times in one process, loaded and run as by the suite.
+
+    With `unheard` it publishes even what nobody listens to and it would leave out; not the outputs
+    of its parts, like the fused CoM.
+    """
+    def run(arguments: list[str]) -> int:
+        from biped_com_ros.nodes.suite import load_class
+        from biped_com_ros.ros import executor
+
+        def make() -> list[Any]:
+            from biped_com_ros.ros.robot import shared_models
+            node_class = load_class(NODES[name])
+            if unheard:
+                node_class = speaking_out(node_class)
+            with shared_models() if count > 1 else nullcontext():  # as the suite does
+                return [announce(node_class()), *(
+                    node_class(cli_args=['--ros-args', '-r', f'__node:={name}_{i}'])
+                    for i in range(1, count))]
+        return executor.run(make, [name, *arguments])
+    return run
+
+
+def speaking_out(node_class: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a factory of nodes that publish as if somebody listened to each of their topics."""
+    from biped_com_ros.ros.outputs import Audience
+
+    def make(**options: Any) -> Any:
+        node = node_class(**options)
+        own = {node._frames.bundle, *(
+            part for part in vars(node).values() if isinstance(part, Audience))}
+        Audience.wanted = property(lambda self: self in own)  # type: ignore[assignment]
+        return node
+    return make
+
+
+OWN = {
+    'com_estimator': ours('com_estimator'),
+    'com_estimator_unheard': ours('com_estimator', unheard=True),
+    'wrench_aggregator': ours('wrench_aggregator'),
+    'five': ours('com_estimator', FIVE),
+}
+
+if __name__ == '__main__':
+    sys.exit(run_measured(OWN))
