@@ -15,6 +15,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
+# Unless the environment says otherwise: the matrices of a robot are small, and more threads of
+# OpenBLAS only take the cores from other nodes, and 10 ms of each start. NumPy reads it as it is
+# imported, and that is after this package in all of its executables.
+if 'numpy' not in sys.modules:
+    os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
+
 #: Where each node is that `suite` can compose: 'module:class'.
 NODES = {
     'com_calibrator': 'biped_com_ros.nodes.com_calibrator:ComCalibrator',
