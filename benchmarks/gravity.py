@@ -32,7 +32,7 @@ from typing import Any
 
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
-from biped_com_ros.core.gravity import GravityLoad, GravityModel
+from biped_com_ros.core.gravity import GravityLoad, GravityModel, Support
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.support_qp import BoundedNorm, SupportLimits
 import numpy as np
@@ -75,9 +75,10 @@ def hard_cases(gravity: GravityModel) -> Any:
     return itertools.cycle(cases)
 
 
-def _next(cases: Any, bounded: BoundedNorm) -> np.ndarray:
+def _next(cases: Any, bounded: BoundedNorm) -> Support:
     case: tuple[GravityLoad, np.ndarray] = next(cases)
-    return bounded.distribute(*case)
+    load, shares = case
+    return load.standing(shares, bounded)
 
 
 def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
@@ -99,13 +100,13 @@ def make_node(robot: str, number: int, distribution: str, margin: float) -> Any:
     node = GravityCompensation(
         parameter_overrides=[Parameter(name, value=value) for name, value in {
             'robot': robot, 'distribution': distribution, 'sole_margin': margin,
-            'marker_rate': 0.0}.items()],
+            'marker_rate': 0.0, 'start_time': 0.01}.items()],
         cli_args=['--ros-args', '-r', f'__node:=gravity_compensation_{number}'])
     model, weight = node.model, node.compensation.gravity_model.weight
     imu = model.state(model.posture()).pose_in_base(model.config.imu.frame)
     node._quaternion[:] = imu.quaternion
     node._wrenches[:, 2] = 0.5 * weight
-    node._arrivals[:] = [1e18] * len(node._arrivals)
+    node._timeout_ns = 2 ** 63  # of inputs that are told nothing here
     return node
 
 

@@ -27,6 +27,10 @@ from biped_com_ros.core.pose import Array
 import numpy as np
 from numpy.typing import NDArray
 
+#: So much of a clamp may be lost to rounding before the short way is left.
+_ROUNDING = 1e-9
+#: Stands for the infinite time of a change that is not allowed; its square is finite, s.
+_ENDLESS = 1e150
 OFF, STARTING, ON, HOLDING, STOPPING = 'off', 'starting', 'on', 'holding', 'stopping'
 
 
@@ -101,9 +105,10 @@ class EffortGuard:
         self._reached: Array | None = None
         self.enabled = np.ones(count, dtype=bool)
         self.efforts, self._target, self._gains = (np.zeros(count) for _ in range(3))
-        self._desired, self._change, self._step = (np.zeros(count) for _ in range(3))
+        self._desired, self._change, self._step, self._scaled = (
+            np.zeros(count) for _ in range(4))
         self._is_full = False  # whether every joint has its full effort
-        self._step_dt = -1.0
+        self._step_dt, self._room = -1.0, 0.0
         self._raw_limits = limits
         self.active = False
         self._silence = math.inf
@@ -116,6 +121,10 @@ class EffortGuard:
         self.bounds = settings.clamp * limits
         self._least = -self.bounds
         self._rates = settings.max_rate * limits
+        # For the short way: seconds that a change by one takes, endless without a limit.
+        self._seconds = np.full(len(limits), _ENDLESS)
+        np.divide(1.0, self._rates, out=self._seconds, where=self._rates > 0.0)
+        self._room = 0.0
         self._step_dt = -1.0
 
     def start(self) -> None:
@@ -173,16 +182,48 @@ class EffortGuard:
 
         """
         dt = max(dt, 0.0) if dt < math.inf else 0.0
+        step = min(dt, self.settings.max_step)
+        if wanted is not None and self._is_steady and self._goes_short_way(wanted, step):
+            return self.efforts
         # NaN and infinity survive the product.
         if wanted is not None and float(wanted.dot(wanted)) < math.inf:
             self._target = wanted
             self._silence = 0.0
         else:
             self._silence += dt
-        dt = min(dt, self.settings.max_step)
-        self._ramp(dt)
-        self._approach(dt)
+        self._ramp(step)
+        self._approach(step)
         return self.efforts
+
+    @property
+    def _is_steady(self) -> bool:
+        """Whether no ramp is under way and nothing has been silent."""
+        return self.active and self._silence == 0.0 and self._reached is self._enabled
+
+    def _goes_short_way(self, wanted: Array, dt: float) -> bool:
+        """
+        Follow a change that certainly passes rate limit and clamp; tell whether it does.
+
+        In seconds that it would take at the fastest, no joint's change is longer than all of them
+        together; and none comes to its clamp before they have used up the room of the one that is
+        nearest to it. What is not finite is not short.
+        """
+        change, seconds = self._change, self._scaled
+        desired = wanted if self._is_full else self._gains * wanted
+        np.subtract(desired, self.efforts, change)
+        np.multiply(change, self._seconds, seconds)
+        squared = seconds.dot(seconds)
+        if not squared < dt * dt:
+            return False
+        step = math.sqrt(squared)
+        if step >= self._room:
+            self._room = self._find_room()
+            if step >= self._room:
+                return False
+        self._room -= step
+        self.efforts += change
+        self._target, self._desired = wanted, desired
+        return True
 
     def _ramp(self, dt: float) -> None:
         settings = self.settings
@@ -212,6 +253,12 @@ class EffortGuard:
         np.negative(change, out=change)
         np.minimum(change, step, out=change)
         self.efforts -= change
+        self._room -= dt
+
+    def _find_room(self) -> float:
+        """Return how far the joint that is nearest to its clamp is from it, in seconds."""
+        used = float(np.abs(self.efforts * self._seconds).max(initial=0.0))
+        return (1.0 - _ROUNDING) * self.settings.clamp / self.settings.max_rate - used
 
 
 class UprightCheck:
@@ -252,7 +299,10 @@ class UprightCheck:
 
     def update(self, up_in_base: Array, stamp_ns: int) -> bool:
         """Take the unit vector against gravity (3,) at a time (ns); return whether it is fine."""
-        up: list[float] = up_in_base.tolist()
+        return self.follow(up_in_base.tolist(), stamp_ns)
+
+    def follow(self, up: list[float], stamp_ns: int) -> bool:
+        """Do as :meth:`update`, on plain numbers."""
         before, before_ns = self._up, self._ns
         self._up, self._ns = up, stamp_ns
         if before is not None and stamp_ns > before_ns:

@@ -42,7 +42,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from struct import Struct
 from typing import Protocol, TypeAlias
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
@@ -57,7 +58,11 @@ _BASE_DOF = 6
 _UNLIMITED = 1e9
 #: Joint positions whose squares add up to more make no sense.
 _ABSURD_SQUARED = 1e12
+_ON_ONE_LINE = ('the contacts are points on one line and carry no moment about it; give one of '
+                'them a lever, or add a contact')
 Shares: TypeAlias = 'Sequence[float] | Array'
+#: A wrench of a contact as plain numbers, force first.
+Wrench: TypeAlias = 'Sequence[float]'
 
 
 @dataclass(frozen=True)
@@ -107,22 +112,16 @@ class ContactPoint:
 class WrenchDistribution(Protocol):
     """Chooses among the contact wrenches that carry the weight."""
 
-    def distribute(self, load: GravityLoad, shares: Shares) -> Array:
+    def support(self, load: GravityLoad, shares: list[float]) -> Support:
         """
-        Return the wrench on the robot at each contact, along the axes of the base.
+        Return the robot on the wrenches that were chosen.
 
         Parameters
         ----------
         load
             What has to be carried, and where the contacts are.
         shares
-            Shape (K,), not negative, sum 1.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (K, 6), force first, torque about the contact's centre; zero where the share
-            is zero.
+            K numbers, not negative, sum 1. Where the share is zero, so is the wrench.
 
         Raises
         ------
@@ -180,7 +179,8 @@ class GravityModel:
         data = self._kinematics.data
         self._columns, self._com_rows = data.J[:, _BASE_DOF:], data.Jcom[:, _BASE_DOF:]
         self.supports = self._find_supports()
-        self._ones = np.ones(len(self.contacts))
+        self._prepare_placing()
+        self._prepare_carrying()
         self._prepare_folding()
         self.effort_limits = self._find_limits()
 
@@ -216,7 +216,7 @@ class GravityModel:
 
         """
         com, joints = self._pass(state.q)
-        return GravityLoad(self, com, self._contacts_in_base(joints), up_in_base)
+        return GravityLoad(self, com, self._contacts_in_base(joints), up_in_base.tolist())
 
     def weigh(self, joint_positions: Array, imu: ImuMount, quaternion: Array) -> GravityLoad:
         """
@@ -242,7 +242,7 @@ class GravityModel:
             self.model.state(joint_positions)  # says which one it is
         com, joints = self._pass(q)
         return GravityLoad(
-            self, com, self._contacts_in_base(joints), imu.up_in_base(joints, quaternion))
+            self, com, self._contacts_in_base(joints), imu.up_along_base(joints, quaternion))
 
     def _pass(self, q: Array) -> tuple[Array, Array]:
         """Return centre of mass and placements of the joints; the Jacobians are in the views."""
@@ -251,9 +251,31 @@ class GravityModel:
         return self._kinematics.read_positions()
 
     def _contacts_in_base(self, joints: Array) -> Array:
-        placements: Array = np.matmul(
-            self.frames.placement_in_joint, joints.take(self.frames.joints, 0))
+        placements: Array = self._placing.dot(
+            joints.reshape(-1, 3).take(self._placed, 0)).reshape(-1, 4, 3)
         return placements
+
+    def _forces_of_weight(self, up_parts: Sequence[float]) -> Array:
+        """Return the generalized gravity of all moving joints at the last pass."""
+        x, y, z = up_parts
+        weight = self.weight
+        self._write_force(weight * x, weight * y, weight * z)
+        forces: Array = self._force.dot(self._com_rows)
+        return forces
+
+    def _forces_under(self, load: GravityLoad, wrenches: Sequence[Wrench]) -> Array:
+        """Return the forces on all moving joints that balance contact wrenches, base axes."""
+        burdens: list[float] = []  # about the base's origin, turned about
+        for (fx, fy, fz, mx, my, mz), (_, _, _, (x, y, z)) in zip(wrenches, load.rows):
+            burdens += (-fx, -fy, -fz,
+                        z * fy - y * fz - mx, x * fz - z * fx - my, y * fx - x * fy - mz)
+        for members in self._shared:
+            burdens += [sum([burdens[6 * i + axis] for i in members]) for axis in range(6)]
+        self._write_burdens(*burdens)
+        # Every burden on all joints; of that, each joint's own.
+        forces: Array = self._burdens.dot(load.columns).take(self._own)
+        forces += load.gravity_forces
+        return forces
 
     def fold(self, forces: Array) -> Array:
         """
@@ -290,6 +312,29 @@ class GravityModel:
                        if i > 1]
             row[np.array(columns, dtype=np.intp) - _BASE_DOF] = 1.0
         return supports
+
+    def _prepare_placing(self) -> None:
+        """Prepare one product that places all contacts: joints' rows in, contacts' rows out."""
+        in_joint = self.frames.placement_in_joint
+        self._placing = np.zeros((4 * len(in_joint), 4 * len(in_joint)))
+        for i, block in enumerate(in_joint):
+            self._placing[4 * i:4 * i + 4, 4 * i:4 * i + 4] = block
+        self._placed = (4 * self.frames.joints[:, np.newaxis] + np.arange(4)).ravel()
+
+    def _prepare_carrying(self) -> None:
+        """Note what each joint has to carry: a contact's wrench, or several, or none."""
+        contacts, joints = self.supports.shape
+        moved = [tuple(np.flatnonzero(column).tolist()) for column in self.supports.T]
+        #: Which contacts are moved together by some joint.
+        self._shared = sorted({members for members in moved if len(members) > 1})
+        kinds = [*((i,) for i in range(contacts)), *self._shared, ()]
+        self._own = np.array([
+            joints * kinds.index(members) + joint for joint, members in enumerate(moved)], np.intp)
+        # The last one, that of joints that move no contact, stays zero.
+        self._burdens, self._force = np.zeros((len(kinds), 6)), np.zeros(3)
+        self._write_burdens = partial(
+            Struct(f'{6 * (len(kinds) - 1)}d').pack_into, self._burdens.data, 0)
+        self._write_force = partial(Struct('3d').pack_into, self._force.data, 0)
 
     def _prepare_folding(self) -> None:
         model = self.model
@@ -328,10 +373,12 @@ class ImuMount:
     """
 
     def __init__(self, model: RobotModel, frame: str) -> None:
-        self._frames = model.frames((frame,))
-        joints = model.state(np.zeros(len(model.joint_names))).placements_in_base(self._frames)
+        frames = model.frames((frame,))
+        self._joint, self._in_joint = int(frames.joints[0]), frames.placement_in_joint[0, :3]
+        joints = model.state(np.zeros(len(model.joint_names))).placements_in_base(frames)
         # On the base it does not move.
-        self._R_imu_base: Array | None = joints[0, :3] if self._frames.joints[0] == ROOT else None
+        self._R_imu_base: list[list[float]] | None = (
+            joints[0, :3].tolist() if self._joint == ROOT else None)
 
     def up_in_base(self, joints: Array, quaternion: Array) -> Array:
         """
@@ -350,19 +397,21 @@ class ImuMount:
             If the quaternion is none.
 
         """
-        R_imu_base = self._R_imu_base
-        if R_imu_base is None:
-            R_imu_base = np.matmul(
-                self._frames.placement_in_joint, joints.take(self._frames.joints, 0))[0, :3]
+        return np.array(self.up_along_base(joints, quaternion))
+
+    def up_along_base(self, joints: Array, quaternion: Array) -> list[float]:
+        """Return :meth:`up_in_base` as three plain numbers."""
+        (ax, ay, az), (bx, by, bz), (cx, cy, cz) = (
+            self._R_imu_base or self._in_joint.dot(joints[self._joint]).tolist())
         x, y, z, w = quaternion.tolist()
         norm_squared = x * x + y * y + z * z + w * w
         if not 1e-12 < norm_squared < 1e12:
             raise InputError(
                 f'the quaternion (x {x}, y {y}, z {z}, w {w}) of the IMU is no rotation')
         s = 2.0 / norm_squared
-        up: Array = np.array(
-            (s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y))).dot(R_imu_base)
-        return up
+        ux, uy, uz = s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y)
+        return [ux * ax + uy * bx + uz * cx, ux * ay + uy * by + uz * cy,
+                ux * az + uy * bz + uz * cz]
 
 
 class GravityLoad:
@@ -371,8 +420,8 @@ class GravityLoad:
 
     Attributes
     ----------
-    up
-        Unit vector against gravity, base axes, (3,).
+    up_parts
+        Unit vector against gravity, base axes, as three plain numbers.
     gravity_forces
         Generalized gravity of all moving joints, mimicking and locked ones included, N m or N.
     columns
@@ -386,12 +435,17 @@ class GravityLoad:
     """
 
     def __init__(self, gravity_model: GravityModel, com: Array, placements: Array,
-                 up: Array) -> None:
-        self.gravity_model, self.up, self.com = gravity_model, up, com
+                 up_parts: list[float]) -> None:
+        self.gravity_model, self.up_parts, self.com = gravity_model, up_parts, com
         self.placements = placements
         self.rows: list[list[list[float]]] = placements.tolist()
-        self.gravity_forces: Array = (gravity_model.weight * up).dot(gravity_model._com_rows)
+        self.gravity_forces = gravity_model._forces_of_weight(up_parts)
         self.columns = gravity_model._columns.copy('F')
+
+    @cached_property
+    def up(self) -> Array:
+        """Unit vector against gravity, base axes, (3,)."""
+        return np.array(self.up_parts)
 
     @cached_property
     def held(self) -> Array:
@@ -423,19 +477,11 @@ class GravityLoad:
                              'none negative and not all zero')
         if total != 1.0:
             values = [value / total for value in values]
-        wrenches = (distribution or MINIMUM_NORM).distribute(self, values)
-        return Support(self, values, wrenches)
+        return (distribution or MINIMUM_NORM).support(self, values)
 
     def forces_under(self, wrenches: Array) -> Array:
         """Return the forces on all moving joints that balance contact wrenches (K, 6)."""
-        about_base: list[float] = []
-        for (fx, fy, fz, mx, my, mz), (_, _, _, (x, y, z)) in zip(wrenches.tolist(), self.rows):
-            about_base += (fx, fy, fz,
-                           mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx)
-        carried = np.array(about_base).reshape(-1, 6).dot(self.columns)
-        carried *= self.gravity_model.supports
-        forces: Array = self.gravity_forces - self.gravity_model._ones.dot(carried)
-        return forces
+        return self.gravity_model._forces_under(self, wrenches.tolist())
 
 
 class Support:
@@ -446,16 +492,22 @@ class Support:
     ----------
     load
         What is carried.
-    wrenches_in_base
-        On the robot at each contact's centre along the axes of the base, (K, 6).
+    rows
+        :attr:`wrenches_in_base` as plain numbers.
     efforts
         Of the measured joints, (n,), N m or N; passive ones zero.
 
     """
 
-    def __init__(self, load: GravityLoad, shares: list[float], wrenches_in_base: Array) -> None:
-        self.load, self._shares, self.wrenches_in_base = load, shares, wrenches_in_base
-        self.efforts = load.gravity_model.fold(load.forces_under(wrenches_in_base))
+    def __init__(self, load: GravityLoad, shares: list[float], rows: Sequence[Wrench]) -> None:
+        self.load, self._shares, self.rows = load, shares, rows
+        model = load.gravity_model
+        self.efforts = model.fold(model._forces_under(load, rows))
+
+    @cached_property
+    def wrenches_in_base(self) -> Array:
+        """On the robot at each contact's centre along the axes of the base, (K, 6)."""
+        return np.array(self.rows)
 
     @property
     def shares(self) -> Array:
@@ -493,13 +545,14 @@ class Support:
 class MinimumNorm:
     """The weighted least wrenches in closed form, without limits; see the module."""
 
-    def distribute(self, load: GravityLoad, shares: Shares) -> Array:
-        """Return the wrench at each contact; see :class:`WrenchDistribution`."""
-        weight, (ux, uy, uz) = load.gravity_model.weight, load.up.tolist()
+    def support(self, load: GravityLoad, shares: list[float]) -> Support:
+        """Return the robot on these wrenches; see :class:`WrenchDistribution`."""
+        weight, (ux, uy, uz) = load.gravity_model.weight, load.up_parts
         fx, fy, fz = weight * ux, weight * uy, weight * uz
         x, y, z = load.com.tolist()
-        return _carry((fx, fy, fz), (y * fz - z * fy, z * fx - x * fz, x * fy - y * fx),
-                      [row[3] for row in load.rows], shares, load.gravity_model.levers)
+        return Support(load, shares, _carry(
+            (fx, fy, fz), (y * fz - z * fy, z * fx - x * fz, x * fy - y * fx),
+            [row[3] for row in load.rows], shares, load.gravity_model.levers))
 
 
 MINIMUM_NORM = MinimumNorm()
@@ -524,13 +577,15 @@ def carry(force: Array, moment: Array, points: Array, shares: Array, levers: Arr
         If all that carry are points on one line, about which nothing holds.
 
     """
-    return _carry(force.tolist(), moment.tolist(), points.tolist(), shares.tolist(),
-                  levers.tolist())
+    return np.array(_carry(force.tolist(), moment.tolist(), points.tolist(), shares.tolist(),
+                           levers.tolist()))
 
 
 def _carry(force: Sequence[float], moment: Sequence[float], points: Sequence[Sequence[float]],
-           shares: Shares, levers: Sequence[float]) -> Array:
+           shares: Shares, levers: Sequence[float]) -> list[Wrench]:
     # Plain numbers: with so few contacts, a third of the time of arrays.
+    if len(points) == 2:
+        return _carry_on_two(force, moment, points, shares, levers)
     px = py = pz = 0.0
     for a, (x, y, z) in zip(shares, points):
         px += a * x
@@ -552,11 +607,38 @@ def _carry(force: Sequence[float], moment: Sequence[float], points: Sequence[Seq
     ux, uy, uz = _solve_symmetric(
         (xx, yy, zz, xy, xz, yz),
         (mx - py * fz + pz * fy, my - pz * fx + px * fz, mz - px * fy + py * fx))
-    wrenches: list[float] = []
-    for a, x, y, z, torque in rows:
-        wrenches += (a * (fx + uy * z - uz * y), a * (fy + uz * x - ux * z),
-                     a * (fz + ux * y - uy * x), torque * ux, torque * uy, torque * uz)
-    return np.array(wrenches).reshape(-1, 6)
+    return [(a * (fx + uy * z - uz * y), a * (fy + uz * x - ux * z),
+             a * (fz + ux * y - uy * x), torque * ux, torque * uy, torque * uz)
+            for a, x, y, z, torque in rows]
+
+
+def _carry_on_two(force: Sequence[float], moment: Sequence[float],
+                  points: Sequence[Sequence[float]], shares: Shares,
+                  levers: Sequence[float]) -> list[Wrench]:
+    """
+    Do the same for two contacts, where D can be inverted by hand.
+
+    With d from the first to the second, ``r_1 = -share_2 d``, ``r_2 = share_1 d``, L^2 the mean
+    of L_k^2 and ``c = share_1 share_2``: ``D = (L^2 + c |d|^2) - c d d^T``, and so
+    ``mu = (m + c d (d . m) / L^2) / (L^2 + c |d|^2)``.
+    """
+    (fx, fy, fz), (mx, my, mz), (a, b) = force, moment, shares
+    (x, y, z), (dx, dy, dz) = points
+    first, second = a * levers[0] * levers[0], b * levers[1] * levers[1]
+    dx, dy, dz = dx - x, dy - y, dz - z
+    x, y, z = x + b * dx, y + b * dy, z + b * dz
+    both, lever = a * b, first + second
+    stiffness = lever + both * (dx * dx + dy * dy + dz * dz)
+    if not lever > 1e-12 * stiffness:
+        raise InputError(_ON_ONE_LINE)
+    mx, my, mz = mx - y * fz + z * fy, my - z * fx + x * fz, mz - x * fy + y * fx
+    along = (dx * mx + dy * my + dz * mz) * both / lever
+    ux, uy, uz = ((mx + along * dx) / stiffness, (my + along * dy) / stiffness,
+                  (mz + along * dz) / stiffness)
+    hx, hy, hz = (both * (uy * dz - uz * dy), both * (uz * dx - ux * dz),
+                  both * (ux * dy - uy * dx))
+    return [(a * fx - hx, a * fy - hy, a * fz - hz, first * ux, first * uy, first * uz),
+            (b * fx + hx, b * fy + hy, b * fz + hz, second * ux, second * uy, second * uz)]
 
 
 def _solve_symmetric(matrix: tuple[float, float, float, float, float, float],
@@ -567,8 +649,7 @@ def _solve_symmetric(matrix: tuple[float, float, float, float, float, float],
     c11, c12, c22 = xx * zz - xz * xz, xy * xz - xx * yz, xx * yy - xy * xy
     det = xx * c00 + xy * c01 + xz * c02
     if not det > 1e-12 * max(xx, yy, zz) ** 3:
-        raise InputError('the contacts are points on one line and carry no moment about it; give '
-                         'one of them a lever, or add a contact')
+        raise InputError(_ON_ONE_LINE)
     return ((c00 * a + c01 * b + c02 * c) / det, (c01 * a + c11 * b + c12 * c) / det,
             (c02 * a + c12 * b + c22 * c) / det)
 

@@ -27,7 +27,7 @@ import math
 from biped_com_ros.core.effort_safety import EffortGuard, SafetySettings, UprightCheck
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.gravity import (
-    ContactPoint, GravityLoad, GravityModel, MINIMUM_NORM, Shares, Support, WrenchDistribution)
+    ContactPoint, GravityLoad, GravityModel, Shares, Support, WrenchDistribution)
 from biped_com_ros.core.load_sharing import LoadSharing, SharingSettings
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
@@ -137,8 +137,8 @@ class GravityCompensator:
 
         """
         shares = self._fixed_shares(settings.support)
-        distribution: WrenchDistribution = (
-            MINIMUM_NORM if settings.distribution == CLOSED_FORM
+        distribution: WrenchDistribution | None = (
+            None if settings.distribution == CLOSED_FORM
             else BoundedNorm(self.gravity_model, settings.limits))
         self._given_shares, self._distribution, self.settings = shares, distribution, settings
         self._planned: list[float] = []
@@ -218,7 +218,7 @@ class GravityCompensator:
 
     def hold(self, load: GravityLoad, stamp_ns: int, wrenches: Array | None = None) -> Array:
         """Return what :meth:`wanted` does, of a robot that has been weighed."""
-        if not self.upright.update(load.up, stamp_ns):
+        if not self.upright.follow(load.up_parts, stamp_ns):
             raise InputError(self.upright.problem)
         if self.settings.support == FIXED:
             self.support = None
@@ -256,7 +256,7 @@ class GravityCompensator:
         weight = self.gravity_model.weight
         pull, outside = -_PULL * weight, -self.settings.cop_tolerance * weight
         for edges, (x, y, z, _), (fx, fy, fz, mx, my, mz) in zip(
-                self._edges, support.load.rows, support.wrenches_in_base.tolist()):
+                self._edges, support.load.rows, support.rows):
             normal = z[0] * fx + z[1] * fy + z[2] * fz
             about_x, about_y = (x[0] * mx + x[1] * my + x[2] * mz,
                                 y[0] * mx + y[1] * my + y[2] * mz)
@@ -283,7 +283,7 @@ class GravityCompensator:
             return self._given_shares
         if wrenches is None:
             raise ConfigurationError("support 'auto' needs the measured wrenches of the contacts")
-        ux, uy, uz = load.up.tolist()
+        ux, uy, uz = load.up_parts
         # Of each contact: its axes' parts along the vertical, times its force.
         forces = [(x[0] * ux + x[1] * uy + x[2] * uz) * fx
                   + (y[0] * ux + y[1] * uy + y[2] * uz) * fy

@@ -162,6 +162,8 @@ class LoadSharing:
         self.in_air = not total > weight * (settings.ground if self.in_air else settings.air)
         if self.in_air:
             return None
+        if min(forces) >= settings.full * weight:
+            return [force / total for force in forces]
         low, width = settings.lift, settings.full - settings.lift
         faded = []
         for force in forces:

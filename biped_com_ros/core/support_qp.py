@@ -38,7 +38,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.gravity import (
-    carry, ContactPoint, GravityLoad, GravityModel, in_contact_axes, MINIMUM_NORM, Shares)
+    carry, ContactPoint, GravityLoad, GravityModel, MINIMUM_NORM, Support)
 from biped_com_ros.core.pose import Array, cross
 import numpy as np
 
@@ -119,13 +119,14 @@ class BoundedNorm:
         self._bounds = np.maximum(
             self.limits.effort_fraction * gravity_model.effort_limits[limited], _LEAST_BOUND)
         self._moves = np.repeat(gravity_model.supports.T, 6, axis=1)
+        self._limited = limited
         self._select = gravity_model.fold_rows(np.eye(len(self._moves))).T[limited]
         self._solver: Any = None
         self.iterations = 0
 
-    def distribute(self, load: GravityLoad, shares: Shares) -> Array:
+    def support(self, load: GravityLoad, shares: list[float]) -> Support:
         """
-        Return the wrench at each contact; see :class:`WrenchDistribution`.
+        Return the robot on these wrenches; see :class:`WrenchDistribution`.
 
         Raises
         ------
@@ -133,13 +134,22 @@ class BoundedNorm:
             If no wrenches within the limits carry the weight.
 
         """
-        wrenches = MINIMUM_NORM.distribute(load, shares)
-        grasp = _grasp(load.placements[:, 3])
-        jacobian, held = self._efforts(load, grasp)
+        support = MINIMUM_NORM.support(load, shares)
         self.iterations = 0
-        if self._keeps_limits(load, wrenches, jacobian, held):
-            return wrenches
-        return self._solve(load, np.array(shares), (grasp, jacobian, held))
+        if self._keeps_limits(support):
+            return support
+        return Support(load, shares, self._solve(load, np.array(shares)).tolist())
+
+    def _keeps_limits(self, support: Support) -> bool:
+        # The item at argmin takes a quarter of the time of min.
+        room = self._cones.dot(support.wrenches_at_centres.ravel())
+        if not room.item(room.argmin()) >= -_TOLERANCE * support.load.gravity_model.weight:
+            return False
+        if not len(self._bounds):
+            return True
+        excess = np.abs(support.efforts.take(self._limited))
+        excess -= self._bounds
+        return not excess.item(excess.argmax()) > 0.0
 
     def _efforts(self, load: GravityLoad, grasp: Array) -> tuple[Array, Array]:
         """Return A, h with efforts = h - A wrenches (base axes), of the limited joints."""
@@ -147,17 +157,10 @@ class BoundedNorm:
         jacobian *= self._moves
         return self._select.dot(jacobian), self._select.dot(load.gravity_forces)
 
-    def _keeps_limits(self, load: GravityLoad, wrenches: Array, jacobian: Array,
-                      held: Array) -> bool:
-        in_contact = in_contact_axes(wrenches, load.placements).ravel()
-        least = float(self._cones.dot(in_contact).min())
-        excess = np.abs(held - jacobian.dot(wrenches.ravel())) - self._bounds
-        return (least >= -_TOLERANCE * load.gravity_model.weight
-                and not (excess.size and float(excess.max()) > 0.0))
-
-    def _solve(self, load: GravityLoad, shares: Array, problem: tuple[Array, Array, Array]
-               ) -> Array:
-        grasp, jacobian, held = problem
+    def _solve(self, load: GravityLoad, shares: Array) -> Array:
+        """Return the wrenches (K, 6) at the contacts' centres along the axes of the base."""
+        grasp = _grasp(load.placements[:, 3])
+        jacobian, held = self._efforts(load, grasp)
         weight, bounds = load.gravity_model.weight, self._bounds
         # Unknown y with wrench_in_contact = weight sqrt(share) diag(1, 1, 1, L, L, L) y.
         scale = (np.sqrt(shares)[:, np.newaxis] * self._scale).ravel()

@@ -22,7 +22,8 @@ held for a moment, then ramp to zero, and ``/diagnostics`` says why.
 A lifecycle node: efforts ramp up after activation and down after deactivation, and are published
 until they are zero; only then can it be cleaned up. With ``autostart`` it activates itself.
 
-Ages and steps are measured on a clock that never jumps (the simulated one with ``use_sim_time``).
+The age of an input is by how much its stamp is behind that of the joint states; steps of efforts
+are measured on a clock that never jumps (with ``use_sim_time`` by those stamps).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import ERROR, OK, Report, steady_clock, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.gravity_outputs import EffortOutput, SupportOutput, TrajectoryOutput
+from biped_com_ros.ros.input_base import NEVER
 from biped_com_ros.ros.inputs import ArrayInput, ImuInput, Input, JointStateInput, WrenchInput
 from biped_com_ros.ros.lifecycle import ManagedNode
 from biped_com_ros.ros.parameters import parameter
@@ -164,6 +166,7 @@ class GravityCompensation(ManagedNode):
         self._make_inputs(compensation)
         self._is_simulated = self.get_clock().ros_time_is_active
         self._updated, self.problem = self._now(), 'waiting for inputs'
+        self._set_timeout()
         self.keep(self.create_timer(_WATCH_PERIOD, self._watch, clock=steady_clock()))
         self.compensation = compensation
 
@@ -209,14 +212,14 @@ class GravityCompensation(ManagedNode):
                                    'max_age': params.max_stamp_age}
         self._quaternion = np.zeros(4)
         self._wrenches = np.zeros((len(compensation.gravity_model.contacts), 6))
-        #: When the IMU told something last, and each contact's wrench; in this order.
-        self._arrivals, self._senders = [-math.inf], ['the IMU']
+        #: Stamps (ns) of what the IMU told last, and each contact's wrench; in this order.
+        self._told_ns, self._senders = [NEVER], ['the IMU']
         imu = model.config.imu
         self._imu = ImuMount(model, imu.frame)
         self._inputs: dict[str, Input] = {'the IMU': self.keep(
             ImuInput(self, imu.topic, imu.frame, self._on_imu, **options))}
         for i, (name, topic) in enumerate(self._wrench_topics(compensation)):
-            self._arrivals.append(-math.inf)
+            self._told_ns.append(NEVER)
             self._senders.append(name)
             self._inputs[name] = self.keep(WrenchInput(
                 self, topic, '', partial(self._on_wrench, i),
@@ -253,6 +256,10 @@ class GravityCompensation(ManagedNode):
             old.configure(new.settings)
             old.guard.enabled, old.gains = new.guard.enabled, new.gains
         self.params = params
+        self._set_timeout()
+
+    def _set_timeout(self) -> None:
+        self._timeout_ns = round(1e9 * self.params.input_timeout)
 
     # -- on every message
 
@@ -265,11 +272,11 @@ class GravityCompensation(ManagedNode):
     def _on_imu(self, stamp: Stamp, quaternion: Array, angular_velocity: Array,
                 linear_acceleration: Array) -> None:
         self._quaternion[:] = quaternion
-        self._arrivals[0] = self._now()
+        self._told_ns[0] = stamp.ns
 
     def _on_wrench(self, contact: int, stamp: Stamp, wrench: Array) -> None:
         self._wrenches[contact] = wrench
-        self._arrivals[contact + 1] = self._now()
+        self._told_ns[contact + 1] = stamp.ns
 
     def _on_plan(self, stamp: Stamp, shares: Array) -> None:
         if self.compensation is not None:
@@ -279,27 +286,34 @@ class GravityCompensation(ManagedNode):
         compensation = self.compensation
         if compensation is None or compensation.guard.idle:
             return
-        now, self._positions = self._now(), positions
+        self._positions, refused = positions, self._controller.problem
         wanted: Array | None = None
         try:
-            self._examine_ages(now)
+            self._examine_ages(stamp.ns)
             wanted = compensation.hold(compensation.gravity_model.weigh(
                 positions, self._imu, self._quaternion), stamp.ns, self._wrenches)
-            self.problem = self._controller.problem
+            self.problem = refused
         except BipedComError as error:
             self.problem = str(error)
         # /clock ticks less often than joint states come; their stamps are of the same time.
-        at = 1e-9 * stamp.ns if self._is_simulated else now
-        self._go_on(at, stamp, None if self._controller.problem else wanted)
+        at = 1e-9 * stamp.ns if self._is_simulated else time.monotonic()
+        self._go_on(at, stamp, None if refused else wanted)
 
-    def _examine_ages(self, now: float) -> None:
+    def _examine_ages(self, ns: int) -> None:
         """Raise InputError if something that is needed is too old."""
-        arrivals, timeout = self._arrivals, self.params.input_timeout
-        oldest = min(arrivals) if self.params.support == AUTO else arrivals[0]
-        if now - oldest <= timeout:
-            return
-        name = self._senders[arrivals.index(oldest)]
-        raise InputError(f'{name} is silent: {self._inputs[name].report()[1]}')
+        told, limit = self._told_ns, self._timeout_ns
+        for told_ns in told if self.params.support == AUTO else told[:1]:
+            if not -limit <= ns - told_ns <= limit:
+                raise InputError(self._silence(self._senders[told.index(told_ns)], ns - told_ns))
+
+    def _silence(self, name: str, age_ns: int) -> str:
+        """Tell why an input is too old: silent, or on another clock."""
+        source = self._inputs[name]
+        if source.stale(self.params.input_timeout):
+            return f'{name} is silent: {source.report()[1]}'
+        return (f'the stamps of joint_states and of {name} ({source.topic}) are '
+                f'{1e-9 * abs(age_ns):.2f} s apart (input_timeout {self.params.input_timeout:g} '
+                's): check their clocks')
 
     def _watch(self) -> None:
         """Go on without joint states when they are late."""
@@ -311,18 +325,18 @@ class GravityCompensation(ManagedNode):
         late = now - self._updated
         if late < -_SET_BACK:  # the simulated clock was set back
             self._updated = now
-            self._arrivals[:] = [-math.inf] * len(self._arrivals)
+            self._told_ns[:] = [NEVER] * len(self._told_ns)
             compensation.reset()
         elif late > _LATE:
             self.problem = f"joint_states is silent: {self._inputs['joint_states'].report()[1]}"
             self._go_on(now, Stamp.now(self), None)
 
     def _go_on(self, now: float, stamp: Stamp, wanted: Array | None) -> None:
-        compensation = self.compensation
+        compensation, refused = self.compensation, self._controller.problem
         efforts = compensation.guard.update(wanted, now - self._updated)
         self._updated = now
-        self._effort_output.publish(stamp, efforts, not self._controller.problem)
-        if not self._controller.problem:
+        self._effort_output.publish(stamp, efforts, not refused)
+        if not refused:
             self._trajectory_output.publish(stamp, self._positions, efforts)
         if wanted is not None:
             self._support_output.publish(stamp, compensation)

@@ -126,6 +126,24 @@ def test_whatever_happens_efforts_are_finite_bounded_and_slow(events):
         before = efforts
 
 
+@pytest.mark.parametrize('size', [1e-3, 0.03, 1.0])
+def test_efforts_are_those_of_plain_clamping_and_limiting(size):
+    """Small changes go a shorter way, which must not show: also near the clamp, and off it."""
+    rng, guard = np.random.default_rng(4), EffortGuard(LIMITS, SETTINGS)
+    guard.start()
+    run(guard, 0.0 * WANTED, 1.5)
+    limits = np.where(np.isfinite(LIMITS), LIMITS, 0.0)
+    wanted, expected, clamped = WANTED * [1.6, 2.4, 0.0], guard.efforts.copy(), 0
+    for n in range(4000):
+        wanted = wanted + rng.normal(size=3) * limits * size * 2.0 * DT
+        wanted -= 0.002 * (wanted - np.array([50.0, -5.0, 0.0]))  # drawn to the clamp
+        free = np.clip(wanted, -0.5 * limits, 0.5 * limits)
+        expected = expected + np.clip(free - expected, -2.0 * limits * DT, 2.0 * limits * DT)
+        clamped += (free != wanted).any()
+        np.testing.assert_allclose(guard.update(wanted, DT), expected, rtol=0.0, atol=1e-12)
+    assert 200 < clamped < 3800
+
+
 @pytest.mark.parametrize('values', (
     {'clamp': 0.0}, {'clamp': 1.5}, {'max_rate': -1.0}, {'start_time': 0.0},
     {'stop_time': float('nan')}, {'hold_time': -0.1}, {'unlimited': -1.0}, {'max_step': 0.0}))
