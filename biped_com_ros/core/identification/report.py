@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem
        color: #1f2937; background: #fff; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-td, th { padding: .2rem .8rem; border-bottom: 1px solid #e5e7eb; text-align: right; }
+td, th { padding: .2rem .8rem; border-bottom: 1px solid #e5e7eb; text-align: right;
+         white-space: nowrap; }
 td:first-child, th:first-child { text-align: left; }
 .warning { background: #fef3c7; border-left: 4px solid #d97706; padding: .4rem .8rem; }
 svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; }
@@ -215,7 +217,7 @@ def _pose_plot(found: Identification, unit: str, series: Sequence[Array]) -> str
     known = values[np.isfinite(values)]
     if not len(known):
         return '<p>Not measured.</p>'
-    top, count, width, height = 1.1 * float(known.max()) or 1.0, values.shape[1], 900.0, 240.0
+    top, count, width, height = _round_top(float(known.max())), values.shape[1], 900.0, 240.0
     parts = [_axis(top, unit, width, height)]
     for name, colour, row in zip(names, colours, values):
         for i, value in enumerate(row):
@@ -227,6 +229,14 @@ def _pose_plot(found: Identification, unit: str, series: Sequence[Array]) -> str
     for i, (name, colour) in enumerate(zip(names, colours)):
         parts.append(f'<text x="{width - 230 + 75 * i}" y="12" fill="{colour}">{name}</text>')
     return _svg(width, height, parts)
+
+
+def _round_top(largest: float) -> float:
+    """Return the end of an axis whose quarters are round numbers."""
+    quarter = 0.25 * 1.05 * largest or 0.25
+    power = 10.0 ** math.floor(math.log10(quarter))
+    return 4.0 * power * next(
+        (step for step in (1.0, 2.0, 2.5, 5.0) if step * power >= quarter), 10.0)
 
 
 def _axis(top: float, unit: str, width: float, height: float) -> str:
