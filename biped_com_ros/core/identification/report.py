@@ -236,7 +236,8 @@ def _round_top(largest: float) -> float:
     quarter = 0.25 * 1.05 * largest or 0.25
     power = 10.0 ** math.floor(math.log10(quarter))
     return 4.0 * power * next(
-        (step for step in (1.0, 2.0, 2.5, 5.0) if step * power >= quarter), 10.0)
+        (step for step in (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+         if step * power >= quarter), 10.0)
 
 
 def _axis(top: float, unit: str, width: float, height: float) -> str:
