@@ -96,6 +96,8 @@ class Synchronizer:
             self._periods[source] = period + 0.1 * (step - period) if period else float(step)
 
     def _complete(self, stamp_ns: int, tolerance: float) -> bool:
+        if self._complete_at_once(stamp_ns):
+            return True
         chosen = []
         for waiting in self._waiting:
             nearest = _nearest(waiting, stamp_ns)
@@ -109,6 +111,16 @@ class Synchronizer:
             self._set[source] = self._values[slot, source]
             while waiting and waiting[0][0] <= stamp:
                 waiting.popleft()
+        return True
+
+    def _complete_at_once(self, stamp_ns: int) -> bool:
+        """Take the newest sample of each source if all of them are of this very time."""
+        for waiting in self._waiting:
+            if not waiting or waiting[-1][0] != stamp_ns:
+                return False
+        for source, waiting in enumerate(self._waiting):
+            self._set[source] = self._values[waiting[-1][1], source]
+            waiting.clear()
         return True
 
 

@@ -37,7 +37,7 @@ from biped_com_ros.core.footprint import footprint_position
 from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.core.synchronizer import Synchronizer
-from biped_com_ros.core.wrench import set_weight_matrix, wrench_adjoint, WrenchSum
+from biped_com_ros.core.wrench import set_weight_matrix, wrench_adjoint
 import numpy as np
 
 LONGEST_STEP_NS = 500_000_000
@@ -85,7 +85,7 @@ class SensorChannel:
 
     def __init__(self, name: str, config: WrenchSensorConfig,
                  settings: AggregationSettings) -> None:
-        self.name, self.config = name, config
+        self.name, self.config, self._sign = name, config, config.sign
         self.offset = np.zeros(6)
         self.signed, self.filtered = np.zeros(6), np.zeros(6)
         self._untared = np.empty(6)
@@ -94,8 +94,8 @@ class SensorChannel:
 
     def take(self, raw: Array, stamp_ns: int) -> None:
         """Take a reading (6,) as it came from the sensor."""
-        np.multiply(raw, self.config.sign, out=self.signed)
-        np.subtract(self.signed, self.offset, out=self._untared)
+        np.multiply(raw, self._sign, self.signed)
+        np.subtract(self.signed, self.offset, self._untared)
         step_ns, self._stamp_ns = stamp_ns - self._stamp_ns, stamp_ns
         if not 0 < step_ns < LONGEST_STEP_NS:
             self.low_pass.reset()
@@ -167,6 +167,9 @@ class WrenchAggregation:
 
     """
 
+    #: The bodies in level axes as plain numbers; None until they are asked for.
+    _places: list[list[list[float]]] | None
+
     def __init__(self, model: RobotModel, settings: AggregationSettings) -> None:
         self.model, self.settings = model, settings
         self.body_weight = model.mass * settings.gravity
@@ -178,7 +181,6 @@ class WrenchAggregation:
         self._samples = Synchronizer(len(self.bodies), 6)
         self._refuse_double_counting()
         self._prepare_frames()
-        self.expected = np.zeros((len(sensors), 6))
         self.ready = False
 
     def set_state(self, state: RobotState, R_world_imu: Array) -> None:
@@ -197,10 +199,10 @@ class WrenchAggregation:
         self._refresh_moving(state, in_base)
         R_world_base = R_world_imu.dot(in_base[-1, :3])  # the row is R_base_imu transposed
         # Level axes headed like the base: those of base_footprint.
-        np.matmul(in_base, level_rotation(R_world_base).T, out=self._in_level)
-        n = len(self.channels)
-        np.multiply(self._in_level[:n, :3, 2:], -self.settings.gravity, out=self._gravity)
-        np.matmul(self._weights, self._gravity, out=self.expected[..., np.newaxis])
+        in_base.reshape(-1, 3).dot(level_rotation(R_world_base).T, self._level_rows)
+        # Of the axes of each sensor, the vertical parts: what weight its load exerts along them.
+        self._weights_of_all.dot(self._verticals.take(self._sensor_axes), self._expected)
+        self._places = None
         self.ready = True
 
     def take(self, sensor: int, raw: Array, stamp_ns: int) -> ContactBody | None:
@@ -226,11 +228,13 @@ class WrenchAggregation:
         channel.take(raw, stamp_ns)
         if body is None or not self.ready:
             return None
-        np.subtract(channel.filtered, self.expected[sensor], out=self._contact)
-        share = self._to_body[sensor].dot(self._contact)
-        if not body.samples.add(member, stamp_ns, share):
+        np.subtract(channel.filtered, self._expected_of[sensor], self._contact)
+        if len(body.sensors) == 1:
+            self._to_body_of[sensor].dot(self._contact, body.wrench)
+        elif body.samples.add(member, stamp_ns, self._to_body_of[sensor].dot(self._contact)):
+            np.add.reduce(body.samples.latest, axis=0, out=body.wrench)
+        else:
             return None
-        np.add.reduce(body.samples.latest, axis=0, out=body.wrench)
         if body.detector is not None:
             body.detector.update(body.wrench.item(2), stamp_ns)
         return body
@@ -238,7 +242,7 @@ class WrenchAggregation:
     @property
     def stands(self) -> bool:
         """Whether any foot is on the ground."""
-        return any(body.in_contact for body in self.bodies)
+        return True in [body.in_contact for body in self.bodies]
 
     def total(self, body: ContactBody, stamp_ns: int) -> Array | None:
         """
@@ -253,16 +257,18 @@ class WrenchAggregation:
         """
         if not self._samples.add(self._place[id(body)], stamp_ns, body.wrench):
             return None
-        n = len(self.channels)
-        placements = self._in_level[n:n + len(self.bodies)]
-        np.subtract(placements[:, 3], self.footprint_in_level(), out=self._levers)
-        return self._sum.into(self._total, placements[:, :3].transpose(0, 2, 1), self._levers,
-                              self._samples.latest)
+        places = self._places
+        if places is None:
+            n = len(self.channels)
+            self._places = places = self._in_level[n:n + len(self.bodies)].tolist()
+        self._total[:] = add_up(
+            self._samples.latest.tolist(), places, self.footprint_in_level().tolist())
+        return self._total
 
     @property
     def foot_forces(self) -> Array:
         """Return the normal force on each foot with sensors as of the last total, N."""
-        return self._samples.latest[:sum(foot is not None for foot in self._feet), 2]
+        return self._samples.latest[:self._foot_count, 2]
 
     def footprint_in_level(self) -> Array:
         """Return the origin of ``base_footprint`` from the base, in level axes, (3,), m."""
@@ -319,13 +325,29 @@ class WrenchAggregation:
                 *zip(hands.joints, _poses(hands)), *soles, *zip(imu.joints, _poses(imu))]
         self._frames = FrameSet(map(str, range(len(rows))), *zip(*rows))
         self._in_level = np.zeros((len(rows), 4, 3))
+        self._level_rows = self._in_level.reshape(-1, 3)
         self._soles_in_level = self._in_level[-1 - len(soles):-1, 3]
-        self._gravity, self._weights = np.zeros((n, 3, 1)), np.zeros((n, 6, 3))
-        self._to_body = np.zeros((n, 6, 6))
-        self._sum, self._levers = WrenchSum(len(self.bodies)), np.zeros((len(self.bodies), 3))
+        self._foot_count = sum(foot is not None for foot in self._feet)
+        self._places = None
         self._total, self._contact = np.zeros(6), np.zeros(6)
+        self._prepare_weights(n)
         self._weigh_subtrees()
         self._sort_moving_from_rigid()
+
+    def _prepare_weights(self, n: int) -> None:
+        """Lay out one product for what all sensors read of what hangs on them."""
+        # Gravity is -g times the vertical parts of a sensor's axes: rows 0-2 of its placement.
+        self._verticals = self._level_rows[:4 * n, 2]
+        self._sensor_axes = np.array([4 * i + axis for i in range(n) for axis in range(3)],
+                                     np.intp)
+        self._weights_of_all = np.zeros((6 * n, 3 * n))
+        self._weights = [self._weights_of_all[6 * i:6 * i + 6, 3 * i:3 * i + 3]
+                         for i in range(n)]
+        self._expected = np.zeros(6 * n)
+        self.expected = self._expected.reshape(n, 6)
+        self._expected_of = list(self.expected)
+        self._to_body = np.zeros((n, 6, 6))
+        self._to_body_of = list(self._to_body)
 
     def _sort_moving_from_rigid(self) -> None:
         """Compute once what no joint changes, and note what one does."""
@@ -347,7 +369,7 @@ class WrenchAggregation:
             mass, shares, links = self._carried[i]
             com_in_base = shares.dot(state.link_coms_in_base[links])
             R_sensor_base, p_sensor_in_base = in_base[i, :3], in_base[i, 3]
-            set_weight_matrix(self._weights[i], mass,
+            set_weight_matrix(self._weights[i], -self.settings.gravity * mass,
                               R_sensor_base.dot(com_in_base - p_sensor_in_base))
         for i in self._moving_frames:
             if (r := self._body_row[i]) is not None:
@@ -363,6 +385,38 @@ class WrenchAggregation:
             masses = self.model.link_masses[links]
             mass = float(masses.sum())
             self._carried.append((mass, masses / mass if mass else masses, links))
+
+
+def add_up(wrenches: Sequence[Sequence[float]], places: Sequence[Sequence[Sequence[float]]],
+           point: Sequence[float]) -> tuple[float, float, float, float, float, float]:
+    """
+    Return the sum of wrenches about a point.
+
+    Plain numbers: for two feet, half the time of :class:`biped_com_ros.core.wrench.WrenchSum`.
+
+    Parameters
+    ----------
+    wrenches
+        K times six numbers, each in its own frame.
+    places
+        Of these frames: the axes and the origin in common axes, (K, 4, 3).
+    point
+        In the same axes, m.
+
+    """
+    px, py, pz = point
+    sum_fx = sum_fy = sum_fz = sum_mx = sum_my = sum_mz = 0.0
+    for (a, b, c, d, e, f), (x, y, z, (rx, ry, rz)) in zip(wrenches, places):
+        fx, fy, fz = (a * x[0] + b * y[0] + c * z[0], a * x[1] + b * y[1] + c * z[1],
+                      a * x[2] + b * y[2] + c * z[2])
+        rx, ry, rz = rx - px, ry - py, rz - pz
+        sum_fx += fx
+        sum_fy += fy
+        sum_fz += fz
+        sum_mx += d * x[0] + e * y[0] + f * z[0] + ry * fz - rz * fy
+        sum_my += d * x[1] + e * y[1] + f * z[1] + rz * fx - rx * fz
+        sum_mz += d * x[2] + e * y[2] + f * z[2] + rx * fy - ry * fx
+    return sum_fx, sum_fy, sum_fz, sum_mx, sum_my, sum_mz
 
 
 def level_rotation(R_world_base: Array) -> Array:

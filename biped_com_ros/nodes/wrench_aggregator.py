@@ -225,6 +225,7 @@ class WrenchAggregator(Node):
         self._make_tare(aggregation)
         self._make_accounts(aggregation)
         self.aggregation, self._channels = aggregation, aggregation.channels
+        self._set_limits(aggregation.body_weight)
         self._make_inputs(aggregation)
 
     def _make_outputs(self, aggregation: WrenchAggregation) -> None:
@@ -283,7 +284,7 @@ class WrenchAggregator(Node):
             'diagnostics': self.diagnostics, 'timeout': params.sensor_timeout,
             'max_age': params.max_stamp_age}
         n = len(model.joint_names)
-        self._positions, self._quaternion = np.zeros(n), np.zeros(4)
+        self._positions, self._velocities, self._quaternion = np.zeros(n), np.zeros(n), np.zeros(4)
         self._joints_stamp = self._imu_stamp = ZERO_STAMP
         self._moved = False
         imu = model.config.imu
@@ -297,17 +298,27 @@ class WrenchAggregator(Node):
     def _change(self, params: WrenchAggregatorParameters) -> None:
         """Use parameters that were set at run time."""
         old, self.params = self.params, params
+        if self._channels:
+            self._set_limits(self.aggregation.body_weight)
         low_pass = (params.low_pass_cutoff, params.low_pass_order)
         if low_pass == (old.low_pass_cutoff, old.low_pass_order):
             return
         for channel in self._channels:
             channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
 
+    def _set_limits(self, body_weight: float) -> None:
+        """Take what every message asks for out of the parameters."""
+        params = self.params
+        self._least_force = params.cop_min_share * body_weight
+        self._contact_period_ns = round(1e9 * params.contact_period)
+        self._state_timeout_ns = round(1e9 * params.state_timeout)
+
     # -- on every message
 
     def _on_joints(self, stamp: Stamp, positions: np.ndarray, velocities: np.ndarray,
                    efforts: np.ndarray) -> None:
-        self._positions[:] = positions
+        # Velocities too: another node of the process may have asked for this very state.
+        self._positions[:], self._velocities[:] = positions, velocities
         self._joints_stamp = stamp
         self._moved = True
         self._still.take(velocities, stamp.ns)
@@ -325,8 +336,7 @@ class WrenchAggregator(Node):
         self._recent[sensor].add(aggregation.channels[sensor].signed, stamp.ns)
         if body is None:
             return
-        least_force = self.params.cop_min_share * aggregation.body_weight
-        contact_period_ns = round(1e9 * self.params.contact_period)
+        least_force, contact_period_ns = self._least_force, self._contact_period_ns
         foot = self._feet.get(id(body))
         if foot is not None:
             foot.publish(stamp, least_force, contact_period_ns)
@@ -340,15 +350,18 @@ class WrenchAggregator(Node):
 
     def _state_is_fresh(self, stamp: Stamp) -> bool:
         """Whether posture and attitude are those of this instant; brings them up to date."""
-        limit = 1e9 * self.params.state_timeout
-        for source, since in (('joint_states', self._joints_stamp), ('the IMU', self._imu_stamp)):
-            if not abs(stamp.ns - since.ns) <= limit:
-                self._late = source
-                return False
+        ns, limit = stamp.ns, self._state_timeout_ns
+        if not -limit <= ns - self._joints_stamp.ns <= limit:
+            self._late = 'joint_states'
+            return False
+        if not -limit <= ns - self._imu_stamp.ns <= limit:
+            self._late = 'the IMU'
+            return False
         if self._moved:
             self._moved = False
-            self.aggregation.set_state(self.aggregation.model.state(self._positions),
-                                       rotation_from_quaternion(self._quaternion))
+            self.aggregation.set_state(
+                self.aggregation.model.state(self._positions, self._velocities),
+                rotation_from_quaternion(self._quaternion))
         self._late = ''
         return True
 

@@ -134,7 +134,7 @@ def test_efforts_are_those_of_plain_clamping_and_limiting(size):
     run(guard, 0.0 * WANTED, 1.5)
     limits = np.where(np.isfinite(LIMITS), LIMITS, 0.0)
     wanted, expected, clamped = WANTED * [1.6, 2.4, 0.0], guard.efforts.copy(), 0
-    for n in range(4000):
+    for _ in range(4000):
         wanted = wanted + rng.normal(size=3) * limits * size * 2.0 * DT
         wanted -= 0.002 * (wanted - np.array([50.0, -5.0, 0.0]))  # drawn to the clamp
         free = np.clip(wanted, -0.5 * limits, 0.5 * limits)
