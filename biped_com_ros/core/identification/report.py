@@ -219,12 +219,13 @@ def _pose_plot(found: Identification, unit: str, series: Sequence[Array]) -> str
         return '<p>Not measured.</p>'
     top, count, width, height = _round_top(float(known.max())), values.shape[1], 900.0, 240.0
     parts = [_axis(top, unit, width, height)]
-    for name, colour, row in zip(names, colours, values):
+    radii = (3.0, 4.5, 2.5)  # what is left out lies within what is fitted, mostly
+    for name, colour, radius, row in zip(names, colours, radii, values):
         for i, value in enumerate(row):
             if np.isfinite(value):
                 x = 50.0 + (width - 60.0) * (i + 0.5) / count
                 y = height - 20.0 - (height - 40.0) * value / top
-                parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}">'
+                parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{colour}">'
                              f'<title>pose {i + 1}, {name}: {value:.3g} {unit}</title></circle>')
     for i, (name, colour) in enumerate(zip(names, colours)):
         parts.append(f'<text x="{width - 230 + 75 * i}" y="12" fill="{colour}">{name}</text>')
