@@ -188,12 +188,12 @@ class LoadSharing:
             self.values = targets
             return
         values = self.values
-        biggest = max([abs(target - value) for target, value in zip(targets, values)])
+        changes = [target - value for target, value in zip(targets, values)]
+        biggest = max(max(changes), -min(changes))
         # All move by the same fraction, so that the sum stays 1.
         limit = self.settings.max_rate * dt
         if biggest <= limit:
             self.values = targets
         else:
             fraction = limit / biggest
-            self.values = [value + fraction * (target - value)
-                           for target, value in zip(targets, values)]
+            self.values = [value + fraction * change for value, change in zip(values, changes)]
