@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from biped_com_ros.core.com_check import ComCheck
@@ -85,9 +86,9 @@ class ModelCheck:
         self._com_check = ComCheck(weight, params.com_tolerance)
         self._weight: Report = OK, '', {}
         self._com: Report = OK, '', {}
-        # Its silence is no fault: robots move.
-        self._input = WrenchInput(
-            node, TOPIC, params.footprint_frame, self._on_rest, **{**options, 'required': False})
+        self._listen = partial(
+            WrenchInput, node, TOPIC, params.footprint_frame, self._on_rest, **options)
+        self._input: WrenchInput | None = None
         diagnostics.add('weight', lambda: self._told(self._weight))
         diagnostics.add('centre of mass', lambda: self._told(self._com))
 
@@ -106,6 +107,8 @@ class ModelCheck:
             self._weight = _level(weight.plausible), weight.message, {'ratio': weight.ratio}
 
     def _told(self, report: Report) -> Report:
+        if self._input is None:  # with the first report: nobody's start waits for it
+            self._input = self._listen()
         if report[1] and not self._input.stale(_SILENCE):
             return report
         topic = self._input.topic
