@@ -46,7 +46,7 @@ import numpy as np
 import yaml
 
 ROBOTS = ('sabian', 'talos', 'g1')
-GOAL = {'sabian': 0.31, 'talos': 0.30, 'g1': 0.46}
+GOAL = {'sabian': 0.26, 'talos': 0.30, 'g1': 0.46}
 """What identification.py reaches without a simulator, mm."""
 
 SENSORS = {'force_noise': 0.5, 'torque_noise': 0.02, 'effort_noise': 0.3, 'encoder_noise': 0.0005,

@@ -15,6 +15,7 @@
 
 import csv
 import json
+import re
 from types import SimpleNamespace
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
@@ -160,6 +161,14 @@ def test_mistakes_are_one_line(arguments, message, capsys):
     assert main(arguments) == 1
     said = ' '.join(capsys.readouterr().err.split())
     assert message in said and 'Traceback' not in said
+
+
+def test_a_urdf_without_inertials_is_one_line(tmp_path, capsys):
+    urdf = tmp_path / 'light.urdf'
+    urdf.write_text(re.sub('(?s)<inertial>.*?</inertial>', '', RobotModel.load('sabian').urdf))
+    assert main(['.', '--robot', 'sabian', '--urdf', str(urdf)]) == 1
+    said = ' '.join(capsys.readouterr().err.split())
+    assert 'export the URDF with its inertials' in said and 'Traceback' not in said
 
 
 def test_what_is_missing_is_named(recorded, tmp_path):
