@@ -82,6 +82,14 @@ class Stance:
                 [z for z, touches in zip(heights, self.in_contact) if touches] or heights)
         return self._ground_height
 
+    @classmethod
+    def on_lowest(cls, soles_in_world: Array, in_contact: tuple[bool, ...],
+                  floor: float) -> Stance:
+        """Return a stance whose lowest sole, at height `floor`, is in contact."""
+        stance = cls(soles_in_world, in_contact)
+        stance._ground_height = floor
+        return stance
+
 
 class ContactGuess:
     """
@@ -101,13 +109,20 @@ class ContactGuess:
 
     def update(self, soles: Array) -> tuple[bool, ...]:
         """Return which of the soles (F, 3), in axes with z up, are in contact."""
-        heights = soles[:, 2].tolist()
+        return self._update(soles[:, 2].tolist())[0]
+
+    def stance(self, soles_in_world: Array) -> Stance:
+        """Update, and return the whole stance."""
+        return Stance.on_lowest(soles_in_world, *self._update(soles_in_world[:, 2].tolist()))
+
+    def _update(self, heights: list[float]) -> tuple[tuple[bool, ...], float]:
+        """Return which soles are in contact, and the height of the lowest one."""
         floor = min(heights)
         limits = floor + self.tolerance, floor + 2.0 * self.tolerance
         before = self._in_contact or (False,) * len(heights)
         self._in_contact = tuple([
             height <= limits[stood] for height, stood in zip(heights, before)])
-        return self._in_contact
+        return self._in_contact, floor
 
 
 class StanceBase:

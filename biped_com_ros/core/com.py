@@ -25,7 +25,7 @@ import math
 
 from biped_com_ros.core.base import Twist
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.pose import Array, Numbers
 from biped_com_ros.core.robot import RobotState
 import numpy as np
 
@@ -45,11 +45,10 @@ def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:
         How that base moves.
 
     """
-    velocity: Array = state.base.rotation.dot(com_velocity_along_base(state, twist))
-    return velocity
+    return np.array(state.base.turn(*com_velocity_along_base(state, twist)))
 
 
-def com_velocity_along_base(state: RobotState, twist: Twist) -> tuple[float, float, float]:
+def com_velocity_along_base(state: RobotState, twist: Twist) -> Numbers:
     """
     Return the velocity of the centre of mass in the world, along the axes of the base, m/s.
 
@@ -63,7 +62,6 @@ def com_velocity_along_base(state: RobotState, twist: Twist) -> tuple[float, flo
     ``v + omega x c + c'`` with the centre of mass c seen from the base.
 
     """
-    # In plain numbers: for single vectors a third of the time of array operations.
     wx, wy, wz = twist.angular.tolist()
     vx, vy, vz = twist.linear.tolist()
     x, y, z = state.com_in_base.tolist()
@@ -115,7 +113,14 @@ def divergent_component(com_in_world: Array, com_velocity: Array, ground_height:
         If the centre of mass is not above the ground.
 
     """
-    x, y, z = com_in_world.tolist()
-    velocity_x, velocity_y, _ = com_velocity.tolist()
+    return np.array(divergent_point(
+        com_in_world.tolist(), com_velocity.tolist(), ground_height, gravity))
+
+
+def divergent_point(com: Numbers, com_velocity: Numbers, ground_height: float,
+                    gravity: float) -> Numbers:
+    """Return what :func:`divergent_component` does, of plain numbers."""
+    x, y, z = com
+    velocity_x, velocity_y, _ = com_velocity
     omega_0 = natural_frequency(z - ground_height, gravity)
-    return np.array((x + velocity_x / omega_0, y + velocity_y / omega_0, ground_height))
+    return x + velocity_x / omega_0, y + velocity_y / omega_0, ground_height

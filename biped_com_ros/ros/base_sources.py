@@ -243,7 +243,7 @@ class BaseSource:
         soles = state.soles_in_world
         told = self.contacts.told(stamp.ns)
         self._contacts_told = told is not None
-        return Stance(soles, self._guess.update(soles) if told is None else told)
+        return self._guess.stance(soles) if told is None else Stance(soles, told)
 
     def _is_late(self, late_ns: int, what: str) -> bool:
         if -self._timeout_ns <= late_ns <= self._timeout_ns:

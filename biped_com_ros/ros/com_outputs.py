@@ -20,10 +20,10 @@ import math
 from typing import Any, Protocol
 
 from biped_com_ros.core.base import Stance
-from biped_com_ros.core.com import com_velocity_in_world, divergent_component
+from biped_com_ros.core.com import com_velocity_along_base, divergent_point
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.footprint import footprint_pose
-from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.pose import Array, Numbers, Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.ros import markers
 from biped_com_ros.ros.base_sources import BaseSource
@@ -39,6 +39,7 @@ _ACTIONS = {True: Marker.ADD, False: Marker.DELETE}
 # Equally long, so that the positions lie evenly in the message and are set in one go.
 _ROBOT, _LINKS = 'robot_com', 'link_coms'
 _PALE = (*markers.ORANGE[:3], 0.6)
+Motion = tuple['Numbers | None', 'Numbers | None', str]
 
 
 class FrameParameters(Protocol):
@@ -90,21 +91,27 @@ class Instant:
 
     """
 
-    __slots__ = ('stamp', 'state', 'base', '_gravity', '_com', '_motion')
+    __slots__ = ('stamp', 'state', 'base', '_gravity', '_xyz', '_motion')
 
     def __init__(self, stamp: Stamp, state: RobotState, base: BaseSource,
                  gravity: float) -> None:
         self.stamp, self.state, self.base = stamp, state, base
         self._gravity = gravity
-        self._com: Array | None = None
-        self._motion: tuple[Array | None, Array | None, str] | None = None
+        self._xyz: Numbers | None = None
+        self._motion: Motion | None = None
+
+    @property
+    def xyz(self) -> Numbers:
+        """Centre of mass, m."""
+        if self._xyz is None:
+            state = self.state
+            self._xyz = state.base.place(*state.com_in_base.tolist())
+        return self._xyz
 
     @property
     def com(self) -> Array:
         """Centre of mass (3,), m."""
-        if self._com is None:
-            self._com = self.state.com_in_world
-        return self._com
+        return np.array(self.xyz)
 
     @property
     def stance(self) -> Stance:
@@ -112,20 +119,21 @@ class Instant:
         return self.base.stance
 
     @property
-    def motion(self) -> tuple[Array | None, Array | None, str]:
-        """Velocity (3,), m/s, and divergent component (3,), m, or None; why there is no DCM."""
+    def motion(self) -> Motion:
+        """Velocity, m/s, and divergent component, m, or None; why there is no DCM."""
         if self._motion is None:
             self._motion = self._find_motion()
         return self._motion
 
-    def _find_motion(self) -> tuple[Array | None, Array | None, str]:
-        twist = self.base.twist(self.state)
+    def _find_motion(self) -> Motion:
+        state = self.state
+        twist = self.base.twist(state)
         if twist is None:
             return None, None, ''
-        velocity = com_velocity_in_world(self.state, twist)
+        velocity = state.base.turn(*com_velocity_along_base(state, twist))
         try:
-            return velocity, divergent_component(
-                self.com, velocity, self.stance.ground_height, self._gravity), ''
+            return velocity, divergent_point(
+                self.xyz, velocity, self.stance.ground_height, self._gravity), ''
         except InputError as error:
             return velocity, None, str(error)
 
@@ -227,7 +235,7 @@ class MarkerOutput:
         if velocity is not None:
             tail, head = self._arrow
             tail[...] = com
-            head[...] = com + _ARROW_TIME * velocity
+            head[...] = com + _ARROW_TIME * np.array(velocity)
         if (shown := (dcm is not None, velocity is not None)) != self._shown:
             self._show(*shown)
         self._out.publish(instant.stamp)

@@ -237,6 +237,13 @@ def test_the_ground_is_the_lowest_sole_that_touches():
     assert Stance(soles, NONE).ground_height == -0.2
 
 
+def test_the_stance_of_a_guess_is_that_of_its_contacts():
+    soles = np.array([[0.0, 0.1, 0.304], [0.0, -0.1, 0.3], [0.0, 0.0, 0.5]])
+    stance, contacts = ContactGuess(0.01).stance(soles), ContactGuess(0.01).update(soles)
+    assert stance.in_contact == contacts == (True, True, False)
+    assert stance.ground_height == Stance(soles, contacts).ground_height == 0.3
+
+
 def test_contacts_for_other_feet_are_refused():
     motion = Motion(12)
     with pytest.raises(InputError, match=r'2 values, one per foot \(left, right\), not 3'):

@@ -82,6 +82,12 @@ def test_apply_takes_one_point_or_many():
     assert many.shape == points.shape
 
 
+def test_plain_numbers_are_placed_and_turned_as_arrays_are():
+    pose, point = random_pose(), RNG.normal(size=3)
+    np.testing.assert_allclose(pose.place(*point), pose.apply(point), atol=1e-14)
+    np.testing.assert_allclose(pose.turn(*point), pose.rotation @ point, atol=1e-14)
+
+
 def test_inverse_undoes():
     pose = random_pose()
     for chain in (pose @ pose.inverse(), pose.inverse() @ pose):
