@@ -60,15 +60,33 @@ def compose(registry: dict[str, str] = NODES) -> list[Node]:
     try:
         _check_own_name(reader.get_name())
         names = declare_parameters(reader, SuiteParameters).nodes
+        namespace = reader.get_namespace()
     finally:
         reader.destroy_node()
     _check_names(names, registry)
     if len(names) == 1:
         return _start_all(names, registry)
+    return _start_sharing(names, registry, namespace)
+
+
+def _start_sharing(names: Sequence[str], registry: dict[str, str], namespace: str) -> list[Node]:
+    """Start nodes that share what they can, and the node that has their inputs."""
     # Like the nodes' modules, not before `run` has turned the garbage collector off.
     from biped_com_ros.ros.robot import shared_models
-    with shared_models():
-        return _start_all(names, registry)
+    from biped_com_ros.ros.sharing import Exchange, shared_inputs
+    # Names are resolved by the nodes. Two suites must not have nodes of one name.
+    inputs = Node(f'{names[0]}_suite', namespace=namespace, use_global_arguments=False,
+                  enable_rosout=False, start_parameter_services=False)
+    exchange = Exchange(inputs)
+    try:
+        with shared_models(), shared_inputs(exchange):
+            nodes = _start_all(names, registry)
+    except BaseException:
+        inputs.destroy_node()
+        raise
+    for node in nodes:
+        exchange.adopt(node)
+    return [*nodes, inputs]
 
 
 def _check_own_name(name: str) -> None:

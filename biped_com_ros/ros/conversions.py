@@ -61,7 +61,7 @@ class Stamp:
     @classmethod
     def now(cls, node: Any) -> Stamp:
         """Return the time of the node's clock, which may be simulated."""
-        return cls.from_ns(node.get_clock().now().nanoseconds)
+        return cls.from_ns(now_ns(node.get_clock()))
 
     def to_msg(self) -> Any:
         """Return a ``builtin_interfaces/Time``."""
@@ -85,6 +85,14 @@ class Stamp:
 
 
 ZERO_STAMP = Stamp.from_ns(0)
+
+
+def now_ns(clock: Any) -> int:
+    """Return the time of an rclpy clock, ns; a fourth of what ``clock.now()`` costs."""
+    handle = clock.handle
+    with handle:
+        nanoseconds: int = handle.get_now().nanoseconds
+    return nanoseconds
 
 
 def nanoseconds_of(time: Any) -> int:

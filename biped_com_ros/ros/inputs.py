@@ -17,7 +17,8 @@ Subscriptions that hand over good data only.
 Messages are taken raw and read with NumPy (see `codec`). Each is examined before its callback
 runs: structure (names, frame), stamp, finite numbers. What is refused is counted by reason,
 logged at most once per 5 s and reason, and shown in ``/diagnostics``; a silent sensor turns its
-line there to ERROR. Arrays passed to callbacks are reused: copy what has to last.
+line there to ERROR. Arrays passed to callbacks are reused, and those of all nodes that share an
+input: they cannot be written to; copy what has to last.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from typing import Any
 
 from biped_com_ros.ros import codec
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.input_base import Input, Refusal, Source, StampedInput
+from biped_com_ros.ros.input_base import Input
 from biped_com_ros.ros.joint_state_input import JointStateInput
+from biped_com_ros.ros.readings import Order, read_only, Reading, Refusal, Source, StampedReading
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
@@ -37,46 +39,42 @@ from std_msgs.msg import Bool, Float64MultiArray
 
 __all__ = [
     'ArrayInput', 'BoolInput', 'ImuInput', 'Input', 'JointStateInput', 'OdometryInput',
-    'PointInput', 'StampedInput', 'Vector3Input', 'VectorInput', 'WrenchInput']
+    'PointInput', 'Vector3Input', 'VectorInput', 'WrenchInput']
 
 _MAX_SOURCES = 32
 
 
-class VectorInput(StampedInput):
+class _FramedSource(Source):
+    """Messages in one frame; the quaternion, if there is one, begins at an index."""
+
+    def __init__(self, size: int, frames: tuple[str, ...], quaternion: int) -> None:
+        super().__init__(size)
+        self.frames = frames
+        self.quaternion = self.flat[quaternion:quaternion + 4]
+
+
+class VectorReading(StampedReading):
     """
     Stamped float64 values of one message type, as one vector.
 
-    Parameters
-    ----------
-    node, message_type, topic
-        What to subscribe to; the type has a header.
-    fields
-        Paths of the values, e.g. ``['point.x', 'point.y', 'point.z']``.
-    callback
-        Called with (stamp, values (k,)).
-    frame_id
-        The header's frame_id has to be this; '' accepts any (see `frame`).
-    options
-        See `Input`.
-
-    Attributes
-    ----------
-    frame : str
-        frame_id of the last message.
-
+    The order says which: paths of the values, and the frame that the header has to have, if any.
     """
 
     _quaternion_index = 0
 
-    def __init__(self, node: Any, message_type: Any, topic: str, fields: Sequence[str],
-                 callback: Callable[..., None], frame_id: str = '', **options: Any) -> None:
-        self.frame_id, self.frame = frame_id, frame_id
-        self.values = np.zeros(len(fields))
-        self._fields = list(fields)
-        self._paths = [_path(field) for field in fields]
-        self._callback = callback
+    def __init__(self, order: Order) -> None:
+        self._fields, self._frame_id = order.what[:2]
+        self.frame = self._frame_id
+        self._values = np.zeros(len(self._fields))
+        #: What inputs show; callbacks get it, or parts of it.
+        self.values = read_only(self._values)
+        self._paths = [_path(field) for field in self._fields]
         self._sources: dict[tuple[str, ...], _FramedSource] = {}
-        super().__init__(node, message_type, topic, **options)
+        super().__init__(order)
+        self.arguments = self._parts(self.values)
+
+    def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (values,)
 
     def _select(self, message: Any) -> codec.Selection:
         frames = self._frames_of(message)
@@ -90,7 +88,7 @@ class VectorInput(StampedInput):
         return (message.header.frame_id,)
 
     def _examine_structure(self, source: _FramedSource) -> None:
-        _examine_frame('frame_id', source.frames[0], self.frame_id)
+        _examine_frame('frame_id', source.frames[0], self._frame_id)
 
     def _examine_values(self, source: _FramedSource) -> None:
         bad = [f'{field} = {value}' for field, value in zip(self._fields, source.flat)
@@ -98,24 +96,46 @@ class VectorInput(StampedInput):
         if bad:
             raise Refusal('not finite', ', '.join(bad))
 
-    def _take(self, source: _FramedSource, stamp: Stamp) -> None:
-        self.values[...] = source.flat
+    def _use(self, source: _FramedSource, ns: int) -> bool:
+        self._values[...] = source.flat
         self.frame = source.frames[0]
-        self.stamp = stamp
-        self.count += 1
-        self._deliver(stamp)
-
-    def _deliver(self, stamp: Stamp) -> None:
-        self._callback(stamp, self.values)
+        return True
 
 
-class _FramedSource(Source):
-    """Messages in one frame; the quaternion, if there is one, begins at an index."""
+class ImuReading(VectorReading):
+    """Imu; the order says besides whether an orientation has to be there."""
 
-    def __init__(self, size: int, frames: tuple[str, ...], quaternion: int) -> None:
-        super().__init__(size)
-        self.frames = frames
-        self.quaternion = self.flat[quaternion:quaternion + 4]
+    def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        return values[:4], values[4:7], values[7:10]
+
+    def _use(self, source: _FramedSource, ns: int) -> bool:
+        if self.order.what[2]:
+            if source.flat.item(10) == -1.0:
+                raise Refusal('no orientation', (
+                    'it has no orientation (orientation_covariance[0] is -1): run a filter such '
+                    'as imu_filter_madgwick'))
+            _examine_unit(source.quaternion)
+        return super()._use(source, ns)
+
+
+class OdometryReading(VectorReading):
+    """Odometry; the order says besides which child_frame_id it has to have, if any."""
+
+    _quaternion_index = 3
+
+    def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        return values[:3], values[3:7], values[7:13]
+
+    def _frames_of(self, message: Any) -> tuple[str, ...]:
+        return (message.header.frame_id, message.child_frame_id)
+
+    def _examine_structure(self, source: _FramedSource) -> None:
+        super()._examine_structure(source)
+        _examine_frame('child_frame_id', source.frames[1], self.order.what[2])
+
+    def _use(self, source: _FramedSource, ns: int) -> bool:
+        _examine_unit(source.quaternion)
+        return super()._use(source, ns)
 
 
 def _examine_frame(field: str, frame: str, valid: str) -> None:
@@ -135,8 +155,77 @@ def _path(field: str) -> codec.Path:
     return tuple(int(step) if step.isdigit() else step for step in field.split('.'))
 
 
-def _fields(prefix: str, names: str = 'xyz') -> list[str]:
-    return [f'{prefix}.{name}' for name in names]
+def _fields(prefix: str, names: str = 'xyz') -> tuple[str, ...]:
+    return tuple(f'{prefix}.{name}' for name in names)
+
+
+class BoolReading(Reading):
+    """Bool, stamped on arrival."""
+
+    def _read(self, raw: bytes) -> Stamp:
+        if len(raw) <= codec.ENCAPSULATION:
+            raise Refusal('malformed', f'it has only {len(raw)} bytes')
+        self.arguments = (codec.read_bool(raw),)
+        return Stamp.from_ns(self._now())
+
+
+class ArrayReading(Reading):
+    """Float64MultiArray, stamped on arrival, of as many numbers as ordered; None: of any."""
+
+    def _select(self, message: Any) -> codec.Selection:
+        return codec.Selection([('data', i) for i in range(len(message.data))],
+                               Source(len(message.data)))
+
+    def _read(self, raw: bytes) -> Stamp:
+        plan = self._find_plan(raw)
+        values, n = plan.data.flat, self.order.what[0]
+        if n is not None and len(values) != n:
+            raise Refusal('wrong length', f'it has {len(values)} values; valid: {n}')
+        plan.gather(raw, values)
+        if not np.isfinite(values).all():
+            index = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise Refusal('not finite', f'data[{index}] = {values[index]}')
+        self.arguments = (read_only(values),)
+        return Stamp.from_ns(self._now())
+
+
+class VectorInput(Input):
+    """
+    Stamped float64 values of one message type, as one vector.
+
+    Parameters
+    ----------
+    node, message_type, topic
+        What to subscribe to; the type has a header.
+    fields
+        Paths of the values, e.g. ``['point.x', 'point.y', 'point.z']``.
+    callback
+        Called with (stamp, values (k,)).
+    frame_id
+        The header's frame_id has to be this; '' accepts any (see `frame`).
+    options
+        See `Input`.
+
+    """
+
+    reading: VectorReading
+
+    def __init__(self, node: Any, message_type: Any, topic: str, fields: Sequence[str],
+                 callback: Callable[..., None], frame_id: str = '',
+                 kind: type[VectorReading] = VectorReading, what: tuple[Any, ...] = (),
+                 **options: Any) -> None:
+        super().__init__(node, message_type, topic, callback, kind,
+                         (tuple(fields), frame_id, *what), **options)
+
+    @property
+    def frame(self) -> str:
+        """The frame_id of the last message."""
+        return self.reading.frame
+
+    @property
+    def values(self) -> np.ndarray:
+        """The values of the last good message."""
+        return self.reading.values
 
 
 class WrenchInput(VectorInput):
@@ -178,56 +267,24 @@ class ImuInput(VectorInput):
     def __init__(self, node: Any, topic: str, frame_id: str,
                  callback: Callable[[Stamp, np.ndarray, np.ndarray, np.ndarray], None],
                  need_orientation: bool = True, **options: Any) -> None:
-        self._need_orientation = need_orientation
         super().__init__(
             node, Imu, topic,
             _fields('orientation', 'xyzw') + _fields('angular_velocity')
-            + _fields('linear_acceleration') + ['orientation_covariance.0'], callback,
-            frame_id, **options)
-        self._parts = self.values[:4], self.values[4:7], self.values[7:10]
-
-    def _take(self, source: _FramedSource, stamp: Stamp) -> None:
-        if self._need_orientation:
-            if source.flat[10] == -1.0:
-                raise Refusal('no orientation', (
-                    'it has no orientation (orientation_covariance[0] is -1): run a filter such '
-                    'as imu_filter_madgwick'))
-            _examine_unit(source.quaternion)
-        super()._take(source, stamp)
-
-    def _deliver(self, stamp: Stamp) -> None:
-        self._callback(stamp, *self._parts)
+            + _fields('linear_acceleration') + ('orientation_covariance.0',), callback,
+            frame_id, ImuReading, (need_orientation,), **options)
 
 
 class OdometryInput(VectorInput):
     """Odometry; calls back with (stamp, position (3,), quaternion xyzw (4,), twist (6,))."""
 
-    _quaternion_index = 3
-
     def __init__(self, node: Any, topic: str,
                  callback: Callable[[Stamp, np.ndarray, np.ndarray, np.ndarray], None],
                  frame_id: str = '', child_frame_id: str = '', **options: Any) -> None:
-        self.child_frame_id = child_frame_id
         super().__init__(
             node, Odometry, topic,
             _fields('pose.pose.position') + _fields('pose.pose.orientation', 'xyzw')
             + _fields('twist.twist.linear') + _fields('twist.twist.angular'), callback,
-            frame_id, **options)
-        self._parts = self.values[:3], self.values[3:7], self.values[7:13]
-
-    def _frames_of(self, message: Any) -> tuple[str, ...]:
-        return (message.header.frame_id, message.child_frame_id)
-
-    def _examine_structure(self, source: _FramedSource) -> None:
-        super()._examine_structure(source)
-        _examine_frame('child_frame_id', source.frames[1], self.child_frame_id)
-
-    def _take(self, source: _FramedSource, stamp: Stamp) -> None:
-        _examine_unit(source.quaternion)
-        super()._take(source, stamp)
-
-    def _deliver(self, stamp: Stamp) -> None:
-        self._callback(stamp, *self._parts)
+            frame_id, OdometryReading, (child_frame_id,), **options)
 
 
 class BoolInput(Input):
@@ -235,17 +292,12 @@ class BoolInput(Input):
 
     def __init__(self, node: Any, topic: str, callback: Callable[[Stamp, bool], None],
                  **options: Any) -> None:
-        self._callback = callback
-        self.value: bool | None = None
-        super().__init__(node, Bool, topic, **options)
+        super().__init__(node, Bool, topic, callback, BoolReading, **options)
 
-    def _handle(self, raw: bytes) -> None:
-        if len(raw) <= codec.ENCAPSULATION:
-            raise Refusal('malformed', f'it has only {len(raw)} bytes')
-        self.value = codec.read_bool(raw)
-        stamp = Stamp.from_ns(self._now())
-        self._accept(stamp)
-        self._callback(stamp, self.value)
+    @property
+    def value(self) -> bool | None:
+        """The last value; None if there was none yet."""
+        return self.reading.arguments[0] if self.stamp is not None else None
 
 
 class ArrayInput(Input):
@@ -263,23 +315,4 @@ class ArrayInput(Input):
 
     def __init__(self, node: Any, topic: str, n: int | None,
                  callback: Callable[[Stamp, np.ndarray], None], **options: Any) -> None:
-        self.n = n
-        self._callback = callback
-        super().__init__(node, Float64MultiArray, topic, **options)
-
-    def _select(self, message: Any) -> codec.Selection:
-        return codec.Selection([('data', i) for i in range(len(message.data))],
-                               Source(len(message.data)))
-
-    def _handle(self, raw: bytes) -> None:
-        plan = self._find_plan(raw)
-        values = plan.data.flat
-        if self.n is not None and len(values) != self.n:
-            raise Refusal('wrong length', f'it has {len(values)} values; valid: {self.n}')
-        plan.gather(raw, values)
-        if not np.isfinite(values).all():
-            index = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise Refusal('not finite', f'data[{index}] = {values[index]}')
-        stamp = Stamp.from_ns(self._now())
-        self._accept(stamp)
-        self._callback(stamp, values)
+        super().__init__(node, Float64MultiArray, topic, callback, ArrayReading, (n,), **options)

@@ -16,7 +16,11 @@
 from __future__ import annotations
 
 from copy import copy
+from enum import Enum
+from typing import Any
 
+from biped_com_ros.core.errors import UnknownNameError
+from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.qos import (
     DurabilityPolicy, HistoryPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy)
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -66,3 +70,39 @@ def overridable(identifier: str | None = None) -> QoSOverridingOptions:
 
     """
     return QoSOverridingOptions(_OVERRIDABLE, entity_id=identifier)
+
+
+def overridden(node: Any, topic: str, profile: QoSProfile) -> tuple[str, QoSProfile]:
+    """
+    Return the full name of a topic and a profile as a subscription of the node would have them.
+
+    For subscriptions that another node has in its place: declares the parameters
+    ``qos_overrides.<topic>.subscription.*`` as rclpy does and uses their values.
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has no valid value.
+
+    """
+    name, chosen = node.resolve_topic_name(topic), copy_of(profile)
+    for kind in _OVERRIDABLE:
+        policy = kind.name.lower()
+        default = getattr(chosen, policy)
+        value = _declared(node, f'qos_overrides.{name}.subscription.{policy}', default)
+        setattr(chosen, policy, value)
+    return name, chosen
+
+
+def _declared(node: Any, name: str, default: Any) -> Any:
+    is_choice = isinstance(default, Enum)
+    if not node.has_parameter(name):
+        node.declare_parameter(name, default.name.lower() if is_choice else default,
+                               ParameterDescriptor(read_only=True))
+    value = node.get_parameter(name).value
+    if not is_choice:
+        return value
+    choices = type(default).__members__
+    if value.upper() not in choices:
+        raise UnknownNameError('quality of service', value, map(str.lower, choices), name)
+    return choices[value.upper()]

@@ -34,10 +34,10 @@ from biped_com_ros.ros.codec.layout import (
     AFTER_STAMP, ENCAPSULATION, HEADER_STAMP, Layout, LayoutError, Leaf, Path,
     plain_messages_wanted, set_value_at, value_at)
 from biped_com_ros.ros.codec.reading import (
-    Latest, NO_PLAN, PlainPlan, Plan, read_bool, Reader, Selection)
+    NO_PLAN, PlainPlan, Plan, read_bool, Reader, Selection)
 from biped_com_ros.ros.codec.writing import raw_publish, Scatter, Template
 
 __all__ = [
-    'AFTER_STAMP', 'ENCAPSULATION', 'HEADER_STAMP', 'NO_PLAN', 'Latest', 'Layout', 'LayoutError',
-    'Leaf', 'Path', 'PlainPlan', 'Plan', 'Reader', 'Scatter', 'Selection', 'Template',
+    'AFTER_STAMP', 'ENCAPSULATION', 'HEADER_STAMP', 'NO_PLAN', 'Layout', 'LayoutError', 'Leaf',
+    'Path', 'PlainPlan', 'Plan', 'Reader', 'Scatter', 'Selection', 'Template',
     'plain_messages_wanted', 'raw_publish', 'read_bool', 'set_value_at', 'value_at']

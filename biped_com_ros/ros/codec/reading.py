@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-import weakref
 
 from biped_com_ros.ros.codec.layout import (
     ENCAPSULATION, FLOAT64, Layout, LayoutError, Leaf, LITTLE_ENDIAN_CDR, Path,
@@ -52,45 +51,17 @@ class Selection:
     data: Any = None
 
 
-class Latest:
-    """
-    The message that was read last by plans that read the same: others need not read it again.
-
-    Attributes
-    ----------
-    raw
-        The message; None while there is none, or one with values that are not finite.
-    values
-        Its selected values (k,).
-    stamp
-        Its stamp.
-
-    """
-
-    __slots__ = ('raw', 'values', 'stamp', '__weakref__')
-
-    def __init__(self) -> None:
-        self.raw: bytes | None = None
-        self.values: Any = None
-        self.stamp: Any = None
-
-
-_latest: weakref.WeakValueDictionary[Any, Latest] = weakref.WeakValueDictionary()
-
-
 class Plan:
     """How to read the selected values of all messages that share one structure."""
 
-    __slots__ = ('data', 'segments', 'latest', '_structure', '_reference', '_offset', '_count',
-                 '_indices', '_scratch')
+    __slots__ = ('data', 'segments', '_structure', '_reference', '_offset', '_count', '_indices',
+                 '_scratch')
 
     def __init__(self, raw: bytes, layout: Layout, selection: Selection) -> None:
         offsets = _element_offsets(layout, selection.paths)
         self.data = selection.data
         #: (bytes, offset) that a message of this structure has, except for padding.
         self.segments = _segments(raw, layout)
-        #: Shared by all plans of this process that read the same from messages built the same.
-        self.latest = _latest.setdefault((self.segments, offsets.tobytes()), Latest())
         self._structure = np.concatenate(
             [np.arange(*span) for span in layout.structure] or [np.arange(0)])
         self._reference = np.frombuffer(raw, np.uint8)[self._structure].tobytes()
@@ -127,11 +98,11 @@ class Plan:
 class PlainPlan:
     """The same through rclpy's own conversion, valid for one message."""
 
-    __slots__ = ('data', 'latest', '_values')
+    __slots__ = ('data', '_values')
     segments = ()
 
     def __init__(self, message: Any, selection: Selection) -> None:
-        self.data, self.latest = selection.data, Latest()
+        self.data = selection.data
         self._values = np.array([value_at(message, path) for path in selection.paths], float)
 
     def matches(self, raw: bytes) -> bool:
@@ -147,7 +118,10 @@ class _NoPlan:
     """Matches nothing."""
 
     segments = ((b'no message begins like this', 0),)
-    latest = Latest()
+
+    def matches(self, raw: bytes) -> bool:
+        """Return False."""
+        return False
 
 
 NO_PLAN = _NoPlan()

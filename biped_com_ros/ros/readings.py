@@ -1,0 +1,340 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Reads the messages of one topic, examines them, and hands good ones to those who take them.
+
+A `Reading` belongs to one input, or to several of equal wishes; see `sharing`. What it is about
+the messages is here, what it is about one taker (its accounts, its callback) in `input_base`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import struct
+import time
+from typing import Any
+
+from biped_com_ros.ros import codec
+from biped_com_ros.ros.conversions import now_ns, Stamp
+from biped_com_ros.ros.diagnostics import log_exception
+import numpy as np
+
+SECOND = 1_000_000_000
+NEVER = -2 ** 62
+_INFINITY = float('inf')
+#: How long a stamp that agreed with the clock vouches for those that follow it closely.
+_TRUST_NS = 20_000_000
+#: How long after the start /clock may be missing: DDS needs up to 3 s to find its publisher.
+_CLOCK_TAKES = 5.0
+
+_unpack_stamp = struct.Struct('<iI').unpack_from
+_monotonic_ns = time.monotonic_ns
+
+
+class Refusal(Exception):
+    """
+    A message that is not used.
+
+    `reason` is what it is counted under; `details` say what is wrong, '' if there is nothing to
+    say about it.
+    """
+
+    def __init__(self, reason: str, details: str) -> None:
+        super().__init__(details)
+        self.reason, self.details = reason, details
+
+
+@dataclass(frozen=True)
+class Order:
+    """
+    How messages are to be read; who orders the same can be served by one reading.
+
+    Attributes
+    ----------
+    kind
+        The class that reads them.
+    message_type
+        Their type.
+    what
+        What that class has to know besides.
+    max_age_ns
+        Stamps further than this from the clock are refused; 0 accepts any.
+    reset_after_ns
+        A stamp going back by more than this means that the clock was set anew.
+    plain
+        Whether to use rclpy's own conversion; None: as the environment says.
+    simulated
+        Whether the clock is that of the simulation.
+
+    """
+
+    kind: type[Reading]
+    message_type: Any
+    what: tuple[Any, ...]
+    max_age_ns: int
+    reset_after_ns: int
+    plain: bool | None
+    simulated: bool
+
+    def make(self) -> Reading:
+        """Return a reading that nobody takes yet."""
+        return self.kind(self)
+
+
+class Reading:
+    """
+    Base of all readings.
+
+    Parameters
+    ----------
+    order
+        What is wanted.
+
+    Attributes
+    ----------
+    topic
+        Where the messages come from.
+    takers
+        The inputs that take what is read: have `node`, `stamp`, `count`, `callback` and `refuse`.
+    arguments
+        What their callbacks get after the stamp.
+    count
+        Number of good messages.
+
+    """
+
+    def __init__(self, order: Order) -> None:
+        self.order, self.topic = order, ''
+        self.takers: tuple[Any, ...] = ()
+        self.arguments: tuple[Any, ...] = ()
+        self.count = 0
+        self._reader = codec.Reader(order.message_type, self._select, order.plain)
+
+    @property
+    def plain_reason(self) -> str | None:
+        """Return why messages are read the slow way although nobody asked for it."""
+        return self._reader.plain_reason
+
+    def add(self, taker: Any) -> None:
+        """Hand what is read to a taker, too, after those who came before."""
+        self.takers = (*self.takers, taker)
+        self._use_clock()
+
+    def remove(self, taker: Any) -> None:
+        """Hand nothing more to a taker, but for what is just being delivered."""
+        self.takers = tuple(other for other in self.takers if other is not taker)
+        if self.takers:
+            self._use_clock()
+
+    def _use_clock(self) -> None:
+        self._clock = self.takers[0].node.get_clock()
+
+    def receive(self, raw: bytes) -> None:
+        """Take a message as it came; whatever is wrong with it stays here."""
+        try:
+            stamp = self._read(raw)
+        except Refusal as refusal:
+            self._refuse(refusal)
+        except Exception as error:  # noqa: B902 - nothing that arrives may end the node
+            log_exception(self.takers[0].node, error)
+        else:
+            self._deliver(stamp)
+
+    # -- for subclasses
+
+    def _select(self, message: Any) -> codec.Selection:
+        """Return what to read from messages built like this one."""
+        return codec.Selection([])
+
+    def _read(self, raw: bytes) -> Stamp:
+        """Read a message into `arguments` and return its stamp, or raise Refusal."""
+        raise NotImplementedError
+
+    def _find_plan(self, raw: bytes) -> Any:
+        try:
+            return self._reader.plan_for(raw)
+        except Refusal:
+            raise
+        except Exception as error:  # noqa: B902 - rclpy raises various types
+            raise Refusal('malformed', f'cannot be read: {error}') from None
+
+    def _deliver(self, stamp: Stamp) -> None:
+        """Call all takers back; what one of them raises is its own affair."""
+        self.count += 1
+        arguments = self.arguments
+        for taker in self.takers:
+            taker.stamp = stamp
+            taker.count += 1
+            try:
+                taker.callback(stamp, *arguments)
+            except Refusal as refusal:
+                taker.refuse(refusal.reason, refusal.details)
+            except Exception as error:  # noqa: B902 - nothing that arrives may end the node
+                log_exception(taker.node, error)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        for taker in self.takers:
+            taker.refuse(refusal.reason, refusal.details)
+
+    def _now(self) -> int:
+        return now_ns(self._clock)
+
+    def _publishers(self) -> int:
+        count: int = self.takers[0].node.count_publishers(self.topic)
+        return count
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to: the next taker gets the same array."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class Source:
+    """Where the values of messages of one structure go, and the last stamp that was good."""
+
+    def __init__(self, size: int) -> None:
+        self.flat = np.zeros(size)
+        self.last_ns = NEVER
+
+
+class StampedReading(Reading):
+    """
+    Base of the readings of messages that begin with a header.
+
+    A plan's `data` is a `Source`.
+    """
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        #: How the last message was built, and the last one that was built otherwise.
+        self._plan: Any = codec.NO_PLAN
+        self._other_plan: Any = codec.NO_PLAN
+        self._trusted_ns = self._trusted_until = NEVER
+        self._started = time.monotonic()
+
+    def receive(self, raw: bytes) -> None:
+        """Take a message as it came; whatever is wrong with it stays here."""
+        # The hot path, with as few calls as possible: each costs as much as a comparison.
+        try:
+            plan = self._plan
+            for segment, offset in plan.segments:
+                if not raw.startswith(segment, offset):
+                    plan = self._change_plan(raw)
+                    break
+            seconds, nanoseconds = _unpack_stamp(raw, codec.HEADER_STAMP)
+            ns = seconds * SECOND + nanoseconds
+            source = plan.data
+            if not (source.last_ns < ns < self._trusted_ns
+                    and _monotonic_ns() < self._trusted_until):
+                self._examine_stamp(ns, source)
+            values = source.flat
+            plan.gather(raw, values)
+            # NaN and infinity survive; four times cheaper than ``np.isfinite().all()``.
+            if not values.dot(values) < _INFINITY:
+                self._examine_values(source)
+            source.last_ns = ns
+            if not self._use(source, ns):
+                return
+        except Refusal as refusal:
+            self._refuse(refusal)
+            return
+        except Exception as error:  # noqa: B902 - nothing that arrives may end the node
+            log_exception(self.takers[0].node, error)
+            return
+        self._deliver(Stamp(ns, raw[codec.HEADER_STAMP:codec.AFTER_STAMP]))
+
+    def _change_plan(self, raw: bytes) -> Any:
+        before, other = self._plan, self._other_plan
+        plan = other if other.matches(raw) else self._find_plan(raw)
+        if not plan.segments:
+            self._plan = codec.NO_PLAN
+            self._examine_structure(plan.data)
+            return plan
+        self._other_plan = plan  # where it cannot be used, the one before stays in use
+        self._examine_structure(plan.data)
+        self._plan, self._other_plan = plan, before
+        return plan
+
+    def _examine_structure(self, source: Any) -> None:
+        """Raise Refusal if no message built like this can be used."""
+
+    def _examine_values(self, source: Any) -> None:
+        """Raise Refusal if values are not finite, unless that is harmless."""
+        raise NotImplementedError
+
+    def _use(self, source: Any, ns: int) -> bool:
+        """Take good values over into `arguments`; tell whether to deliver them."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Forget what must not be mixed with data after a clock reset."""
+
+    def _examine_stamp(self, ns: int, source: Source) -> None:
+        """Raise Refusal, or let this stamp vouch for those that follow within 20 ms."""
+        if ns == 0:
+            raise Refusal('zero stamp', 'its stamp is zero: the driver has to set header.stamp')
+        now, max_age = self._now(), self.order.max_age_ns
+        if max_age and abs(now - ns) > max_age:
+            self._refuse_age(ns, now)
+        if ns <= source.last_ns:
+            self._examine_step_back(ns, source)
+        self._trusted_ns = ns + _TRUST_NS
+        self._trusted_until = _monotonic_ns() + _TRUST_NS
+
+    def _examine_step_back(self, ns: int, source: Source) -> None:
+        back = source.last_ns - ns
+        if back > self.order.reset_after_ns:
+            for taker in self.takers:
+                taker.node.get_logger().warning(
+                    f"'{self.topic}': stamps went back by {back / SECOND:.3f} s: the clock was "
+                    'set anew, starting over')
+            source.last_ns = NEVER
+            self._forget()
+            return
+        publishers = self._publishers()
+        hint = f'; {publishers} nodes publish on this topic' if publishers > 1 else ''
+        if back == 0:
+            raise Refusal('repeated stamp', (
+                f'its stamp {ns / SECOND:.9f} s is the same as the last one{hint}'))
+        raise Refusal('stamp going backward', (
+            f'its stamp {ns / SECOND:.9f} s is {back / SECOND:.6f} s before the last one{hint}'))
+
+    def _refuse_age(self, ns: int, now: int) -> None:
+        if now == 0:
+            self._refuse_without_clock()
+        limit = f'limit {self.order.max_age_ns / SECOND:g} s'
+        clock = 'simulated' if self._clock.ros_time_is_active else "computer's"
+        advice = 'check clock synchronisation and use_sim_time'
+        if ns < now:
+            raise Refusal('stale stamp', (
+                f'its stamp is {(now - ns) / SECOND:.3f} s behind the {clock} clock ({limit}): '
+                + advice))
+        raise Refusal('stamp from the future', (
+            f'its stamp is {(ns - now) / SECOND:.3f} s ahead of the {clock} clock ({limit}): '
+            + advice))
+
+    def _refuse_without_clock(self) -> None:
+        """Refuse what comes before simulated time begins; no error while everything starts."""
+        if time.monotonic() - self._started > _CLOCK_TAKES:
+            raise Refusal('no clock', 'use_sim_time is set, but nothing came on /clock yet')
+        raise Refusal('no clock', '')
+
+
+def quoted(names: Any, limit: int = 8) -> str:
+    """Names in quotes, the first few of them."""
+    names = list(names)
+    more = f' and {len(names) - limit} more' if len(names) > limit else ''
+    return ', '.join(f"'{name}'" for name in names[:limit]) + more
