@@ -389,7 +389,10 @@ class ComCalibrator(Node):
         self._target.publish(target)
         self._legs = self._legs_to(pose)
         self.state = 'going'
-        self._tell(f'{pose.name} of {self.params.poses}, {pose.support}')
+        self._tell(self._words(pose))
+
+    def _words(self, pose: PlannedPose) -> str:
+        return f'{pose.name} of {self.params.poses}, {pose.support}'
 
     def _legs_to(self, pose: PlannedPose) -> list[np.ndarray | bool]:
         """Return paths to go and, in their place, whether to hoist or to let down."""
@@ -558,6 +561,8 @@ class ComCalibrator(Node):
         if there:
             self._last = self.queue.pop(0)
             self._next()
+        else:  # what is told has how many there are
+            self._tell(self._words(self.queue[0]) if self.queue else f'captured {name}')
         return f'captured {name}; {self._so_far.describe()}'
 
     def _skip(self) -> str:
