@@ -17,13 +17,21 @@ from __future__ import annotations
 
 from pathlib import Path
 import re
+import signal
+import subprocess
+import sys
+import time
 
 from biped_com_ros.core.pose import Pose
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PointStamped
 import numpy as np
 import pytest
+import rclpy
+from rclpy.node import Node
 
 PAGE = Path(__file__).resolve().parents[2] / 'doc' / 'own_robot.rst'
 
@@ -39,10 +47,16 @@ def shown_file(page):
 
 
 @pytest.fixture(scope='module')
-def model(tmp_path_factory):
-    file = tmp_path_factory.mktemp('mine') / 'jvrc1.yaml'
-    file.write_text(shown_file(PAGE.read_text()))
-    return RobotModel.load(str(file))
+def directory(tmp_path_factory):
+    """Return where the reader has written the file."""
+    directory = tmp_path_factory.mktemp('mine')
+    (directory / 'jvrc1.yaml').write_text(shown_file(PAGE.read_text()))
+    return directory
+
+
+@pytest.fixture(scope='module')
+def model(directory):
+    return RobotModel.load(str(directory / 'jvrc1.yaml'))
 
 
 def test_the_file_is_short_and_tells_of_the_robot_that_the_page_tells_of(model):
@@ -85,3 +99,70 @@ def test_it_stands_in_the_simulator_and_its_centre_of_mass_is_found(model):
     below = [model.subtree_links(sensor.link) for sensor in model.config.wrench_sensors.values()]
     feet = sum(float(np.asarray(model.link_masses)[links].sum()) for links in below)
     assert seen.wrenches[:, 2].sum() == pytest.approx(weight - 9.81 * feet, rel=1e-3)
+
+
+class Listener:
+    """Keeps what the simulator and the nodes of bringup.launch.xml say."""
+
+    def __init__(self):
+        rclpy.init()
+        self.node, self.health = Node('listener'), {}
+        self.points = {'com_estimator/com': {}, 'simulator/truth/com': {}}
+        for topic, kept in self.points.items():
+            self.node.create_subscription(
+                PointStamped, topic, lambda m, kept=kept: kept.update({
+                    (m.header.stamp.sec, m.header.stamp.nanosec): m.point}), 100)
+        self.node.create_subscription(DiagnosticArray, '/diagnostics', self._on_health, 50)
+
+    def _on_health(self, array):
+        self.health.update({status.name: (status.level, status.message)
+                            for status in array.status})
+
+    def errors(self):
+        """Return how far estimates are from the truth of the same instant, (N, 3), m."""
+        found, true = self.points.values()
+        return np.array([
+            (found[t].x - true[t].x, found[t].y - true[t].y, found[t].z - true[t].z)
+            for t in found if t in true]).reshape(-1, 3)
+
+    def is_well(self):
+        """Tell whether the three nodes speak, and all that they say is well."""
+        nodes = {name.partition(':')[0] for name in self.health}
+        return {'wrench_aggregator', 'com_estimator', 'zmp_monitor'} <= nodes and all(
+            level == DiagnosticStatus.OK for level, _ in self.health.values())
+
+    def until(self, condition, what, limit=60.0):
+        """Listen until something is so."""
+        end = time.monotonic() + limit
+        while not condition():
+            assert time.monotonic() < end, f'waited in vain for {what}: {self.health}'
+            rclpy.spin_once(self.node, timeout_sec=0.1)
+
+    def close(self):
+        """Listen no more."""
+        self.node.destroy_node()
+        rclpy.shutdown()
+
+
+def commands(directory):
+    """Return the two commands of the page that bring the simulated robot up."""
+    lines = re.search(r'in two terminals::\n\n((?:    .+\n)+)', PAGE.read_text())[1]
+    words = [line.replace('$PWD', str(directory)).split() for line in lines.splitlines()]
+    return [[sys.executable, *command[1:]] if command[0] == 'python' else [
+        sys.executable, '-m', 'biped_com_ros.standalone.launch', *command[1:]]
+        for command in words]
+
+
+def test_the_estimators_come_up_on_it_as_the_page_says(directory):
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                 for command in commands(directory)]
+    seen = Listener()
+    try:
+        seen.until(lambda: seen.is_well() and len(seen.errors()) > 100, 'nodes that are well')
+    finally:
+        seen.close()
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+        assert [process.wait(15.0) for process in processes] == [0, 0]
+    assert np.abs(seen.errors()[-100:]).max() < 1e-4
+    assert seen.health['wrench_aggregator: weight'][1].startswith('612.1 N')
