@@ -31,13 +31,12 @@ import sys
 import timeit
 
 from benchmarks.torso_figures import draw
-from biped_com_ros.core.pose import Array, rotation_from_quaternion
+from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
-from biped_com_ros.core.torso.constant_curvature import make_shape, shape_from_rotation
-from biped_com_ros.core.torso.controller import (
-    ControllerOptions, Measurement, TendonDrive, TorsoController)
+from biped_com_ros.core.torso.controller import Measurement, TorsoController
 from biped_com_ros.core.torso.joystick import Joystick, tour, TOUR_PERIOD
+from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.statics import Weight
 from biped_com_ros.core.torso.tension import TensionDistributor, TensionLimits
 from biped_com_ros.sim.hidden import parse_errors
@@ -47,6 +46,8 @@ import numpy as np
 
 CYCLE, CYCLES = TOUR_PERIOD, 4
 """Seconds per round, and rounds."""
+
+GRAVITY = 9.81
 
 JOYSTICK_PERIOD = 0.02
 """Time between two messages of the joystick, s."""
@@ -144,15 +145,14 @@ class Bench:
     def measure(self, relative_yaw: float = 0.0) -> Measurement:
         """Return what the robot's sensors say now; relative yaw of the IMUs is taken out."""
         o, body = self.plant.observation, self.body
-        lower, upper = (rotation_from_quaternion(o.imu_quaternions[i]) for i in self._imus)
-        gravity = body.gravity_in_base(lower)
-        weight, inertia = body.upper_body(self.model.state(o.joint_positions), gravity)
-        rotation = body.rotation(lower, upper, relative_yaw)
-        gyros = (o.angular_velocities[i] for i in self._imus)
+        lower, upper = (np.concatenate((o.imu_quaternions[i], o.angular_velocities[i]))
+                        for i in self._imus)
+        sight = body.imus.see(lower, upper, relative_yaw)
+        across, along = sight.up
+        weight, inertia = body.upper_body(
+            self.model.state(o.joint_positions), (-GRAVITY * across, -GRAVITY * along))
         return Measurement(
-            rotation, o.tendon_lengths.copy(), o.tendon_tensions.copy(), weight, inertia,
-            gravity / -np.linalg.norm(gravity),
-            body.shape_rate(shape_from_rotation(rotation), *gyros))
+            sight, o.tendon_lengths.tolist(), o.tendon_tensions.tolist(), weight, inertia)
 
     def run(self, seconds: float, is_closed: bool = True, motion=tour) -> Record:
         """Let a stick move the torso for a while, from a robot standing still."""
@@ -168,19 +168,18 @@ class Bench:
             measured = self.measure(controller.drift.yaw - error)
             if i % every == 0:
                 controller.set_target((*joystick.bend(*motion(time)), 0.0, 0.0))
-            given = measured if is_closed else replace(measured, rotation=None)
+            given = measured if is_closed else measured._replace(
+                sight=measured.sight._replace(bend=None, gyros=None))
             out = controller.update(plant.dt, given)
-            true, o = shape_from_rotation(self._true_rotation()), plant.observation
-            rows.append((time, *controller.target[:2], *out.reference[:2], *true[:3],
+            true, o = self.measure().sight, plant.observation
+            assert true.bend is not None
+            rows.append((time, *controller.target[:2], *out.reference[:2],
+                         true.bend.real, true.bend.imag, true.torsion,
                          *o.angular_velocities[self._imus[1]], *o.tendon_tensions))
             command.tendon_lengths[:] = out.lengths
             plant.step(command)
         r = np.array(rows)
         return Record(r[:, 0], r[:, 1:3], r[:, 3:5], r[:, 5:7], r[:, 7], r[:, 8:11], r[:, 11:])
-
-    def _true_rotation(self) -> Array:
-        quaternions = self.plant.observation.imu_quaternions
-        return self.body.rotation(*(rotation_from_quaternion(quaternions[i]) for i in self._imus))
 
 
 def rms_deg(errors: Array) -> float:
@@ -200,14 +199,16 @@ def row(name: str, record: Record) -> str:
 def update_time() -> float:
     """Return the time of kinematics, lengths and tensions, the best of several, s."""
     body = TorsoBody(RobotModel.load('biped'))
-    load = Weight(body.mass, np.array((0.01, 0.0, 0.03)), np.array((0.0, 0.0, -9.81)))
-    distributor = TensionDistributor(body.backbone, TensionLimits(3.0, 60.0))
-    shape = make_shape(0.2, 1.0, 0.01, -0.001)
+    statics, backbone = body.statics, body.backbone
+    load = Weight(body.mass, (0.01 + 0j, 0.03), (0j, -GRAVITY))
+    distributor = TensionDistributor(backbone, TensionLimits(3.0, 60.0))
 
     def update() -> None:
-        body.backbone.tip(shape)
-        body.backbone.approximate_lengths(shape)
-        distributor.distribute(shape, body.statics.bending_moment(shape, load), 12.0)
+        arc = backbone.arc(0.1 + 0.17j, 0.01, -0.001)
+        body.positions(arc)
+        backbone.tendon_lengths(arc)
+        moment = statics.stiffness.bending * arc.bend - statics.work(arc, load)[0]
+        distributor.distribute(moment / backbone.lever(arc), 12.0)
 
     return min(timeit.repeat(update, number=20, repeat=200)) / 20  # undisturbed by others
 

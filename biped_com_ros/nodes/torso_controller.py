@@ -47,6 +47,7 @@ tendon_states             sensor_msgs/JointState          in: lengths and tensio
 
 from __future__ import annotations
 
+from cmath import polar
 from collections.abc import Sequence
 import contextlib
 from dataclasses import dataclass, fields, replace
@@ -55,14 +56,17 @@ import sys
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
-from biped_com_ros.core.pose import Array, rotation_from_quaternion
+from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.torso.arc import Arc, Vector
 from biped_com_ros.core.torso.body import TorsoBody
-from biped_com_ros.core.torso.constant_curvature import make_shape, shape_from_rotation
+from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.controller import (
-    ControllerOptions, Measurement, TendonDrive, TorsoCommand, TorsoController as Control)
+    Measurement, TorsoCommand, TorsoController as Control)
 from biped_com_ros.core.torso.joystick import Joystick
+from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.reference import MotionLimits
+from biped_com_ros.core.torso.sight import UPRIGHT
 from biped_com_ros.core.torso.statics import Weight
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.ros.common_parameters import ManagedNodeParameters
@@ -86,8 +90,6 @@ _POSTURE_PERIOD = 10_000_000
 
 _LISTEN_PERIOD = 20_000_000
 """How often it is looked whether the source of targets has fallen silent, ns."""
-
-UPRIGHT = np.array((0.0, 0.0, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -382,12 +384,12 @@ class TorsoController(ManagedNode):
             self._command(stamp, dt, measured)
             if self.command is None:
                 return
-            shape, reference = self.command.shape, self.command.reference
+            _, _, reference, arc, rates, *_ = self.command
         else:
-            shape, reference = self._shape_of(measured), None
-        rate = np.zeros(4) if measured.rate is None else measured.rate
-        self._outputs.publish_shape(stamp, shape, rate, reference)
-        self._outputs.publish_wrench(stamp, shape, measured)
+            reference, arc = None, self._arc_of(measured)
+            rates = measured.sight.rates(arc)
+        self._outputs.publish_shape(stamp, arc, rates, reference)
+        self._outputs.publish_wrench(stamp, arc, measured)
 
     def _command(self, stamp: Stamp, dt: float, measured: Measurement) -> None:
         assert self.controller is not None
@@ -402,26 +404,26 @@ class TorsoController(ManagedNode):
 
     def _measure(self, stamp: Stamp, is_fresh: bool) -> Measurement:
         """Return what is measured, as far as it is fresh."""
-        body, timeout, tendons = self.body, self.params.imu_timeout, self._tendons
+        body, tendons, lower = self.body, self._tendons, self._lower
         assert body is not None and self.controller is not None
-        R_world_lower = self._orientation(self._lower)
-        gravity = body.gravity_in_base(R_world_lower, self.params.gravity)
-        load, inertia = self._upper_body(stamp, gravity)
-        up, rotation, rate = gravity / -self.params.gravity, None, None
-        if is_fresh and self._upper.count and not self._lower.stale(timeout, stamp):
-            rotation = body.rotation(
-                R_world_lower, self._orientation(self._upper), self.controller.drift.yaw)
-            rate = body.shape_rate(shape_from_rotation(rotation), self._lower.values[4:7],
-                                   self._upper.values[4:7])
-        if tendons.stale(timeout, stamp):
-            return Measurement(rotation, None, None, load, inertia, up, rate)
-        tensions = tendons.efforts.copy() if tendons.efforts_measured else None
-        return Measurement(
-            rotation, tendons.positions.copy(), tensions, load, inertia, up, rate)
+        sees = is_fresh and self._upper.count and self._is_fresh(lower, stamp)
+        sight = body.imus.see(
+            lower.values[:7] if lower.count else UPRIGHT,
+            self._upper.values[:7] if sees else None, self.controller.drift.yaw)
+        load, inertia = self._upper_body(stamp, sight.up)
+        if not self._is_fresh(tendons, stamp):
+            return Measurement(sight, None, None, load, inertia)
+        tensions = tendons.efforts.tolist() if tendons.efforts_measured else None
+        return Measurement(sight, tendons.positions.tolist(), tensions, load, inertia)
 
-    def _upper_body(self, stamp: Stamp, gravity: Array) -> tuple[Weight, float]:
+    def _is_fresh(self, source: Input, stamp: Stamp) -> bool:
+        """Tell whether an input was heard lately, at a stamp of another one."""
+        return source.stamp is not None and (
+            stamp.ns - source.stamp.ns <= 1e9 * self.params.imu_timeout)
+
+    def _upper_body(self, stamp: Stamp, up: Vector) -> tuple[Weight, float]:
         """Return the load on the tip; its kinematics are run at most every `_POSTURE_PERIOD`."""
-        body = self.body
+        body, gravity = self.body, (-self.params.gravity * up[0], -self.params.gravity * up[1])
         assert body is not None
         if self._load is None or not 0 <= stamp.ns - self._load_at < _POSTURE_PERIOD:
             if self._arms.count:
@@ -440,23 +442,20 @@ class TorsoController(ManagedNode):
             np.zeros(6) if hand.stale(self.params.imu_timeout, stamp) else hand.values
             for hand in self._hands])
 
-    def _orientation(self, imu: ImuInput) -> Array:
-        return rotation_from_quaternion(imu.values[:4] if imu.count else UPRIGHT)
-
     def _shape_now(self) -> Array:
         """Return the shape (4,) that the torso has now."""
-        return self._shape_of(self._measure(
-            Stamp.now(self), is_fresh=not self._upper.stale(self.params.imu_timeout)))
+        return self._arc_of(self._measure(
+            Stamp.now(self), is_fresh=not self._upper.stale(self.params.imu_timeout))).shape
 
-    def _shape_of(self, measured: Measurement) -> Array:
-        """Return a shape (4,) by tendon lengths, or else by IMU, or else straight."""
+    def _arc_of(self, measured: Measurement) -> Arc:
+        """Return the backbone by tendon lengths, or else by IMU, or else straight."""
         assert self.body is not None
+        backbone, sight = self.body.backbone, measured.sight
         if measured.lengths is not None:
             with contextlib.suppress(InputError):
-                return self.body.backbone.shape_from_lengths(measured.lengths).shape
-        if measured.rotation is None:
-            return np.zeros(4)
-        return shape_from_rotation(measured.rotation)
+                fit = backbone.shape_from_lengths(np.array(measured.lengths))
+                return backbone.arc_of(fit.shape)
+        return backbone.arc(sight.bend or 0j, sight.torsion)
 
     # -- diagnostics
 
@@ -469,11 +468,12 @@ class TorsoController(ManagedNode):
         values = {'frozen': self.is_frozen, 'target by': self._source_of_target or 'nobody yet'}
         if command is None:
             return WARN, self.problem or 'waiting for the torso IMU', values
-        bend, direction = (math.degrees(x) for x in _polar(command.shape))
-        wanted, towards = (math.degrees(x) for x in _polar(command.reference))
+        bend, direction = map(math.degrees, polar(command.arc.bend))
+        wanted, towards = map(math.degrees, polar(command.reference_arc.bend))
         values.update({
             'bend [deg]': bend, 'direction [deg]': direction, 'reference [deg]': wanted,
-            'reference direction [deg]': towards, 'torsion [deg]': math.degrees(command.shape[2]),
+            'reference direction [deg]': towards,
+            'torsion [deg]': math.degrees(command.arc.torsion),
             'closed loop': command.is_closed_loop,
             'relative yaw of the IMUs [deg]': math.degrees(controller.drift.yaw),
             'least expected tension [N]': float(command.tensions.min())})
@@ -521,7 +521,7 @@ def make_controller(body: TorsoBody, params: TorsoControllerParameters) -> Contr
 def weakness(body: TorsoBody, params: TorsoControllerParameters) -> str:
     """Return where the tendons cannot hold the upper body in its first posture; or nothing."""
     load, _ = body.upper_body(
-        body.model.state(first_posture(body.model)), np.array((0.0, 0.0, -params.gravity)))
+        body.model.state(first_posture(body.model)), (0j, -params.gravity))
     found = map_closure(
         body.statics, TensionLimits(params.min_tension, params.max_tension),
         np.array((0.0, body.max_bend)), np.radians(np.arange(0.0, 360.0, 45.0)), load)
@@ -536,10 +536,6 @@ def first_posture(model: RobotModel) -> Array:
     """Return the joint positions that are assumed before any were told."""
     return (model.posture() if 'stand' in model.config.postures
             else np.zeros(len(model.joint_names)))
-
-
-def _polar(shape: Array) -> tuple[float, float]:
-    return math.hypot(shape[0], shape[1]), math.atan2(shape[1], shape[0])
 
 
 def _ignore(*_: Any) -> None:

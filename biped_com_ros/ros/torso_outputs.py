@@ -15,11 +15,12 @@
 
 from __future__ import annotations
 
+from cmath import polar
 from typing import Any
 
 from biped_com_ros.core.pose import Array
+from biped_com_ros.core.torso.arc import Arc, array_of, wrench_of
 from biped_com_ros.core.torso.body import TorsoBody
-from biped_com_ros.core.torso.constant_curvature import bend_and_direction, ELONGATION
 from biped_com_ros.core.torso.controller import Measurement, TorsoCommand
 from biped_com_ros.ros.com_outputs import Pace
 from biped_com_ros.ros.conversions import Stamp
@@ -77,30 +78,32 @@ class TorsoOutputs:
             self._tensions.fields['data'][...] = command.tensions
             self._tensions.publish()
 
-    def publish_shape(self, stamp: Stamp, shape: Array, rate: Array,
-                      reference: Array | None) -> None:
-        """Publish the torso's shape (4,), its rate (4,), and the reference (4,) if any."""
-        fields, positions = self._joints.fields, self._body.joint_positions(shape)
+    def publish_shape(self, stamp: Stamp, arc: Arc, rates: tuple[complex, float],
+                      reference: Arc | None) -> None:
+        """Publish the torso's shape, the rates of bend and torsion, and the reference if any."""
+        fields, positions = self._joints.fields, self._body.positions(arc)
         fields['position'][...] = positions
-        fields['velocity'][...] = self._body.joint_velocities(shape, rate, positions)
+        fields['velocity'][...] = self._body.velocities(arc, rates, positions)
         self._joints.publish(stamp)
-        _publish_bend(self._shape, stamp, shape)
+        _publish_bend(self._shape, stamp, arc)
         if reference is not None:
             _publish_bend(self._reference, stamp, reference)
         if self._transforms is not None and self._tf_pace.is_due(stamp.ns):
-            pose = self._body.lower_to_base @ self._body.backbone.tip(shape)
+            pose = self._body.lower_to_base @ self._body.backbone.tip(arc.shape)
             self._transforms.send(stamp, [
                 (self._frame, self._tip_frame, pose.rotation, pose.position)])
         if self._marker_pace.is_due(stamp.ns) and self._markers.wanted:
-            self._draw(stamp, shape)
+            self._draw(stamp, arc.shape)
 
-    def publish_wrench(self, stamp: Stamp, shape: Array, measured: Measurement) -> None:
+    def publish_wrench(self, stamp: Stamp, arc: Arc, measured: Measurement) -> None:
         """Publish what shape and tensions tell of the wrench on the tip, besides the weight."""
-        if not self._wrench.wanted or measured.tensions is None:
+        if measured.tensions is None or not self._wrench.wanted:
             return
-        told = self._body.statics.estimate_wrench(shape, measured.tensions, measured.load)
-        R_tip_base = self._body.backbone.tip(shape).rotation.T
-        self._wrench.fields['wrench'][...] = (told.wrench.reshape(2, 3) @ R_tip_base.T).ravel()
+        told = self._body.statics.estimate_wrench(
+            arc.shape, np.array(measured.tensions), measured.load)
+        force, along, moment, about = wrench_of(told.wrench)
+        self._wrench.fields['wrench'][...] = array_of((
+            *arc.rotate_back(force, along), *arc.rotate_back(moment, about)))
         self._wrench.publish(stamp)
 
     def destroy(self) -> None:
@@ -127,7 +130,7 @@ class TorsoOutputs:
         self._markers.publish(stamp)
 
 
-def _publish_bend(output: TemplatePublisher, stamp: Stamp, shape: Array) -> None:
+def _publish_bend(output: TemplatePublisher, stamp: Stamp, arc: Arc) -> None:
     if output.wanted:
-        output.fields['vector'][...] = (*bend_and_direction(shape), shape[ELONGATION])
+        output.fields['vector'][...] = (*polar(arc.bend), arc.elongation)
         output.publish(stamp)

@@ -20,13 +20,15 @@ import math
 
 from benchmarks.torso import Bench, CYCLE, rms_deg
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
-from biped_com_ros.core.pose import Pose
+from biped_com_ros.core.pose import Pose, quaternion_from_rotation
 from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.torso.arc import array_of
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
 import mujoco
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from sim_robot import CONFIG, URDF
 
 
@@ -70,10 +72,11 @@ def test_virtual_joints_and_imus_are_the_simulators(bench, shape):
     np.testing.assert_allclose(plant._torso.virtual_positions(), positions, atol=1e-4)
     np.testing.assert_allclose(
         plant.data.ten_length, body.backbone.lengths(shape), atol=5e-5)
-    R_lower, R_upper = (plant.data.body(f'link/{name}').xmat.reshape(3, 3)
-                        for name in ('pelvis', 'torso'))
+    lower, upper = (quaternion_from_rotation(plant.data.body(f'link/{name}').xmat.reshape(3, 3))
+                    for name in ('pelvis', 'torso'))
+    sight = body.imus.see(*(np.concatenate((q, np.zeros(3))) for q in (lower, upper)))
     np.testing.assert_allclose(
-        body.rotation(R_lower, R_upper), body.backbone.tip(shape).rotation, atol=1e-3)
+        (sight.bend.real, sight.bend.imag, sight.torsion), shape[:3], atol=1e-3)
 
 
 @pytest.mark.parametrize('shape', [
@@ -98,36 +101,45 @@ def test_gyroscopes_tell_the_rate_of_the_virtual_joints(bench):
     step = 1e-5
     velocities = (body.joint_positions(shape + step * rate)
                   - body.joint_positions(shape - step * rate)) / (2.0 * step)
+    arc, rates = body.backbone.arc_of(shape), (complex(*rate[:2]), rate[2])
     np.testing.assert_allclose(
-        body.joint_velocities(shape, rate, positions), velocities, atol=1e-5)
+        body.velocities(arc, rates, body.positions(arc)), velocities, atol=1e-5)
     # By the robot's own kinematics: what a gyroscope on a pelvis at rest and on the torso read.
     q, v = model.posture(), np.zeros(len(model.joint_names))
     index = model.joint_index(body.joint_names)
     q[index], v[index] = positions, velocities
     frames = model.frames(('imu_link', 'torso_imu_link'))
     state = model.state(q, v)
-    gyros = [pose[:3] @ twist[1] for pose, twist in zip(
-        state.placements_in_base(frames), state.twists_in_base(frames))]
-    np.testing.assert_allclose(body.shape_rate(shape, *gyros), rate, atol=1e-8)
+    imus = [np.concatenate((quaternion_from_rotation(pose[:3].T), pose[:3] @ twist[1]))
+            for pose, twist in zip(
+                state.placements_in_base(frames), state.twists_in_base(frames))]
+    sight = body.imus.see(*imus)
+    assert (sight.bend, sight.torsion) == pytest.approx((arc.bend, arc.torsion), abs=1e-9)
+    assert sight.rates(arc) == pytest.approx(rates, abs=1e-8)
+    turned = Rotation.from_euler('z', 0.7) * Rotation.from_quat(imus[1][:4])
+    sight = body.imus.see(imus[0], np.concatenate((turned.as_quat(), imus[1][4:])), 0.7)
+    assert (sight.bend, sight.torsion) == pytest.approx((arc.bend, arc.torsion), abs=1e-9)
 
 
 def test_the_upper_body_is_what_mujoco_carries(bench):
     plant, body, model = bench.plant, bench.body, bench.model
     plant.reset('arms_forward')
     state = model.state(plant.observation.joint_positions)
-    weight, inertia = body.upper_body(state, np.array((0.0, 0.0, -9.81)))
+    weight, inertia = body.upper_body(state, (0j, -9.81))
     torso = plant.data.body('link/torso')
     com = plant.data.subtree_com[torso.id] - torso.xpos
     np.testing.assert_allclose(
-        torso.xmat.reshape(3, 3) @ weight.com_in_tip, com, atol=2e-4)
+        torso.xmat.reshape(3, 3) @ array_of(weight.com_in_tip), com, atol=2e-4)
     assert weight.mass == pytest.approx(plant.model.body_subtreemass[torso.id])
     assert com[0] > 0.01 and 0.01 < inertia < 0.06
 
 
 def test_gravity_leans_with_the_pelvis(bench):
     tilted = Pose.from_rpy((0.1, 0.0, 0.7), np.zeros(3)).rotation
-    down = bench.body.gravity_in_base(tilted)
-    np.testing.assert_allclose(down, tilted.T @ (0.0, 0.0, -9.81), atol=1e-12)
+    lower = np.concatenate((quaternion_from_rotation(tilted), np.zeros(3)))
+    sight = bench.body.imus.see(1.01 * lower)  # of a norm that is not quite 1
+    np.testing.assert_allclose(array_of(sight.up), tilted.T @ (0.0, 0.0, 1.0), atol=1e-12)
+    assert sight.bend is None and sight.rates(bench.body.backbone.arc(0.1j)) == (0.0, 0.0)
 
 
 def test_other_robots():

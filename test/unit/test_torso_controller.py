@@ -19,11 +19,14 @@ from dataclasses import replace
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.torso.arc import vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
-from biped_com_ros.core.torso.controller import (
-    ControllerOptions, Measurement, TendonDrive, TorsoController)
+from biped_com_ros.core.torso.controller import Measurement, TorsoController
+from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.reference import BendReference, MotionLimits
+from biped_com_ros.core.torso.sight import ImuPair, Sight, UPRIGHT
 from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics
+from biped_com_ros.core.torso.taut import Guard
 from biped_com_ros.core.torso.tension import TensionLimits
 from hypothesis import given, settings, strategies as st
 import numpy as np
@@ -40,6 +43,13 @@ OPTIONS = ControllerOptions(drive=DRIVE)
 def make_controller(options=OPTIONS, bending=2.6):
     statics = TorsoStatics(Backbone(0.129, 0.034, ANGLES), Stiffness(bending, 10.0, 5e4))
     return TorsoController(statics, MAX_BEND, options)
+
+
+def seen(rotation, up=(0j, 1.0)):
+    """Return what IMUs along base and tip say of a tip turned against an upright base."""
+    quaternion = Rotation.from_matrix(rotation).as_quat()
+    imus = ImuPair(np.eye(3), np.eye(3))
+    return imus.see(UPRIGHT, np.array((*quaternion, 0.0, 0.0, 0.0)))._replace(up=up, gyros=None)
 
 
 class Pendulum:
@@ -70,8 +80,8 @@ class Pendulum:
         return (turn * Rotation.from_rotvec((0.0, 0.0, self.torsion))).as_matrix()
 
     def measure(self, **changes):
-        measured = Measurement(self.rotation, self.lengths, self.tensions.copy(), inertia=0.03)
-        return replace(measured, **changes)
+        return Measurement(seen(self.rotation), self.lengths.tolist(), self.tensions.tolist(),
+                           inertia=0.03)._replace(**changes)
 
     def step(self, commands):
         for _ in range(4):
@@ -108,7 +118,7 @@ def test_the_reference_stays_within_its_limits_and_arrives(targets):
     before = reference.velocity.copy()
     for x, y, seconds in (*targets, (*targets[-1][:2], 3.0)):
         for _ in range(round(seconds / DT)):
-            reference.update(np.array((x, y)), DT)
+            reference.update(complex(x, y), DT)
             assert np.hypot(*reference.velocity) <= 1.0 + 1e-9
             assert np.hypot(*(reference.velocity - before)) / DT <= 20.0 + 1e-6
             before = reference.velocity.copy()
@@ -119,7 +129,7 @@ def test_the_reference_does_not_overshoot():
     reference = BendReference(MotionLimits(1.5, 20.0, 0.03))
     farthest = 0.0
     for _ in range(1000):
-        reference.update(np.array((0.26, 0.0)), DT)
+        reference.update(0.26 + 0j, DT)
         farthest = max(farthest, reference.position[0])
     assert farthest <= 0.26 * 1.001
     assert reference.position[1] == 0.0
@@ -152,7 +162,7 @@ def test_the_model_alone_bends_right():
     controller, pendulum = make_controller(), Pendulum()
     target = make_shape(0.2, 2.0)
     controller.set_target(target)
-    out = run(controller, pendulum, 2.0, rotation=None)
+    out = run(controller, pendulum, 2.0, sight=Sight())
     np.testing.assert_allclose(pendulum.bend, target[:2], atol=2e-3)
     assert not out.is_closed_loop and 'no fresh torso IMU' in out.problems[0]
     np.testing.assert_allclose(pendulum.tensions, out.tensions, rtol=0.05, atol=0.3)
@@ -166,7 +176,7 @@ def test_the_loop_makes_up_for_wrong_stiffness_and_load(observer):
         controller, pendulum = make_controller(options, 0.8 * 2.6), Pendulum(push=(0.1, -0.3))
         target = make_shape(0.22, -0.8)
         controller.set_target(target)
-        out = run(controller, pendulum, 6.0, **({} if is_closed else {'rotation': None}))
+        out = run(controller, pendulum, 6.0, **({} if is_closed else {'sight': Sight()}))
         errors[is_closed] = np.hypot(*(pendulum.bend - target[:2]))
         assert out.is_closed_loop == is_closed
     assert errors[True] < math.radians(0.02)
@@ -178,10 +188,9 @@ def test_the_loop_makes_up_for_wrong_stiffness_and_load(observer):
 def test_tendons_are_kept_taut(observer, drive, monkeypatch):
     """An unknown load, wrong stiffness and wrong drives together; without the guard, one hangs."""
     pulls = []
-    for rate in (None, 0.0):
-        if rate is not None:
-            monkeypatch.setattr('biped_com_ros.core.torso.controller.GUARD_GAIN', rate)
-            monkeypatch.setattr('biped_com_ros.core.torso.controller.TRIM_RATE', rate)
+    for is_guarded in (True, False):
+        if not is_guarded:
+            monkeypatch.setattr(Guard, 'update', lambda *_: None)
         controller = make_controller(
             replace(OPTIONS, observer_time=observer, drive=drive), bending=0.8 * 2.6)
         pendulum = Pendulum(push=(-0.9, 0.0))
@@ -211,8 +220,10 @@ def test_anticipation_makes_up_for_delays(anticipation):
     pendulum, late, errors = Pendulum(), [], []
     controller.set_target(make_shape(0.1, 0.0))
     for _ in range(2000):
-        rate = np.array((*pendulum.rate, 0.0, 0.0))
-        late.append(pendulum.measure(rate=rate))
+        arc = controller.backbone.arc(complex(*pendulum.bend))
+        turning = arc.twist(complex(*pendulum.rate), 0.0)[2:]
+        sight = seen(pendulum.rotation)._replace(gyros=((0j, 0.0), arc.rotate_back(*turning)))
+        late.append(pendulum.measure(sight=sight))
         pendulum.step(controller.update(DT, late[max(0, len(late) - 16)]).lengths)
         errors.append(np.hypot(*(pendulum.bend - (0.1, 0.0))))
     swing = max(errors[-500:])
@@ -246,8 +257,8 @@ def test_relative_yaw_of_the_imus_is_told_apart_from_torsion(bend, is_measured, 
     for k in range(2000):
         yaw = 0.7 + math.radians(0.05) * 0.02 * k  # 3 deg a minute
         error = R_world_base.T @ turned(yaw - drift.yaw, R_world_base)
-        measured = Measurement(error @ backbone.tip(shape).rotation, lengths, inertia=0.03,
-                               up=R_world_base[2])
+        sight = seen(error @ backbone.tip(shape).rotation, vector_of(R_world_base[2]))
+        measured = Measurement(sight, lengths, inertia=0.03)
         out = controller.update(0.02, measured)
     assert drift.yaw == pytest.approx(yaw, abs=math.radians(0.3))  # the rate times drift_time
     np.testing.assert_allclose(out.shape[:3], shape[:3], atol=math.radians(0.3))
@@ -259,8 +270,8 @@ def test_the_torso_bends_the_right_way_though_the_imus_disagree_about_north():
         controller, pendulum = make_controller(replace(OPTIONS, drift_time=time)), Pendulum()
         controller.set_target(target)
         for _ in range(1500):
-            seen = turned(0.35 - controller.drift.yaw, pendulum.rotation)
-            pendulum.step(controller.update(DT, pendulum.measure(rotation=seen)).lengths)
+            sight = seen(turned(0.35 - controller.drift.yaw, pendulum.rotation))
+            pendulum.step(controller.update(DT, pendulum.measure(sight=sight)).lengths)
         errors[time] = np.hypot(*(pendulum.bend - target[:2]))
     assert errors[5.0] < math.radians(0.2) < math.radians(2.0) < errors[0.0]
 
@@ -318,7 +329,9 @@ def test_targets_that_are_no_numbers_are_refused(target):
 
 @pytest.mark.parametrize('change, words', [
     ({'lengths': np.full(4, math.nan)}, 'tendon lengths'), ({'tensions': np.zeros(3)}, 'tensions'),
-    ({'rotation': np.full((3, 3), math.nan)}, 'IMU is not finite')])
+    ({'sight': Sight(bend=complex(0.1, math.nan))}, 'IMUs must be finite'),
+    ({'sight': Sight(bend=0.1 + 0j, torsion=math.inf)}, 'IMUs must be finite'),
+    ({'sight': Sight(bend=0j, gyros=((0j, 0.0), (0j, math.nan)))}, 'velocities by IMUs')])
 def test_measurements_that_are_no_numbers_are_refused(change, words):
     controller, pendulum = make_controller(), Pendulum()
     with pytest.raises(InputError, match=words):
@@ -341,7 +354,7 @@ def test_a_flipped_imu_is_found_out(flip):
         wrong = (flip.inv() * Rotation.from_matrix(pendulum.rotation) * flip
                  if flip.magnitude() > 3.0 and flip.as_rotvec()[2] > 3.0
                  else Rotation.from_matrix(pendulum.rotation) * flip).as_matrix()
-        out = controller.update(DT, pendulum.measure(rotation=wrong))
+        out = controller.update(DT, pendulum.measure(sight=seen(wrong)))
         pendulum.step(out.lengths)
     assert not out.is_closed_loop
     assert any('is it flipped' in problem for problem in out.problems)
@@ -354,7 +367,7 @@ def test_without_imu_the_last_correction_stays():
     controller.set_target(make_shape(0.15, 1.0))
     run(controller, pendulum, 4.0)
     before = pendulum.bend.copy()
-    out = run(controller, pendulum, 2.0, rotation=None)
+    out = run(controller, pendulum, 2.0, sight=Sight())
     assert not out.is_closed_loop
     np.testing.assert_allclose(pendulum.bend, before, atol=math.radians(0.1))
 
@@ -366,7 +379,7 @@ def test_the_integral_does_not_wind_up():
         controller, pendulum = make_controller(), Pendulum()
         controller.set_target(make_shape(0.1, 0.0))
         for _ in range(round(seconds / DT)):
-            out = controller.update(DT, Measurement(np.eye(3), pendulum.lengths, None))
+            out = controller.update(DT, Measurement(Sight(bend=0j), pendulum.lengths, None))
         assert np.abs(out.lengths - 0.129).max() < 0.034 * (0.1 + math.radians(8.0)) + 0.004
         run(controller, pendulum, 1.5)
         settled.append(abs(pendulum.bend[0] - 0.1))
@@ -405,9 +418,9 @@ def test_commands_stay_inside_limits_always(seed, size):
     for _ in range(60):
         controller.set_target(random.normal(0.0, size, 4))
         out = controller.update(random.uniform(1e-4, 1.0), Measurement(
-            Rotation.random(random_state=seed).as_matrix(), random.normal(0.129, 0.05 * size, 4),
-            np.abs(random.normal(0.0, 100.0 * size, 4)),
-            lambda tip: random.normal(0.0, 50.0 * size, 6), random.uniform(0.0, 1.0)))
+            seen(Rotation.random(random_state=seed).as_matrix()),
+            random.normal(0.129, 0.05 * size, 4), np.abs(random.normal(0.0, 100.0 * size, 4)),
+            lambda arc: wrench_of(random.normal(0.0, 50.0 * size, 6)), random.uniform(0.0, 1.0)))
         assert (out.lengths >= low).all() and (out.lengths <= high).all()
         assert (out.tensions >= 3.0 - 1e-9).all() and (out.tensions <= 60.0 + 1e-9).all()
     assert low > 0.1 and high < 0.145

@@ -24,8 +24,10 @@ import math
 
 from biped_com_ros.core.config import load_robot_config
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.torso.arc import array_of, vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import (
     Backbone, bend_and_direction, make_shape, shape_from_rotation)
+from biped_com_ros.core.torso.sight import ImuPair, UPRIGHT
 from hypothesis import given, settings, strategies as st
 import numpy as np
 import pytest
@@ -101,6 +103,40 @@ def test_jacobian_of_the_tip(shape):
     spins = differences(lambda s: Rotation.from_matrix(
         BACKBONE.tip(s).rotation @ rotation.T).as_rotvec(), shape)
     np.testing.assert_allclose(jacobian[3:], spins, atol=1e-7)
+
+
+@pytest.mark.parametrize('shape', SHAPES)
+def test_twist_and_work_are_one_law_and_rates_undo_it(shape):
+    arc, random = BACKBONE.arc_of(shape), np.random.default_rng(3)
+    wrench, rate = random.normal(size=6), random.normal(size=4)
+    twist = arc.twist(complex(*rate[:2]), rate[2], rate[3])
+    bending, twisting, stretching = arc.work(wrench_of(wrench))
+    power = (bending.conjugate() * complex(*rate[:2])).real + twisting * rate[2] + (
+        stretching * rate[3])
+    assert power == pytest.approx(wrench @ array_of(twist), abs=1e-13)
+    assert arc.rates(*twist[2:]) == pytest.approx((complex(*rate[:2]), rate[2]), abs=1e-12)
+    there = arc.rotate(*vector_of(wrench[:3]))
+    np.testing.assert_allclose(array_of(arc.rotate_back(*there)), wrench[:3], atol=1e-14)
+
+
+@pytest.mark.parametrize('shape', SHAPES)
+def test_imus_tell_the_shape(shape):
+    """Both mounted askew and turned anywhere; the upper one's world is turned about z."""
+    below, above, world = Rotation.random(3, random_state=4)
+    tip = Rotation.from_matrix(BACKBONE.tip(shape).rotation)
+    imus = ImuPair(below.as_matrix(), above.as_matrix())
+    yaw = Rotation.from_euler('z', 2.0)
+    lower, upper = world * below, yaw * world * tip * above
+    sight = imus.see(*(np.array((*imu.as_quat(), 0.0, 0.0, 0.0)) for imu in (lower, upper)), 2.0)
+    np.testing.assert_allclose(
+        (sight.bend.real, sight.bend.imag, sight.torsion), shape[:3], atol=1e-9)
+    np.testing.assert_allclose(array_of(sight.up), world.inv().as_matrix()[:, 2], atol=1e-12)
+
+
+def test_imus_turned_over_are_a_bend_of_half_a_turn():
+    imus = ImuPair(np.eye(3), np.eye(3))
+    sight = imus.see(UPRIGHT, np.array((1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
+    assert abs(sight.bend) == pytest.approx(math.pi)
 
 
 @pytest.mark.parametrize('backbone', [BACKBONE, OTHER])

@@ -15,7 +15,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.torso.arc import array_of, vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
 from biped_com_ros.core.torso.statics import (
     constant_load, Stiffness, TorsoStatics, Weight)
@@ -28,16 +31,18 @@ BACKBONE = Backbone(0.129, 0.034, ANGLES)
 STATICS = TorsoStatics(BACKBONE, Stiffness(2.6, 10.0, 5e4))
 VIRTUAL_WORK = TorsoStatics(BACKBONE, STATICS.stiffness, is_column=False)
 SHAPE = make_shape(0.2, 0.8, 0.03, -0.001)
+ARC = BACKBONE.arc_of(SHAPE)
 TENSIONS = np.array((12.0, 7.0, 21.0, 15.0))
-WEIGHT = Weight(1.26, np.array((0.02, -0.01, 0.11)), np.array((0.5, 0.2, -9.79)))
+COM, GRAVITY = np.array((0.02, -0.01, 0.11)), np.array((0.5, 0.2, -9.79))
+WEIGHT = Weight(1.26, vector_of(COM), vector_of(GRAVITY))
 
 
 def energy(shape):
     """Elastic energy, the tendons' (at constant tension) and the weight's, J."""
     tip = BACKBONE.tip(shape)
-    com = tip.position + tip.rotation @ WEIGHT.com_in_tip
+    com = tip.position + tip.rotation @ COM
     return (0.5 * shape @ np.diag((2.6, 2.6, 10.0, 5e4)) @ shape
-            + TENSIONS @ BACKBONE.lengths(shape) - WEIGHT.mass * (WEIGHT.gravity_in_base @ com))
+            + TENSIONS @ BACKBONE.lengths(shape) - WEIGHT.mass * (GRAVITY @ com))
 
 
 def test_forces_are_the_slope_of_the_energy():
@@ -92,21 +97,18 @@ def test_equilibrium_balances_and_passive_parts_are_its():
 
 
 def test_weight_is_taken_about_the_tip():
-    tip = BACKBONE.tip(SHAPE)
-    wrench = WEIGHT(tip)
-    force = 1.26 * np.array((0.5, 0.2, -9.79))
+    wrench, force = array_of(WEIGHT(ARC)), 1.26 * GRAVITY
     np.testing.assert_allclose(wrench[:3], force)
     np.testing.assert_allclose(
-        wrench[3:], np.cross(tip.rotation @ (0.02, -0.01, 0.11), force), atol=1e-12)
+        wrench[3:], np.cross(BACKBONE.tip(SHAPE).rotation @ COM, force), atol=1e-12)
 
 
 def test_what_the_hands_feel_turns_with_the_tip():
     contact = np.array((1.0, -2.0, 3.0, 0.1, 0.2, -0.3))
-    both = Weight(WEIGHT.mass, WEIGHT.com_in_tip, WEIGHT.gravity_in_base, contact)
-    tip = BACKBONE.tip(SHAPE)
-    expected = WEIGHT(tip) + np.concatenate(
+    both, tip = replace(WEIGHT, contact_in_tip=wrench_of(contact)), BACKBONE.tip(SHAPE)
+    expected = array_of(WEIGHT(ARC)) + np.concatenate(
         (tip.rotation @ contact[:3], tip.rotation @ contact[3:]))
-    np.testing.assert_allclose(both(tip), expected, atol=1e-14)
+    np.testing.assert_allclose(array_of(both(ARC)), expected, atol=1e-14)
 
 
 def test_four_combinations_of_the_wrench_are_told():
@@ -129,12 +131,12 @@ def test_the_column_effect_of_a_known_load_is_not_taken_for_another():
     told = STATICS.estimate_wrench(shape, TENSIONS, WEIGHT)
     np.testing.assert_allclose(told.generalized, 0.0, atol=1e-7)
     # Under 12 N along and 0.7 N across, both in newton metres per radian and newton.
-    effect = STATICS.column_effect(SHAPE, WEIGHT(BACKBONE.tip(SHAPE)))
-    assert 1e-3 < np.hypot(*effect) < 0.05 * STATICS.stiffness.bending * 0.2
+    effect = STATICS.column_effect(ARC, WEIGHT(ARC))
+    assert 1e-3 < abs(effect) < 0.05 * STATICS.stiffness.bending * 0.2
 
 
 def test_the_column_effect_is_smooth_where_it_vanishes():
-    effects = [STATICS.column_effect(SHAPE, np.array((3.0, -1.0, force, 0.0, 0.0, 0.0)))
+    effects = [STATICS.column_effect(ARC, (3.0 - 1j, force, 0j, 0.0))
                for force in (-0.0202, -0.0200, 0.0, 0.0200, 0.0202)]
     np.testing.assert_allclose(np.diff(effects, axis=0)[0], np.diff(effects, axis=0)[3], rtol=0.01)
     np.testing.assert_allclose(effects[2], 0.0, atol=1e-15)
@@ -148,13 +150,11 @@ def test_axial_force_and_torsion_are_told_of_a_straight_torso():
 def test_a_torso_turned_over_hangs():
     """The same with everything upside down and turned: gravity in the base decides."""
     turn = Rotation.from_euler('z', 1.1).as_matrix()
-    upright = STATICS.equilibrium(np.zeros(4), Weight(0.3, np.array((0.0, 0.0, 0.1)),
-                                                      np.array((2.0, 0.0, -9.6))))
-    other = STATICS.equilibrium(np.zeros(4), Weight(0.3, np.array((0.0, 0.0, 0.1)),
-                                                    turn @ (2.0, 0.0, -9.6)))
+    upright, other, hanging = (
+        STATICS.equilibrium(np.zeros(4), Weight(0.3, (0j, 0.1), vector_of(gravity)))
+        for gravity in (np.array((2.0, 0.0, -9.6)), turn @ (2.0, 0.0, -9.6),
+                        np.array((2.0, 0.0, 9.6))))
     np.testing.assert_allclose(other[:2], turn[:2, :2] @ upright[:2], atol=1e-9)
-    hanging = STATICS.equilibrium(np.zeros(4), Weight(0.3, np.array((0.0, 0.0, 0.1)),
-                                                      np.array((2.0, 0.0, 9.6))))
     assert 0.0 < hanging[0] < upright[0]
 
 

@@ -43,6 +43,14 @@ def columns(bone, shape):
     return -bone.approximate_length_jacobian(shape)[:, :2].T
 
 
+def pull(bone, shape, moment):
+    return complex(*moment) / bone.lever(bone.arc_of(shape))
+
+
+def directions(bone):
+    return np.vstack((np.cos(bone.angles), np.sin(bone.angles)))
+
+
 def optimum(a, moment, preferred, limits):
     """Solve the same problem by sequential quadratic programming, scaled to newtons."""
     found = minimize(
@@ -65,16 +73,21 @@ def test_tensions_are_the_nearest_to_the_preferred(angles):
     for _ in range(40):
         shape = make_shape(random.uniform(0, 0.26), random.uniform(-3, 3), random.normal(0, 0.02))
         moment, preferred = random.normal(0.0, 0.8, 2), np.full(len(angles), 15.0)
-        a = columns(bone, shape)
-        found = distribute(a, moment, preferred, LIMITS)
-        assert (found.tensions >= 2.0).all() and (found.tensions <= 40.0).all()
-        np.testing.assert_allclose(found.shortfall, moment - a @ found.tensions, atol=1e-12)
-        assert found.is_feasible == is_possible(a, moment, LIMITS)
-        assert found.is_feasible == (moment_reserve(bone, shape, moment, LIMITS) >= 0.0)
-        if found.is_feasible:
+        wanted, a = pull(bone, shape, moment), directions(bone)
+        tensions = distribute(a, np.array((wanted.real, wanted.imag)), preferred, LIMITS)
+        assert (tensions >= 2.0).all() and (tensions <= 40.0).all()
+        is_reached = np.allclose(a @ tensions, (wanted.real, wanted.imag), atol=1e-5)
+        assert is_reached == is_possible(columns(bone, shape), moment, LIMITS)
+        assert is_reached == (moment_reserve(bone, shape, moment, LIMITS) >= 0.0)
+        if is_reached:
             possible += 1
-            np.testing.assert_allclose(
-                found.tensions, optimum(a, moment, preferred, LIMITS), atol=1e-5)
+            best = optimum(bone.moment_columns(shape), moment, preferred, LIMITS)
+            np.testing.assert_allclose(tensions, best, atol=1e-5)
+        if len(angles) > 4:
+            found = TensionDistributor(bone, LIMITS).distribute(wanted, 15.0)
+            np.testing.assert_allclose(found.tensions, tensions, atol=1e-9)
+            assert found.is_feasible == is_reached
+            assert found.shortfall == pytest.approx(wanted - bone.pull(found.tensions))
     assert 10 < possible < 40
 
 
@@ -84,21 +97,21 @@ def test_the_closed_form_of_two_pairs():
     for _ in range(60):
         shape = make_shape(random.uniform(0, 0.26), random.uniform(-3, 3), random.normal(0, 0.02))
         moment, level = random.normal(0.0, 0.6, 2), random.uniform(0.0, 45.0)
-        found = distributor.distribute(shape, moment, level)
-        general = distribute(columns(bone, shape), moment, np.full(4, level), LIMITS)
-        # With torsion pairs are orthogonal to 1e-4 only.
-        np.testing.assert_allclose(found.tensions, general.tensions, atol=2e-3)
-        assert (found.tensions >= 2.0).all() and (found.tensions <= 40.0).all()
+        wanted = pull(bone, shape, moment)
+        found = distributor.distribute(wanted, level)
+        general = distribute(directions(bone), np.array((wanted.real, wanted.imag)),
+                             np.full(4, level), LIMITS)
+        np.testing.assert_allclose(found.tensions, general, atol=1e-5)
+        assert min(found.tensions) >= 2.0 and max(found.tensions) <= 40.0
+        assert found.shortfall == pytest.approx(wanted - bone.pull(found.tensions), abs=1e-9)
 
 
 def test_signs_of_the_tensions():
     """To bend forward the front tendon (0 deg) pulls, its opposite lets go."""
-    found = TensionDistributor(backbone(EVEN), LIMITS).distribute(
-        np.zeros(4), np.array((0.34, 0.0)), 10.0)
+    found = TensionDistributor(backbone(EVEN), LIMITS).distribute(0.34 / 0.034, 10.0)
     np.testing.assert_allclose(found.tensions, (5.0, 10.0, 15.0, 10.0), atol=1e-12)
     # Where that would let one go slack, both go up.
-    found = TensionDistributor(backbone(EVEN), LIMITS).distribute(
-        np.zeros(4), np.array((0.0, 0.68)), 10.0)
+    found = TensionDistributor(backbone(EVEN), LIMITS).distribute(0.68j / 0.034, 10.0)
     np.testing.assert_allclose(found.tensions, (10.0, 2.0, 10.0, 22.0), atol=1e-12)
 
 
@@ -126,7 +139,7 @@ def test_the_closure_map():
     # k_b theta / r between the pair, the other pair at rest.
     assert free.highest[2, 0] - free.lowest[2, 0] == pytest.approx(
         2.6 * math.radians(15.0) / 0.034, rel=1e-9)
-    heavy = Weight(2.5, np.array((0.0, 0.0, 0.25)), np.array((-1.5, 0.0, -9.6)))
+    heavy = Weight(2.5, (0j, 0.25), (-1.5 + 0j, -9.6))
     loaded = map_closure(statics, LIMITS, bends, directions, heavy, 12.0)
     assert loaded.is_held[0, 0] and not loaded.is_held[2, 2]
     for i, bend in enumerate(bends):

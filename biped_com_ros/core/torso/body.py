@@ -15,14 +15,17 @@
 
 from __future__ import annotations
 
+from cmath import phase
 from collections.abc import Sequence
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
 from biped_com_ros.core.pose import Array, cross, Pose
 from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
+from biped_com_ros.core.torso.arc import Arc, sinc, Vector, vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import (
-    Backbone, ELONGATION, make_shape, shape_from_rotation, sinc)
+    Backbone, ELONGATION, make_shape, shape_from_rotation)
+from biped_com_ros.core.torso.sight import ImuPair
 from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
 import numpy as np
 
@@ -50,6 +53,8 @@ class TorsoBody:
         Of all that stands on the backbone, kg.
     lower_to_base
         Pose of the backbone's foot in link `lower`.
+    imus
+        What is below and above the backbone, see :meth:`use_imus`.
 
     Raises
     ------
@@ -82,15 +87,46 @@ class TorsoBody:
 
     def joint_positions(self, shape: Array) -> Array:
         """Return the virtual joints (6,), x, y, z, roll, pitch, yaw, of a shape (4,)."""
-        tip = self.backbone.tip(shape)
-        (x, y, z), r = tip.position.tolist(), tip.rotation
+        return np.array(self.positions(self.backbone.arc_of(shape)))
+
+    def positions(self, arc: Arc) -> tuple[float, ...]:
+        """Return the virtual joints, x, y, z, roll, pitch, yaw."""
+        across, up = arc.position
         if self._is_yaw_first:
-            roll, pitch = math.atan2(r[2, 1], r[2, 2]), math.asin(_clamped(-r[2, 0]))
-            yaw = math.atan2(r[1, 0], r[0, 0])
+            last, leaning = arc.rotate_back(0j, 1.0)
+            roll, pitch = math.atan2(last.imag, leaning), math.asin(_clamped(-last.real))
+            yaw = phase(arc.rotate(1.0 + 0j, 0.0)[0])
         else:
-            roll, pitch = math.atan2(-r[1, 2], r[2, 2]), math.asin(_clamped(r[0, 2]))
-            yaw = math.atan2(-r[0, 1], r[0, 0])
-        return np.array((x, y, z + self._z_offset, roll, pitch, yaw))
+            tangent, leaning = arc.rotate(0j, 1.0)
+            roll, pitch = math.atan2(-tangent.imag, leaning), math.asin(_clamped(tangent.real))
+            yaw = -phase(arc.rotate_back(1.0 + 0j, 0.0)[0])
+        return across.real, across.imag, up + self._z_offset, roll, pitch, yaw
+
+    def velocities(self, arc: Arc, rates: tuple[complex, float],
+                   positions: tuple[float, ...]) -> tuple[float, ...]:
+        """
+        Return the rates of the virtual joints.
+
+        Parameters
+        ----------
+        arc, rates
+            The backbone, and the change of its bend and torsion per second.
+        positions
+            :meth:`positions` of `arc`.
+
+        """
+        velocity, vz, turning, wz = arc.twist(*rates)
+        vx, vy, wx, wy = velocity.real, velocity.imag, turning.real, turning.imag
+        _, _, _, roll, pitch, yaw = positions
+        sine, cosine = math.sin(pitch), math.cos(pitch)
+        # Angular velocity seen after the first of the three turns; the second is about its y.
+        if self._is_yaw_first:
+            c, s = math.cos(yaw), math.sin(yaw)
+            roll_rate, pitch_rate = (c * wx + s * wy) / cosine, c * wy - s * wx
+            return vx, vy, vz, roll_rate, pitch_rate, wz + roll_rate * sine
+        c, s = math.cos(roll), math.sin(roll)
+        yaw_rate, pitch_rate = (c * wz - s * wy) / cosine, c * wy + s * wz
+        return vx, vy, vz, wx - yaw_rate * sine, pitch_rate, yaw_rate
 
     def shape(self, joint_positions: Array) -> Array:
         """Return what virtual joints (6,) mean as a shape, (4,); x and y follow from the bend."""
@@ -108,23 +144,9 @@ class TorsoBody:
 
     # -- what is measured
 
-    def rotation(self, R_world_lower_imu: Array, R_world_upper_imu: Array,
-                 relative_yaw: float = 0.0) -> Array:
-        """
-        Return ``R_base_tip`` (3, 3) from the orientations of the IMUs below and above.
-
-        `relative_yaw` is by how much the upper one's world is turned against the lower one's, rad.
-        """
-        lower = R_world_lower_imu.T
-        if relative_yaw:
-            c, s = math.cos(relative_yaw), math.sin(relative_yaw)
-            lower = lower.dot(np.array((c, s, 0.0, -s, c, 0.0, 0.0, 0.0, 1.0)).reshape(3, 3))
-        rotation: Array = self._R_base_imu.dot(lower.dot(R_world_upper_imu)).dot(self._R_imu_tip)
-        return rotation
-
     def use_imus(self, lower: str, upper: str) -> None:
         """
-        Choose the IMUs of :meth:`rotation` by the URDF links that carry them.
+        Choose :attr:`imus` by the URDF links that carry them.
 
         Raises
         ------
@@ -139,55 +161,10 @@ class TorsoBody:
                 f"IMU links '{lower}' and '{upper}' must be fixed to the torso's two ends, "
                 f"'{self.config.lower}' and '{self.config.upper}'")
         poses = frames.poses_in_joint()
-        self._R_base_imu = (poses[0] @ self.lower_to_base).rotation.T @ poses[1].rotation
-        self._R_imu_tip = poses[2].rotation.T
+        self.imus = ImuPair((poses[0] @ self.lower_to_base).rotation.T @ poses[1].rotation,
+                            poses[2].rotation)
 
-    def shape_rate(self, shape: Array, lower_gyro: Array, upper_gyro: Array) -> Array:
-        """
-        Return how fast a shape (4,) changes, its elongation taken for constant.
-
-        Parameters
-        ----------
-        shape
-            (4,)
-        lower_gyro, upper_gyro
-            Angular velocities along the axes of the two IMUs, (3,), rad/s.
-
-        """
-        R_base_upper_imu = self.backbone.tip(shape).rotation.dot(self._R_imu_tip.T)
-        turning = R_base_upper_imu.dot(upper_gyro) - self._R_base_imu.dot(lower_gyro)
-        return _solved(self.backbone.tip_jacobian(shape)[3:, :3], turning)
-
-    def joint_velocities(self, shape: Array, rate: Array, positions: Array) -> Array:
-        """
-        Return the rates (6,) of the virtual joints.
-
-        Parameters
-        ----------
-        shape, rate
-            (4,) and its change per second.
-        positions
-            :meth:`joint_positions` of `shape`.
-
-        """
-        vx, vy, vz, wx, wy, wz = self.backbone.tip_jacobian(shape).dot(rate).tolist()
-        roll, pitch, yaw = positions[3:].tolist()
-        sine, cosine = math.sin(pitch), math.cos(pitch)
-        # Angular velocity seen after the first of the three turns; the second is about its y.
-        if self._is_yaw_first:
-            c, s = math.cos(yaw), math.sin(yaw)
-            roll_rate, pitch_rate = (c * wx + s * wy) / cosine, c * wy - s * wx
-            return np.array((vx, vy, vz, roll_rate, pitch_rate, wz + roll_rate * sine))
-        c, s = math.cos(roll), math.sin(roll)
-        yaw_rate, pitch_rate = (c * wz - s * wy) / cosine, c * wy + s * wz
-        return np.array((vx, vy, vz, wx - yaw_rate * sine, pitch_rate, yaw_rate))
-
-    def gravity_in_base(self, R_world_lower_imu: Array, gravity: float = 9.81) -> Array:
-        """Return the acceleration of gravity (3,) in the backbone's foot, m/s^2."""
-        down: Array = -gravity * self._R_base_imu.dot(R_world_lower_imu[2])
-        return down
-
-    def upper_body(self, state: RobotState, gravity_in_base: Array,
+    def upper_body(self, state: RobotState, gravity_in_base: Vector,
                    hand_wrenches: Array | None = None) -> tuple[Weight, float]:
         """
         Return what acts on the tip, and the inertia across the backbone about it, kg m^2.
@@ -200,7 +177,7 @@ class TorsoBody:
         state
             The robot's posture.
         gravity_in_base
-            As :meth:`gravity_in_base` returns it.
+            Acceleration of gravity, m/s^2.
         hand_wrenches
             Wrenches (h, 6) of the environment on the hands of :meth:`use_hands`, force first,
             each in its frame and about its origin.
@@ -211,9 +188,10 @@ class TorsoBody:
         masses = self._masses
         lever = coms[:, 2] + 0.5 * self.backbone.length
         squares = lever * lever + 0.5 * (coms[:, 0] ** 2 + coms[:, 1] ** 2)
-        contact = None if hand_wrenches is None else self._contact(state, row, hand_wrenches)
-        return (Weight(self.mass, masses.dot(coms) / self.mass, gravity_in_base, contact),
-                float(masses.dot(squares)))
+        contact = (None if hand_wrenches is None
+                   else wrench_of(self._contact(state, row, hand_wrenches)))
+        com = vector_of(masses.dot(coms) / self.mass)
+        return Weight(self.mass, com, gravity_in_base, contact), float(masses.dot(squares))
 
     def use_hands(self, frames: Sequence[str]) -> None:
         """
@@ -272,7 +250,7 @@ class TorsoBody:
         foot = Pose(start.rotation.copy(), start.translation.copy()) @ Pose(
             np.eye(3), np.array((0.0, 0.0, self._z_offset)))
         self.lower_to_base = lower.inverse() @ foot
-        self._R_base_imu, self._R_imu_tip = np.eye(3), np.eye(3)
+        self.imus = ImuPair(np.eye(3), np.eye(3))
 
     def _find_upper_body(self) -> None:
         self._links = self.model.subtree_links(self.config.upper)
@@ -286,15 +264,3 @@ class TorsoBody:
 
 def _clamped(sine: float) -> float:
     return max(-1.0, min(1.0, float(sine)))
-
-
-def _solved(matrix: Array, values: Array) -> Array:
-    """Return (4,): the solution of three equations, by Cramer's rule, and a zero."""
-    (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
-    x, y, z = values.tolist()
-    ei_fh, fg_di, dh_eg = e * i - f * h, f * g - d * i, d * h - e * g
-    scale = 1.0 / (a * ei_fh + b * fg_di + c * dh_eg)
-    return np.array((
-        scale * (x * ei_fh + y * (c * h - b * i) + z * (b * f - c * e)),
-        scale * (x * fg_di + y * (a * i - c * g) + z * (c * d - a * f)),
-        scale * (x * dh_eg + y * (b * g - a * h) + z * (a * e - b * d)), 0.0))

@@ -25,18 +25,24 @@ Frames: *base* is the backbone's foot, z along the straight backbone, x forward;
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 import math
+from operator import mul
 
 from biped_com_ros.core.config import TorsoConfig
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.torso.arc import Arc, array_of, sinc, stumpff
 import numpy as np
 
 BEND_X, BEND_Y, TORSION, ELONGATION = range(4)
 
-SERIES_BELOW = 0.3
-"""Bend under which quotients such as ``(1 - cos x) / x^2`` are summed as series, rad."""
+AXES = ((1.0 + 0j, 0.0), (1j, 0.0), (0j, 1.0))
+"""Unit vectors, as :mod:`.arc` writes them."""
+
+RATES = ((1.0 + 0j, 0.0), (1j, 0.0), (0j, 1.0), (0j, 0.0, 1.0))
+"""Unit rates of a shape."""
 
 QUADRATURE_NODES, QUADRATURE_WEIGHTS = np.polynomial.legendre.leggauss(12)
 NODES: Array = 0.5 * (QUADRATURE_NODES + 1.0)
@@ -75,6 +81,11 @@ class Backbone:
     angles
         Attachment angles of the tendons, shape (n,), n >= 3, rad.
 
+    Attributes
+    ----------
+    directions
+        Of the attachments, forward + i left, of length 1.
+
     Raises
     ------
     ConfigurationError
@@ -89,13 +100,23 @@ class Backbone:
         self.count = len(self.angles)
         self._cos, self._sin = np.cos(self.angles), np.sin(self.angles)
         self._circle = np.column_stack((self._cos, self._sin))
-        self._circle_rows = np.ascontiguousarray(self._circle.T)
+        self.directions = tuple(map(complex, self._cos.tolist(), self._sin.tolist()))
 
     @staticmethod
     def from_config(config: TorsoConfig) -> Backbone:
         """Build from the robot's YAML."""
         return Backbone(config.backbone_length, config.radius,
                         np.radians(config.attachment_angles_deg))
+
+    def arc(self, bend: complex, torsion: float = 0.0, elongation: float = 0.0) -> Arc:
+        """Return the backbone bent, forward + i left, rad: for many questions, at little cost."""
+        return Arc(bend, torsion, elongation, self.length)
+
+    def arc_of(self, shape: Array, along: float = 1.0) -> Arc:
+        """Return the backbone, or a share of it from the base, in a shape (4,)."""
+        a, b, torsion, elongation = np.asarray(shape).tolist()
+        return Arc(along * complex(a, b), along * torsion, along * elongation,
+                   along * self.length)
 
     # -- the tip
 
@@ -111,18 +132,9 @@ class Backbone:
             Share of the backbone's length, 0 at the base and 1 at the tip.
 
         """
-        a, b, psi, elongation = (along * np.asarray(shape)).tolist()
-        theta = math.hypot(a, b)
-        s1, s2 = sinc(theta), versine(theta)
-        length = along * self.length + elongation
-        position = np.array((length * a * s2, length * b * s2, length * s1))
-        c, s = math.cos(psi), math.sin(psi)
-        # exp(rho), its first two columns then turned by psi.
-        xx, xy, yy = 1.0 - s2 * a * a, -s2 * a * b, 1.0 - s2 * b * b
-        rotation = np.array((
-            xx * c + xy * s, xy * c - xx * s, s1 * a, xy * c + yy * s, yy * c - xy * s, s1 * b,
-            -s1 * (a * c + b * s), s1 * (a * s - b * c), math.cos(theta))).reshape(3, 3)
-        return Pose(rotation, position)
+        arc = self.arc_of(shape, along)
+        axes = np.array([array_of(arc.rotate(*axis)) for axis in AXES])
+        return Pose(np.ascontiguousarray(axes.T), array_of(arc.position))
 
     def tip_jacobian(self, shape: Array) -> Array:
         """
@@ -135,18 +147,8 @@ class Backbone:
             shape. Its transpose takes a wrench at the tip, force first, to generalized forces.
 
         """
-        a, b, _, elongation = np.asarray(shape).tolist()
-        theta, length = math.hypot(a, b), self.length + elongation
-        s1, s2, s3 = sinc(theta), versine(theta), sine_defect(theta)
-        d1, d2 = _sinc_slope(theta), _versine_slope(theta)
-        return np.array((
-            length * (s2 + a * a * d2), length * a * b * d2, 0.0, a * s2,
-            length * a * b * d2, length * (s2 + b * b * d2), 0.0, b * s2,
-            length * a * d1, length * b * d1, 0.0, s1,
-            # Left Jacobian of exp at rho = (-b, a, 0), times d rho / d (a, b).
-            -s3 * a * b, s3 * a * a - 1.0, s1 * a, 0.0,
-            1.0 - s3 * b * b, s3 * a * b, s1 * b, 0.0,
-            -s2 * b, s2 * a, math.cos(theta), 0.0)).reshape(6, 4)
+        arc = self.arc_of(shape)
+        return np.column_stack([array_of(arc.twist(*rate)) for rate in RATES])
 
     def points(self, shape: Array, count: int) -> Array:
         """Return `count` places along the backbone from base to tip, (count, 3), in the base."""
@@ -181,34 +183,43 @@ class Backbone:
         jacobian[:, 3] = share.sum(axis=1)
         return jacobian
 
-    def approximate_lengths(self, shape: Array) -> Array:
+    def tendon_lengths(self, arc: Arc) -> list[float]:
         """
-        Return tendon lengths (n,), m, in closed form.
+        Return tendon lengths, m, in closed form.
 
         ``l = l0 + (r psi)^2 / (2 l0)`` with ``l0 = l' - theta r sinc(psi/2) cos(beta - phi +
         psi/2)``: within 1e-6 mm of :meth:`lengths` at a bend of 15 and a torsion of 1.54 deg, and
         1e-3 mm at 90 and 10 deg; dividing by ``2 l'`` instead, 2.4e-4 and 0.1 mm.
         """
-        a, b, psi, elongation = np.asarray(shape).tolist()
-        x, y = self._turned(a, b, psi)
-        lengths: Array = (self.length + elongation) - self._circle.dot((x, y))
-        twist = self.radius * psi
-        lengths += (0.5 * twist * twist) / lengths
-        return lengths
+        reach = self.radius * sinc(0.5 * arc.torsion) * arc.half_turn * arc.bend.conjugate()
+        twist, length = self.radius * arc.torsion, arc.length
+        extra = 0.5 * twist * twist
+        lengths = [length - (direction * reach).real for direction in self.directions]
+        return [bent + extra / bent for bent in lengths] if extra else lengths
+
+    def approximate_lengths(self, shape: Array) -> Array:
+        """Return :meth:`tendon_lengths` of a shape (4,) as (n,)."""
+        return np.array(self.tendon_lengths(self.arc_of(shape)))
+
+    def pull(self, tensions: Iterable[float]) -> complex:
+        """Return what tensions, N, pull aside, forward + i left, N."""
+        return sum(map(mul, self.directions, tensions), 0j)
+
+    def lever(self, arc: Arc) -> complex:
+        """
+        Return the moment on the bend per newton of :meth:`pull`, m.
+
+        The derivative of the lengths by the bend. Torsion shortens all levers by the same share,
+        which is right to 1e-4 of them up to 5 deg.
+        """
+        twist = self.radius * arc.torsion / arc.length
+        return self.radius * sinc(0.5 * arc.torsion) * (
+            1.0 - 0.5 * twist * twist) * arc.half_turn
 
     def moment_columns(self, shape: Array) -> Array:
-        """
-        Return the bending moment (2, n) of each tendon per newton, m.
-
-        Minus the first columns of :meth:`approximate_length_jacobian`, at a third of their cost:
-        torsion shortens all by the same share, which is right to 1e-4 of them up to 5 deg.
-        """
-        _, _, psi, elongation = shape.tolist()
-        k, twist = self.radius * sinc(0.5 * psi), self.radius * psi / (self.length + elongation)
-        k *= 1.0 - 0.5 * twist * twist
-        c, s = k * math.cos(0.5 * psi), k * math.sin(0.5 * psi)
-        columns: Array = np.array((c, -s, s, c)).reshape(2, 2).dot(self._circle_rows)
-        return columns
+        """Return the bending moment (2, n) of each tendon per newton, m; see :meth:`lever`."""
+        columns = self.lever(self.arc_of(shape)) * np.array(self.directions)
+        return np.array((columns.real, columns.imag))
 
     def approximate_length_jacobian(self, shape: Array) -> Array:
         """Return the derivative (n, 4) of :meth:`approximate_lengths`."""
@@ -312,12 +323,6 @@ class Backbone:
             a * np.cos(angles) + b * np.sin(angles))
         return along, self.radius * psi, angles
 
-    def _turned(self, a: float, b: float, psi: float) -> tuple[float, float]:
-        """Bend times radius, seen from the tendons half-way up: turned back by psi / 2."""
-        k = self.radius * sinc(0.5 * psi)
-        c, s = math.cos(0.5 * psi), math.sin(0.5 * psi)
-        return k * (c * a + s * b), k * (c * b - s * a)
-
 
 def make_shape(bend: float, direction: float = 0.0, torsion: float = 0.0,
                elongation: float = 0.0) -> Array:
@@ -349,43 +354,10 @@ def shape_from_rotation(rotation: Array) -> Array:
     return np.array((scale * r[0, 2], scale * r[1, 2], torsion, 0.0))
 
 
-def sinc(x: float) -> float:
-    """Return ``sin x / x``."""
-    return math.sin(x) / x if abs(x) > 1e-4 else 1.0 - x * x / 6.0
-
-
-def versine(x: float) -> float:
-    """Return ``(1 - cos x) / x^2``."""
-    return 0.5 * sinc(0.5 * x) ** 2
-
-
-def sine_defect(x: float) -> float:
-    """Return ``(x - sin x) / x^3``."""
-    if abs(x) > SERIES_BELOW:
-        return (x - math.sin(x)) / x ** 3
-    y = x * x
-    return 1 / 6 - y * (1 / 120 - y * (1 / 5040 - y * (1 / 362880 - y / 39916800)))
-
-
-def _sinc_slope(x: float) -> float:
-    """Return ``(d sinc / d x) / x``."""
-    if abs(x) > SERIES_BELOW:
-        return (math.cos(x) - math.sin(x) / x) / (x * x)
-    y = x * x
-    return -1 / 3 + y * (1 / 30 - y * (1 / 840 - y * (1 / 45360 - y / 3991680)))
-
-
 def _sinc_rate(x: float) -> float:
     """Return ``d sinc / d x``."""
-    return x * _sinc_slope(x)
-
-
-def _versine_slope(x: float) -> float:
-    """Return ``(d versine / d x) / x``."""
-    if abs(x) > SERIES_BELOW:
-        return (sinc(x) - 2.0 * versine(x)) / (x * x)
-    y = x * x
-    return -1 / 12 + y * (1 / 180 - y * (1 / 6720 - y * (1 / 453600 - y / 47900160)))
+    _, _, second, third, _ = stumpff(x * x)
+    return x * (third - second)
 
 
 def _positive(name: str, value: float) -> float:

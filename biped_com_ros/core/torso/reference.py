@@ -15,7 +15,7 @@
 How the torso moves to where it is wanted: limited in speed and angular acceleration, and smooth.
 
 Bends are vectors (2,), bend times direction, so that a motion straight through the centre needs
-no turn of direction.
+no turn of direction. Inside they are complex numbers, forward + i left.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ class BendReference:
         return as_vector(self._planned + self._speed * (
             abs(self._speed) / (2.0 * self.limits.acceleration)))
 
-    def update(self, target: Array, dt: float) -> None:
-        """Let `dt` seconds pass on the way to `target` (2,)."""
-        steps, aim = math.ceil(dt / LONGEST_STEP), as_complex(target)
+    def update(self, target: complex, dt: float) -> None:
+        """Let `dt` seconds pass on the way to `target`, rad."""
+        steps = math.ceil(dt / LONGEST_STEP)
         for _ in range(steps):
-            self._step(aim, dt / steps)
+            self._step(target, dt / steps)
 
     def _step(self, target: complex, dt: float) -> None:
         before = self._speed

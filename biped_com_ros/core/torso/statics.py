@@ -39,15 +39,16 @@ import math
 
 from biped_com_ros.core.config import TorsoConfig
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.pose import Array, cross, Pose
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.torso.arc import Arc, Vector, Wrench, wrench_of
 from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, TORSION
 import numpy as np
 
-Load = Callable[[Pose], Array]
+Load = Callable[[Arc], Wrench]
 """
-From the pose of the tip in the base to the wrench (6,) of the environment on it.
+From a bent backbone to the wrench of the environment on its tip.
 
-Force first, about the tip, axes of the base, N and N m.
+About the tip, along the axes of the base, N and N m.
 """
 
 LARGEST_BEND = math.pi
@@ -84,7 +85,7 @@ class Stiffness:
         return np.array((self.bending, self.bending, self.torsion, self.axial))
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Weight:
     """
     What the upper body does to the tip, as a :data:`Load`: its weight, and what its hands feel.
@@ -94,28 +95,31 @@ class Weight:
     mass
         kg.
     com_in_tip
-        Centre of mass, shape (3,), m.
+        Centre of mass, m.
     gravity_in_base
-        Acceleration of gravity, shape (3,), m/s^2: (0, 0, -9.81) for an upright base.
+        Acceleration of gravity, m/s^2: (0, -9.81) for an upright base.
     contact_in_tip
-        Measured wrench (6,) of the environment on the upper body, force first, about the tip and
-        along its axes; None if there is none.
+        Measured wrench of the environment on the upper body, about the tip and along its axes;
+        None if there is none.
 
     """
 
     mass: float
-    com_in_tip: Array
-    gravity_in_base: Array
-    contact_in_tip: Array | None = None
+    com_in_tip: Vector
+    gravity_in_base: Vector
+    contact_in_tip: Wrench | None = None
 
-    def __call__(self, tip: Pose) -> Array:
-        """Return the wrench (6,) on the tip."""
-        wrench, rotation = np.empty(6), tip.rotation
-        force = wrench[:3] = self.mass * self.gravity_in_base
-        wrench[3:] = cross(rotation.dot(self.com_in_tip), force)
-        if self.contact_in_tip is not None:
-            wrench += self.contact_in_tip.reshape(2, 3).dot(rotation.T).ravel()
-        return wrench
+    def __call__(self, arc: Arc) -> Wrench:
+        """Return the wrench on the tip."""
+        lever, height = arc.rotate(*self.com_in_tip)
+        force, up = self.mass * self.gravity_in_base[0], self.mass * self.gravity_in_base[1]
+        moment = 1j * (height * force - up * lever)
+        about = (lever.conjugate() * force).imag
+        if self.contact_in_tip is None:
+            return force, up, moment, about
+        x, z, turning, twisting = self.contact_in_tip
+        (x, z), (turning, twisting) = arc.rotate(x, z), arc.rotate(turning, twisting)
+        return force + x, up + z, moment + turning, about + twisting
 
 
 @dataclass(frozen=True)
@@ -152,13 +156,13 @@ class WrenchEstimate:
 
 def constant_load(wrench: Array) -> Load:
     """Return the load of a wrench (6,) that does not depend on the shape."""
-    fixed = np.array(wrench, dtype=float)
-    return lambda tip: fixed
+    fixed = wrench_of(np.asarray(wrench, dtype=float))
+    return lambda arc: fixed
 
 
-def no_load(tip: Pose) -> Array:
-    """Return the wrench (6,) of nothing on the tip."""
-    return np.zeros(6)
+def no_load(arc: Arc) -> Wrench:
+    """Return the wrench of nothing on the tip."""
+    return 0j, 0.0, 0j, 0.0
 
 
 class TorsoStatics:
@@ -188,27 +192,33 @@ class TorsoStatics:
         force: Array = -self.backbone.approximate_length_jacobian(shape).T.dot(tensions)
         return force
 
-    def of_load(self, shape: Array, load: Load) -> Array:
-        """Return the generalized force (4,) of a load, ``J_tip^T w`` and the column effect."""
-        wrench = load(self.backbone.tip(shape))
-        force: Array = self.backbone.tip_jacobian(shape).T.dot(wrench)
-        if self._is_column:
-            force[:2] += self.column_effect(shape, wrench)
-        return force
-
-    def column_effect(self, shape: Array, wrench: Array) -> Array:
+    def work(self, arc: Arc, load: Load) -> tuple[complex, float, float]:
         """
-        Return the moment (2,), N m, that uneven curvature adds under a wrench (6,) on the tip.
+        Return the generalized force of a load, ``J_tip^T w`` and the column effect.
+
+        On the bend, forward + i left, and on torsion, N m, and on elongation, N.
+        """
+        wrench = load(arc)
+        bending, twisting, stretching = arc.work(wrench)
+        if self._is_column:
+            bending += self.column_effect(arc, wrench)
+        return bending, twisting, stretching
+
+    def of_load(self, shape: Array, load: Load) -> Array:
+        """Return :meth:`work` on a shape (4,) as (4,)."""
+        bending, twisting, stretching = self.work(self.backbone.arc_of(shape), load)
+        return np.array((bending.real, bending.imag, twisting, stretching))
+
+    def column_effect(self, arc: Arc, wrench: Wrench) -> complex:
+        """
+        Return the moment on the bend, N m, that uneven curvature adds under a wrench on the tip.
 
         Within 1 % of an elastica's bend up to 15 deg and nine tenths of the load that it buckles
         under; from there on, which only tendons can hold, the effect is that of the buckling load.
         """
-        across_x, across_y, along = wrench[:3].tolist()
-        a, b, _, elongation = shape.tolist()
-        stiffness, length = self.stiffness.bending, self.backbone.length + elongation
-        softer, stronger = _column_factors(min(-along * length / stiffness, 0.9 * EULER))
-        softer, stronger = softer * stiffness, 0.5 * length * stronger
-        return np.array((softer * a + stronger * across_x, softer * b + stronger * across_y))
+        stiffness, length = self.stiffness.bending, arc.length
+        softer, stronger = _column_factors(min(-wrench[1] * length / stiffness, 0.9 * EULER))
+        return softer * stiffness * arc.bend + 0.5 * length * stronger * wrench[0]
 
     def imbalance(self, shape: Array, tensions: Array, load: Load = no_load) -> Array:
         """Return the generalized force (4,) that tries to change the shape."""

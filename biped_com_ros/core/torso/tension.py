@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 import math
+from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.pose import Array
@@ -31,10 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 PENALTY = 1e8
-"""Weight of the moment that is missing against that of tensions that are not the preferred."""
+"""Weight of the pull that is missing against that of tensions that are not the preferred."""
 
-CLOSE = 1e-6
-"""Moment, as a share of what the radius gives at 1 N, that counts as reached."""
+CLOSE = 1e-5
+"""Pull that may be missing though it counts as reached, N."""
 
 
 @dataclass(frozen=True)
@@ -51,54 +52,50 @@ class TensionLimits:
                 'highest: a tendon does not push')
 
 
-@dataclass(frozen=True)
-class Tensions:
+class Tensions(NamedTuple):
     """
-    Tensions and how much of the wanted moment they miss.
+    Tensions and how much of the wanted pull they miss.
 
     Attributes
     ----------
     tensions
-        (n,), within their limits, N.
+        Of all tendons, within their limits, N.
     shortfall
-        Moment (2,) that is missing, N m; zero unless the limits forbid more.
+        Pull that is missing, forward + i left, N; zero unless the limits forbid more.
 
     """
 
-    tensions: Array
-    shortfall: Array
+    tensions: list[float]
+    shortfall: complex
 
     @property
     def is_feasible(self) -> bool:
-        """Whether the wanted moment is reached."""
-        return all(abs(missing) < 1e-6 for missing in self.shortfall.tolist())
+        """Whether the wanted pull is reached."""
+        return abs(self.shortfall) < CLOSE
 
 
-def distribute(columns: Array, moment: Array, preferred: Array, limits: TensionLimits) -> Tensions:
+def distribute(directions: Array, pull: Array, preferred: Array, limits: TensionLimits) -> Array:
     """
-    Solve ``min |F - preferred|^2`` with ``columns F = moment`` and F within its limits.
+    Solve ``min |F - preferred|^2`` with ``directions F = pull`` and F (n,) within its limits.
 
     Newton's method on the dual problem, which has only two unknowns; where the limits forbid the
-    moment, the nearest one is taken.
+    pull, the nearest one is taken.
 
     Parameters
     ----------
-    columns
-        Moment (2,) of each tendon per newton, shape (2, n), m.
-    moment
-        (2,), N m.
+    directions
+        Of the tendons' attachments, unit vectors, shape (2, n).
+    pull
+        (2,), N.
     preferred
         Tensions (n,), N.
     limits
         Of all tendons.
 
     """
-    scale = float(np.abs(columns).max())
-    a, m = columns / scale, np.asarray(moment) / scale
-    multipliers = _maximize_dual(a, m, preferred, limits)
-    tensions = np.clip(preferred + multipliers @ a, limits.lowest, limits.highest)
-    tensions = _polished(a, m, tensions, limits)
-    return Tensions(tensions, scale * (m - a @ tensions))
+    multipliers = _maximize_dual(directions, pull, preferred, limits)
+    tensions = np.clip(preferred + multipliers @ directions, limits.lowest, limits.highest)
+    return _polished(directions, pull, tensions, limits)
 
 
 def _maximize_dual(a: Array, m: Array, preferred: Array, limits: TensionLimits) -> Array:
@@ -140,8 +137,8 @@ class TensionDistributor:
     """
     Tensions for a backbone's tendons.
 
-    Four evenly spaced tendons are two antagonistic pairs and have a closed form, twenty times
-    faster than :func:`distribute`, which serves all others.
+    Four evenly spaced tendons are two antagonistic pairs and have a closed form, much faster than
+    :func:`distribute`, which serves all others.
 
     Parameters
     ----------
@@ -153,57 +150,51 @@ class TensionDistributor:
     def __init__(self, backbone: Backbone, limits: TensionLimits) -> None:
         self.backbone, self.limits = backbone, limits
         self._pairs = antagonists(backbone.angles)
+        directions = np.array(backbone.directions)
+        self._directions = np.array((directions.real, directions.imag))
 
-    def distribute(self, shape: Array, moment: Array, co_contraction: float,
-                   guard: float = 0.0) -> Tensions:
+    def distribute(self, pull: complex, co_contraction: float, guard: float = 0.0) -> Tensions:
         """
-        Return the tensions that bend with a moment.
+        Return the tensions that pull aside as wanted.
 
         Parameters
         ----------
-        shape
-            (4,)
-        moment
-            (2,), N m, as :meth:`.TorsoStatics.bending_moment` gives it.
+        pull
+            Forward + i left, N: the moment wanted over :meth:`.Backbone.lever`.
         co_contraction
             Preferred tension of every tendon, N.
         guard
             What the least tension is raised by where the moment leaves room for it, N.
 
         """
-        columns = self.backbone.moment_columns(shape)
         if self._pairs is not None:
-            return self._by_pairs(columns, moment, co_contraction, guard)
+            return self._by_pairs(pull, co_contraction, guard)
         preferred, limits = np.full(self.backbone.count, co_contraction), self.limits
         if guard > 0.0 and limits.lowest + guard < limits.highest:
             raised = TensionLimits(limits.lowest + guard, limits.highest)
-            found = distribute(columns, moment, preferred, raised)
+            found = self._in_general(pull, preferred, raised)
             if found.is_feasible:
                 return found
-        return distribute(columns, moment, preferred, limits)
+        return self._in_general(pull, preferred, limits)
 
-    def _by_pairs(self, columns: Array, moment: Array, co_contraction: float,
-                  guard: float) -> Tensions:
-        """Give each pair its share of the moment, across which the other pair has none."""
+    def _in_general(self, pull: complex, preferred: Array, limits: TensionLimits) -> Tensions:
+        found = distribute(self._directions, np.array((pull.real, pull.imag)), preferred, limits)
+        tensions = found.tolist()
+        return Tensions(tensions, pull - self.backbone.pull(tensions))
+
+    def _by_pairs(self, pull: complex, co_contraction: float, guard: float) -> Tensions:
+        """Give each pair its share of the pull, across which the other pair has none."""
         assert self._pairs is not None
         low, high = self.limits.lowest, self.limits.highest
         middle, reach = min(max(co_contraction, low), high), 0.5 * (high - low)
-        x, y = moment.tolist()
-        xs, ys = columns.tolist()
-        tensions = [0.0] * 4
-        (i, k), (j, m) = self._pairs
-        ax, ay, bx, by = (0.5 * (xs[i] - xs[k]), 0.5 * (ys[i] - ys[k]),
-                          0.5 * (xs[j] - xs[m]), 0.5 * (ys[j] - ys[m]))
-        area = ax * by - ay * bx
-        for (i, k), difference in zip(
-                self._pairs, ((by * x - bx * y) / area, (ax * y - ay * x) / area)):
-            half = min(max(0.5 * difference, -reach), reach)
+        tensions, directions = [0.0] * 4, self.backbone.directions
+        for i, k in self._pairs:
+            half = min(max(0.5 * (directions[i].conjugate() * pull).real, -reach), reach)
             center = min(max(middle, low + guard + abs(half)), high - abs(half))
             # Rounding may cost the last bit.
             tensions[i] = min(max(center + half, low), high)
             tensions[k] = min(max(center - half, low), high)
-        found = np.array(tensions)
-        return Tensions(found, moment - columns.dot(found))
+        return Tensions(tensions, pull - self.backbone.pull(tensions))
 
 
 def antagonists(angles: Array) -> tuple[tuple[int, int], tuple[int, int]] | None:
@@ -263,8 +254,9 @@ def map_closure(statics: TorsoStatics, limits: TensionLimits, bends: Array, dire
         for k, direction in enumerate(directions):
             shape = make_shape(float(bend), float(direction))
             moment = statics.bending_moment(shape, load)
-            found = distributor.distribute(shape, moment, co_contraction)
-            lowest[i, k], highest[i, k] = found.tensions.min(), found.tensions.max()
+            lever = statics.backbone.lever(statics.backbone.arc_of(shape))
+            tensions = distributor.distribute(complex(*moment) / lever, co_contraction).tensions
+            lowest[i, k], highest[i, k] = min(tensions), max(tensions)
             reserve[i, k] = moment_reserve(statics.backbone, shape, moment, limits)
     return ClosureMap(np.asarray(bends), np.asarray(directions), reserve >= 0.0, lowest, highest,
                       reserve)

@@ -1,0 +1,111 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""How the torso is controlled: gains, limits, and what pulls its tendons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.torso.reference import MotionLimits
+from biped_com_ros.core.torso.tension import TensionLimits
+
+
+@dataclass(frozen=True)
+class TendonDrive:
+    """
+    What pulls a tendon: ``F = pretension + stiffness (l - command) + damping dl/dt``.
+
+    Attributes
+    ----------
+    stiffness
+        Of drive and tendon in series, N/m; infinite where nothing gives way.
+    pretension
+        Tension where the length is the one commanded, N; 0 where commands are unloaded lengths.
+    lead
+        Damping over stiffness, s: by so much the drive lags behind.
+
+    """
+
+    stiffness: float = 7000.0
+    pretension: float = 0.0
+    lead: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.stiffness > 0.0 and 0.0 <= self.pretension < math.inf
+                and 0.0 <= self.lead < 1.0):
+            raise ConfigurationError(
+                f'a tendon drive needs a positive stiffness, not {self.stiffness} N/m, a '
+                f'pretension of 0 or more, not {self.pretension} N, and a lead between 0 and 1 s, '
+                f'not {self.lead}')
+
+
+@dataclass(frozen=True)
+class ControllerOptions:
+    """
+    How the torso is controlled.
+
+    Attributes
+    ----------
+    motion, drive, tensions
+        Limits of the motion, the tendons' drives, limits of the tensions.
+    co_contraction
+        Tension of every tendon of a straight torso that carries nothing, N.
+    proportional, integral
+        Gains of the feedback, of bend on bend and 1/s.
+    anticipation
+        How far ahead the proportional part looks, by the rate of the bend, s: it damps, and makes
+        up for delays.
+    max_correction
+        Most that the feedback adds, rad.
+    observer_time
+        Time constant with which unexplained moments are taken in, s; 0 leaves them to the gains.
+    disagreement
+        Bend between IMU and tendon lengths from which the IMU is not believed, rad.
+    drift_time
+        Time constant with which the relative yaw of the IMUs is learnt, s; 0: they agree on it.
+    slack_tension, slack_time, broken_time
+        A tendon that pulls less, N, for so long counts as slack, and as broken, s.
+
+    """
+
+    motion: MotionLimits = MotionLimits()
+    drive: TendonDrive = TendonDrive()
+    tensions: TensionLimits = TensionLimits(3.0, 60.0)
+    co_contraction: float = 12.0
+    proportional: float = 0.4
+    integral: float = 4.0
+    anticipation: float = 0.06
+    max_correction: float = math.radians(8.0)
+    observer_time: float = 0.3
+    disagreement: float = math.radians(10.0)
+    drift_time: float = 5.0
+    slack_tension: float = 0.3
+    slack_time: float = 0.05
+    broken_time: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.tensions.lowest <= self.co_contraction <= self.tensions.highest:
+            raise ConfigurationError(
+                f'co-contraction {self.co_contraction} N is not within the tension limits '
+                f'{self.tensions.lowest} and {self.tensions.highest} N')
+        for name in ('proportional', 'integral', 'anticipation', 'max_correction',
+                     'observer_time', 'drift_time', 'slack_tension', 'slack_time'):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise ConfigurationError(f'{name} must not be negative: {getattr(self, name)}')
+        if not self.disagreement > 0.0 or not self.broken_time > self.slack_time:
+            raise ConfigurationError(
+                f'disagreement {self.disagreement} rad must be positive and broken_time '
+                f'{self.broken_time} s longer than slack_time {self.slack_time} s')

@@ -1,0 +1,118 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the IMUs below and above the backbone say of it, by quaternions."""
+
+from __future__ import annotations
+
+from cmath import phase, rect
+import math
+from typing import NamedTuple
+
+from biped_com_ros.core.pose import Array, quaternion_from_rotation
+from biped_com_ros.core.torso.arc import Arc, Vector
+import numpy as np
+
+UPRIGHT = np.array((0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0))
+"""An IMU at rest that is not turned against the world."""
+
+
+class Sight(NamedTuple):
+    """
+    What IMUs say of the torso.
+
+    Attributes
+    ----------
+    up
+        The vertical in the base.
+    bend
+        Forward + i left, rad; None where they do not tell.
+    torsion
+        rad.
+    gyros
+        Angular velocity of the base along its axes, and of the tip along its own, rad/s.
+
+    """
+
+    up: Vector = (0j, 1.0)
+    bend: complex | None = None
+    torsion: float = 0.0
+    gyros: tuple[Vector, Vector] | None = None
+
+    def rates(self, arc: Arc) -> tuple[complex, float]:
+        """Return how fast bend and torsion change by the gyroscopes, the shape being `arc`."""
+        if self.gyros is None:
+            return 0j, 0.0
+        (lower, lower_up), upper = self.gyros
+        across, along = arc.rotate(*upper)
+        return arc.rates(across - lower, along - lower_up)
+
+
+class ImuPair:
+    """
+    Two IMUs, and how they are mounted.
+
+    Parameters
+    ----------
+    R_base_lower, R_tip_upper
+        Orientation of the lower IMU in the backbone's foot and of the upper one in its far end.
+
+    """
+
+    def __init__(self, R_base_lower: Array, R_tip_upper: Array) -> None:
+        self._of_base, self._of_tip = _carried(R_base_lower), _carried(R_tip_upper)
+
+    def see(self, lower: Array, upper: Array | None = None, relative_yaw: float = 0.0) -> Sight:
+        """
+        Return what the IMUs say.
+
+        Parameters
+        ----------
+        lower, upper
+            Orientation, a quaternion x, y, z, w, and angular velocity along the IMU's own axes,
+            rad/s, (7,) each; `upper` None where it is not known.
+        relative_yaw
+            By how much the upper one's world is turned against the lower one's, rad.
+
+        """
+        # A quaternion is a + b i with the complex numbers a = w + k z and b = x + k y.
+        w, z, x, y, gyro_x, gyro_y, gyro_z = self._of_base.dot(lower).tolist()
+        a, b = complex(w, z), complex(x, y)
+        square_a, square_b = w * w + z * z, x * x + y * y
+        scale = 1.0 / (square_a + square_b)
+        up = 2j * scale * b * a.conjugate(), scale * (square_a - square_b)
+        if upper is None:
+            return Sight(up)
+        w, z, x, y, tip_x, tip_y, tip_z = self._of_tip.dot(upper).tolist()
+        back = rect(1.0, -0.5 * relative_yaw)
+        c, d = back * complex(w, z), back * complex(x, y)
+        bend, torsion = _bent(a.conjugate() * c + b * d.conjugate(),
+                              a.conjugate() * d - b * c.conjugate())
+        return Sight(up, bend, torsion,
+                     ((complex(gyro_x, gyro_y), gyro_z), (complex(tip_x, tip_y), tip_z)))
+
+
+def _bent(a: complex, b: complex) -> tuple[complex, float]:
+    """Return bend and torsion of the tip turned by a + b i against the base."""
+    size = abs(a) * abs(b)
+    bend = 2.0 * math.atan2(abs(b), abs(a))
+    return -1j * b * a * (bend / size) if size > 1e-12 else complex(bend), phase(a * a)
+
+
+def _carried(R_link_imu: Array) -> Array:
+    """Return what takes an IMU's values (7,) to the quaternion w, z, x, y and gyro of its link."""
+    x, y, z, w = quaternion_from_rotation(R_link_imu.T).tolist()
+    matrix = np.zeros((7, 7))
+    matrix[:4, :4] = ((-x, -y, -z, w), (y, -x, w, z), (w, z, -y, x), (-z, w, x, y))
+    matrix[4:, 4:] = R_link_imu
+    return matrix

@@ -1,0 +1,134 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Tendons that are to stay taut, and which do not.
+
+A load that appears at once takes the tension from a tendon long before anything has been learnt of
+the load. What helps at once is to pull all of them more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import math
+from operator import mul
+
+from biped_com_ros.core.pose import Array
+from biped_com_ros.core.torso.constant_curvature import Backbone
+from biped_com_ros.core.torso.options import ControllerOptions
+import numpy as np
+
+GUARD_TIME, GUARD_DECAY = 1 / 6, 1.0
+"""Time in which the least tension rises by what is missing, s; how fast it falls again, N/s."""
+
+TRIM_RATE = 4.0
+"""How fast tensions that cancel one another are brought to what is expected, 1/s."""
+
+
+class Guard:
+    """
+    What is pulled in addition so that all tendons stay taut.
+
+    Attributes
+    ----------
+    level
+        By how much the least tension is raised while one falls below its limit, N.
+    trim
+        What tensions do among themselves, without a moment, is held to what was expected of them:
+        an elongation or a pretension that the model has wrong would let all of them go loose. Of
+        all tendons, N.
+
+    """
+
+    def __init__(self, backbone: Backbone, options: ControllerOptions) -> None:
+        self.backbone, self.options = backbone, options
+        self._shares = _shares(np.array(backbone.directions))
+        self.reset()
+
+    def reset(self) -> None:
+        """Pull no more than was asked for."""
+        self.level, self.trim = 0.0, [0.0] * self.backbone.count
+
+    def update(self, dt: float, expected: Sequence[float], measured: Sequence[float]) -> None:
+        """Take expected and measured tensions of all tendons, N."""
+        self._trim(min(1.0, TRIM_RATE * dt), expected, measured)
+        limits = self.options.tensions
+        missing = limits.lowest - min(measured)
+        rate = missing / GUARD_TIME if missing > 0.0 else -GUARD_DECAY
+        most = 0.5 * (limits.highest - self.options.co_contraction)
+        self.level = min(max(self.level + rate * dt, 0.0), most)
+
+    def _trim(self, share: float, expected: Sequence[float], measured: Sequence[float]) -> None:
+        """Take what has a moment out of the differences, and a share of the rest over."""
+        apart = [e - m for e, m in zip(expected, measured)]
+        pull = self.backbone.pull(apart)
+        trim = [t + share * (difference - (own * pull).real)
+                for t, difference, own in zip(self.trim, apart, self._shares)]
+        most, square = self.options.tensions.highest, sum(map(mul, trim, trim))
+        if square > most * most:
+            trim = [t * (most / math.sqrt(square)) for t in trim]
+        self.trim = trim
+
+
+class SlackDetector:
+    """
+    Which tendons hang loose.
+
+    Attributes
+    ----------
+    slack, broken
+        Indices of the tendons without tension for a while, and for so long that pulling more did
+        not help.
+
+    """
+
+    def __init__(self, options: ControllerOptions, count: int) -> None:
+        self.options, self._count = options, count
+        self.reset()
+
+    def reset(self) -> None:
+        """Take all tendons for taut."""
+        self._loose_for, self._is_any_loose = [0.0] * self._count, False
+        self.slack: tuple[int, ...] = ()
+        self.broken: tuple[int, ...] = ()
+
+    @property
+    def problem(self) -> str:
+        """Return what is wrong, in words."""
+        if self.broken:
+            return (f'tendon {", ".join(map(str, self.broken))} stays without tension: broken, or '
+                    'its sensor is; holding')
+        if self.slack:
+            return f'tendon {", ".join(map(str, self.slack))} is slack; pulling all more'
+        return ''
+
+    def update(self, dt: float, tensions: Sequence[float]) -> None:
+        """Take the tensions of all tendons, N."""
+        least = self.options.slack_tension
+        if not self._is_any_loose and min(tensions) >= least:
+            return
+        self._loose_for = [time + dt if tension < least else 0.0
+                           for time, tension in zip(self._loose_for, tensions)]
+        self._is_any_loose = max(self._loose_for) > 0.0
+        self.slack = self._loose_longer_than(self.options.slack_time)
+        self.broken = self._loose_longer_than(self.options.broken_time)
+
+    def _loose_longer_than(self, limit: float) -> tuple[int, ...]:
+        return tuple(i for i, time in enumerate(self._loose_for) if time > limit)
+
+
+def _shares(directions: Array) -> tuple[complex, ...]:
+    """Return what each tendon has of the least tensions with a pull: of it, the real part."""
+    least = np.linalg.pinv(np.array((directions.real, directions.imag)))
+    return tuple(complex(x, -y) for x, y in least.tolist())
