@@ -32,8 +32,9 @@ FLAGS = ('--headless', '--no-sandbox', '--disable-quic', '--no-first-run',
          # A computer without internet.
          '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost')
 SIZE = (1000, 700)
-# Drawing without a graphics card takes all the cores there are, frame after frame: a frame every
-# four seconds, and one whenever a picture is taken, is what these tests need.
+# Drawing without a graphics card takes all the cores there are, frame after frame: a frame now
+# and then (the page takes what is new with a frame), and one whenever a picture is taken, is what
+# these tests need.
 CALM = """
 const waiting = new Map();
 let last = 0;
@@ -44,7 +45,7 @@ window.drawNow = () => {
     waiting.clear();
     draws.forEach(draw => draw(performance.now()));
 };
-setInterval(window.drawNow, 4000);
+setInterval(window.drawNow, 800);
 """
 
 
@@ -110,6 +111,7 @@ class Browser:
         """End it, if it has not been ended yet."""
         driver, self._driver = self._driver, None
         if driver is not None:
+            driver.execute_cdp_cmd('Browser.close', {})  # it finishes its log
             driver.quit()
 
     def requests_of(self, origin):
@@ -190,8 +192,9 @@ class Browser:
         return imageio.imread(io.BytesIO(base64.b64decode(found.split(',')[1])))[..., :3]
 
     def _all(self, selector, words):
-        return [element for element in self._driver.find_elements('css selector', selector)
-                if element.get_attribute('textContent').strip() == words]
+        return self._driver.execute_script("""
+            return [...document.querySelectorAll(arguments[0])].filter(
+                element => element.textContent.trim() === arguments[1]);""", selector, words)
 
     def _find(self, selector, words):
         found = self._all(selector, words)
