@@ -20,7 +20,7 @@ alone, then with feedforward; then a robot whose links weigh something else than
 
 Then the weight: the centre of mass goes over the left foot, the right foot is lifted, put down
 again, and the weight comes back; printed is the largest step of a torque between updates, with
-feedforward all the time.
+feedforward all the time and no rate limit.
 
     python examples/gravity_droop.py talos
     python examples/gravity_droop.py talos --pictures doc/pictures
@@ -55,6 +55,8 @@ import pinocchio as pin
 RATE = 500.0
 TALOS_MASS = 93.3  # kg
 SETTINGS = CompensationSettings(safety=SafetySettings(clamp=1.0, start_time=0.5))
+#: Nothing smooths efforts but the schedule of the shares.
+UNLIMITED = replace(SETTINGS, safety=replace(SETTINGS.safety, max_rate=1000.0))
 HIDDEN = PlantOptions(com_sigma=0.005, mass_sigma=0.08, seed=1)
 COLOURS = ('#c0392b', '#2471a3', '#1e8449', '#b7950b', '#6c3483', '#566573')
 
@@ -73,11 +75,14 @@ class Robot:
         It starts in.
     options
         Of the plant: hidden errors.
+    settings
+        Of the feedforward.
 
     """
 
     def __init__(self, robot: str, believed: RobotModel | None, posture: str = 'stand',
-                 options: PlantOptions | None = None) -> None:
+                 options: PlantOptions | None = None,
+                 settings: CompensationSettings = SETTINGS) -> None:
         self.model = model = RobotModel.load(robot)
         self.plant = Plant(model.config, model.urdf, options or PlantOptions(),
                            model.joint_names, model.link_names)
@@ -87,7 +92,7 @@ class Robot:
         imus = model.config.imus
         self._imu = list(imus.values()).index(model.config.imu)
         self._imu_frame = model.frames((model.config.imu.frame,))
-        self.feedforward = None if believed is None else GravityCompensator(believed, SETTINGS)
+        self.feedforward = None if believed is None else GravityCompensator(believed, settings)
         if self.feedforward is not None:
             self.feedforward.guard.start()
         self.observation = self.plant.step(self.command)
@@ -211,9 +216,10 @@ class Shift:
     fell: bool
 
 
-def shift_weight(robot: str, lift: float = 0.02) -> Shift:
+def shift_weight(robot: str, lift: float = 0.02,
+                 settings: CompensationSettings = UNLIMITED) -> Shift:
     """Shift the weight to the left foot, lift the right one, and go back."""
-    held = Robot(robot, RobotModel.load(robot))
+    held = Robot(robot, RobotModel.load(robot), settings=settings)
     held.run(1.0)
     path = plan(held.model, lift, held.plant.dt)
     limits = held.feedforward.gravity_model.effort_limits

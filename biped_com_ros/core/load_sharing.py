@@ -20,9 +20,11 @@ away. So shares follow the measured forces, but reach zero while the foot is sti
     s(f) = 0 below `lift` (share of body weight), f above `full`, a smooth blend between
     share_k = s(f_k) / sum s(f)
 
-and move no faster than `max_rate`, whatever the sensors say. A contact that leaves the ground
-thus carries exactly nothing when it does, unless it is torn off faster than `max_rate` allows;
-then its share, and with it the efforts, go to zero at that rate.
+and move no faster than `max_rate`, whatever the sensors say, and the more slowly the smaller they
+are, down to a tenth of it (a fifth on the way to zero). While a contact carries little, efforts
+change most with its share: what the other one's ankle held by its torque goes over to a pair of
+forces. A contact that leaves the ground thus carries exactly nothing when it does, unless it is
+torn off faster than that; then its share, and with it the efforts, go to zero at that rate.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ import numpy as np
 
 #: After a longer pause, or a step back in time, shares start anew.
 LONGEST_STEP_NS = 500_000_000
+#: Of `max_rate` at a share of zero, growing and shrinking, and how much more with the share.
+_SLOWEST_UP, _SLOWEST_DOWN, _QUICKENING = 0.1, 0.2, 2.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class SharingSettings:
     full
         Force from which on a contact carries what it feels.
     max_rate
-        Fastest change of a share, 1/s.
+        Fastest change of a share, 1/s: of shares near a half; a tenth or a fifth of it at zero.
     air, ground
         Sum of the forces, as a share of body weight, below which the robot counts as in the air,
         above which as on the ground again.
@@ -59,7 +63,7 @@ class SharingSettings:
     """
 
     lift: float = 0.06
-    full: float = 0.15
+    full: float = 0.2
     max_rate: float = 2.0
     air: float = 0.3
     ground: float = 0.5
@@ -189,11 +193,12 @@ class LoadSharing:
             return
         values = self.values
         changes = [target - value for target, value in zip(targets, values)]
-        biggest = max(max(changes), -min(changes))
         # All move by the same fraction, so that the sum stays 1.
-        limit = self.settings.max_rate * dt
-        if biggest <= limit:
-            self.values = targets
-        else:
-            fraction = limit / biggest
-            self.values = [value + fraction * change for value, change in zip(values, changes)]
+        limit, fraction = self.settings.max_rate * dt, 1.0
+        for value, change in zip(values, changes):
+            slowest = _SLOWEST_UP if change > 0.0 else _SLOWEST_DOWN
+            allowed = limit * min(slowest + _QUICKENING * value, 1.0)
+            if not -allowed <= fraction * change <= allowed:
+                fraction = allowed / abs(change)
+        self.values = targets if fraction == 1.0 else [
+            value + fraction * change for value, change in zip(values, changes)]

@@ -123,9 +123,10 @@ class GravityCompensationParameters(ManagedNodeParameters):
         0.06, 'Vertical force, as a share of body weight, below which a contact carries nothing',
         '', 0.0, 0.49)
     share_full: float = parameter(
-        0.15, 'Vertical force, as a share of body weight, above which a contact carries what it '
+        0.2, 'Vertical force, as a share of body weight, above which a contact carries what it '
         'feels', '', 0.001, 0.49)
-    share_rate: float = parameter(2.0, 'Fastest change of a share', '1/s', 0.01, 1000.0)
+    share_rate: float = parameter(
+        2.0, 'Fastest change of a share; small shares change more slowly', '1/s', 0.01, 1000.0)
     friction: float = parameter(0.5, "Friction coefficient, with 'bounded'", '', 0.01, 10.0)
     torsional_friction: float = parameter(
         0.02, "Largest torque about the normal per normal force, with 'bounded'", 'm', 0.0001,

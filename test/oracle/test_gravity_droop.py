@@ -59,6 +59,8 @@ def test_a_calibrated_model_leaves_far_less_than_the_urdf(example):
 
 @pytest.mark.parametrize('robot', ('biped', 'talos'))
 def test_weight_goes_to_one_foot_and_back_with_continuous_torques(example, robot):
+    """At 500 Hz and without a rate limit: the shares alone see to it, whatever the feet feel."""
+    assert example.UNLIMITED.safety.max_rate == 1000.0
     shift = example.shift_weight(robot)
     assert not shift.fell
     assert shift.shares[:, 1].min() == 0.0

@@ -57,7 +57,7 @@ def test_what_a_walk_plans_goes_before_what_the_feet_feel_as_long_as_it_holds(mo
     compensator.expect(np.array([0.6, 0.4]), 100_000_000)
     found = compensator.wanted(state, UP, 50_000_000, wrenches)
     np.testing.assert_allclose(found, load.standing(np.array([0.6, 0.4])).efforts, atol=1e-9)
-    later = compensator.wanted(state, UP, 101_000_000, wrenches)  # 2/s for 51 ms
+    later = compensator.wanted(state, UP, 110_000_000, wrenches)  # 1.8/s for 60 ms
     np.testing.assert_allclose(later, load.standing(np.array([0.5, 0.5])).efforts, atol=1e-9)
     compensator.expect(np.array([0.6, 0.4]), 10_000_000_000)
     with pytest.raises(InputError, match='in the air'):
