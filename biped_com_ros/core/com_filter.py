@@ -27,13 +27,13 @@ s      mass of the unknown load, as a share of the robot's
 ====== ====================================================================== ====
 
 The carrier is the link to which the load is fixed: its centre of mass p by the model, its
-orientation R and angular velocity omega.
+orientation R.
 
-    k' = v + s (v_kin - p') - omega x R h
+    k' = v + s (v_kin - p') - R' h
     v' = (1 - s) (F + f) / m + g      f' = -f / tau + noise      h', s' = noise
 
     c_kin = k + noise                                    kinematics
-    v_kin = v + s (v_kin - p') - omega x R h + noise     kinematics
+    v_kin = v + s (v_kin - p') - R' h + noise            kinematics
     residual = s (residual + rows_u) + rows_h h + noise  feet, :mod:`hidden_load`
 
     c = k - s (c_kin - p) + R h                          the centre of mass
@@ -42,9 +42,14 @@ with the measured foot force F and the model's mass m. All but ``(1 - s) f`` is 
 is learnt in one posture holds in another. Where the load is, h, is learnt from the moments of the
 feet alone: its traces in velocities are smaller than what else is wrong with those.
 
-How noisy velocities and forces are is measured: white noise shows in the second differences of
-signals that are smooth themselves (:class:`NoiseMeter`). With good sensors the estimate follows
-the kinematics, with bad ones it is calmer.
+How noisy velocities, forces and moments are is measured: white noise shows in the second
+differences of signals that are smooth themselves (:class:`NoiseMeter`). With good sensors the
+estimate follows the kinematics, with bad ones it is calmer.
+
+The rows of the height of h are accelerations. By noisy joint velocities, whose noise is in the
+residual, too, they would teach a height where nothing accelerates. So what is learnt of it goes by
+accelerations that stand out against noise, mostly those that the feet feel: instruments, in the
+words of regression.
 
 Assumptions. The load is fixed to the carrier. Where an external force acts is unknown: while one
 is felt, and shortly before it was, the moments of the feet do not count. A lasting vertical force
@@ -58,15 +63,15 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+import math
 from typing import NamedTuple
 
 from biped_com_ros.core.com import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.filters import NoiseMeter
 from biped_com_ros.core.hidden_load import Carrier, LoadEquation
 from biped_com_ros.core.pose import Array
-from biped_com_ros.core.wrench import skew
 import numpy as np
-from numpy.typing import ArrayLike
 
 K, V, H, F, S = slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 12), 12
 SIZE = 13
@@ -75,7 +80,7 @@ EVERYTHING = np.ones((SIZE, 1))
 MOVING = EVERYTHING.copy()
 MOVING[H] = 0.0
 _UNSEEN = np.eye(3, SIZE, 3)
-_ENOUGH, _TINY = 20, 1e-12
+_KINEMATIC = np.eye(6, SIZE)
 _WORST = (*[0.001] * 3, *[0.02] * 3)
 """Noise of kinematic position, m, and velocity, m/s, until it has been measured."""
 
@@ -92,7 +97,7 @@ class ComFilterSettings:
         least; measured white noise comes on top.
     moment, momentum
         Of the horizontal CoM that the moments of the feet tell, m, and in addition the error of
-        the model's rate of angular momentum as a share of it.
+        the model's rate of angular momentum as a share of it; measured white noise comes on top.
     load_cutoff
         Bandwidth of the comparison of moments, Hz.
     initial_moment, moment_drift
@@ -109,8 +114,8 @@ class ComFilterSettings:
     push_lever
         Of the point where a push acts from the CoM, m.
     least_acceleration
-        Horizontal one, m/s^2, from which on the moments tell the height of the load; well above
-        its noise within `load_cutoff`.
+        Horizontal one, m/s^2, from which on the moments tell the height of the load, if it stands
+        out against measured noise, too.
     push_calm, push_hold
         Moments count where less external force than this is felt, share of the weight, and for so
         long after them no push begins, s.
@@ -121,23 +126,23 @@ class ComFilterSettings:
 
     """
 
-    kinematic_position: float = 0.0001
+    kinematic_position: float = 0.00005
     kinematic_velocity: float = 0.0001
-    acceleration: float = 0.03
-    moment: float = 0.00015
-    momentum: float = 0.05
+    acceleration: float = 0.05
+    moment: float = 0.00007
+    momentum: float = 0.03
     load_cutoff: float = 3.0
     initial_moment: float = 0.015
-    moment_drift: float = 0.0001
+    moment_drift: float = 0.00003
     initial_mass: float = 0.1
-    mass_drift: float = 0.0005
+    mass_drift: float = 0.0003
     force_drift: float = 0.0003
     force_time: float = 10.0
     push_sigmas: float = 4.5
     push_delay: float = 0.02
     push_force: float = 0.1
     push_lever: float = 0.3
-    least_acceleration: float = 0.05
+    least_acceleration: float = 0.02
     push_calm: float = 0.003
     push_hold: float = 0.1
     unknown_acceleration: float = 3.0
@@ -168,50 +173,6 @@ class Seen(NamedTuple):
     carrier: Carrier
 
 
-class NoiseMeter:
-    """
-    Measures white noise of smooth signals from their second differences.
-
-    Parameters
-    ----------
-    initial
-        Standard deviations that are assumed until enough has been seen, shape (n,).
-    time
-        Over which it averages, s.
-
-    """
-
-    def __init__(self, initial: ArrayLike, time: float = 0.3) -> None:
-        self._time = time
-        self._initial = np.square(np.asarray(initial, dtype=float))
-        self._last, self._step = np.zeros_like(self._initial), np.zeros_like(self._initial)
-        self._variance = np.zeros_like(self._initial)
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the past."""
-        self._count = 0
-
-    def update(self, sample: Array, dt: float) -> Array:
-        """Take a sample (n,) after `dt`, s, and return the variances, (n,)."""
-        step = sample - self._last
-        bend = step - self._step
-        self._last[:], self._step = sample, step
-        self._count += 1
-        if self._count <= 2:
-            return self._initial
-        bend *= bend
-        bend /= 6.0
-        # A mean at first, then a running one; a jump is not noise, and counts little.
-        if self._count > 2 + _ENOUGH:
-            np.minimum(bend, 9.0 * self._variance + _TINY, out=bend)
-        elif self._count == 3:
-            self._variance[:] = 0.0
-        share = max(min(dt / self._time, 1.0), 1.0 / (self._count - 2))
-        self._variance += share * (bend - self._variance)
-        return self._variance if self._count > 2 + _ENOUGH else self._initial
-
-
 class ComFilter:
     """
     The fused centre of mass.
@@ -239,7 +200,10 @@ class ComFilter:
         self._mass, self._gravity, self._weight = mass, gravity, mass * gravity
         self.settings = settings
         self.state, self.covariance = np.zeros(SIZE), np.zeros((SIZE, SIZE))
-        self._transition = np.eye(SIZE)
+        self._transition = A = np.eye(SIZE)
+        # Views of what changes in it: writing by lists of indices takes several times as long.
+        self._force_share, self._force_decay = (
+            np.einsum('ii->i', A[V, F]), np.einsum('ii->i', A[F, F]))
         self._least_noise = np.repeat(
             (settings.kinematic_position ** 2, settings.kinematic_velocity ** 2), 3)
         self._kinematic_noise, self._force_noise = NoiseMeter(_WORST), NoiseMeter(
@@ -291,7 +255,7 @@ class ComFilter:
         """Forget everything, the load too."""
         self.is_started = False
         self._surprise = np.zeros(3)
-        self._held: deque[tuple[LoadEquation, float]] = deque()
+        self._held: deque[LoadEquation] = deque()
         self._held_time = 0.0
         self._rotation, self._lever, self._shown = np.eye(3), np.zeros(3), _UNSEEN
         self._kinematic_noise.reset()
@@ -329,7 +293,7 @@ class ComFilter:
             self._shown = _UNSEEN
         else:
             self._correct_by_kinematics(seen, dt)
-        self._hear_out(equation, dt)
+        self._hear_out(equation)
 
     def _start(self, seen: Seen) -> None:
         """Begin where the kinematics say, by the load as far as it is known."""
@@ -352,8 +316,8 @@ class ComFilter:
     def _rows(self, seen: Seen) -> Array:
         """Return how the kinematic CoM and its velocity depend on the state, (6, 13)."""
         carrier = seen.carrier
-        rows = np.eye(6, SIZE)
-        rows[3:, H] = -skew(carrier.spin).dot(carrier.rotation)
+        rows = _KINEMATIC.copy()
+        rows[3:, H] = -carrier.turning
         rows[3:, S] = seen.velocity - carrier.velocity
         self._rotation, self._lever = carrier.rotation, seen.com - carrier.point
         self._shown = rows[3:]
@@ -361,7 +325,7 @@ class ComFilter:
 
     def _predict(self, dt: float, force: Array | None) -> None:
         s, x, A = self.settings, self.state, self._transition
-        share, decay = (1.0 - x.item(S)) / self._mass, np.exp(-dt / s.force_time)
+        share, decay = (1.0 - x.item(S)) / self._mass, math.exp(-dt / s.force_time)
         push, by_mass, rough = x[F].copy(), np.zeros(3), s.unknown_acceleration ** 2
         if force is not None:
             push += force
@@ -375,10 +339,10 @@ class ComFilter:
         x[V] += dt * acceleration
         x[F] *= decay
         A[K, 3:] = dt * self._shown[:, 3:]
-        A[[3, 4, 5], [9, 10, 11]] = dt * share
+        self._force_share[:] = dt * share
         A[V, S] = dt * by_mass
-        A[[9, 10, 11], [9, 10, 11]] = decay
-        P = A @ self.covariance @ A.T
+        self._force_decay[:] = decay
+        P = A.dot(self.covariance).dot(A.T)
         diagonal = P.reshape(-1)[::SIZE + 1]
         diagonal[V] += rough * dt * dt
         diagonal[H] += s.moment_drift ** 2 * dt
@@ -391,15 +355,15 @@ class ComFilter:
         residual = np.concatenate((seen.com, seen.velocity))
         noise = self._kinematic_noise.update(residual, dt) + self._least_noise
         residual -= rows @ self.state
-        self._notice_push(rows[3:], residual[3:], noise[3:], dt)
+        expected = np.add.reduce(rows[3:].dot(self.covariance) * rows[3:], axis=1)
+        self._notice_push(residual[3:], expected, noise[3:], dt)
         self._correct(rows, residual, noise, MOVING)
 
-    def _notice_push(self, rows: Array, innovation: Array, noise: Array, dt: float) -> None:
+    def _notice_push(self, innovation: Array, expected: Array, noise: Array, dt: float) -> None:
         """Open up for an external force along the axes where the velocity surprises."""
         s, surprise = self.settings, self._surprise
         share = min(dt / s.push_delay, 1.0)
         surprise += share * (innovation - surprise)
-        expected = np.add.reduce(rows.dot(self.covariance) * rows, axis=1)
         limit = s.push_sigmas ** 2
         slow = surprise * surprise > limit * (expected + 0.5 * share * noise)
         sudden = innovation * innovation > limit * (expected + noise)
@@ -412,39 +376,55 @@ class ComFilter:
             self.covariance[3 + axis, 3 + axis] += missed.item(axis) ** 2
             self.covariance[9 + axis, 9 + axis] += (s.push_force * self._weight) ** 2
 
-    def _hear_out(self, equation: LoadEquation | None, dt: float) -> None:
+    def _hear_out(self, equation: LoadEquation | None) -> None:
         """Use what the moments told a moment ago, if nobody has been found to push since."""
         held = self._held
-        if equation is not None and equation.push < self.settings.push_calm:
-            held.append((equation, dt))
-            self._held_time += dt
+        if equation is None:
+            return
+        if equation.push < self.settings.push_calm:
+            held.append(equation)
+            self._held_time += equation.span
         while held and self._held_time > self.settings.push_hold:
-            equation, dt = held.popleft()
-            self._held_time -= dt
-            self._correct_by_moments(equation, dt)
+            self._held_time -= held[0].span
+            self._correct_by_moments(held.popleft())
 
-    def _correct_by_moments(self, equation: LoadEquation, dt: float) -> None:
-        s = self.settings
-        rows, in_world = np.zeros((2, SIZE)), equation.rows[:, :3].dot(self._rotation.T)
-        if np.abs(in_world[:, 2]).max() * self._gravity < s.least_acceleration:
-            in_world[:, 2] = 0.0  # noise of the acceleration would look like height
-        rows[:, H], rows[:, S] = (
-            in_world.dot(self._rotation), equation.rows[:, 3] + equation.residual)
+    def _correct_by_moments(self, equation: LoadEquation) -> None:
+        s, rotation = self.settings, self._rotation
+        rows = np.zeros((2, SIZE))
+        rows[:, H], rows[:, S] = equation.rows[:, :3], equation.rows[:, 3] + equation.residual
         residual = equation.residual - rows.dot(self.state)
-        variance = (s.moment ** 2 + (s.momentum * equation.spin) ** 2
-                    + (s.push_lever * equation.push) ** 2)
-        # Samples within the filter's memory are one: together they may weigh as one.
-        self._correct(rows, residual, np.full(2, variance * max(equation.duration / dt, 1.0)))
+        # Noise of the velocities would look like height: how much is learnt of that, goes by the
+        # acceleration that the feet feel, which has nothing to do with it.
+        witness, in_world = rows.copy(), equation.rows[:, :3].dot(rotation.T)
+        seen = in_world[:, 2]  # more than that, or the opposite, would make it diverge
+        in_world[:, 2] = np.clip(equation.height, np.minimum(seen, 0.0), np.maximum(seen, 0.0))
+        witness[:, H] = in_world.dot(rotation)
+        variance = equation.noise / equation.span + equation.repeats * (
+            s.moment ** 2 + (s.momentum * equation.spin) ** 2
+            + (s.push_lever * equation.push) ** 2)
+        self._correct(rows, residual, np.full(2, variance), witness=witness)
 
     def _correct(self, rows: Array, residual: Array, variance: Array,
-                 learns: Array = EVERYTHING) -> None:
-        """Correct what `learns` marks by 1; what it marks by 0 counts with its uncertainty."""
+                 learns: Array = EVERYTHING, witness: Array | None = None) -> None:
+        """
+        Correct what `learns` marks by 1; what it marks by 0 counts with its uncertainty.
+
+        Rows whose noise is that of the residual teach what is wrong. A `witness`, the part of
+        them that is free of that noise, then says how much is learnt, and of what: an
+        instrumental variable.
+        """
         P = self.covariance
-        PHt = P @ rows.T
-        innovation = rows @ PHt
+        innovation = rows.dot(P).dot(rows.T)
         innovation.reshape(-1)[::len(innovation) + 1] += variance
+        known = rows if witness is None else witness
+        PHt = P.dot(known.T)
         gain = np.linalg.solve(innovation, PHt.T).T * learns
-        self.state += gain @ residual
-        lost = gain @ PHt.T
-        P = P - lost - lost.T + gain @ innovation @ gain.T
-        self.covariance = 0.5 * (P + P.T)
+        self.state += gain.dot(residual)
+        if witness is not None:
+            innovation = known.dot(PHt)
+            innovation.reshape(-1)[::len(innovation) + 1] += variance
+        lost = gain.dot(PHt.T)
+        P = P - lost - lost.T + gain.dot(innovation).dot(gain.T)
+        P += P.T
+        P *= 0.5
+        self.covariance = P

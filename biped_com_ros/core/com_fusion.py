@@ -21,7 +21,8 @@ from biped_com_ros.core.com_filter import ComFilter, ComFilterSettings, Seen
 from biped_com_ros.core.hidden_load import CarrierFrame, LoadWrench
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
-from biped_com_ros.core.wrench import WrenchSum
+from biped_com_ros.core.support import moved
+from biped_com_ros.core.zmp import total_wrench
 import numpy as np
 
 UNFELT, FELT = 0.005, 0.02
@@ -59,8 +60,9 @@ class FusedCom:
         settings = settings or ComFilterSettings()
         self.filter = ComFilter(model.mass, settings, gravity)
         self._soles, self._carrier = model.soles, CarrierFrame(model, carrier)
-        self._load = LoadWrench(model, settings.load_cutoff, gravity)
-        self._sum, self._weight = WrenchSum(len(model.soles.names)), model.mass * gravity
+        self._load = LoadWrench(
+            model, settings.load_cutoff, gravity, settings.least_acceleration)
+        self._weight = model.mass * gravity
 
     def reset(self) -> None:
         """Forget everything."""
@@ -103,9 +105,9 @@ class FusedCom:
 
     def _total(self, state: RobotState, wrenches: Array) -> Array:
         """Return the wrench of the feet that carry, about the world's origin, (6,)."""
-        share = wrenches[:, 2:3] / self._weight
-        carried = wrenches * np.clip((share - UNFELT) / (FELT - UNFELT), 0.0, 1.0)
-        placements = state.placements_in_base(self._soles).dot(state.base.rotation.T)
-        placements[:, 3] += state.base.position
-        return self._sum.into(np.empty(6), placements[:, :3].transpose(0, 2, 1),
-                              placements[:, 3], carried)
+        carried = wrenches
+        if wrenches[:, 2].min() < FELT * self._weight:
+            share = wrenches[:, 2:3] / self._weight
+            carried = wrenches * np.clip((share - UNFELT) / (FELT - UNFELT), 0.0, 1.0)
+        placements = moved(state.placements_in_base(self._soles), state.base)
+        return np.array(total_wrench(placements, carried))

@@ -20,9 +20,11 @@ import math
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.pose import Array
 import numpy as np
+from numpy.typing import ArrayLike
 
 # Above this share of the sample rate the cut-off is lowered: at 0.5 the filter has no meaning.
 HIGHEST_CUTOFF_SHARE = 0.45
+_ENOUGH, _TINY = 20, 1e-12
 
 
 class LowPass:
@@ -194,3 +196,47 @@ class Differentiator:
         self._matrix[0] = 1.0 - 2.0 * a * g * g, 2.0 * a * g, a * g * g, a * g * g
         self._matrix[1] = -2.0 * a * g, a * (1.0 - damped), a * g, a * g
         self._matrix[2] = omega * self._matrix[1]
+
+
+class NoiseMeter:
+    """
+    Measures white noise of smooth signals from their second differences.
+
+    Parameters
+    ----------
+    initial
+        Standard deviations that are assumed until enough has been seen, shape (n,).
+    time
+        Over which it averages, s.
+
+    """
+
+    def __init__(self, initial: ArrayLike, time: float = 0.3) -> None:
+        self._time = time
+        self._initial = np.square(np.asarray(initial, dtype=float))
+        self._last, self._step = np.zeros_like(self._initial), np.zeros_like(self._initial)
+        self._variance = np.zeros_like(self._initial)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the past."""
+        self._count = 0
+
+    def update(self, sample: Array, dt: float) -> Array:
+        """Take a sample (n,) after `dt`, s, and return the variances, (n,)."""
+        step = sample - self._last
+        bend = step - self._step
+        self._last[:], self._step = sample, step
+        self._count += 1
+        if self._count <= 2:
+            return self._initial
+        bend *= bend
+        bend /= 6.0
+        # A mean at first, then a running one; a jump is not noise, and counts little.
+        if self._count > 2 + _ENOUGH:
+            np.minimum(bend, 9.0 * self._variance + _TINY, out=bend)
+        elif self._count == 3:
+            self._variance[:] = 0.0
+        share = max(min(dt / self._time, 1.0), 1.0 / (self._count - 2))
+        self._variance += share * (bend - self._variance)
+        return self._variance if self._count > 2 + _ENOUGH else self._initial

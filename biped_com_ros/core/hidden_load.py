@@ -35,19 +35,28 @@ weight is). They grow with horizontal acceleration: who sways, learns the height
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from biped_com_ros.core.base import Twist
 from biped_com_ros.core.com import GRAVITY
-from biped_com_ros.core.filters import Differentiator
+from biped_com_ros.core.filters import Differentiator, NoiseMeter
 from biped_com_ros.core.pose import Array, cross, Pose
 from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState, ROOT
-from biped_com_ros.core.wrench import skew
 from biped_com_ros.core.zmp import Momentum
 import numpy as np
 
 SETTLED = 5.0
 """After so many delays of the filter its start is forgotten."""
+_PAUSE, _LONGEST = 0.25, 2.0
+"""There is an equation after so many delays of the filter, and it speaks for at most so many."""
+_CERTAIN = 5.0
+"""By how many standard deviations an acceleration has to stand out."""
+_WORST = np.repeat((0.01, 0.002, 0.005, 0.0005), 2)
+"""
+Noise of force, velocity (m/s over the weight), moment (m) and angular momentum (m s), over the
+weight, until it has been measured.
+"""
 
 _MOMENTUM, _COM, _MEASURED, _PUSH = slice(0, 6), slice(6, 9), slice(9, 15), slice(15, 18)
 _POINT, _AXES = slice(18, 21), slice(21, 30)
@@ -61,19 +70,17 @@ class Carrier(NamedTuple):
 
     Attributes
     ----------
-    rotation
-        R_world_carrier, shape (3, 3).
+    rotation, turning
+        R_world_carrier, and its rate of change, 1/s, shape (3, 3).
     point, velocity
         Its centre of mass by the model, m, and the velocity of that, m/s; shape (3,).
-    spin
-        Its angular velocity, shape (3,), rad/s.
 
     """
 
     rotation: Array
+    turning: Array
     point: Array
     velocity: Array
-    spin: Array
 
 
 class CarrierFrame:
@@ -113,8 +120,16 @@ class CarrierFrame:
         velocity = cross(twist.angular, rows[3])
         velocity += twist.linear
         velocity += linear
-        return Carrier(R_world_base.dot(rows[:3].T), state.base.apply(rows[3]),
-                       R_world_base.dot(velocity), R_world_base.dot(twist.angular + angular))
+        rotation = R_world_base.dot(rows[:3].T)
+        turning = _skew(R_world_base.dot(twist.angular + angular)).dot(rotation)
+        return Carrier(rotation, turning, state.base.apply(rows[3]), R_world_base.dot(velocity))
+
+
+def _skew(vector: Array) -> Array:
+    """Return the matrix (3, 3) whose product with `b` is the cross product with `b`."""
+    # For one vector in a quarter of the time of wrench.skew, which takes any number.
+    x, y, z = vector.tolist()
+    return np.array((0.0, -z, y, z, 0.0, -x, -y, x, 0.0)).reshape(3, 3)
 
 
 def _trunk(model: RobotModel) -> str:
@@ -143,8 +158,16 @@ class LoadEquation(NamedTuple):
         External force over the vertical one, through the same filter.
     spin
         The model's rate of angular momentum about its centre of mass over the vertical force, m.
-    duration
-        Time within which the filter gives nothing new, s.
+    span
+        Time for which it speaks, s.
+    repeats
+        How many such equations tell no more than one, since they went through one filter.
+    height
+        The column of the rows for the height of h, along the vertical, as far as it is certain,
+        shape (2,): by the horizontal force of the feet, and by how the carrier moves otherwise
+        than the centre of mass, where these stand out against their noise.
+    noise
+        White noise of the sensors in the residual, m^2 s: its variance over a second.
 
     """
 
@@ -152,7 +175,10 @@ class LoadEquation(NamedTuple):
     rows: Array
     push: float
     spin: float
-    duration: float
+    span: float
+    repeats: float
+    height: Array
+    noise: float
 
 
 class LoadWrench:
@@ -167,19 +193,28 @@ class LoadWrench:
         Bandwidth of the comparison, Hz; above the motion's and as low as that allows.
     gravity
         m/s^2.
+    least_acceleration
+        Horizontal one, m/s^2, from which on moments tell the height of the load, if it stands out
+        against its noise, too.
 
     """
 
-    def __init__(self, model: RobotModel, cutoff: float = 3.0, gravity: float = GRAVITY) -> None:
+    def __init__(self, model: RobotModel, cutoff: float = 3.0, gravity: float = GRAVITY,
+                 least_acceleration: float = 0.02) -> None:
         self._momentum, self._mass, self._gravity = Momentum(model), model.mass, gravity
+        self._least = least_acceleration / gravity
         self._filter = Differentiator(cutoff, _SIZE)
         self._sample = np.zeros(_SIZE)
-        self._age = 0.0
+        self._noise = NoiseMeter(self._mass * gravity * _WORST)
+        # Of noise in the momentum counts what there is at the frequencies of the motion.
+        self._weights = np.repeat((0.0, 0.0, 1.0, (math.pi * cutoff) ** 2), 2)
+        self._age = self._silence = 0.0
 
     def reset(self) -> None:
         """Forget the past."""
         self._filter.reset()
-        self._age = 0.0
+        self._noise.reset()
+        self._age = self._silence = 0.0
 
     def update(self, state: RobotState, twist: Twist, carrier: Carrier, dt: float,
                measured: Array, push: Array) -> LoadEquation | None:
@@ -202,35 +237,65 @@ class LoadWrench:
         Returns
         -------
         LoadEquation or None
-            None until the filter has settled, and while the feet do not carry.
+            None until the filter has settled, while the feet do not carry, and in between: it
+            speaks a few times within its memory.
 
         """
         self._fill(state, twist, carrier, measured, push)
+        noise = self._noise.update(self._noisy(), dt)
         filtered, rate = self._filter.update(self._sample, dt)
         self._age += dt
-        upward = filtered.item(11)
-        delay = self._filter.delay
-        if self._age < SETTLED * delay or not upward > 0.1 * self._mass * self._gravity:
+        self._silence += dt
+        upward, delay = filtered.item(11), self._filter.delay
+        if (self._age < SETTLED * delay or self._silence < _PAUSE * delay
+                or not upward > 0.1 * self._mass * self._gravity):
             return None
+        span, self._silence = min(self._silence, _LONGEST * delay), 0.0
         com = filtered[_COM]
         demanded, spin = self._demanded(filtered, rate, com)
         residual = (filtered[_MEASURED][3:] - cross(com, filtered[_MEASURED][:3]) - demanded)[:2]
         return LoadEquation(
             residual / upward, self._rows(filtered, rate, com) * (self._mass / upward),
-            float(np.abs(filtered[_PUSH]).max()) / upward, spin / upward, 2.0 * delay)
+            float(np.abs(filtered[_PUSH]).max()) / upward, spin / upward,
+            span, max(2.0 * delay / span, 1.0), self._height(filtered, rate, noise, dt),
+            0.5 * float(noise.dot(self._weights)) * dt / upward ** 2)
+
+    def _height(self, filtered: Array, rate: Array, noise: Array, dt: float) -> Array:
+        """Return the column for the height of the load, where it stands out against noise."""
+        upward, passed = filtered.item(11), min(0.5 * dt / self._filter.delay, 1.0)
+        force, relative = filtered[_MEASURED][:2], (
+            rate[_LINEAR].reshape(3, 4)[:2, 0] * self._mass - rate[:2])
+        least = self._least * upward
+        limits = _CERTAIN * np.sqrt(noise[:4] * passed)
+        limits[2:] *= self._mass * 2.0 * math.pi * self._filter.cutoff
+        np.maximum(limits, least, out=limits)
+        x, y = (np.where(np.abs(force) > limits[:2], force, 0.0)
+                + np.where(np.abs(relative) > limits[2:], relative, 0.0)).tolist()
+        return np.array((-y, x)) / upward
+
+    def _noisy(self) -> Array:
+        """Return what is as noisy as the sensors, along x and y, shape (8,)."""
+        sample = self._sample
+        (x, y, z), (px, py, pz) = sample[_COM].tolist(), sample[:3].tolist()
+        fx, fy, fz, mx, my, _ = sample[_MEASURED].tolist()
+        lx, ly = sample[3:5].tolist()
+        velocity = sample[_LINEAR]
+        return np.array((
+            fx, fy, velocity.item(0) - px / self._mass, velocity.item(4) - py / self._mass,
+            mx + z * fy - y * fz, my + x * fz - z * fx,
+            lx + z * py - y * pz, ly + x * pz - z * px))
 
     def _fill(self, state: RobotState, twist: Twist, carrier: Carrier, measured: Array,
               push: Array) -> None:
-        sample, (rotation, point, velocity, spin) = self._sample, carrier
+        sample, (rotation, turning, point, velocity) = self._sample, carrier
         sample[_MOMENTUM] = self._momentum.of(state, twist)
         sample[_COM], sample[_MEASURED], sample[_PUSH] = state.com_in_world, measured, push
         sample[_POINT], sample[_AXES] = point, rotation.ravel()
         # Momentum of the unit mass, and of unit first moments: columns u, then h.
         linear, angular = sample[_LINEAR].reshape(3, 4), sample[_ANGULAR].reshape(3, 4)
-        turning = skew(spin).dot(rotation)
         linear[:, 0], linear[:, 1:] = velocity, turning
         angular[:, 0] = cross(point, velocity)
-        angular[:, 1:] = skew(point).dot(turning) - skew(velocity).dot(rotation)
+        angular[:, 1:] = _skew(point).dot(turning) - _skew(velocity).dot(rotation)
 
     def _demanded(self, filtered: Array, rate: Array, com: Array) -> tuple[Array, float]:
         """Return the moment about the centre of mass that the model's motion takes, (3,)."""
@@ -248,5 +313,5 @@ class LoadWrench:
         moment[1, 0] -= g * x
         moment[0, 1:] += g * axes[1]
         moment[1, 1:] -= g * axes[0]
-        about_com = moment - skew(com).dot(force)
+        about_com = moment - _skew(com).dot(force)
         return about_com[:2, (1, 2, 3, 0)]

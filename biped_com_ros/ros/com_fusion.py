@@ -59,19 +59,19 @@ class FusionParameters:
         '', 'For com_fused: link that carries what the URDF does not know; empty: the heaviest '
         'one above the base that is not part of a leg', read_only=True)
     fusion_kinematic_position: float = parameter(
-        0.0001, 'Least standard deviation of the kinematic CoM; measured noise comes on top', 'm',
+        0.00005, 'Least standard deviation of the kinematic CoM; measured noise comes on top', 'm',
         1e-6, 1.0, read_only=True)
     fusion_kinematic_velocity: float = parameter(
         0.0001, 'Least standard deviation of its velocity; measured noise comes on top', 'm/s',
         1e-6, 10.0, read_only=True)
     fusion_acceleration: float = parameter(
-        0.03, 'Least standard deviation of the acceleration by the foot forces; measured noise '
+        0.05, 'Least standard deviation of the acceleration by the foot forces; measured noise '
         'comes on top', 'm/s2', 1e-4, 100.0, read_only=True)
     fusion_moment: float = parameter(
-        0.00015, 'Standard deviation of the level CoM by the moments of the feet, filtered', 'm',
-        1e-6, 1.0, read_only=True)
+        0.00007, 'Least standard deviation of the level CoM by the moments of the feet, filtered; '
+        'measured noise comes on top', 'm', 1e-6, 1.0, read_only=True)
     fusion_momentum: float = parameter(
-        0.05, "Error of the model's rate of angular momentum, as a share of it", '', 1e-4, 10.0,
+        0.03, "Error of the model's rate of angular momentum, as a share of it", '', 1e-4, 10.0,
         read_only=True)
     fusion_load_cutoff: float = parameter(
         3.0, 'Bandwidth with which moments are compared; above that of the motion', 'Hz', 0.1,
@@ -80,12 +80,12 @@ class FusionParameters:
         0.015, 'Standard deviation of the first moment of the unknown load about the centre of '
         "mass of its link at first, over the robot's mass", 'm', 1e-6, 1.0, read_only=True)
     fusion_moment_drift: float = parameter(
-        0.0001, 'How that wanders per square root of a second', 'm', 1e-7, 1.0, read_only=True)
+        0.00003, 'How that wanders per square root of a second', 'm', 1e-7, 1.0, read_only=True)
     fusion_initial_mass: float = parameter(
         0.1, "Standard deviation of the unknown mass at first, as a share of the robot's", '',
         1e-6, 1.0, read_only=True)
     fusion_mass_drift: float = parameter(
-        0.0005, 'How that wanders per square root of a second', '', 1e-7, 1.0, read_only=True)
+        0.0003, 'How that wanders per square root of a second', '', 1e-7, 1.0, read_only=True)
     fusion_push_sigmas: float = parameter(
         4.5, 'A push is felt where the velocity differs by so many standard deviations from what '
         'the known forces explain', '', 1.0, 100.0, read_only=True)
@@ -95,6 +95,18 @@ class FusionParameters:
     fusion_push_lever: float = parameter(
         0.3, 'Standard deviation of the distance of the push from the CoM', 'm', 1e-3, 10.0,
         read_only=True)
+    fusion_least_acceleration: float = parameter(
+        0.02, 'Horizontal acceleration from which on the height of the load is learnt, if it '
+        'stands out against measured noise, too', 'm/s2', 1e-4, 100.0, read_only=True)
+    fusion_force_time: float = parameter(
+        10.0, 'Time in which a lasting external force is forgotten', 's', 0.1, 1e4,
+        read_only=True)
+    fusion_unknown_acceleration: float = parameter(
+        3.0, 'Standard deviation of the acceleration while the foot forces are unknown', 'm/s2',
+        1e-3, 100.0, read_only=True)
+    fusion_longest_gap: float = parameter(
+        0.5, 'Silence after which position and velocity begin anew; the load is kept', 's', 0.01,
+        60.0, read_only=True)
 
 
 class ComFusion:

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.filters import Differentiator, LowPass
+from biped_com_ros.core.filters import Differentiator, LowPass, NoiseMeter
 import numpy as np
 import pytest
 
@@ -145,3 +145,14 @@ def test_differentiator_stays_stable_whatever_the_steps():
 def test_a_differentiator_needs_a_cutoff():
     with pytest.raises(ConfigurationError, match='must be positive'):
         Differentiator(0.0, 3)
+
+
+@pytest.mark.parametrize('dt', [0.001, 0.004])
+def test_noise_is_measured_whatever_the_signal_does(dt):
+    rng, meter = np.random.default_rng(0), NoiseMeter((1.0, 1.0))
+    assert (meter.update(np.zeros(2), dt) == 1.0).all(), 'the worst is assumed at first'
+    for i in range(2000):
+        signal = 0.3 * np.sin(6.0 * i * dt) + (5.0 if i > 1000 else 0.0)
+        variance = meter.update(signal + rng.normal(0.0, (0.01, 1e-5)), dt)
+    assert np.sqrt(variance[0]) == pytest.approx(0.01, rel=0.25)
+    assert np.sqrt(variance[1]) < 1e-4, 'the jump and the swing are not noise'
