@@ -435,6 +435,9 @@ def test_trajectories_hold_positions_or_a_reference_and_carry_efforts(make, talo
     assert got[-1].joint_names == list(talos.actuated_joint_names)
     np.testing.assert_allclose(got[-1].points[0].positions, rig.positions)
     assert got[-1].points[0].time_from_start.nanosec == 40_000_000
+    # As joint_trajectory_controller asks: from now on, and at rest in the end.
+    assert (got[-1].header.stamp.sec, got[-1].header.stamp.nanosec) == (0, 0)
+    assert not any(got[-1].points[0].velocities) and not len(got[-1].points[0].accelerations)
     rig.until(reference.get_subscription_count, 'subscriber')
     reference.publish(JointState(name=[talos.joint_names[5]], position=[0.123]))
     rig.until(lambda: got[-1].points[0].positions[5] == 0.123, 'reference')

@@ -22,16 +22,59 @@ import pytest
 import yaml
 
 RECIPES = sorted((Path(__file__).resolve().parents[2] / 'config' / 'ros2_control').glob('*.yaml'))
-#: From joint_trajectory_controller_parameters.yaml and the user documentation of the others.
+INTERFACES = {'position', 'velocity', 'acceleration', 'effort'}
+
+
+def is_text_list(values, allowed=None):
+    return (isinstance(values, list) and len(values) == len(set(values)) > 0
+            and all(isinstance(value, str) for value in values)
+            and (allowed is None or set(values) <= allowed))
+
+
+def is_command(values):
+    return is_text_list(values, INTERFACES)
+
+
+def is_state(values):
+    return is_text_list(values, INTERFACES - {'effort'}) and 'position' in values
+
+
+def is_flag(value):
+    return isinstance(value, bool)
+
+
+def is_number(value):
+    """ROS refuses an integer where a double is declared."""
+    return isinstance(value, float)
+
+
+GAINS = dict.fromkeys((
+    'p', 'i', 'd', 'ff_velocity_scale', 'u_clamp_max', 'u_clamp_min', 'i_clamp_max',
+    'i_clamp_min', 'tracking_time_constant', 'error_deadband'), is_number)
+GAINS['antiwindup_strategy'] = {'back_calculation', 'conditional_integration', 'none'}.__contains__
+
+
+def are_gains(values):
+    return all(isinstance(joint, str) and all(GAINS[name](value) for name, value in gains.items())
+               for joint, gains in values.items())
+
+
+#: What each parameter has to be, as the controllers' parameter files and documentation say.
 DOCUMENTED = {
     'joint_trajectory_controller/JointTrajectoryController': {
-        'joints', 'command_joints', 'command_interfaces', 'state_interfaces',
-        'allow_partial_joints_goal', 'interpolate_from_desired_state', 'cmd_timeout',
-        'set_last_command_interface_value_as_state_on_activation', 'constraints', 'gains'},
+        'joints': is_text_list, 'command_joints': is_text_list, 'command_interfaces': is_command,
+        'state_interfaces': is_state, 'allow_partial_joints_goal': is_flag,
+        'interpolate_from_desired_state': is_flag, 'cmd_timeout': is_number,
+        'set_last_command_interface_value_as_state_on_activation': is_flag,
+        'allow_nonzero_velocity_at_trajectory_end': is_flag, 'gains': are_gains},
+    'effort_controllers/JointGroupEffortController': {'joints': is_text_list},
+    'joint_state_broadcaster/JointStateBroadcaster': {
+        'joints': is_text_list, 'interfaces': is_text_list}}
+REQUIRED = {
+    'joint_trajectory_controller/JointTrajectoryController': {
+        'joints', 'command_interfaces', 'state_interfaces'},
     'effort_controllers/JointGroupEffortController': {'joints'},
-    'joint_state_broadcaster/JointStateBroadcaster': {'joints', 'interfaces'}}
-GAINS = {'p', 'i', 'd', 'ff_velocity_scale', 'u_clamp_max', 'u_clamp_min', 'i_clamp_max',
-         'i_clamp_min', 'antiwindup_strategy', 'tracking_time_constant', 'error_deadband'}
+    'joint_state_broadcaster/JointStateBroadcaster': set()}
 #: Which state interfaces must be there for which command interfaces.
 COMBINATIONS = {('position',): set(), ('effort',): {'position', 'velocity'},
                 ('position', 'effort'): {'position', 'velocity'}}
@@ -52,13 +95,19 @@ def controllers(recipe):
 
 @pytest.mark.parametrize('path', RECIPES, ids=lambda path: path.stem)
 def test_controllers_get_documented_parameters(path):
-    for name, (kind, values) in controllers(read(path)).items():
-        assert values.keys() <= DOCUMENTED[kind], name
-        for joint, gains in values.get('gains', {}).items():
-            assert joint in values['joints'] and gains.keys() <= GAINS
+    recipe = read(path)
+    assert isinstance(recipe['controller_manager']['update_rate'], int)
+    for name, (kind, values) in controllers(recipe).items():
+        wrong = {key: value for key, value in values.items() if not DOCUMENTED[kind][key](value)}
+        assert not wrong and REQUIRED[kind] <= values.keys(), name
         if 'command_interfaces' in values:
             needed = COMBINATIONS[tuple(values['command_interfaces'])]
             assert needed <= set(values['state_interfaces'])
+        # Without a gain, a loop that is closed in effort does nothing for the joint.
+        closed = values['joints'] if values.get('command_interfaces') == ['effort'] else []
+        gains = values.get('gains', {})
+        assert gains.keys() <= set(values.get('joints', ()))
+        assert all(gains[joint]['p'] > 0.0 and gains[joint]['d'] > 0.0 for joint in closed)
 
 
 @pytest.mark.parametrize('path', RECIPES, ids=lambda path: path.stem)
