@@ -24,6 +24,7 @@ stiffness and a load in one hand. With a directory, draws what the paper shows i
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 import math
 from pathlib import Path
@@ -48,6 +49,9 @@ CYCLE, CYCLES = TOUR_PERIOD, 4
 """Seconds per round, and rounds."""
 
 GRAVITY = 9.81
+
+LOOSE = ControllerOptions().slack_tension
+"""Tension under which a tendon hangs loose, N."""
 
 JOYSTICK_PERIOD = 0.02
 """Time between two messages of the joystick, s."""
@@ -95,6 +99,15 @@ class Record:
         return np.angle(np.exp(1j * (direction - wanted)))
 
     @property
+    def longest_slack(self) -> float:
+        """Longest time that a tendon hangs loose, s."""
+        longest = waited = np.zeros(self.tensions.shape[1])
+        for is_loose in self.tensions < LOOSE:
+            waited = np.where(is_loose, waited + self.times[1] - self.times[0], 0.0)
+            longest = np.maximum(longest, waited)
+        return float(longest.max())
+
+    @property
     def accelerations(self) -> Array:
         """Angular acceleration of the upper torso, (k - 1, 3), rad/s^2."""
         return np.diff(self.gyro, axis=0) / (self.times[1] - self.times[0])
@@ -119,12 +132,15 @@ class Bench:
         Hidden errors of the simulated robot, as the simulator node takes them.
     yaw, yaw_rate
         By how much the IMUs disagree about north at the start, rad, and drift apart, rad/s.
+    delay
+        How late the controller gets all measurements, s.
 
     """
 
     def __init__(self, robot: str = 'biped', stiffness_error: float = 0.0,
-                 errors: tuple[str, ...] = (), yaw: float = 0.0, yaw_rate: float = 0.0) -> None:
-        self._yaw, self._yaw_rate = yaw, yaw_rate
+                 errors: tuple[str, ...] = (), yaw: float = 0.0, yaw_rate: float = 0.0,
+                 delay: float = 0.0) -> None:
+        self._yaw, self._yaw_rate, self._delay = yaw, yaw_rate, delay
         true = RobotModel.load(robot)
         torso, factor = true.config.torso, 1.0 + stiffness_error
         assert torso is not None
@@ -161,11 +177,13 @@ class Bench:
         controller = TorsoController(body.statics, body.max_bend, self.options)
         joystick, command, rows = Joystick(body.max_bend), plant.hold(), []
         every = round(JOYSTICK_PERIOD / plant.dt)
+        late: deque[Measurement] = deque(maxlen=1 + round(self._delay / plant.dt))
         for i in range(round(seconds / plant.dt)):
             time = i * plant.dt
             error = self._yaw + time * self._yaw_rate
             # What the controller learns is the error; that of the rotation is what is left.
-            measured = self.measure(controller.drift.yaw - error)
+            late.append(self.measure(controller.drift.yaw - error))
+            measured = late[0]
             if i % every == 0:
                 controller.set_target((*joystick.bend(*motion(time)), 0.0, 0.0))
             given = measured if is_closed else measured._replace(

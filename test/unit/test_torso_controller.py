@@ -203,6 +203,31 @@ def test_tendons_are_kept_taut(observer, drive, monkeypatch):
         assert pulls[1] < 0.5
 
 
+@pytest.mark.parametrize('is_guarded, delay', [(True, 0), (True, 10), (False, 0)])
+def test_a_load_that_appears_at_once_leaves_no_tendon_slack(is_guarded, delay, monkeypatch):
+    """Also with measurements 20 ms late; without the guard a tendon hangs until it is learnt."""
+    if not is_guarded:
+        monkeypatch.setattr(Guard, 'update', lambda *_: None)
+    controller, pendulum = make_controller(), Pendulum()
+    run(controller, pendulum, 0.5)
+    pendulum.push, late, loose_for, longest = np.array((-0.9, 0.3)), [], 0.0, 0.0
+    for _ in range(1000):
+        late.append(pendulum.measure())
+        out = controller.update(DT, late[max(0, len(late) - 1 - delay)])
+        pendulum.step(out.lengths)
+        loose_for = loose_for + DT if pendulum.tensions.min() < OPTIONS.slack_tension else 0.0
+        longest = max(longest, loose_for)
+    assert longest < 0.1 if is_guarded else longest > 0.2
+    assert np.hypot(*pendulum.bend) < math.radians(0.15)
+    assert pendulum.tensions.max() < 45.0
+    # It does not sway between pulling more and less.
+    tensions = []
+    for _ in range(300):
+        pendulum.step(controller.update(DT, pendulum.measure()).lengths)
+        tensions.append(pendulum.tensions.copy())
+    assert np.abs(np.diff(tensions[::10], 2, axis=0)).max() < 0.05
+
+
 def test_all_pull_less_again_once_all_are_taut():
     controller, pendulum = make_controller(), Pendulum(push=(-0.7, 0.0))
     controller.set_target(make_shape(0.1, 0.0))

@@ -29,8 +29,14 @@ from biped_com_ros.core.torso.constant_curvature import Backbone
 from biped_com_ros.core.torso.options import ControllerOptions
 import numpy as np
 
-GUARD_TIME, GUARD_DECAY = 1 / 6, 1.0
-"""Time in which the least tension rises by what is missing, s; how fast it falls again, N/s."""
+GUARD_TIME, GUARD_DECAY = 0.02, 2.5
+"""
+Time in which the least tension rises by what is missing, s; how fast it falls again, N/s.
+
+Tendons tighten as soon as their drives pull: what comes late is only the measurement. Each 0.02 s
+of delay raise the tensions by once more what was missing, and nothing sways, since rising and
+falling differ.
+"""
 
 TRIM_RATE = 4.0
 """How fast tensions that cancel one another are brought to what is expected, 1/s."""
@@ -43,7 +49,8 @@ class Guard:
     Attributes
     ----------
     level
-        By how much the least tension is raised while one falls below its limit, N.
+        By how much the least tension is raised, at once when a measured one falls below its limit,
+        N.
     trim
         What tensions do among themselves, without a moment, is held to what was expected of them:
         an elongation or a pretension that the model has wrong would let all of them go loose. Of
