@@ -104,24 +104,36 @@ def set_rotor_inertias(model: Any, data: Any, joints: tuple[str, ...], gains: Ga
     mujoco.mj_setConst(model, data)
 
 
-def set_tendon_gains(model: Any, data: Any, torso: TorsoConfig) -> tuple[Array, float]:
+@dataclass(frozen=True)
+class UpperBody:
+    """What stands on the backbone: its weight, N, and its centre of mass over the foot, m."""
+
+    weight: float
+    height: float
+
+    @staticmethod
+    def of(model: Any, data: Any) -> UpperBody:
+        """Weigh it in MuJoCo's model, after ``mj_forward``."""
+        base = model.body('vertebra/1').id
+        return UpperBody(9.81 * float(model.body_subtreemass[base]),
+                         float(np.linalg.norm(data.subtree_com[base] - data.xpos[base])))
+
+
+def set_tendon_gains(model: Any, torso: TorsoConfig, upper: UpperBody) -> Array:
     """
-    Set the tendon servos' gains (in place); return their pretensions and the load, N.
+    Set the tendon servos' gains (in place) to what suits an upper body; return pretensions, N.
 
     Four evenly spaced tendons of stiffness k at radius r resist bending with 2 r^2 k.
     """
-    count = len(torso.attachment_angles_deg)
-    base = model.body('vertebra/1').id
-    weight = 9.81 * model.body_subtreemass[base]
-    height = float(np.linalg.norm(data.subtree_com[base] - data.xpos[base]))
-    stiffness = TENDON_STIFFNESS * weight * height / (0.5 * count * torso.radius ** 2)
+    count, moment = len(torso.attachment_angles_deg), upper.weight * upper.height
+    stiffness = TENDON_STIFFNESS * moment / (0.5 * count * torso.radius ** 2)
     # Enough tension that no tendon goes slack until a moment of half the weight at full height.
-    pretension = 0.5 * weight * height / (0.5 * count * torso.radius)
+    pretension = 0.5 * moment / (0.5 * count * torso.radius)
     for i in range(count):
         servo = model.actuator(f'tendon/{i}').id
         model.actuator_biasprm[servo, 1:3] = -stiffness, -0.02 * stiffness
         model.actuator_forcerange[servo] = -10.0 * pretension, 0.0
-    return np.full(count, pretension), float(weight)
+    return np.full(count, pretension)
 
 
 def _stiffness(load: _Load, moment: float) -> float:

@@ -246,6 +246,9 @@ class Plant:
 
     def _make_description(self, urdf: str) -> Description:
         o, believed = self.options, parse(urdf)
+        self._believed = believed
+        if not (o.com_sigma or o.mass_sigma or o.errors):
+            return believed
         drawn = hidden.draw(believed, o.seed, o.com_sigma, o.mass_sigma)
         return hidden.apply(hidden.apply(believed, drawn), o.errors)
 
@@ -312,7 +315,19 @@ class Plant:
         gains.set_rotor_inertias(model, data, names, self.gains)
         if self._has_tendons:
             assert self.config.torso is not None
-            self._torso = TendonTorso(model, data, self._description, self.config.torso)
+            self._torso = TendonTorso(
+                model, data, self._description, self.config.torso, self._believed_upper_body())
+
+    def _believed_upper_body(self) -> gains.UpperBody | None:
+        """Return what the torso carries by the URDF, which its drives were made for."""
+        if self._description is self._believed:
+            return None
+        writer = Writer(self._believed, self.config, self.options.world, self._has_tendons)
+        model = mujoco.MjModel.from_xml_string(writer.write())
+        data = mujoco.MjData(model)
+        data.qpos[:] = self.data.qpos
+        mujoco.mj_forward(model, data)
+        return gains.UpperBody.of(model, data)
 
     def _make_readings(self) -> None:
         names = tuple(self.joint_names[i] for i in self._real)

@@ -21,7 +21,7 @@ from typing import Any
 from biped_com_ros.core.config import TorsoConfig
 from biped_com_ros.sim import torso
 from biped_com_ros.sim.description import Array, Description, Transform
-from biped_com_ros.sim.gains import set_tendon_gains
+from biped_com_ros.sim.gains import set_tendon_gains, UpperBody
 import numpy as np
 
 
@@ -38,6 +38,8 @@ class TendonTorso:
         MuJoCo's, after ``mj_forward`` with the torso straight; the servos' gains are set here.
     robot, config
         The robot's links and its torso.
+    believed
+        The upper body that the drives were made for; None: the one that is there.
 
     Attributes
     ----------
@@ -51,11 +53,13 @@ class TendonTorso:
 
     """
 
-    def __init__(self, model: Any, data: Any, robot: Description, config: TorsoConfig) -> None:
+    def __init__(self, model: Any, data: Any, robot: Description, config: TorsoConfig,
+                 believed: UpperBody | None = None) -> None:
         self._data, self._config = data, config
-        self.count = len(config.attachment_angles_deg)
-        self.pretension, load = set_tendon_gains(model, data, config)
-        self.compression = float(load + self.pretension.sum()) / config.axial_stiffness
+        self.count, upper = len(config.attachment_angles_deg), UpperBody.of(model, data)
+        self.pretension = set_tendon_gains(model, config, believed or upper)
+        self.compression = (
+            upper.weight + float(self.pretension.sum())) / config.axial_stiffness
         self._mount = torso.mount(robot, config)
         self._motors = np.array([model.actuator(f'tendon/{i}').id for i in range(self.count)])
         self._stiffness = -model.actuator_biasprm[self._motors, 1]

@@ -28,6 +28,7 @@ from biped_com_ros.core.errors import RobotDescriptionError
 from biped_com_ros.core.urdf import load_urdf
 from biped_com_ros.sim import torso
 from biped_com_ros.sim.description import parse, rotation_from_rpy
+from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.mjcf import WorldOptions
 from biped_com_ros.sim.plant import Plant
@@ -121,6 +122,18 @@ def test_the_springs_of_all_segments_make_those_of_the_backbone():
     # Everything above turns in the air, slowly coming to rest by the backbone's own damping.
     bend = plant._torso.virtual_positions()[4]
     assert bend == pytest.approx(moment / CONFIG.torso.bending_stiffness, rel=0.05)
+
+
+def test_the_drives_were_made_for_the_robot_of_the_urdf():
+    """What it carries besides bends and compresses it; its drives are none the stronger."""
+    plain = make_plant(tendons=True)
+    loaded = make_plant(tendons=True, errors={'chest': LinkError(0.5, (0.0, 0.0, 0.05))})
+    np.testing.assert_allclose(loaded._torso.pretension, plain._torso.pretension, rtol=1e-12)
+    drives = [plain.model.actuator(f'tendon/{i}').id for i in range(plain.tendon_count)]
+    np.testing.assert_allclose(
+        loaded.model.actuator_biasprm[drives], plain.model.actuator_biasprm[drives], rtol=1e-12)
+    assert loaded._torso.compression - plain._torso.compression == pytest.approx(
+        0.5 * 9.81 / CONFIG.torso.axial_stiffness, rel=1e-9)
 
 
 def test_tendons_only_pull():
