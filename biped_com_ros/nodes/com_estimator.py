@@ -161,9 +161,10 @@ class ComEstimator(Node):
     def _make_outputs(self, model: RobotModel) -> None:
         params, world = self.params, self.params.world_frame
         self._com = point_publisher(self, '~/com', world)
-        self._velocity = vector_publisher(self, '~/com_velocity', world)
-        self._dcm = point_publisher(self, '~/dcm', world)
-        self._links = pose_array_publisher(self, '~/link_coms', world, len(model.link_names))
+        self._velocity = vector_publisher(self, '~/com_velocity', world, later=True)
+        self._dcm = point_publisher(self, '~/dcm', world, later=True)
+        self._links = pose_array_publisher(
+            self, '~/link_coms', world, len(model.link_names), later=True)
         self._frames = FrameOutput(self, model, params)
         self._markers = MarkerOutput(self, model, params)
         self._frame_pace, self._marker_pace = Pace(params.tf_rate), Pace(params.marker_rate)

@@ -130,8 +130,9 @@ class ComFusion:
         self._options = options
         self.inputs: StabilityInputs | None = None
         self._fused = _fused_publisher(node, params.world_frame, params.com_frame)
-        self._bias = vector_publisher(node, '~/com_bias', params.world_frame)
-        self._force = wrench_publisher(node, '~/external_force', params.com_frame)
+        self._bias = vector_publisher(node, '~/com_bias', params.world_frame, later=True)
+        self._force = wrench_publisher(
+            node, '~/external_force', params.com_frame, later=True)
         diagnostics.add('com_fused', self._report)
         self._timer = node.create_timer(_LOOK, self._look, clock=steady_clock())
 
@@ -234,4 +235,4 @@ def _fused_publisher(node: Any, world_frame: str, com_frame: str) -> TemplatePub
     prototype.pose.pose.orientation.w = 1.0
     return TemplatePublisher(node, '~/com_fused', prototype, {
         'position': 'pose.pose.position', 'position_covariance': 'pose.covariance',
-        'velocity': 'twist.twist.linear', 'velocity_covariance': 'twist.covariance'})
+        'velocity': 'twist.twist.linear', 'velocity_covariance': 'twist.covariance'}, later=True)

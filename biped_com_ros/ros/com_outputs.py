@@ -177,7 +177,7 @@ class FrameOutput:
         pairs.append((world, params.com_frame))
         if self._sends_links:
             pairs += [(world, f'{link}_com') for link in model.link_names]
-        self.bundle = TransformBroadcaster(node).bundle(pairs)
+        self.bundle = TransformBroadcaster(node, later=True).bundle(pairs)
         self._pose_base_link = Pose.from_rpy(model.config.base_rpy, np.zeros(3)).inverse()
         # Both are fixed to the root, so that any positions of the joints will do.
         self._pose_base_root = model.state(model.positions({})).pose_in_base(root)
@@ -211,7 +211,7 @@ class MarkerOutput:
         self._out = marker_array_publisher(node, '~/markers', markers.marker_array(*shown), {
             'position': 'markers[*].pose.position', 'arrow': f'markers[{arrow}].points',
             'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
-        }, qos=LATCHED)
+        }, qos=LATCHED, later=True)
         self._shown = True, True
 
     @cached_property

@@ -16,12 +16,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 import time
 import traceback
 from typing import Any
 import weakref
 
 from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.ros.later import soon
 from biped_com_ros.ros.qos import STATE_OUTPUT
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock, ClockType
@@ -51,9 +53,13 @@ class Diagnostics:
         self.hardware_id = hardware_id
         self._node = node
         self._reports: dict[str, Callable[[], Report]] = {}
-        self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', STATE_OUTPUT)
+        soon(node, lambda: self._publisher)
         self.add('callbacks', exceptions_of(node).report)
         self._timer = node.create_timer(period, self.publish, clock=steady_clock())
+
+    @cached_property
+    def _publisher(self) -> Any:
+        return self._node.create_publisher(DiagnosticArray, '/diagnostics', STATE_OUTPUT)
 
     def add(self, name: str, report: Callable[[], Report]) -> None:
         """

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+import math
 from time import monotonic
 from typing import Any
 
 from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.later import soon
 from biped_com_ros.ros.qos import copy_of, overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
     PointStamped, Pose, PoseArray, Vector3Stamped, WrenchStamped)
@@ -33,12 +35,39 @@ from visualization_msgs.msg import MarkerArray
 
 
 class Audience:
-    """Whether anybody would receive what a publisher sends, asked ten times a second."""
+    """
+    A publisher, and whether anybody would receive what it sends, asked ten times a second.
 
-    def __init__(self, publisher: Any) -> None:
-        self.publisher = publisher
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    create
+        Returns the rclpy publisher.
+    later
+        Whether it can be created right after the node's start; until then nobody wants it.
+
+    """
+
+    def __init__(self, node: Any, create: Callable[[], Any], later: bool = False) -> None:
+        self._create = create
+        self._latched, self._wanted, self._ask_again = False, False, math.inf
+        if later:
+            soon(node, lambda: self.publisher)
+        else:
+            _ = self.publisher
+
+    @cached_property
+    def publisher(self) -> Any:
+        """Return the rclpy publisher, created now if it was not before."""
+        publisher = self._create()
         self._latched = publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         self._wanted, self._ask_again = self._latched, 0.0
+        return publisher
+
+    @cached_property
+    def _send(self) -> Callable[[bytes], None]:
+        return raw_publish(self.publisher)
 
     @property
     def wanted(self) -> bool:
@@ -74,6 +103,8 @@ class TemplatePublisher(Audience):
         Quality of service; users override it with ``qos_overrides.<topic>.publisher.*``.
     plain
         Use rclpy's own conversion; default: as the environment says.
+    later
+        Whether it can be created right after the node's start.
 
     Attributes
     ----------
@@ -89,12 +120,12 @@ class TemplatePublisher(Audience):
     """
 
     def __init__(self, node: Any, topic: str, prototype: Any, fields: dict[str, str],
-                 qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None) -> None:
+                 qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None,
+                 later: bool = False) -> None:
         self._node, self._patterns, self._plain = node, fields, plain
         self._prototype = prototype
-        super().__init__(node.create_publisher(
-            type(prototype), topic, copy_of(qos), qos_overriding_options=overridable()))
-        self._send = raw_publish(self.publisher)
+        super().__init__(node, lambda: node.create_publisher(
+            type(prototype), topic, copy_of(qos), qos_overriding_options=overridable()), later)
 
     def set_prototype(self, prototype: Any) -> None:
         """Start over with a message of other strings or lengths (takes about a millisecond)."""

@@ -27,7 +27,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.pose import Pose, quaternion_from_rotation
-from biped_com_ros.ros.codec import raw_publish, Template
+from biped_com_ros.ros.codec import Template
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.outputs import Audience
 from biped_com_ros.ros.qos import LATCHED
@@ -57,6 +57,21 @@ def _tf_message_type() -> Any:
     return TFMessage
 
 
+class Sender:
+    """The publisher that several bundles share, created when it is first used."""
+
+    def __init__(self, node: Any, topic: str, qos: QoSProfile, later: bool = False) -> None:
+        self.node, self.later, self._topic, self._qos = node, later, topic, qos
+        self._type = _tf_message_type()
+        if not later:
+            _ = self.publisher
+
+    @cached_property
+    def publisher(self) -> Any:
+        """Return the rclpy publisher."""
+        return self.node.create_publisher(self._type, self._topic, self._qos)
+
+
 class TransformBundle(Audience):
     """
     Transforms that are always sent together; `wanted` tells whether anybody listens.
@@ -68,10 +83,9 @@ class TransformBundle(Audience):
 
     """
 
-    def __init__(self, publisher: Any, pairs: Pairs, plain: bool | None = None) -> None:
-        super().__init__(publisher)
+    def __init__(self, sender: Sender, pairs: Pairs, plain: bool | None = None) -> None:
+        super().__init__(sender.node, lambda: sender.publisher, sender.later)
         self._pairs, self._plain = pairs, plain
-        self._send = raw_publish(publisher)
 
     @cached_property
     def _template(self) -> Template:
@@ -96,12 +110,29 @@ class TransformBundle(Audience):
 
 
 class TransformBroadcaster:
-    """Sends transforms on ``/tf``."""
+    """
+    Sends transforms on ``/tf``.
 
-    def __init__(self, node: Any, plain: bool | None = None) -> None:
-        self.publisher = node.create_publisher(_tf_message_type(), '/tf', _TF_QOS)
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    plain
+        Use rclpy's own conversion; default: as the environment says.
+    later
+        Whether the publisher can be created right after the node's start.
+
+    """
+
+    def __init__(self, node: Any, plain: bool | None = None, later: bool = False) -> None:
+        self._sender = Sender(node, '/tf', _TF_QOS, later)
         self._plain = plain
         self._bundles: dict[Pairs, TransformBundle] = {}
+
+    @property
+    def publisher(self) -> Any:
+        """Return the rclpy publisher."""
+        return self._sender.publisher
 
     def bundle(self, pairs: Sequence[tuple[str, str]]) -> TransformBundle:
         """
@@ -117,7 +148,7 @@ class TransformBroadcaster:
         if key not in self._bundles:
             if len(self._bundles) >= _MAX_BUNDLES:
                 self._bundles.clear()
-            self._bundles[key] = TransformBundle(self.publisher, key, self._plain)
+            self._bundles[key] = TransformBundle(self._sender, key, self._plain)
         return self._bundles[key]
 
     def send(self, stamp: Stamp, transforms: Sequence[Entry]) -> None:
@@ -145,14 +176,19 @@ class StaticTransformBroadcaster:
     """Sends transforms that never change, latched on ``/tf_static``."""
 
     def __init__(self, node: Any) -> None:
-        self.publisher = node.create_publisher(_tf_message_type(), '/tf_static', LATCHED)
+        self._sender = Sender(node, '/tf_static', LATCHED)
         self._transforms: dict[str, Entry] = {}
+
+    @property
+    def publisher(self) -> Any:
+        """Return the rclpy publisher."""
+        return self._sender.publisher
 
     def send(self, stamp: Stamp, transforms: Sequence[Entry]) -> None:
         """Add or replace transforms (by child frame) and send all that there are."""
         self._transforms.update({entry[1]: entry for entry in transforms})
         entries = list(self._transforms.values())
-        bundle = TransformBundle(self.publisher, tuple((e[0], e[1]) for e in entries))
+        bundle = TransformBundle(self._sender, tuple((e[0], e[1]) for e in entries))
         bundle.positions[...] = [entry[3] for entry in entries]
         bundle.quaternions[...] = [_quaternion(entry[2]) for entry in entries]
         bundle.publish(stamp)

@@ -20,6 +20,7 @@ import builtins
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.ros import markers, outputs, tf
 from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.later import soon
 from biped_com_ros.ros.qos import LATCHED
 from geometry_msgs.msg import (
     PointStamped, PoseArray, Vector3Stamped, WrenchStamped)
@@ -67,6 +68,29 @@ def test_point_vector_wrench(rig, plain):
                       WrenchStamped, wrench=np.arange(6.0))
     assert xyz(wrench.wrench.force) + xyz(wrench.wrench.torque) == [0, 1, 2, 3, 4, 5]
     assert wrench.header.frame_id == 'l_sole'
+
+
+def test_outputs_made_later_are_there_right_after_the_start(rig):
+    def fail():
+        raise RuntimeError('no such topic')
+
+    soon(rig.node, fail)  # keeps none of the others
+    out = outputs.float_publisher(rig.node, 'later', later=True)
+    frames = tf.TransformBroadcaster(rig.node, later=True).bundle([('odom', 'base_link')])
+    assert not out.wanted and not frames.wanted
+    assert rig.node.count_publishers('later') == 0
+    received(rig, out, Float64, data=1.5)
+    heard = rig.listen(TFMessage, '/tf')
+    rig.until(lambda: frames.wanted, what='transforms being wanted')
+    frames.publish(STAMP)
+    rig.until(lambda: heard, what='transforms')
+
+
+def test_an_output_made_later_is_made_when_it_is_used(rig):
+    out = outputs.float_publisher(rig.node, 'at_once', later=True, qos=LATCHED)
+    out.publish()
+    assert rig.node.count_publishers('at_once') == 1
+    assert out.wanted
 
 
 def test_arrays(rig, plain):
