@@ -183,9 +183,9 @@ class ComCalibratorParameters(RobotNodeParameters):
     tilt_bias: float = parameter(
         0.003, 'The same of the direction of gravity', 'rad', 0.0, 0.1, read_only=True)
     noise_at_mass: float = parameter(
-        0.0, 'Mass of the robot for which noise and bias of forces, moments and torques, and '
-        'still_force_deviation, are given: for another one they grow with its mass. 0: they are '
-        'those of this one', 'kg', 0.0, 1000.0, read_only=True)
+        0.0, 'Mass of the robot for which noise and bias of forces, moments and torques are '
+        'given: for another one they grow with its mass. 0: they are those of this one', 'kg',
+        0.0, 1000.0, read_only=True)
     offsets_topic: str = parameter(
         'wrench_aggregator/offsets', 'Where the offsets of the wrench sensors are told; they are '
         'taken off. Empty: nowhere', read_only=True)
@@ -222,7 +222,7 @@ class ComCalibrator(Node):
         self._so_far = InformationSoFar(self.estimator, self.log.captures)
         self.watch = StillnessWatch(model, model.config.imu.frame, StillnessOptions(
             params.still_duration, params.still_joint_range,
-            force_deviation=heavier * params.still_force_deviation))
+            force_deviation=params.still_force_deviation))
         self._stopped, self._planning, self._results = False, '', ''
         self._job: Future[Any] | None = None
         self._after: Callable[[Any], None] = self._planned

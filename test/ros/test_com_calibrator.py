@@ -322,14 +322,13 @@ def test_a_description_without_inertials_is_told_and_a_better_one_waited_for(tmp
 def test_noise_grows_with_the_mass_where_it_is_given_for_another_robot(tmp_path):
     node = ComCalibrator(parameter_overrides=[Parameter(name, value=value) for name, value in {
         'robot': 'sabian', 'directory': str(tmp_path), 'autostart': False, 'force_noise': 0.05,
-        'still_force_deviation': 1.5, 'noise_at_mass': 4.0}.items()])
+        'noise_at_mass': 4.0}.items()])
     try:
         heavier = node.model.mass / 4.0
         noise, defaults = node.estimator.noise, ComCalibratorParameters()
         assert heavier > 10.0 and noise.force == pytest.approx(0.05 * heavier)
         assert noise.moment_bias == pytest.approx(defaults.moment_bias * heavier)
         assert noise.encoder == defaults.encoder_noise and noise.tilt == defaults.tilt_noise
-        assert node.watch.options.force_deviation == pytest.approx(1.5 * heavier)
     finally:
         node.destroy_node()
 
