@@ -18,9 +18,9 @@ How good the fused CoM is where the model is wrong, in the simulator.
     python -m benchmarks.com_filter --seeds 8  over more robots
 
 The robots carry what their URDF does not know: 8 % of its mass on the torso, somewhere else for
-every seed. They sway at 1 Hz, step in place, and are pushed after they have swayed, or without.
-Errors are against the simulator's truth, root mean square, after two seconds; the base is the true
-one, so that drift of leg odometry, which no CoM filter can see, stays out.
+every seed. They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and
+stand. Errors are against the simulator's truth, root mean square, after two seconds; the base is
+the true one, so that drift of leg odometry, which no CoM filter can see, stays out.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PUSH_AT, PUSH_FOR, PUSH = 4.0, 0.5, (2.0, 1.2, 0.0)
 NOISE = SensorOptions(encoder_noise=0.0002, velocity_noise=0.01, force_noise=0.1,
                       torque_noise=0.005, gyro_noise=0.002)
 C, V = slice(0, 3), slice(3, 6)
-MOTIONS = {'sway': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5}
+MOTIONS = {'sway': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5, 'stand': 20.0}
 """And how long each lasts, s."""
 
 
@@ -208,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f'{seeds} robots; a consistent filter has a NEES of 3, and its mean over them lies '
           f'between {low:.1f} and {high:.1f} in 95 % of cases')
     print('motion       sensors  CoM level [mm]   CoM height [mm]  CoM [mm]        '
-          'velocity [mm/s]  NEES c, v   push')
+          'velocity [mm/s]  NEES c, v')
     print('                      kinem.  fused    kinem.  fused    kinem.  fused   '
           'kinem.  fused')
     for motion, seconds in MOTIONS.items():
@@ -228,6 +228,9 @@ def describe(motion: str, results: Sequence[Result]) -> str:
     if motion.startswith('push'):
         worst = max(np.linalg.norm(push_estimate(result, 0.3) - PUSH) for result in results)
         line += f'   {100.0 * worst / np.linalg.norm(PUSH):.1f} % off after 0.3 s at worst'
+    if motion == 'stand':
+        creep = max(np.ptp(result.errors('fused')[:, 2]) for result in results)
+        line += f'   height moves by {1e3 * creep:.1f} mm at worst'
     return line
 
 

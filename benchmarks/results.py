@@ -52,7 +52,7 @@ TITLES = {
 # Name of the file -> what is run.
 REPEATABLE = {
     'identification': ('benchmarks/identification.py',),
-    'com_filter': ('-m', 'benchmarks.com_filter', '--seeds', '3'),
+    'com_filter': ('-m', 'benchmarks.com_filter', '--seeds', '6'),
     'gravity_droop': ('examples/gravity_droop.py', 'talos'),
     'stepping': ('-m', 'benchmarks.stepping'),
     'table_1': ('examples/table_1.py',),
