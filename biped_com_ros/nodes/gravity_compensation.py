@@ -48,7 +48,7 @@ from biped_com_ros.core.support_qp import SupportLimits
 from biped_com_ros.ros.common_parameters import ManagedNodeParameters
 from biped_com_ros.ros.controller_check import ControllerCheck
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.diagnostics import ERROR, OK, Report, steady_clock, WARN
+from biped_com_ros.ros.diagnostics import ERROR, OK, Report, steady_clock, Throttle, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.gravity_outputs import EffortOutput, SupportOutput, TrajectoryOutput
 from biped_com_ros.ros.input_base import NEVER
@@ -151,6 +151,9 @@ class GravityCompensation(ManagedNode):
     def __init__(self, **node_kwargs: Any) -> None:
         self.compensation: Any = None
         self.problem = ''
+        #: The last problem, until it has been reported, however short it was.
+        self._trouble = ''
+        self._may_log = Throttle()
         super().__init__('gravity_compensation', GravityCompensationParameters, **node_kwargs)
 
     # -- lifecycle
@@ -173,6 +176,7 @@ class GravityCompensation(ManagedNode):
 
     def start(self) -> None:
         """Begin the soft start."""
+        self._trouble = ''
         self._controller.ask()
         self._trajectory_output.start()
         self.compensation.guard.start()
@@ -213,6 +217,9 @@ class GravityCompensation(ManagedNode):
                                    'max_age': params.max_stamp_age}
         self._quaternion = np.zeros(4)
         self._wrenches = np.zeros((len(compensation.gravity_model.contacts), 6))
+        #: What a walk plans; not a line of its own in the diagnostics, as mostly nobody walks.
+        self._plan: Input | None = None
+        self._plans_refused = 0
         #: Stamps (ns) of what the IMU told last, and each contact's wrench; in this order.
         self._told_ns, self._senders = [NEVER], ['the IMU']
         imu = model.config.imu
@@ -227,8 +234,9 @@ class GravityCompensation(ManagedNode):
                 required=params.support == AUTO, **options))
         if params.support == AUTO and tuple(compensation.model.config.feet) == tuple(
                 contact.name for contact in compensation.gravity_model.contacts):
-            self.keep(ArrayInput(self, 'gait_player/shares', len(self._wrenches), self._on_plan,
-                                 timeout=0.5, required=False))
+            self._plan = self.keep(ArrayInput(
+                self, 'gait_player/shares', len(self._wrenches), self._on_plan, timeout=0.5,
+                required=False))
         self._inputs['joint_states'] = self.keep(JointStateInput(
             self, model.joint_names, self._on_joints, **options))
 
@@ -295,7 +303,7 @@ class GravityCompensation(ManagedNode):
                 positions, self._imu, self._quaternion), stamp.ns, self._wrenches)
             self.problem = refused
         except BipedComError as error:
-            self.problem = str(error)
+            self._complain(str(error))
         # /clock ticks less often than joint states come; their stamps are of the same time.
         at = 1e-9 * stamp.ns if self._is_simulated else time.monotonic()
         self._go_on(at, stamp, None if refused else wanted)
@@ -329,8 +337,15 @@ class GravityCompensation(ManagedNode):
             self._told_ns[:] = [NEVER] * len(self._told_ns)
             compensation.reset()
         elif late > _LATE:
-            self.problem = f"joint_states is silent: {self._inputs['joint_states'].report()[1]}"
+            self._complain(
+                f"joint_states is silent: {self._inputs['joint_states'].report()[1]}")
             self._go_on(now, Stamp.now(self), None)
+
+    def _complain(self, problem: str) -> None:
+        """Keep in mind why there are no new efforts, and log it if there were some."""
+        self.problem = self._trouble = problem
+        if self.compensation.guard.efforts.any() and self._may_log():
+            self.get_logger().error(f'efforts are held, then let go: {problem}')
 
     def _go_on(self, now: float, stamp: Stamp, wanted: Array | None) -> None:
         compensation, refused = self.compensation, self._controller.problem
@@ -356,11 +371,22 @@ class GravityCompensation(ManagedNode):
                   'largest effort [N m]': float(np.abs(guard.efforts).max())}
         if not guard.active:
             return OK, f'inactive, {guard.state}', values
-        if self.problem:
-            return ERROR, f'{guard.state}: {self.problem}', values
+        trouble, self._trouble = self._trouble, ''
+        if self.problem or trouble:
+            return ERROR, f'{guard.state}: {self.problem or trouble}', values
+        if unreadable := self._unreadable_plan():
+            return WARN, f'{guard.state}, on {compensation.mode}; {unreadable}', values
         if saturated:
             return WARN, f'at the clamp: {", ".join(saturated)}', values
         return OK, f'{guard.state}, on {compensation.mode}', values
+
+
+    def _unreadable_plan(self) -> str:
+        """Return why a plan was refused since it was asked last; '' if none was."""
+        if self._plan is None:
+            return ''
+        before, self._plans_refused = self._plans_refused, sum(self._plan.refused.values())
+        return self._plan.last_error if self._plans_refused > before else ''
 
 
 def make_compensation(model: RobotModel, params: GravityCompensationParameters
