@@ -24,7 +24,7 @@ light = $(addprefix test/system/test_,environment.py gazebo.py package.py)
 chapters = $(or $(CHAPTERS),$(DEMO))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo torso test test-oldest docs bench bench-check lint lock setup clean
+.PHONY: help demo torso test test-parts test-system test-oldest docs bench bench-check lint lock setup clean
 
 help:
 	@echo "make demo         a story with a simulated robot (ROBOT=talos, g1, icub), then it stands"
@@ -59,10 +59,16 @@ test:
 else
 test:
 	@failed=0; \
-	$(pytest) $(parallel) test/unit test/oracle test/ros $(light) || failed=1; \
-	$(pytest) $(addprefix --ignore=,$(light)) test/system || failed=1; \
+	$(MAKE) --no-print-directory test-parts || failed=1; \
+	$(MAKE) --no-print-directory test-system || failed=1; \
 	exit $$failed
 endif
+
+test-parts:
+	@$(pytest) $(parallel) test/unit test/oracle test/ros $(light)
+
+test-system:
+	@$(pytest) $(addprefix --ignore=,$(light)) test/system
 
 # The launch runner is left out: it uses nothing that has an oldest version.
 test-oldest:
