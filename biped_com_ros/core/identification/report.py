@@ -102,11 +102,11 @@ def summary(found: Identification) -> str:
     """Say in a few lines what was found."""
     report, before, after = found.identifiability, found.before, found.validated
     lines = [
-        f'{found.robot}: {found.mass:.2f} kg +- {found.mass_std:.2f} (URDF '
-        f'{sum(link.mass_before for link in found.links):.2f})',
+        f'{found.robot}: {found.mass:.3f} kg +- {found.mass_std:.3f} (URDF '
+        f'{sum(link.mass_before for link in found.links):.3f})',
         f'centre of mass against measurement {1e3 * before.com_rms:.2f} -> '
-        f'{1e3 * after.com_rms:.2f} mm, joint torques {before.torque_rms:.2f} -> '
-        f'{after.torque_rms:.2f} Nm (poses left out of the estimate)',
+        f'{1e3 * after.com_rms:.2f} mm, joint torques {before.torque_rms:.3g} -> '
+        f'{after.torque_rms:.3g} Nm (poses left out of the estimate)',
         f'{report.determined} of {report.unknowns} masses and first moments are told by the data '
         f'rather than the prior, {report.prior_only} only by the prior']
     return '\n'.join([*lines, *found.warnings])
@@ -152,12 +152,13 @@ def _summary_table(found: Identification) -> str:
     mass_before = sum(link.mass_before for link in found.links)
     rows: list[tuple[str, ...]] = [('Total mass', f'{mass_before:.3f} kg',
                                    f'{found.mass:.3f} ± {1.96 * found.mass_std:.3f} kg', '')]
-    for title, what, scale, unit in (
-            ('Centre of mass, rms', 'com_rms', 1e3, 'mm'),
-            ('Joint torque, rms', 'torque_rms', 1.0, 'Nm'),
-            ('Joint torque, largest', 'torque_max', 1.0, 'Nm'),
-            ('Weight, mean', 'weight_mean', 1.0, 'N')):
-        rows.append((title, *(f'{scale * getattr(r, what):.2f} {unit}'
+    for title, what, scale, digits, unit in (
+            ('Centre of mass, rms', 'com_rms', 1e3, 2, 'mm'),
+            ('Joint torque, rms', 'torque_rms', 1.0, 3, 'Nm'),
+            ('Joint torque, largest', 'torque_max', 1.0, 3, 'Nm'),
+            ('Weight, mean', 'weight_mean', 1.0, 2, 'N')):
+        # Nothing is minus nothing.
+        rows.append((title, *(f'{round(scale * getattr(r, what), digits) + 0.0:.{digits}f} {unit}'
                               for _, r in _kinds(found))))
     return _table(('Residual', 'URDF', 'calibrated', 'calibrated, poses left out'), rows)
 
