@@ -1,0 +1,75 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A simulated robot that is not as its URDF says: com_estimator tells, by the feet."""
+
+from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.nodes.com_estimator import ComEstimator
+from biped_com_ros.nodes.simulator import Simulator
+from biped_com_ros.nodes.wrench_aggregator import WrenchAggregator
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+import pytest
+import rclpy
+from rclpy.parameter import Parameter
+from ros_rig import Rig
+
+EXTRA, FORWARD = 0.3, 0.08  # kg more in the torso, and its centre of mass so far ahead, m
+TIMED = [Parameter('use_sim_time', value=True), Parameter('max_stamp_age', value=0.0)]
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    """Begin and end ROS."""
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+def test_a_hidden_load_is_told_with_the_remedy():
+    model = RobotModel.load('biped')
+    rig = Rig(node=Simulator(parameter_overrides=[
+        Parameter('rate', value=200.0),
+        Parameter('hidden_errors', value=[f'torso {EXTRA} {FORWARD} 0 0'])]))
+    others = [kind(parameter_overrides=TIMED) for kind in (WrenchAggregator, ComEstimator)]
+    lines = {}
+
+    def hear(array):
+        lines.update({status.name: status for status in array.status})
+
+    try:
+        for node in others:
+            rig.executor.add_node(node)
+        rig.peer.create_subscription(DiagnosticArray, '/diagnostics', hear, 10)
+
+        def told():
+            line = lines.get('com_estimator: centre of mass')
+            return line is not None and line.level == DiagnosticStatus.WARN
+
+        rig.until(told, 30.0, 'a warning')
+        distance, = (float(pair.value) for pair in lines['com_estimator: centre of mass'].values)
+        weight = lines['com_estimator: weight']
+        ratio, = (float(pair.value) for pair in weight.values)
+    finally:
+        for node in others:
+            node.destroy_node()
+        rig.close()
+    torso = model.link_masses[model.link_names.index('torso')]
+    com = model.state(model.posture()).com_in_base
+    torso_com = model.state(model.posture()).link_coms_in_base[model.link_names.index('torso'), 0]
+    shift = ((torso + EXTRA) * FORWARD + EXTRA * (torso_com - com[0])) / (model.mass + EXTRA)
+    assert distance == pytest.approx(abs(shift), abs=1e-3)
+    assert 'forward +' in lines['com_estimator: centre of mass'].message
+    assert 'calibration.launch.xml' in lines['com_estimator: centre of mass'].message
+    assert ratio == pytest.approx(1.0 + EXTRA / model.mass, abs=2e-3)
+    assert weight.level == DiagnosticStatus.WARN and 'tare' in weight.message
+    assert 'calibration.launch.xml' in weight.message
