@@ -72,24 +72,32 @@ class Instants:
 
 def core_calls(robot: str) -> dict[str, Call]:
     """Return what is timed without ROS."""
-    instants = Instants(robot)
-    monitors = [StabilityMonitor(instants.model, MonitorSettings()) for _ in range(2)]
+    model = RobotModel.load(robot)
+    monitors = [StabilityMonitor(model, MonitorSettings()) for _ in range(2)]
     monitors[0].every_model = False
-    fusion = FusedCom(instants.model)
+    fusion = FusedCom(model)
 
-    def watch(monitor: StabilityMonitor) -> object:
-        state, twist = instants.following()
-        monitor.feel(instants.ns, instants.wrenches)
-        return monitor.update(instants.ns, state, twist, instants.wrenches)
+    def watch(monitor: StabilityMonitor) -> Call:
+        instants = Instants(robot)
 
-    def fuse() -> None:
-        state, twist = instants.following()
-        fusion.update(1e-9 * STEP_NS, state, twist, instants.wrenches)
+        def call() -> object:
+            state, twist = instants.following()
+            monitor.feel(instants.ns, instants.wrenches)
+            return monitor.update(instants.ns, state, twist, instants.wrenches)
+        return call
+
+    def fuse() -> Call:
+        instants = Instants(robot)
+
+        def call() -> None:
+            state, twist = instants.following()
+            fusion.update(1e-9 * STEP_NS, state, twist, instants.wrenches)
+        return call
     return {
-        'kinematics, base and twist': instants.following,
-        'and stability': lambda: watch(monitors[0]),
-        "and the model's ZMP every time": lambda: watch(monitors[1]),
-        'or the fused CoM': fuse}
+        'kinematics, base and twist': Instants(robot).following,
+        'and stability': watch(monitors[0]),
+        "and the model's ZMP every time": watch(monitors[1]),
+        'or the fused CoM': fuse()}
 
 
 def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:

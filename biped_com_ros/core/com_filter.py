@@ -76,9 +76,10 @@ import numpy as np
 K, V, H, F, S = slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 12), 12
 SIZE = 13
 
-EVERYTHING = np.ones((SIZE, 1))
-MOVING = EVERYTHING.copy()
-MOVING[H] = 0.0
+_MOVING = np.ones(SIZE)
+_MOVING[H] = 0.0
+_LEARNT = 1.0 - np.outer(1.0 - _MOVING, 1.0 - _MOVING)
+"""What kinematics teach, and of which covariances they take something."""
 _UNSEEN = np.eye(3, SIZE, 3)
 _KINEMATIC = np.eye(6, SIZE)
 _WORST = (*[0.001] * 3, *[0.02] * 3)
@@ -204,6 +205,9 @@ class ComFilter:
         # Views of what changes in it: writing by lists of indices takes several times as long.
         self._force_share, self._force_decay = (
             np.einsum('ii->i', A[V, F]), np.einsum('ii->i', A[F, F]))
+        self._drift = np.zeros(SIZE)
+        self._drift[H], self._drift[S] = settings.moment_drift ** 2, settings.mass_drift ** 2
+        self._drift[F] = (settings.force_drift * self._weight) ** 2
         self._least_noise = np.repeat(
             (settings.kinematic_position ** 2, settings.kinematic_velocity ** 2), 3)
         self._kinematic_noise, self._force_noise = NoiseMeter(_WORST), NoiseMeter(
@@ -254,7 +258,7 @@ class ComFilter:
     def reset(self) -> None:
         """Forget everything, the load too."""
         self.is_started = False
-        self._surprise = np.zeros(3)
+        self._surprise = [0.0] * 3
         self._held: deque[LoadEquation] = deque()
         self._held_time = 0.0
         self._rotation, self._lever, self._shown = np.eye(3), np.zeros(3), _UNSEEN
@@ -299,7 +303,7 @@ class ComFilter:
         """Begin where the kinematics say, by the load as far as it is known."""
         s, x, P = self.settings, self.state, self.covariance
         self.is_started = True
-        self._surprise[:] = 0.0
+        self._surprise = [0.0] * 3
         self._kinematic_noise.reset()
         self._force_noise.reset()
         moving = [*range(6), *range(9, 12)]
@@ -326,55 +330,71 @@ class ComFilter:
     def _predict(self, dt: float, force: Array | None) -> None:
         s, x, A = self.settings, self.state, self._transition
         share, decay = (1.0 - x.item(S)) / self._mass, math.exp(-dt / s.force_time)
-        push, by_mass, rough = x[F].copy(), np.zeros(3), s.unknown_acceleration ** 2
-        if force is not None:
-            push += force
-            noise = self._force_noise.update(force, dt)
-            rough = s.acceleration ** 2 + float(noise.max()) * share ** 2
-            by_mass = -push / self._mass
-        acceleration = share * push
-        if force is not None:  # else the ground may carry it, or not
+        if force is None:  # the ground may carry it, or not
+            acceleration, rough = share * x[F], s.unknown_acceleration ** 2
+            A[V, S] = 0.0
+        else:
+            push = x[F] + force
+            acceleration = share * push
             acceleration[2] -= self._gravity
-        x[K] += dt * (self._shown @ x) + 0.5 * dt * dt * acceleration
+            noise = self._force_noise.update(force, dt).max().item()
+            rough = s.acceleration ** 2 + noise * share ** 2
+            A[V, S] = (-dt / self._mass) * push
+        x[K] += dt * (self._shown.dot(x) + 0.5 * dt * acceleration)
         x[V] += dt * acceleration
         x[F] *= decay
         A[K, 3:] = dt * self._shown[:, 3:]
-        self._force_share[:] = dt * share
-        A[V, S] = dt * by_mass
-        self._force_decay[:] = decay
-        P = A.dot(self.covariance).dot(A.T)
+        self._force_share[:], self._force_decay[:] = dt * share, decay
+        self.covariance = P = A.dot(self.covariance).dot(A.T)
         diagonal = P.reshape(-1)[::SIZE + 1]
+        diagonal += dt * self._drift
         diagonal[V] += rough * dt * dt
-        diagonal[H] += s.moment_drift ** 2 * dt
-        diagonal[F] += (s.force_drift * self._weight) ** 2 * dt
-        diagonal[S] += s.mass_drift ** 2 * dt
-        self.covariance = P
 
     def _correct_by_kinematics(self, seen: Seen, dt: float) -> None:
         rows = self._rows(seen)
         residual = np.concatenate((seen.com, seen.velocity))
         noise = self._kinematic_noise.update(residual, dt) + self._least_noise
-        residual -= rows @ self.state
-        expected = np.add.reduce(rows[3:].dot(self.covariance) * rows[3:], axis=1)
-        self._notice_push(residual[3:], expected, noise[3:], dt)
-        self._correct(rows, residual, noise, MOVING)
+        residual -= rows.dot(self.state)
+        PHt = self.covariance.dot(rows.T)
+        innovation = rows.dot(PHt)
+        diagonal = innovation.reshape(-1)[::7]
+        if self._notice_push(residual[3:], diagonal[3:], noise[3:], dt):
+            np.dot(self.covariance, rows.T, out=PHt)
+            np.dot(rows, PHt, out=innovation)
+        diagonal += noise
+        weights = np.linalg.solve(innovation, PHt.T)
+        # The load is not learnt from it, but counts with its uncertainty.
+        self.state += _MOVING * residual.dot(weights)
+        P = self.covariance
+        P -= _LEARNT * PHt.dot(weights)
+        self.covariance = 0.5 * (P + P.T)
 
-    def _notice_push(self, innovation: Array, expected: Array, noise: Array, dt: float) -> None:
-        """Open up for an external force along the axes where the velocity surprises."""
+    def _notice_push(self, innovation: Array, expected: Array, noise: Array, dt: float) -> bool:
+        """
+        Open up for an external force along the axes where the velocity surprises.
+
+        Innovations and their variances, expected and by noise; returns whether there is such a
+        force.
+        """
         s, surprise = self.settings, self._surprise
-        share = min(dt / s.push_delay, 1.0)
-        surprise += share * (innovation - surprise)
-        limit = s.push_sigmas ** 2
-        slow = surprise * surprise > limit * (expected + 0.5 * share * noise)
-        sudden = innovation * innovation > limit * (expected + noise)
-        for axis in np.flatnonzero(slow | sudden).tolist():
-            # Nobody knows for how long it has acted: the velocity begins anew, too, and what the
-            # moments told meanwhile was told of the push.
-            self._held.clear()
-            self._held_time = 0.0
-            missed = innovation if sudden[axis] else surprise
-            self.covariance[3 + axis, 3 + axis] += missed.item(axis) ** 2
-            self.covariance[9 + axis, 9 + axis] += (s.push_force * self._weight) ** 2
+        share, limit, pushed = min(dt / s.push_delay, 1.0), s.push_sigmas ** 2, False
+        for axis, (now, variance, white) in enumerate(zip(
+                innovation.tolist(), expected.tolist(), noise.tolist())):
+            surprise[axis] += share * (now - surprise[axis])
+            sudden = now * now > limit * (variance + white)
+            if sudden or surprise[axis] ** 2 > limit * (variance + 0.5 * share * white):
+                pushed = True
+                self._open_up(axis, now if sudden else surprise[axis])
+        return pushed
+
+    def _open_up(self, axis: int, missed: float) -> None:
+        """Expect any force along an axis, where the velocity is off by `missed`, m/s."""
+        # Nobody knows for how long it has acted: the velocity begins anew, too, and what the
+        # moments told meanwhile was told of the push.
+        self._held.clear()
+        self._held_time = 0.0
+        self.covariance[3 + axis, 3 + axis] += missed ** 2
+        self.covariance[9 + axis, 9 + axis] += (self.settings.push_force * self._weight) ** 2
 
     def _hear_out(self, equation: LoadEquation | None) -> None:
         """Use what the moments told a moment ago, if nobody has been found to push since."""
@@ -402,29 +422,19 @@ class ComFilter:
         variance = equation.noise / equation.span + equation.repeats * (
             s.moment ** 2 + (s.momentum * equation.spin) ** 2
             + (s.push_lever * equation.push) ** 2)
-        self._correct(rows, residual, np.full(2, variance), witness=witness)
+        self._correct(rows, witness, residual, variance)
 
-    def _correct(self, rows: Array, residual: Array, variance: Array,
-                 learns: Array = EVERYTHING, witness: Array | None = None) -> None:
+    def _correct(self, rows: Array, witness: Array, residual: Array, variance: float) -> None:
         """
-        Correct what `learns` marks by 1; what it marks by 0 counts with its uncertainty.
+        Correct by rows whose noise is that of the residual, too.
 
-        Rows whose noise is that of the residual teach what is wrong. A `witness`, the part of
-        them that is free of that noise, then says how much is learnt, and of what: an
-        instrumental variable.
+        A `witness`, the part of them that is free of that noise, says how much is learnt, and of
+        what: an instrumental variable.
         """
-        P = self.covariance
-        innovation = rows.dot(P).dot(rows.T)
-        innovation.reshape(-1)[::len(innovation) + 1] += variance
-        known = rows if witness is None else witness
-        PHt = P.dot(known.T)
-        gain = np.linalg.solve(innovation, PHt.T).T * learns
+        P, noise = self.covariance, variance * np.eye(len(rows))
+        PWt = P.dot(witness.T)
+        gain = np.linalg.solve(rows.dot(P).dot(rows.T) + noise, PWt.T).T
         self.state += gain.dot(residual)
-        if witness is not None:
-            innovation = known.dot(PHt)
-            innovation.reshape(-1)[::len(innovation) + 1] += variance
-        lost = gain.dot(PHt.T)
-        P = P - lost - lost.T + gain.dot(innovation).dot(gain.T)
-        P += P.T
-        P *= 0.5
-        self.covariance = P
+        lost = gain.dot(PWt.T)
+        P = P - lost - lost.T + gain.dot(witness.dot(PWt) + noise).dot(gain.T)
+        self.covariance = 0.5 * (P + P.T)

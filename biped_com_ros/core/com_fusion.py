@@ -106,7 +106,7 @@ class FusedCom:
     def _total(self, state: RobotState, wrenches: Array) -> Array:
         """Return the wrench of the feet that carry, about the world's origin, (6,)."""
         carried = wrenches
-        if wrenches[:, 2].min() < FELT * self._weight:
+        if min(wrenches[:, 2].tolist()) < FELT * self._weight:
             share = wrenches[:, 2:3] / self._weight
             carried = wrenches * np.clip((share - UNFELT) / (FELT - UNFELT), 0.0, 1.0)
         placements = moved(state.placements_in_base(self._soles), state.base)

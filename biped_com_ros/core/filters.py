@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 # Above this share of the sample rate the cut-off is lowered: at 0.5 the filter has no meaning.
 HIGHEST_CUTOFF_SHARE = 0.45
-_ENOUGH, _TINY = 20, 1e-12
+_ENOUGH, _EVERY, _TINY = 20, 4, 1e-12
 
 
 class LowPass:
@@ -214,29 +214,36 @@ class NoiseMeter:
     def __init__(self, initial: ArrayLike, time: float = 0.3) -> None:
         self._time = time
         self._initial = np.square(np.asarray(initial, dtype=float))
-        self._last, self._step = np.zeros_like(self._initial), np.zeros_like(self._initial)
+        self._last, self._older = np.zeros_like(self._initial), np.zeros_like(self._initial)
         self._variance = np.zeros_like(self._initial)
         self.reset()
 
     def reset(self) -> None:
         """Forget the past."""
-        self._count = 0
+        self._samples, self._bends, self._elapsed = 0, 0, 0.0
+        self._variance[:] = 0.0
 
     def update(self, sample: Array, dt: float) -> Array:
         """Take a sample (n,) after `dt`, s, and return the variances, (n,)."""
-        step = sample - self._last
-        bend = step - self._step
-        self._last[:], self._step = sample, step
-        self._count += 1
-        if self._count <= 2:
-            return self._initial
+        self._elapsed += dt
+        # Noise hardly changes: once it is known, to look at it now and then will do.
+        if self._samples > 1 and (self._bends <= _ENOUGH or self._samples % _EVERY == 0):
+            self._learn(sample)
+        self._samples += 1
+        self._last, self._older = self._older, self._last
+        self._last[:] = sample
+        return self._variance if self._bends > _ENOUGH else self._initial
+
+    def _learn(self, sample: Array) -> None:
+        bend = sample - 2.0 * self._last
+        bend += self._older
         bend *= bend
         bend /= 6.0
+        self._bends += 1
         # A mean at first, then a running one; a jump is not noise, and counts little.
-        if self._count > 2 + _ENOUGH:
+        if self._bends > _ENOUGH:
             np.minimum(bend, 9.0 * self._variance + _TINY, out=bend)
-        elif self._count == 3:
-            self._variance[:] = 0.0
-        share = max(min(dt / self._time, 1.0), 1.0 / (self._count - 2))
-        self._variance += share * (bend - self._variance)
-        return self._variance if self._count > 2 + _ENOUGH else self._initial
+        bend -= self._variance
+        bend *= max(min(self._elapsed / self._time, 1.0), 1.0 / self._bends)
+        self._variance += bend
+        self._elapsed = 0.0

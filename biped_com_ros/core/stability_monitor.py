@@ -171,9 +171,10 @@ class Report:
     @cached_property
     def time_to_edge(self) -> float | None:
         """When the DCM will leave the polygon if the ZMP stays, s."""
-        if self.support is None or self.zmp is None or self.dcm is None:
+        zmp, dcm = self.zmp_in_plane, self.dcm_in_plane
+        if self.support is None or zmp is None or dcm is None:
             return None
-        return self.support.time_to_edge(self.dcm, self.zmp, self.omega_0)
+        return self.support.time_left(dcm, zmp, self.omega_0)
 
     @cached_property
     def forces(self) -> Array:

@@ -243,6 +243,11 @@ class SupportPolygon:
         return least if least > _THIN else _margin_by_segments(self.corners, point).distance
 
     def time_to_edge(self, dcm: Array, zmp: Array, omega_0: float) -> float:
+        """Return :meth:`time_left` for points of the plane in the world, shape (3,), m."""
+        return self.time_left(self.plane.level_coordinates(dcm),
+                              self.plane.level_coordinates(zmp), omega_0)
+
+    def time_left(self, dcm: Point, zmp: Point, omega_0: float) -> float:
         """
         Return when the DCM will leave the polygon if the ZMP stays where it is, s.
 
@@ -252,7 +257,7 @@ class SupportPolygon:
         Parameters
         ----------
         dcm, zmp
-            Points of the plane in the world, shape (3,), m.
+            Along the axes of the plane, (x, y), m.
         omega_0
             Natural frequency of the pendulum, rad/s.
 
@@ -266,12 +271,11 @@ class SupportPolygon:
         ``dcm(t) = zmp + exp(omega_0 t) (dcm - zmp)``, a straight line through each edge in turn.
 
         """
-        at_dcm, at_zmp = (_distances(self._half_planes, self.plane.level_coordinates(point))
-                          for point in (dcm, zmp))
+        at_dcm = _distances(self._half_planes, dcm)
         if min(at_dcm, default=0.0) <= 0.0:
             return 0.0
         growth = math.inf
-        for now, first in zip(at_dcm, at_zmp):
+        for now, first in zip(at_dcm, _distances(self._half_planes, zmp)):
             if first > now and first < growth * (first - now):
                 growth = first / (first - now)
         return math.log(max(growth, 1.0)) / omega_0
