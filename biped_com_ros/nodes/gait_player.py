@@ -29,6 +29,8 @@ zmp_monitor/event,            diagnostic_msgs/             in; whether it may wa
 /diagnostics                  DiagnosticArray
 zmp_monitor/support_phase     std_msgs/String              in; begins on both soles only
 zmp_monitor/zmp               geometry_msgs/PointStamped   in; compared with the reference
+zmp_monitor/dcm_margin        std_msgs/Float64             in, in quick steps; for how long it
+                                                           falls
 com_estimator/com             geometry_msgs/PointStamped   in; where the robot is in the world
 com_estimator/com_bias        geometry_msgs/Vector3Stamped in; where its weight truly is
 IMU topic of the YAML         sensor_msgs/Imu              in; its heading
@@ -58,7 +60,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
-from biped_com_ros.core.legs.playback import GaitPlayback
+from biped_com_ros.core.legs.playback import GaitPlayback, longest_fall
 from biped_com_ros.core.legs.player import WalkOrder, WalkPlayer, WalkState
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
@@ -81,9 +83,9 @@ from rclpy.node import Node
 PLANNING, UNABLE = 'planning', 'unable'
 QUASI_STATIC, PREVIEW = 'quasi-static', 'preview'
 _PATTERNS = {QUASI_STATIC: GaitOptions(), PREVIEW: QUICK}
-#: For how long instability is not minded, s: in quick steps the divergent component is outside of
-#: the standing foot for 0.2 s, and the monitor takes 0.3 s to forgive.
-_PATIENCE = {'static': 0.0, 'preview': 0.7}
+#: By how much longer than planned the divergent component may be outside of the support, s: feet
+#: are unloaded before they leave the ground.
+_GRACE = 0.2
 _BOTH = 'double'  # of zmp_monitor's support phases
 _HOLD_AFTER = 0.3  # s, in which joints that did not follow come to rest
 _WATCH_PERIOD = 0.05  # s
@@ -244,12 +246,17 @@ class GaitPlayer(Node):
         x, y = 1e3 * offset
         self.get_logger().info(f'plans; the centre of mass is felt {x:.1f} mm ahead and {y:.1f} '
                                'mm left of where the URDF has it')
-        self._plans.start(
-            lambda: player.plan(order, measured, offset, self.params.posture_tolerance),
-            self._begin_walk)
+        tolerance = self.params.posture_tolerance
 
-    def _begin_walk(self, playback: GaitPlayback) -> None:
+        def plan() -> tuple[GaitPlayback, float]:
+            playback = player.plan(order, measured, offset, tolerance)
+            return playback, longest_fall(playback.gait)
+
+        self._plans.start(plan, self._begin_walk)
+
+    def _begin_walk(self, planned: tuple[GaitPlayback, float]) -> None:
         """Begin what was planned, if nothing has come between."""
+        playback, fall = planned
         reason = self._why_not()
         if reason:
             raise InputError(f'will not walk: {reason}')
@@ -260,7 +267,7 @@ class GaitPlayer(Node):
             self._progress.set_frame(self._senses.com.frame)
         self.problem, self._deviation = '', Deviation()
         if self._watch is not None:
-            self._watch.patience = _PATIENCE[playback.gait.options.method]
+            self._watch.patience = fall + _GRACE if fall else 0.0
         self._begin(playback)
         self.get_logger().info(f'walks for {playback.gait.duration:.1f} s')
 
@@ -293,6 +300,8 @@ class GaitPlayer(Node):
         if self._senses is not None:
             self._senses.destroy()
         self._senses = self._order = None
+        if self._watch is not None:
+            self._watch.patience = 0.0
 
     def _why_not(self) -> str:
         """Return why no walk can begin; '' if one can."""
@@ -409,8 +418,6 @@ class GaitPlayer(Node):
         self._tell()
         if player.state is WalkState.STANDING:
             self._finish()
-            if self._watch is not None:
-                self._watch.patience = 0.0
 
     def _compare(self, reference: Array, R_world_gait: Array) -> None:
         zmp = None if self._senses is None else self._senses.zmp_in_world

@@ -16,13 +16,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+import math
 import time
 from typing import Any
 
 from biped_com_ros.ros.diagnostics import ERROR
 from biped_com_ros.ros.qos import LATCHED, STATE_OUTPUT
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from std_msgs.msg import String
+from std_msgs.msg import Float64, String
+
+#: What the monitor takes to forgive that the divergent component was outside, and more, s.
+_RECOVERS = 0.4
 
 
 class StabilityWatch:
@@ -44,8 +48,6 @@ class StabilityWatch:
     ----------
     has_fallen
         Whether the robot lies on the ground.
-    patience
-        For how long instability is not minded, s: who walks quickly falls from foot to foot.
     phase
         Which feet stand, as the monitor calls it; '' while unknown.
 
@@ -53,11 +55,12 @@ class StabilityWatch:
 
     def __init__(self, node: Any, monitor: str, timeout: float,
                  on_error: Callable[[str], None]) -> None:
-        self._monitor, self._timeout, self._on_error = monitor, timeout, on_error
+        self._node, self._monitor = node, monitor
+        self._timeout, self._on_error = timeout, on_error
         self._heard = time.monotonic() - 2.0 * timeout
         self._clock, self._since = node.get_clock(), 0
         self._event, self._errors = '', ''
-        self.patience = 0.0
+        self._patience, self._dcm, self._outside_since = 0.0, None, 0
         self.has_fallen, self.phase = False, ''
         self._subscriptions = [
             node.create_subscription(DiagnosticArray, f'{monitor}/event', self._on_event, LATCHED),
@@ -75,9 +78,45 @@ class StabilityWatch:
         return self._event if self._event and self._is_minded else self._errors
 
     @property
+    def patience(self) -> float:
+        """
+        For how long the divergent component may be outside of the support, s.
+
+        Who walks quickly falls from foot to foot. The level of stability takes its time to recover
+        from that, so that the margin itself is listened to.
+        """
+        return self._patience
+
+    @patience.setter
+    def patience(self, seconds: float) -> None:
+        self._patience, self._outside_since = seconds, 0
+        if seconds and self._dcm is None:
+            self._dcm = self._node.create_subscription(
+                Float64, f'{self._monitor}/dcm_margin', self._on_dcm_margin, STATE_OUTPUT)
+        elif not seconds and self._dcm is not None:
+            self._node.destroy_subscription(self._dcm)
+            self._dcm = None
+
+    @property
     def _is_minded(self) -> bool:
-        lasted = 1e-9 * (self._clock.now().nanoseconds - self._since)
-        return self.has_fallen or not 0.0 <= lasted < self.patience
+        if self.has_fallen or not self._patience:
+            return True
+        since = self._outside_since
+        return ((bool(since) and self._lasted(since) >= self._patience)
+                or self._lasted(self._since) >= self._patience + _RECOVERS)
+
+    def _lasted(self, since_ns: int) -> float:
+        """Return for how long something has been so; for ever, where the clock was set back."""
+        lasted = 1e-9 * (self._clock.now().nanoseconds - since_ns)
+        return lasted if lasted >= 0.0 else math.inf
+
+    def _on_dcm_margin(self, message: Float64) -> None:
+        if message.data >= 0.0:
+            self._outside_since = 0
+        elif not self._outside_since:
+            self._outside_since = self._clock.now().nanoseconds
+        elif self._event and self._is_minded:
+            self._on_error(self._event)
 
     def _on_event(self, array: DiagnosticArray) -> None:
         for status in array.status:

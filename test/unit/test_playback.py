@@ -15,9 +15,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.legs.gait import QUICK, single_step, walk
-from biped_com_ros.core.legs.playback import GaitPlayback, halts, PlaybackState
+from biped_com_ros.core.legs.playback import GaitPlayback, halts, longest_fall, PlaybackState
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.support import support_polygon
 import numpy as np
@@ -201,3 +203,12 @@ def test_what_cannot_start_says_so(step):
 def test_impossible_ramps_are_refused(step, ramp):
     with pytest.raises(ConfigurationError, match='ramp'):
         GaitPlayback(step, ramp)
+
+
+def test_only_quick_steps_fall_from_foot_to_foot(model, step, quick):
+    assert longest_fall(step) == 0.0
+    assert 0.03 < longest_fall(quick) < 0.15
+    slow, hasty = (longest_fall(walk(model, 3, 0.05, options=replace(QUICK, timing=replace(
+        QUICK.timing, single_support=swing, double_support=shift))))
+        for swing, shift in ((1.2, 0.6), (0.6, 0.15)))
+    assert slow == 0.0 and hasty > longest_fall(quick)

@@ -29,6 +29,7 @@ import copy
 from enum import Enum
 import math
 
+from biped_com_ros.core.com import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.legs.footsteps import Footprint
 from biped_com_ros.core.legs.gait import Gait, GaitSample
@@ -39,6 +40,8 @@ import numpy as np
 
 #: Between instants that are examined, s.
 _STRIDE = 0.05
+#: The same while it is looked how long the robot falls, s.
+_FALL_STRIDE = 0.01
 #: Points of a ramp that are examined.
 _POINTS = np.linspace(0.0, 1.0, 13)
 
@@ -273,6 +276,26 @@ def halts(gait: Gait, ramp: float, least_margin: float) -> tuple[Array, Array]:
     times = np.arange(0.0, gait.duration, _STRIDE)
     good = np.array([_least_margin(gait, t, ramp) > least_margin for t in times.tolist()])
     return times, good
+
+
+def longest_fall(gait: Gait) -> float:
+    """
+    Return for how long the divergent component is outside of the support at a stretch, s.
+
+    Quick steps are falls from one foot to the other: before a foot lands the divergent component
+    ``com + velocity / omega_0`` leaves the standing one.
+    """
+    stride = max(round(_FALL_STRIDE / float(gait.times[1])), 1)
+    middle = len(gait.times) // 2
+    com_in_base = gait.model.state(gait.positions[middle]).com_in_base
+    height = float(gait.base[middle, 2] + com_in_base[2])
+    velocity = np.gradient(gait.com, gait.times, axis=0)
+    points = (gait.com + velocity / math.sqrt(GRAVITY / height))[::stride].tolist()
+    longest = falling = 0
+    for time, (x, y) in zip(gait.times[::stride].tolist(), points):
+        falling = falling + 1 if margin(_support(gait, time), (x, y)).distance < 0.0 else 0
+        longest = max(longest, falling)
+    return longest * stride * float(gait.times[1])
 
 
 def _least_margin(gait: Gait, begin: float, ramp: float) -> float:
