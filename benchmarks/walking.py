@@ -102,7 +102,7 @@ class Walk:
     pace
         Simulated seconds per second.
     end
-        State of gait_player in which it ended.
+        State of gait_player in which it ended; 'stopped' if that was before the last step.
 
     """
 
@@ -133,7 +133,7 @@ class Recorder(Node):
             **{f'simulator/truth/{foot}/wrench': (WrenchStamped, []) for foot in feet},
             'simulator/truth/zmp': (PointStamped, []), _MEASURED: (PointStamped, []),
             _REFERENCE: (PointStamped, [])}
-        self.state, self.margins = '', []
+        self.state, self.margins, self._has_stopped = '', [], False
         for topic, (kind, kept) in self.messages.items():
             self._listen(kind, topic, lambda raw, kept=kept: self._keep(kept, raw))
         self._listen(Float64, 'zmp_monitor/margin', lambda raw: self._keep(self.margins, raw))
@@ -150,6 +150,7 @@ class Recorder(Node):
 
     def _on_state(self, message: Any) -> None:
         self.state = message.data
+        self._has_stopped |= message.data == 'stopping'
 
     def until(self, condition: Callable[[], bool], what: str, patience: float) -> None:
         """Serve callbacks until something is so."""
@@ -206,7 +207,8 @@ class Recorder(Node):
         points = np.array([_xy(measured[ns].point) for ns in instants.tolist()])
         return Walk(record, 1e-9 * (instants - stamps[0]), points,
                     np.array([deserialize_message(raw, Float64).data for raw in self.margins]),
-                    float(record.times[-1]) / elapsed, self.state)
+                    float(record.times[-1]) / elapsed,
+                    'stopped' if self._has_stopped else self.state)
 
     def _row(self, ns: int, told: dict[str, dict[int, Any]]) -> tuple[Any, ...]:
         model = self._model
@@ -257,9 +259,10 @@ def walk(pattern: str, seed: int, options: argparse.Namespace) -> Walk:
     with tempfile.TemporaryDirectory() as directory:
         launch = Path(directory) / 'walking.launch.xml'
         launch.write_text(_LAUNCH.format(sigma=MASS_SIGMA, seed=seed, pace=options.pace))
+        log = Path(directory) / 'log'
         process = subprocess.Popen(
             [sys.executable, '-m', 'biped_com_ros.standalone.launch', str(launch)],
-            start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            start_new_session=True, stdout=log.open('w'), stderr=subprocess.STDOUT)
         rclpy.init()
         recorder = Recorder(RobotModel.load('biped'))
         try:
@@ -269,6 +272,9 @@ def walk(pattern: str, seed: int, options: argparse.Namespace) -> Walk:
             rclpy.try_shutdown()
             os.killpg(process.pid, signal.SIGINT)
             process.wait()
+            for line in log.read_text().splitlines():
+                if '[ERROR]' in line:
+                    console.print(f'  {line}', highlight=False, markup=False, soft_wrap=True)
 
 
 def row(name: str, seed: int, done: Walk) -> tuple[str, ...]:
