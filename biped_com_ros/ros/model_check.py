@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Does the model of `com_estimator` agree with the feet: in weight, and in where the CoM is?
+Whether the model of `com_estimator` agrees with the feet: in weight, and in where the CoM is.
 
 It hears of the feet once per second, and only while the robot rests: what keeps up with every
 message pays nothing for it.
