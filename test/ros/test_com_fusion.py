@@ -75,13 +75,15 @@ class Robot(Rig):
                 (self.joints, 2), (self.imu, 2), *((foot, 1) for foot in self.feet))),
             what='subscriptions of the fusion')
 
-    def play(self, model, rows, wrenches=True, sign=1.0):
+    def play(self, model, rows, wrenches=True, sign=1.0, has_imu=True, is_live=False):
         for ns, positions, velocities, quaternion, gyro, feet, _ in rows:
-            stamp = rclpy.time.Time(nanoseconds=ns).to_msg()
+            stamp = (self.peer.get_clock().now() if is_live
+                     else rclpy.time.Time(nanoseconds=ns)).to_msg()
             imu = Imu(header=Header(stamp=stamp, frame_id='imu_link'))
             _set(imu.orientation, 'xyzw', quaternion)
             _set(imu.angular_velocity, 'xyz', gyro)
-            self.imu.publish(imu)
+            if has_imu:
+                self.imu.publish(imu)
             for publisher, frame, wrench in zip(
                     self.feet, ('l_sole', 'r_sole'), sign * feet):
                 message = WrenchStamped(header=Header(stamp=stamp, frame_id=frame))
@@ -150,6 +152,37 @@ def test_without_foot_wrenches_it_says_so_and_goes_on_by_kinematics(recording):
         while 'no foot wrenches: nothing on' not in reports.get('com_estimator: com_fused', ''):
             start = next(rest)
             rig.play(model, rows[start:start + 20], wrenches=False)
+    finally:
+        rig.close()
+
+
+def test_a_lost_imu_stops_it_and_is_named_and_then_it_goes_on(recording):
+    model, rows = recording
+    rig, reports = Robot(), {}
+
+    def play_until(words, **options):
+        for start in range(0, 600, 20):
+            start %= len(rows) - 20
+            rig.play(model, rows[start:start + 20], is_live=True, **options)
+            rig.node.diagnostics.publish()
+            rig.spin(0.05)
+            if words in reports.get('com_estimator: com_fused', ''):
+                return
+        raise AssertionError(reports)
+    try:
+        rig.peer.create_subscription(
+            DiagnosticArray, '/fusion/diagnostics',
+            lambda array: reports.update({s.name: s.message for s in array.status}), 10)
+        rig.listen_to_fusion()
+        play_until('kinematics and foot wrenches')
+        assert rig.com_fused
+        play_until('stopped: nothing on /fusion/imu', has_imu=False)
+        rig.com_fused.clear()
+        rig.play(model, rows[:20], is_live=True, has_imu=False)
+        assert not rig.com_fused
+        play_until('kinematics and foot wrenches')
+        last = point(rig.com_fused[-1].pose.pose.position)
+        assert np.isfinite(last).all() and np.linalg.norm(last) < 1.0
     finally:
         rig.close()
 
