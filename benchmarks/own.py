@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+import math
 import sys
 from typing import Any
 
@@ -65,9 +66,10 @@ def speaking_out(node_class: Callable[..., Any]) -> Callable[..., Any]:
 
     def make(**options: Any) -> Any:
         node = node_class(**options)
-        own = {node._frames.bundle, *(
-            part for part in vars(node).values() if isinstance(part, Audience))}
-        Audience.wanted = property(lambda self: self in own)  # type: ignore[assignment]
+        for part in (node._frames.bundle, *vars(node).values()):
+            if isinstance(part, Audience):
+                _ = part.publisher
+                part._wanted, part._ask_again = True, math.inf  # asked as ever, told otherwise
         return node
     return make
 
