@@ -117,11 +117,14 @@ class ContactGuess:
 
     def _update(self, heights: list[float]) -> tuple[tuple[bool, ...], float]:
         """Return which soles are in contact, and the height of the lowest one."""
-        floor = min(heights)
-        limits = floor + self.tolerance, floor + 2.0 * self.tolerance
-        before = self._in_contact or (False,) * len(heights)
-        self._in_contact = tuple([
-            height <= limits[stood] for height, stood in zip(heights, before)])
+        floor, tolerance = min(heights), self.tolerance
+        if max(heights) <= floor + tolerance:  # mostly, and much faster told
+            self._in_contact = (True,) * len(heights)
+        else:
+            limits = floor + tolerance, floor + 2.0 * tolerance
+            before = self._in_contact or (False,) * len(heights)
+            self._in_contact = tuple([
+                height <= limits[stood] for height, stood in zip(heights, before)])
         return self._in_contact, floor
 
 
