@@ -85,7 +85,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import Joy
 
-_POSTURE_PERIOD = 10_000_000
+_POSTURE_PERIOD = 20_000_000
 """How long the upper body's posture counts as the same, ns: arms move slowly."""
 
 _LISTEN_PERIOD = 20_000_000

@@ -107,6 +107,12 @@ def run(controller, pendulum, seconds, **changes):
     return out
 
 
+def unguarded(monkeypatch):
+    """Let tendons go slack."""
+    for name in ('update', 'learn'):
+        monkeypatch.setattr(Guard, name, lambda *_: None)
+
+
 # -- reference
 
 @settings(max_examples=25, deadline=None)
@@ -190,7 +196,7 @@ def test_tendons_are_kept_taut(observer, drive, monkeypatch):
     pulls = []
     for is_guarded in (True, False):
         if not is_guarded:
-            monkeypatch.setattr(Guard, 'update', lambda *_: None)
+            unguarded(monkeypatch)
         controller = make_controller(
             replace(OPTIONS, observer_time=observer, drive=drive), bending=0.8 * 2.6)
         pendulum = Pendulum(push=(-0.9, 0.0))
@@ -207,7 +213,7 @@ def test_tendons_are_kept_taut(observer, drive, monkeypatch):
 def test_a_load_that_appears_at_once_leaves_no_tendon_slack(is_guarded, delay, monkeypatch):
     """Also with measurements 20 ms late; without the guard a tendon hangs until it is learnt."""
     if not is_guarded:
-        monkeypatch.setattr(Guard, 'update', lambda *_: None)
+        unguarded(monkeypatch)
     controller, pendulum = make_controller(), Pendulum()
     run(controller, pendulum, 0.5)
     pendulum.push, late, loose_for, longest = np.array((-0.9, 0.3)), [], 0.0, 0.0

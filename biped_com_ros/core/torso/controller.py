@@ -57,6 +57,9 @@ MISTRUST_DECAY = 1.0
 LEVEL_RATE = 0.25
 """How fast what all tendons share follows what is asked for, of the largest tension per s."""
 
+LEARN_EVERY = 0.01
+"""Time between two looks at what changes slowly: loads, trim, north; s."""
+
 LONGEST_STEP = 0.03
 """Longer gaps between updates count as this long, s: late is better than jerky."""
 
@@ -176,7 +179,7 @@ class TorsoController:
         self._level = self.options.co_contraction
         self._torsion, self._stretch = float(start[TORSION]), 0.0
         self._tensions = [self.options.co_contraction] * self.backbone.count
-        self._is_saturated = False
+        self._is_saturated, self._waited = False, LEARN_EVERY
         self.guard.reset()
         self.slack.reset()
 
@@ -231,13 +234,12 @@ class TorsoController:
         self._contract(dt)
         sight, lengths = measured.sight, measured.lengths
         by_lengths = None if lengths is None else self._told_by(lengths)
-        self.drift.update(dt, sight, by_lengths)
         problem, arc, rates = self._mistrust(sight.bend, by_lengths), None, (0j, 0.0)
         if not problem and sight.bend is not None:
             arc = self.backbone.arc(sight.bend, sight.torsion, self._stretch)
             rates = sight.rates(arc)
         correction = self._feedback(dt, arc, rates, sight)
-        self._observe(dt, arc, measured)
+        self._learn(dt, arc, measured, by_lengths)
         commanded, reference = self._feedforward(correction, measured)
         problems = (self._target_problem, problem, self.slack.problem, self._saturation())
         return TorsoCommand(
@@ -251,7 +253,22 @@ class TorsoController:
         if self.slack.broken:
             self.hold()
         elif tensions is not None:
-            self.guard.update(dt, self._tensions, tensions)
+            self.guard.update(dt, tensions)
+
+    def _learn(self, dt: float, arc: Arc | None, measured: Measurement,
+               by_lengths: complex | None) -> None:
+        """Take in what changes slowly, a few times less often than commands go out."""
+        self._waited += dt
+        if self._waited < LEARN_EVERY:
+            return
+        dt, self._waited = self._waited, 0.0
+        self.drift.update(dt, measured.sight, by_lengths)
+        if measured.tensions is None:
+            return
+        if not self.slack.broken:
+            self.guard.learn(dt, self._tensions, measured.tensions)
+        if arc is not None and self.options.observer_time:
+            self._observe(dt, arc, measured.tensions, measured)
 
     def _mistrust(self, bend: complex | None, by_lengths: complex | None) -> str:
         """Return why the IMU is not used; empty if it is."""
@@ -285,11 +302,9 @@ class TorsoController:
             error += o.anticipation * (velocity - rates[0])
         return _limited(self._integral + o.proportional * error, o.max_correction)
 
-    def _observe(self, dt: float, arc: Arc | None, measured: Measurement) -> None:
+    def _observe(self, dt: float, arc: Arc, tensions: Sequence[float],
+                 measured: Measurement) -> None:
         """Take in the moment on the tip that the model does not explain."""
-        tensions, time = measured.tensions, self.options.observer_time
-        if arc is None or tensions is None or not time:
-            return
         if self.slack.broken:
             self._unexplained *= math.exp(-dt / MISTRUST_DECAY)
             self._half_explained = self._unexplained
@@ -298,7 +313,7 @@ class TorsoController:
         moment = (statics.stiffness.bending * arc.bend - statics.work(arc, measured.load)[0]
                   - backbone.lever(arc) * backbone.pull(tensions)
                   + measured.inertia * self.reference.motion[2])
-        share = -math.expm1(-dt / time)
+        share = -math.expm1(-dt / self.options.observer_time)
         # Two poles: one alone would turn what the torso's inertia leaves into negative damping.
         self._half_explained += share * (moment - self._half_explained)
         most = 0.5 * backbone.radius * self.options.tensions.highest
@@ -388,8 +403,11 @@ def _checked(dt: float, measured: Measurement, count: int) -> float:
         if values is not None and (len(values) != count or not math.isfinite(sum(values))):
             raise InputError(f'{name} must be {count} finite numbers, not {list(values)}')
     _, bend, torsion, gyros = measured.sight
-    numbers = [bend or 0j, torsion, *(x for gyro in gyros or () for x in gyro)]
-    if not isfinite(sum(numbers)):
-        raise InputError(f'the bend, torsion and angular velocities by IMUs must be finite, not '
-                         f'{numbers}')
+    total = torsion if bend is None else torsion + bend
+    if gyros is not None:
+        (lower, lower_up), (upper, upper_up) = gyros
+        total += lower + lower_up + upper + upper_up
+    if not isfinite(total):
+        raise InputError(f'bend, torsion and angular velocities by IMUs must be finite, not '
+                         f'{bend}, {torsion} rad and {gyros} rad/s')
     return min(dt, LONGEST_STEP)

@@ -27,9 +27,6 @@ TORSION_SPREAD, LENGTHS_SPREAD = 0.05, 0.002
 LARGEST_SEEN = 1.0
 """Bend by IMU from which on it is flipped rather than turned, rad."""
 
-LEARN_EVERY = 0.018
-"""Time between two looks, s: north does not move faster than that."""
-
 
 class YawDrift:
     """
@@ -53,7 +50,7 @@ class YawDrift:
     """
 
     def __init__(self, time: float) -> None:
-        self.time, self.yaw, self._is_known, self._waited = time, 0.0, False, 0.0
+        self.time, self.yaw, self._is_known = time, 0.0, False
 
     def update(self, dt: float, sight: Sight, by_lengths: complex | None) -> None:
         """
@@ -72,14 +69,12 @@ class YawDrift:
         if not self.time:
             self.yaw = 0.0
             return
-        self._waited += dt
-        if sight.bend is None or abs(sight.bend) > LARGEST_SEEN or (
-                self._is_known and self._waited < LEARN_EVERY):
+        if sight.bend is None or abs(sight.bend) > LARGEST_SEEN:
             return  # where it is that large, the IMU is flipped: not a matter of yaw
         error = self._error(sight.bend, sight.torsion, by_lengths, sight.up)
-        share = min(1.0, self._waited / self.time) if self._is_known else 1.0
+        share = min(1.0, dt / self.time) if self._is_known else 1.0
         self.yaw = math.remainder(self.yaw + share * error, 2.0 * math.pi)
-        self._is_known, self._waited = True, 0.0
+        self._is_known = True
 
     def _error(self, bend: complex, torsion: float, by_lengths: complex | None,
                up: Vector) -> float:

@@ -67,18 +67,17 @@ class Guard:
         """Pull no more than was asked for."""
         self.level, self.trim = 0.0, [0.0] * self.backbone.count
 
-    def update(self, dt: float, expected: Sequence[float], measured: Sequence[float]) -> None:
-        """Take expected and measured tensions of all tendons, N."""
-        self._trim(min(1.0, TRIM_RATE * dt), expected, measured)
+    def update(self, dt: float, measured: Sequence[float]) -> None:
+        """Raise or lower the level by measured tensions of all tendons, N."""
         limits = self.options.tensions
         missing = limits.lowest - min(measured)
         rate = missing / GUARD_TIME if missing > 0.0 else -GUARD_DECAY
         most = 0.5 * (limits.highest - self.options.co_contraction)
         self.level = min(max(self.level + rate * dt, 0.0), most)
 
-    def _trim(self, share: float, expected: Sequence[float], measured: Sequence[float]) -> None:
-        """Take what has a moment out of the differences, and a share of the rest over."""
-        apart = [e - m for e, m in zip(expected, measured)]
+    def learn(self, dt: float, expected: Sequence[float], measured: Sequence[float]) -> None:
+        """Trim by expected and measured tensions of all tendons, N; what has a moment is not."""
+        apart, share = [e - m for e, m in zip(expected, measured)], min(1.0, TRIM_RATE * dt)
         pull = self.backbone.pull(apart)
         trim = [t + share * (difference - (own * pull).real)
                 for t, difference, own in zip(self.trim, apart, self._shares)]

@@ -185,16 +185,18 @@ class TensionDistributor:
     def _by_pairs(self, pull: complex, co_contraction: float, guard: float) -> Tensions:
         """Give each pair its share of the pull, across which the other pair has none."""
         assert self._pairs is not None
-        low, high = self.limits.lowest, self.limits.highest
-        middle, reach = min(max(co_contraction, low), high), 0.5 * (high - low)
-        tensions, directions = [0.0] * 4, self.backbone.directions
+        low, high, tensions = self.limits.lowest, self.limits.highest, [0.0] * 4
+        middle, missing = min(max(co_contraction, low), high), 0j
         for i, k in self._pairs:
-            half = min(max(0.5 * (directions[i].conjugate() * pull).real, -reach), reach)
-            center = min(max(middle, low + guard + abs(half)), high - abs(half))
+            direction = self.backbone.directions[i]
+            wanted = 0.5 * (direction.conjugate() * pull).real
+            half = min(abs(wanted), 0.5 * (high - low))
+            center = min(max(middle, low + guard + half), high - half)
             # Rounding may cost the last bit.
-            tensions[i] = min(max(center + half, low), high)
-            tensions[k] = min(max(center - half, low), high)
-        return Tensions(tensions, pull - self.backbone.pull(tensions))
+            more, less = min(center + half, high), max(center - half, low)
+            tensions[i], tensions[k] = (more, less) if wanted > 0.0 else (less, more)
+            missing += (2.0 * wanted - tensions[i] + tensions[k]) * direction
+        return Tensions(tensions, missing)
 
 
 def antagonists(angles: Array) -> tuple[tuple[int, int], tuple[int, int]] | None:
