@@ -126,16 +126,20 @@ class Stage:
         """Bring the robot back to posture stand, on its feet, whatever happened to it."""
         posture = self.model.posture()
         if self.has_fallen:
-            self.commanded = None
-            yield from self.wait(1.0)
-            yield from self.trigger('simulator/reset')
-            self.commanded = posture
-            yield from self.wait(1.5)
+            yield from self.put_down()
         index = self.model.joint_index(self.model.actuated_joint_names)
         start = self.positions if self.commanded is None else self.commanded
         if self.commanded is None or abs(start - posture)[index].max() > _THERE:
             yield from self.move_to(posture, 2.0)
             yield from self.wait(0.5)
+
+    def put_down(self) -> Commands:
+        """Have the simulator put the robot down: in posture stand, its feet side by side."""
+        self.commanded = None
+        yield from self.wait(1.0)
+        yield from self.trigger('simulator/reset')
+        self.commanded = self.model.posture()
+        yield from self.wait(1.5)
 
     # -- other nodes
 

@@ -58,10 +58,16 @@ class Steps(Chapter):
         try:
             table = yield from self._steps(stage)
         except Skipped:
-            yield from let_go(stage)
+            yield from self._end(stage)
             raise
-        yield from let_go(stage)
+        yield from self._end(stage)
         return table
+
+    def _end(self, stage: Stage) -> Commands:
+        """Let others find the robot as it was: no torques, its feet side by side."""
+        stage.say('is put down as it stood before')
+        yield from let_go(stage)
+        yield from stage.put_down()
 
     def _steps(self, stage: Stage) -> Act:
         self._state = ''

@@ -401,8 +401,10 @@ class Simulator(Node):
         self._clock_out.publish()
 
     def _reset(self) -> str:
-        now = self._now()
-        self._plant.reset(self._params.posture)
+        now, plant = self._now(), self._plant
+        # Where it stands: leg odometry cannot feel it being carried. Who lies has lost it anyway.
+        place = (0.0, 0.0, 0.0) if plant.has_fallen else plant.place()
+        plant.reset(self._params.posture, place=place)
         self._start_over(now)
         return f'{self._plant.config.name} stands in {self._params.posture} again'
 

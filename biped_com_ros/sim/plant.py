@@ -126,8 +126,8 @@ class Plant:
         """Return the number of tendons, 0 without a tendon torso."""
         return int(self.model.ntendon)
 
-    def reset(self, posture: str | Mapping[str, float] = 'stand',
-              height: float = 0.0) -> Observation:
+    def reset(self, posture: str | Mapping[str, float] = 'stand', height: float = 0.0,
+              place: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Observation:
         """
         Put the robot down at rest.
 
@@ -137,11 +137,13 @@ class Plant:
             Name of a configured posture, or joint positions by name; unnamed joints at zero.
         height
             Of the lowest sole above the floor, m.
+        place
+            x, y of the middle of the soles, m, and where the base heads, rad; see :meth:`place`.
 
         """
         positions = self._posture(posture)
         mujoco.mj_resetData(self.model, self.data)
-        self._place(positions, height)
+        self._place(positions, height, place)
         self._command_delay.clear()
         self._readings.clear()
         self._pushes = []
@@ -231,6 +233,13 @@ class Plant:
         """Whether the base leans by more than 60 deg or hangs at half its starting height."""
         base = self.data.site('base')
         return bool(base.xmat[8] < 0.5 or base.xpos[2] < 0.5 * self._start_height)
+
+    def place(self) -> tuple[float, float, float]:
+        """Return x, y of the middle of the soles, m, and where the base heads, rad."""
+        x, y, _ = np.mean([self.data.site(f'sole/{name}').xpos for name in self.config.feet],
+                          axis=0).tolist()
+        forward = self.data.site('base').xmat.reshape(3, 3)[:, 0]
+        return x, y, math.atan2(forward[1], forward[0])
 
     def saturated_joints(self) -> tuple[str, ...]:
         """Names of the actuated joints whose motor gives all it can."""
@@ -382,28 +391,30 @@ class Plant:
         for name in stiff_torso_joints(self.config, self._has_tendons):
             self.model.equality(f'hold/{name}').data[0] = positions[self.joint_names.index(name)]
 
-    def _place(self, positions: Array, height: float) -> None:
+    def _place(self, positions: Array, height: float,
+               place: tuple[float, float, float]) -> None:
         """
         Stand the robot on its soles: level on the average, the lowest corner at `height`.
 
-        The middle of the soles is at the origin, where leg odometry begins too.
+        By default the middle of the soles is at the origin, where leg odometry begins too.
         """
         model, data = self.model, self.data
         self._start = positions
         self._set_positions(positions)
         data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
         mujoco.mj_kinematics(model, data)
-        self._level()
+        x, y, yaw = place
+        self._level(yaw)
         mujoco.mj_kinematics(model, data)
         soles = [data.site(f'sole/{name}').xpos for name in self.config.feet]
-        data.qpos[:2] -= np.mean(soles, axis=0)[:2]
+        data.qpos[:2] += (x, y) - np.mean(soles, axis=0)[:2]
         data.qpos[2] += height - self._lowest_corner()
         mujoco.mj_forward(model, data)
         self._start_height = float(data.site('base').xpos[2])
         self.hoist.put_down(self._start_height)
 
-    def _level(self) -> None:
-        """Turn the robot so that the base heads along x and the soles look up on the average."""
+    def _level(self, yaw: float) -> None:
+        """Turn the robot so that the base heads as told and the soles look up on the average."""
         data = self.data
         base = data.site('base').xmat.reshape(3, 3)
         up = np.sum([data.site(f'sole/{n}').xmat.reshape(3, 3)[:, 2]
@@ -411,7 +422,9 @@ class Plant:
         up /= np.linalg.norm(up)
         forward = base[:, 0] - up * (up @ base[:, 0])
         forward /= np.linalg.norm(forward)
-        R_world_root = np.array((forward, np.cross(up, forward), up))
+        ahead, left = (math.cos(yaw), math.sin(yaw), 0.0), (-math.sin(yaw), math.cos(yaw), 0.0)
+        R_world_root = np.array((ahead, left, (0.0, 0.0, 1.0))).T @ np.array((
+            forward, np.cross(up, forward), up))
         data.qpos[3:7] = quaternion_wxyz(R_world_root)
 
     def _lowest_corner(self) -> float:

@@ -60,6 +60,10 @@ class Stage:
     def wait(self, seconds):
         yield None
 
+    def put_down(self):
+        self.calls.append('put down')
+        yield None
+
     def until(self, condition, what, timeout):
         while not condition():
             if not self._coming:
@@ -126,6 +130,7 @@ def test_it_steps_once_and_then_walks_and_compares(model, gravity):
         'gait_player/single_step',
         ('gait_player/set_parameters', {'pattern': 'preview', 'steps': STEPS}),
         'gait_player/walk']
+    assert stage.calls[-1] == 'put down'
     assert [row[1:] for row in table.rows] == [('5.0 mm', '12 mm')] * 2
     assert stage.gravity == 'unconfigured'
 
@@ -134,7 +139,7 @@ def test_a_walk_that_is_broken_off_is_said(model):
     stage = Stage(end='halted')
     with pytest.raises(Skipped, match='broken off'):
         play(Steps(), stage)
-    assert stage.gravity == 'unconfigured'
+    assert stage.gravity == 'unconfigured' and stage.calls[-1] == 'put down'
 
 
 @pytest.mark.parametrize('robot, walks', (('biped', True), ('three_link', False)))

@@ -402,6 +402,21 @@ def test_reset_puts_everything_back():
     assert plant._lowest_corner() == pytest.approx(0.3)
 
 
+def test_it_can_be_put_down_anywhere_and_heading_anywhere():
+    plant = make_plant()
+    at_origin = plant.truth()
+    assert plant.place() == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
+    plant.reset(place=(0.3, -0.2, 0.5))
+    assert plant.place() == pytest.approx((0.3, -0.2, 0.5), abs=1e-9)
+    truth = plant.truth()
+    c, s = math.cos(0.5), math.sin(0.5)
+    turned = np.array(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)))
+    np.testing.assert_allclose(truth.com, turned @ at_origin.com + (0.3, -0.2, 0.0), atol=1e-9)
+    run(plant, 0.5)
+    assert not plant.has_fallen
+    assert plant.place() == pytest.approx((0.3, -0.2, 0.5), abs=2e-3)
+
+
 def test_a_blown_up_simulation_starts_over():
     plant = make_plant()
     start = plant.truth().com
