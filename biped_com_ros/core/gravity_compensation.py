@@ -123,6 +123,9 @@ class GravityCompensator:
         self._gains: Array | None = None
         self._edges = [
             _edges(contact.polygon_about_centre) for contact in self.gravity_model.contacts]
+        # Of the circle about the centre that fits into the sole, the squared radius.
+        self._circles = [max(min((e for e, _, _ in edges), default=0.0), 0.0) ** 2
+                         for edges in self._edges]
         self.support: Support | None = None
         self.configure(settings)
 
@@ -255,13 +258,15 @@ class GravityCompensator:
         """Tell what :func:`support_problem` puts in words, on plain numbers."""
         weight = self.gravity_model.weight
         pull, outside = -_PULL * weight, -self.settings.cop_tolerance * weight
-        for edges, (x, y, z, _), (fx, fy, fz, mx, my, mz) in zip(
-                self._edges, support.load.rows, support.rows):
+        for edges, circle, (x, y, z, _), (fx, fy, fz, mx, my, mz) in zip(
+                self._edges, self._circles, support.load.rows, support.rows):
             normal = z[0] * fx + z[1] * fy + z[2] * fz
             about_x, about_y = (x[0] * mx + x[1] * my + x[2] * mz,
                                 y[0] * mx + y[1] * my + y[2] * mz)
             if not normal >= pull:
                 return False
+            if about_x * about_x + about_y * about_y <= circle * normal * normal:
+                continue
             for e, n, m in edges:
                 if not e * normal + n * about_x + m * about_y >= outside:
                     return False

@@ -193,8 +193,11 @@ class LoadSharing:
             return
         values = self.values
         changes = [target - value for target, value in zip(targets, values)]
-        # All move by the same fraction, so that the sum stays 1.
         limit, fraction = self.settings.max_rate * dt, 1.0
+        if -_SLOWEST_UP * limit <= min(changes) and max(changes) <= _SLOWEST_UP * limit:
+            self.values = targets
+            return
+        # All move by the same fraction, so that the sum stays 1.
         for value, change in zip(values, changes):
             slowest = _SLOWEST_UP if change > 0.0 else _SLOWEST_DOWN
             allowed = limit * min(slowest + _QUICKENING * value, 1.0)

@@ -51,10 +51,10 @@ from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import ERROR, OK, Report, steady_clock, Throttle, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.gravity_outputs import EffortOutput, SupportOutput, TrajectoryOutput
-from biped_com_ros.ros.input_base import NEVER
 from biped_com_ros.ros.inputs import ArrayInput, ImuInput, Input, JointStateInput, WrenchInput
 from biped_com_ros.ros.lifecycle import ManagedNode
 from biped_com_ros.ros.parameters import parameter
+from biped_com_ros.ros.readings import NEVER
 import numpy as np
 
 #: How often silence is looked for, s.

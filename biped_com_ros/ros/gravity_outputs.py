@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import monotonic
 from typing import Any
 
 from biped_com_ros.core.errors import InputError
@@ -35,6 +34,10 @@ import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+
+#: How often it is asked whether anybody listens to anything but the mode, ns.
+_ASK_EVERY_NS = 100_000_000
 
 
 def _order(model: RobotModel, joints: Sequence[str]) -> Any:
@@ -174,7 +177,7 @@ class SupportOutput:
         self._node, self._scale = node, force_scale
         #: Which contacts carried when it was said last.
         self._said: tuple[bool, ...] | None = None
-        self._are_wanted, self._ask_again = False, 0.0
+        self._are_wanted, self._asked_ns = False, 0
         names = [contact.name for contact in gravity_model.contacts]
         self._mode = node.create_publisher(String, '~/support', LATCHED)
         self._shares = float_array_publisher(node, '~/shares', len(names), names)
@@ -193,17 +196,12 @@ class SupportOutput:
         if carrying != self._said:
             self._said = carrying
             self._mode.publish(String(data=compensation.mode))
-        if self._is_wanted():
-            self._publish_wrenches(stamp, support)
-
-    def _is_wanted(self) -> bool:
-        """Tell whether anybody listens to anything but the mode, asked ten times a second."""
-        now = monotonic()
-        if now > self._ask_again:
-            self._ask_again = now + 0.1
+        if not 0 <= stamp.ns - self._asked_ns < _ASK_EVERY_NS:
+            self._asked_ns = stamp.ns
             self._are_wanted = any(
                 out.wanted for out in (self._shares, self._markers, *self._wrenches))
-        return self._are_wanted
+        if self._are_wanted:
+            self._publish_wrenches(stamp, support)
 
     def _publish_wrenches(self, stamp: Stamp, support: Support | None) -> None:
         """Publish the support; None: the torso is held, nothing else carries."""
