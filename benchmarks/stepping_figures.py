@@ -19,83 +19,64 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.torso_figures import COLOURS, Figure, LEFT, TOP
+from benchmarks.figures import chart, COLOURS, GREY, save
 from biped_com_ros.core.legs.gait import Gait
 import numpy as np
 
-SIX = (*COLOURS, '#c9a227', '#4d4d4d')
 ZMP = 'Zero-moment point of a single step'
 EVERY = 10
 """Of the simulator's samples, how many make a point of a curve."""
 
 
-class _Chart(Figure):
-    """A figure with its legend in two rows of three."""
-
-    _names = 0
-
-    def _name(self, name: str, colour: str) -> None:
-        column, row = self._names % 3, self._names // 3
-        x, y = LEFT + 12 + 160 * column, TOP + 16 + 16 * row
-        self._parts.append(f'<rect x="{x}" y="{y - 7}" width="14" height="4" fill="{colour}"/>'
-                           f'<text x="{x + 20}" y="{y}">{name}</text>')
-        self._names += 1
-
-
 def draw(gait: Gait, record: Any, directory: Path) -> list[Path]:
     """Draw a gait and the record of its walk; return the files."""
     count = int(np.searchsorted(record.times, gait.duration, side='right'))
-    shown = replace(record, times=record.times[:count], zmp=record.zmp[:count],
-                    reference=record.reference[:count], velocities=record.velocities[:count])
-    return _draw(gait, shown, directory)
+    shown = replace(record, times=record.times[:count:EVERY], zmp=record.zmp[:count:EVERY],
+                    reference=record.reference[:count:EVERY],
+                    velocities=record.velocities[:count:EVERY])
+    figures = {'zmp_path': _draw_path(gait, shown), 'zmp_time': _draw_time(shown),
+               **{f'speeds_{group}': _draw_speeds(gait, shown, group, number)
+                  for number, group in ((5, 'right_leg'), (6, 'left_leg'))}}
+    return [save(axes, directory / f'step_{name}.svg') for name, axes in figures.items()]
 
 
-def _draw(gait: Gait, record: Any, directory: Path) -> list[Path]:
-    return [
-        _draw_path(gait, record).write(directory / 'step_zmp_path.svg'),
-        _draw_time(gait, record).write(directory / 'step_zmp_time.svg'),
-        *(_draw_speeds(gait, record, group, number).write(directory / f'step_speeds_{group}.svg')
-          for number, group in ((5, 'right_leg'), (6, 'left_leg')))]
-
-
-def _draw_path(gait: Gait, record: Any) -> Figure:
+def _draw_path(gait: Gait, record: Any) -> Any:
     """Draw Figures 2 and 4 from above: forward is to the right."""
-    figure = _Chart(f'{ZMP}, from above', 'forward [mm]', 'left [mm]', (-100, 200), (-110, 150))
-    for time, name in ((0.0, 'soles'), (gait.duration, '')):
+    axes = chart(f'{ZMP}, from above', 'forward [mm]', 'left [mm]', (6.0, 5.6))
+    for time, name in ((0.0, 'soles'), (gait.duration, None)):
         for i, foot in enumerate(gait.model.config.feet.values()):
             x, y, _, yaw = gait.plan.soles(time)[i]
             c, s = np.cos(yaw), np.sin(yaw)
             corners = np.array((*foot.polygon, foot.polygon[0])) @ np.array(((c, s), (-s, c)))
-            figure.add((name if i == 0 else '', *(1e3 * (corners + (x, y))).T), '#b0b0b0')
-    thin = slice(None, None, EVERY)
-    figure.add(('actual', *(1e3 * record.zmp[thin]).T), COLOURS[1])
-    figure.add(('ideal', *(1e3 * record.reference[thin]).T), COLOURS[0])
-    return figure
+            axes.plot(*(1e3 * (corners + (x, y))).T, color=GREY, label=None if i else name)
+    axes.plot(*(1e3 * record.zmp).T, color=COLOURS[1], linewidth=1.0, label='actual')
+    axes.plot(*(1e3 * record.reference).T, color=COLOURS[0], linewidth=1.4, label='ideal')
+    axes.set_ylim(-110.0, 150.0)
+    return axes
 
 
-def _draw_time(gait: Gait, record: Any) -> Figure:
+def _draw_time(record: Any) -> Any:
     """Draw Figures 2 and 4 over time."""
-    figure = _Chart(f'{ZMP} over time', 'time [s]', 'position [mm]', (0.0, gait.duration),
-                    (-40, 90))
-    thin = slice(None, None, EVERY)
-    for i, name in ((1, 'left'), (0, 'forward')):
-        figure.add((f'{name}, actual', record.times[thin], 1e3 * record.zmp[thin, i]),
-                   COLOURS[1 + i])
-        figure.add((f'{name}, ideal', record.times[thin], 1e3 * record.reference[thin, i]),
-                   (COLOURS[3], COLOURS[0])[i])
-    return figure
+    axes = chart(f'{ZMP} over time', 'time [s]', 'position [mm]')
+    for i, name, actual, ideal in ((1, 'left', COLOURS[2], COLOURS[0]),
+                                   (0, 'forward', COLOURS[1], COLOURS[3])):
+        axes.plot(record.times, 1e3 * record.zmp[:, i], color=actual, linewidth=1.0,
+                  label=f'{name}, actual')
+        axes.plot(record.times, 1e3 * record.reference[:, i], color=ideal, linewidth=1.4,
+                  label=f'{name}, ideal')
+    axes.set(xlim=(0.0, record.times[-1]), ylim=(-50.0, 110.0))
+    return axes
 
 
-def _draw_speeds(gait: Gait, record: Any, group: str, number: int) -> Figure:
+def _draw_speeds(gait: Gait, record: Any, group: str, number: int) -> Any:
     """Draw Figure 5 or 6: the speeds of a leg's joints, as measured."""
-    index = gait.model.group_index(group)
-    largest = 1.3 * np.abs(record.velocities[:, gait.model.joint_index(
-        [*gait.model.config.groups['left_leg'], *gait.model.config.groups['right_leg']])]).max()
-    figure = _Chart(f'Joint speeds of the {group.replace("_", " ")} (the paper\'s Figure '
-                    f'{number})', 'time [s]', 'speed [rad/s]', (0.0, gait.duration),
-                    (-largest, largest))
-    thin = slice(None, None, EVERY)
-    for name, joint, colour in zip(gait.model.config.groups[group], index, SIX):
-        label = name.split('_', 1)[1].replace('_', ' ')
-        figure.add((label, record.times[thin], record.velocities[thin, joint]), colour)
-    return figure
+    model = gait.model
+    both = [*model.config.groups['left_leg'], *model.config.groups['right_leg']]
+    largest = 1.3 * np.abs(record.velocities[:, model.joint_index(both)]).max()
+    axes = chart(f'Joint speeds of the {group.replace("_", " ")} (Figure {number} of the paper)',
+                 'time [s]', 'speed [rad/s]')
+    for name, joint in zip(model.config.groups[group], model.group_index(group)):
+        axes.plot(record.times, record.velocities[:, joint], linewidth=1.2,
+                  label=name.split('_', 1)[1].replace('_', ' '))
+    axes.set(xlim=(0.0, record.times[-1]), ylim=(-largest, 1.3 * largest))
+    return axes
