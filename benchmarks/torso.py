@@ -50,6 +50,9 @@ CYCLE, CYCLES = TOUR_PERIOD, 4
 
 GRAVITY = 9.81
 
+LATE = 0.04
+"""How late measurements are where delay is shown, s."""
+
 LOOSE = ControllerOptions().slack_tension
 """Tension under which a tendon hangs loose, N."""
 
@@ -246,6 +249,10 @@ def main(arguments: list[str]) -> int:
     loaded = wrong.run(seconds), wrong.run(seconds, is_closed=False)
     for name, record in zip(('closed loop', 'open loop'), loaded):
         print(row(name, record.after(1.0)))
+    late = Bench(stiffness_error=-0.2, errors=('l_hand 0.5 0 0 0',), delay=LATE).run(CYCLE)
+    print('the load appears at once: a tendon hangs loose for at most '
+          f'{loaded[0].longest_slack:.3f} s; {late.longest_slack:.3f} s with measurements '
+          f'{LATE} s late')
     apart = Bench(yaw=math.radians(20.0), yaw_rate=math.radians(0.1))
     print('IMUs that disagree about north by 20 deg, and 0.1 deg/s more, from 1 s on:')
     print(row('closed loop', apart.run(seconds).after(1.0)))

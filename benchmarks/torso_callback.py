@@ -14,7 +14,8 @@
 """
 What an update of `torso_controller` costs, in process, against a relay that does nothing.
 
-All four inputs go in as serialized messages, as the executor hands them over::
+All four inputs go in as serialized messages, as the executor hands them over. An update is
+compared with one relay, and with all inputs also with as many relays as there are messages::
 
     python -m benchmarks.torso_callback [ROUNDS]
 """
@@ -44,6 +45,9 @@ from std_msgs.msg import Header
 
 PERIOD = 2_000_000
 """Between the stamps of two updates, ns."""
+
+INPUTS = 4
+"""Messages of an instant: two IMUs, joints, tendons."""
 
 DEMO = ('_lengths', '_joints')
 """Outputs that somebody listens to in the demo without a viewer."""
@@ -122,10 +126,11 @@ def main(arguments: list[str]) -> int:
     """Measure and print."""
     rclpy.init()
     for name, times in measure(int(arguments[0]) if arguments else 100).items():
-        relay = microseconds(times['relay'])
-        print(f'{name}: relay {relay:.1f} us', *(
-            f'{what} {microseconds(times[what]):.1f} us ({microseconds(times[what]) / relay:.1f}x)'
-            for what in ('torso IMU', 'all inputs')), sep=', ')
+        relay, update, inputs = (
+            microseconds(times[what]) for what in ('relay', 'torso IMU', 'all inputs'))
+        print(f'{name}: relay {relay:.1f} us, torso IMU {update:.1f} us ({update / relay:.1f}x), '
+              f'all inputs {inputs:.1f} us ({inputs / relay:.1f}x of one relay, '
+              f'{inputs / relay / INPUTS:.2f}x of {INPUTS})')
     rclpy.shutdown()
     return 0
 

@@ -67,9 +67,9 @@ class Rig:
         self.body, self.limits = body, make_controller(body, PARAMETERS).length_limits
         self.lean = Rotation.from_euler('xyz', (0.05, -0.1, 0.6))  # of the pelvis in the world
         self.flip, self.silent, self.north = Rotation.identity(), set(), Rotation.identity()
-        self.shape, self.cut = np.zeros(4), ()
+        self.shape, self.cut, self.spoilt = np.zeros(4), (), set()
         self.lengths, self.shapes, self.joints, self.diagnostics = [], [], [], {}
-        self.got = {}
+        self.got, self.lines = {}, {}
         space = f'torso_{next(COUNTER)}'
         self.executor = make_executor()
         self.peer = Node('robot', namespace=space)
@@ -107,6 +107,7 @@ class Rig:
 
     def _diagnose(self, message):
         for status in message.status:
+            self.lines[status.name.split(': ', 1)[-1]] = status.message
             if 'torso_controller: torso' in status.name:
                 self.diagnostics = {'level': status.level, 'words': status.message}
 
@@ -131,6 +132,8 @@ class Rig:
                 message.header.frame_id, message.header.stamp = frame, stamp
                 q = message.orientation
                 q.x, q.y, q.z, q.w = attitude.as_quat().tolist()
+                if name in self.spoilt:
+                    message.angular_velocity.y = math.nan
                 publisher.publish(message)
         if self.hand_force is not None:
             message = WrenchStamped()
@@ -148,6 +151,8 @@ class Rig:
                 effort=np.clip(tensions, 1e-3, None).tolist(),
                 position=self.body.backbone.lengths(self.shape).tolist())
             message.header.stamp = stamp
+            if 'tendons' in self.spoilt:
+                message.effort[1] = math.inf
             self._tendons.publish(message)
 
     def until(self, condition, timeout=10.0, what='condition'):
@@ -265,6 +270,25 @@ def test_without_torso_imu_it_goes_on_in_open_loop(rig):
     robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
     assert len(robot.lengths) > count + 5
     robot.silent.clear()
+    robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')
+
+
+@pytest.mark.parametrize('source, words', [
+    ('imu', 'no fresh torso IMU'), ('torso_imu', 'no fresh torso IMU'), ('tendons', '')])
+def test_measurements_that_are_no_numbers_are_not_used(rig, source, words):
+    """Named in the input's line; the torso goes on by what is left."""
+    robot = rig()
+    robot.until(lambda: robot.lengths, what='lengths')
+    robot.spoilt.add(source)
+    robot.says(words)
+    topic = 'tendon_states' if source == 'tendons' else source
+    robot.until(lambda: any(f'/{topic}' in name and ('inf' in line or 'nan' in line)
+                            for name, line in robot.lines.items()), what='the reason')
+    count = len(robot.lengths)
+    robot.send(0.15, math.pi / 2)
+    robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
+    assert len(robot.lengths) > count + 5
+    robot.spoilt.clear()
     robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')
 
 
