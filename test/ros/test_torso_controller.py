@@ -248,6 +248,19 @@ def test_a_joystick_drives_it_and_its_silence_stops_it(rig):
     robot.says('joy has 0 axes')
 
 
+def test_the_silence_of_who_sets_targets_stops_it(rig):
+    robot = rig(target_timeout=0.3, max_speed=0.1)
+    robot.until(lambda: robot.lengths, what='lengths')
+    robot.send(0.2)
+    robot.says('~/target has been silent')
+    held = robot.bend()
+    assert 0.005 < held[0] < 0.15
+    robot.spin(0.3)
+    np.testing.assert_allclose(robot.bend(), held, atol=0.01)
+    robot.send(0.2)
+    robot.until(lambda: robot.bend()[0] > held[0] + 0.015, what='motion again')
+
+
 def test_targets_that_cannot_be_are_named_and_lengths_stay_inside(rig):
     robot = rig()
     robot.until(lambda: robot.lengths, what='lengths')

@@ -20,6 +20,7 @@ import math
 
 from benchmarks.torso import Bench, CYCLE, rms_deg
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
+from biped_com_ros.core.gravity import GravityModel
 from biped_com_ros.core.pose import Pose, quaternion_from_rotation
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.torso.arc import array_of
@@ -173,3 +174,21 @@ def test_a_bend_moves_the_centre_of_mass_as_in_the_simulator(bench):
     com = model.state(positions).com_in_base
     moved = base.xpos + base.xmat.reshape(3, 3) @ com
     np.testing.assert_allclose(moved, plant.data.subtree_com[0], atol=5e-4)
+
+
+def test_a_bend_changes_what_the_arms_have_to_hold_as_in_the_simulator(bench):
+    """Gravity compensation by the virtual joints, against MuJoCo's vertebrae."""
+    plant, model, body = bench.plant, bench.model, bench.body
+    plant.reset('arms_forward')
+    plant._torso.place((0.0, 0.0, 0.0, *body.joint_positions(make_shape(0.25, 1.2))[3:]))
+    mujoco.mj_forward(plant.model, plant.data)
+    arms = [*model.config.groups['left_arm'], *model.config.groups['right_arm']]
+    true = [plant.data.joint(f'joint/{name}').qfrc_bias[0] for name in arms]
+    gravity, index = GravityModel(model), model.joint_index(arms)
+    up = plant.data.body('link/pelvis').xmat.reshape(3, 3)[2]
+    positions, held = plant.observation.joint_positions.copy(), []
+    for shape in (make_shape(0.25, 1.2), np.zeros(4)):
+        positions[model.joint_index(body.joint_names)] = body.joint_positions(shape)
+        held.append(gravity.load(model.state(positions), up).held[index])
+    np.testing.assert_allclose(held[0], true, atol=2e-3)
+    assert np.abs(held[1] - true).max() > 0.05
