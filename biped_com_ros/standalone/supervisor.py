@@ -64,7 +64,7 @@ class Supervisor:
         self._signals = 0
         self._hurry: dict[int, int] = {}
         self._running: dict[str, Process] = {}
-        self._spoken: set[str] = set()
+        self._last_words: dict[str, bytes] = {}
         self._exit_code = 0
 
     async def run(self) -> int:
@@ -178,9 +178,10 @@ class Supervisor:
     async def _relay(self, name: str, stream: asyncio.StreamReader, visible: bool) -> None:
         rest = b''
         while chunk := await stream.read(65536):
-            self._spoken.add(name)
+            self._last_words.setdefault(name, b'')
             *lines, rest = (rest + chunk).split(b'\n')
             for line in lines:
+                self._last_words[name] = line
                 self._console.line(name, line.decode(errors='replace').rstrip('\r'), visible)
         if rest:
             self._console.line(name, rest.decode(errors='replace'), visible)
@@ -201,12 +202,13 @@ class Supervisor:
 
     def _report(self, plan: ProcessPlan, pid: int, code: int) -> int:
         """Say how a process ended; 0 if that is fine."""
-        if code == 0 or (self._ending.is_set() and code in _ASKED_FOR):
+        if code == 0 or (self._ending.is_set() and (
+                code in _ASKED_FOR or self._interrupted_at_start(plan.name, code))):
             self._console.say('INFO', f'[{plan.name}]: process has finished cleanly [pid {pid}]')
             return 0
         self._console.show_hidden(plan.name)
         command = f", cmd '{' '.join(plan.command)}'"
-        if code == 1 and plan.name in self._spoken:
+        if code == 1 and plan.name in self._last_words:
             # It has said what was wrong itself: nobody needs a long command after that.
             self._console.log('ERROR', f'[{plan.name}]: process has died{command}')
             command = ''
@@ -214,6 +216,11 @@ class Supervisor:
             'ERROR', f'[{plan.name}]: process has died [pid {pid}, {_describe(code)}{command}]; '
             f'all output: {self._console.log_file}')
         return code
+
+
+    def _interrupted_at_start(self, name: str, code: int) -> bool:
+        """Tell whether it ended as Python does that is interrupted before it is set up."""
+        return code == 1 and self._last_words.get(name, b'').startswith(b'KeyboardInterrupt')
 
 
 def _describe(code: int) -> str:

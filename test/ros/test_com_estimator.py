@@ -77,7 +77,7 @@ class Rig(Served):
     """The node, the drivers of a moving robot around it and a listener, on one executor."""
 
     def __init__(self, robot, motion, **parameters):
-        self.motion, self.t, self.silent = motion, 0.0, set()
+        self.motion, self.t, self.stamp, self.silent = motion, 0.0, None, set()
         self.contacts, self.bad = LEFT, {}
         self.got = {topic: [] for topic in OUTPUTS}
         self.transforms, self.diagnostics = [], {}
@@ -109,7 +109,7 @@ class Rig(Served):
     def step(self, dt=0.004, stamp=None):
         """Advance the motion, send everything, joint states last; returns their stamp."""
         self.t += dt
-        stamp = stamp or self.peer.get_clock().now().to_msg()
+        self.stamp = stamp = stamp or self.peer.get_clock().now().to_msg()
         seen = self.seen()
         self.send_contacts()
         self.send_imu(stamp)
@@ -274,6 +274,9 @@ def own_rig(files):
 
 def assert_truth(rig, origin, atol=1e-9):
     """Compare the newest outputs with the truth, whose world begins elsewhere."""
+    rig.until(lambda: all(rig.got[topic] and rig.got[topic][-1].header.stamp == rig.stamp
+                          for topic in ('com', 'com_velocity', 'link_coms', 'dcm')),
+              what='all of the last instant')
     state, _ = rig.truth()
     com = state.com_in_world - origin
     velocity = true_com_velocity(rig.motion, rig.t)

@@ -83,6 +83,15 @@ SCRIPTS = {
         print('ready', flush=True)
         time.sleep(100)
         """,
+    'interrupted_at_start': """
+        def on_signal(number, frame):
+            print('Traceback (most recent call last):', 'KeyboardInterrupt', sep='\\n',
+                  file=sys.stderr)
+            sys.exit(1)
+        signal.signal(signal.SIGINT, on_signal)
+        print('ready', flush=True)
+        time.sleep(100)
+        """,
     'ends': """
         print('done')
         """,
@@ -285,6 +294,14 @@ def test_an_error_at_the_end_is_an_error(start: Start) -> None:
     runner.wait_for('ready')
     assert runner.end()[0] == 9
     assert 'exit code 9' in runner.output
+
+
+def test_who_is_interrupted_while_it_starts_has_not_failed(start: Start) -> None:
+    """Python that is interrupted before it is set up ends with 1, not by the signal."""
+    runner = start(node('interrupted_at_start', 'output="screen"'))
+    runner.wait_for('ready')
+    assert runner.end()[0] == 0
+    assert 'has finished cleanly' in runner.output and 'has died' not in runner.output
 
 
 @pytest.mark.parametrize(('script', 'code'), [('ends', 0), ('fails', 7)])
