@@ -25,7 +25,6 @@ it prepares the process before NumPy comes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 import math
 import sys
 from typing import Any
@@ -44,18 +43,18 @@ def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]
     of its parts, like the fused CoM.
     """
     def run(arguments: list[str]) -> int:
-        from biped_com_ros.nodes.suite import load_class
+        from biped_com_ros.nodes.suite import load_class, start_sharing
         from biped_com_ros.ros import executor
 
         def make() -> list[Any]:
-            from biped_com_ros.ros.robot import shared_models
             node_class = load_class(NODES[name])
             if unheard:
                 node_class = speaking_out(node_class)
-            with shared_models() if count > 1 else nullcontext():  # as the suite does
-                return [announce(node_class()), *(
-                    node_class(cli_args=['--ros-args', '-r', f'__node:={name}_{i}'])
-                    for i in range(1, count))]
+            if count == 1:
+                return [announce(node_class())]
+            return start_sharing(f'{name}_suite', '', lambda: [announce(node_class()), *(
+                node_class(cli_args=['--ros-args', '-r', f'__node:={name}_{i}'])
+                for i in range(1, count))])
         return executor.run(make, [name, *arguments])
     return run
 

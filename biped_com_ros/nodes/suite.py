@@ -15,7 +15,8 @@
 Runs any nodes of the package in one process on one executor.
 
 Five nodes in one process cost less than half of five processes: they share the executor, the
-model of the robot and its kinematics. Each keeps its own name, so remappings and parameters are
+model of the robot and its kinematics, and what their inputs read: those are subscriptions of one
+more node, called ``<first node>_suite``. Each keeps its own name, so remappings and parameters are
 addressed as usual::
 
     suite --ros-args -p nodes:="[wrench_aggregator, com_estimator]" \
@@ -66,21 +67,37 @@ def compose(registry: dict[str, str] = NODES) -> list[Node]:
     _check_names(names, registry)
     if len(names) == 1:
         return _start_all(names, registry)
-    return _start_sharing(names, registry, namespace)
+    # Two suites must not have nodes of one name.
+    return start_sharing(f'{names[0]}_suite', namespace, lambda: _start_all(names, registry))
 
 
-def _start_sharing(names: Sequence[str], registry: dict[str, str], namespace: str) -> list[Node]:
-    """Start nodes that share what they can, and the node that has their inputs."""
+def start_sharing(name: str, namespace: str, start: Callable[[], list[Node]]) -> list[Node]:
+    """
+    Start nodes that share what they can.
+
+    Parameters
+    ----------
+    name, namespace
+        Of the node that will have their inputs.
+    start
+        Starts and returns them.
+
+    Returns
+    -------
+    list of Node
+        They and that node, all for one executor.
+
+    """
     # Like the nodes' modules, not before `run` has turned the garbage collector off.
     from biped_com_ros.ros.robot import shared_models
     from biped_com_ros.ros.sharing import Exchange, shared_inputs
-    # Names are resolved by the nodes. Two suites must not have nodes of one name.
-    inputs = Node(f'{names[0]}_suite', namespace=namespace, use_global_arguments=False,
-                  enable_rosout=False, start_parameter_services=False)
+    # It gets names that the nodes have resolved.
+    inputs = Node(name, namespace=namespace, use_global_arguments=False, enable_rosout=False,
+                  start_parameter_services=False)
     exchange = Exchange(inputs)
     try:
         with shared_models(), shared_inputs(exchange):
-            nodes = _start_all(names, registry)
+            nodes = start()
     except BaseException:
         inputs.destroy_node()
         raise
