@@ -347,7 +347,11 @@ class StabilityMonitor:
         """Return the DCM along the axes of the plane of support, and the frequency, rad/s."""
         if plane is None or twist is None:
             return None, 0.0
-        x, y, z = base.apply(state.com_in_base).tolist()
+        com_and_velocity = np.array((
+            state.com_in_base.tolist(), com_velocity_along_base(state, twist)))
+        (x, y, z), (dx, dy, dz) = com_and_velocity.dot(base.rotation.T).tolist()
+        ox, oy, oz = base.position.tolist()
+        x, y, z = x + ox, y + oy, z + oz
         # What is up, along the axes of the plane.
         up_x, up_y, up_z = plane.x_axis[2], plane.y_axis[2], plane.normal[2]
         try:
@@ -355,6 +359,5 @@ class StabilityMonitor:
         except InputError as error:
             self.problem = str(error)
             return None, 0.0
-        dx, dy, dz = base.rotation.dot(com_velocity_along_base(state, twist)).tolist()
         height = (z + dz / omega_0) / up_z
         return (x + dx / omega_0 - height * up_x, y + dy / omega_0 - height * up_y), omega_0

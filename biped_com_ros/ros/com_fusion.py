@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 _LOOK = 0.2
 """How often it is asked whether anybody listens, s."""
 _PREFIX = 'fusion_'
+_LINEAR = np.arange(36).reshape(6, 6)[:3, :3].ravel()
+"""Where in a covariance of six numbers is that of the first three."""
 
 
 @dataclass(frozen=True)
@@ -180,11 +182,8 @@ class ComFusion:
     def _publish(self, stamp: Stamp) -> None:
         found, fields = self.fusion.filter, self._fused.fields
         fields['position'][...], fields['velocity'][...] = found.com, found.velocity
-        for name, part in (('position_covariance', found.com_covariance),
-                           ('velocity_covariance', found.velocity_covariance)):
-            covariance = np.zeros((6, 6))
-            covariance[:3, :3] = part
-            fields[name][...] = covariance.ravel()
+        fields['position_covariance'][_LINEAR] = found.com_covariance.ravel()
+        fields['velocity_covariance'][_LINEAR] = found.velocity_covariance.ravel()
         self._fused.publish(stamp)
         if self._bias.wanted:
             self._bias.fields['vector'][...] = found.bias
