@@ -174,8 +174,8 @@ class LoadSharing:
             force /= weight
             phase = (force - low) / width
             if phase < 1.0:
-                phase = max(phase, 0.0)
-                force *= phase * phase * (3.0 - 2.0 * phase)
+                # Exactly zero, not the negative one of a foot that is pulled a little.
+                force = force * phase * phase * (3.0 - 2.0 * phase) if phase > 0.0 else 0.0
             faded.append(force)
         total = sum(faded)
         return [force / total for force in faded] if total > 0.0 else None

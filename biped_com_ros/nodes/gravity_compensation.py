@@ -316,13 +316,14 @@ class GravityCompensation(ManagedNode):
                 raise InputError(self._silence(self._senders[told.index(told_ns)], ns - told_ns))
 
     def _silence(self, name: str, age_ns: int) -> str:
-        """Tell why an input is too old: silent, or on another clock."""
+        """Tell why an input is too old: silent, on another clock, or late."""
         source = self._inputs[name]
-        if source.stale(self.params.input_timeout):
+        if source.stale():
             return f'{name} is silent: {source.report()[1]}'
-        return (f'the stamps of joint_states and of {name} ({source.topic}) are '
-                f'{1e-9 * abs(age_ns):.2f} s apart (input_timeout {self.params.input_timeout:g} '
-                's): check their clocks')
+        side, limit = 'behind' if age_ns > 0 else 'ahead of', self.params.input_timeout
+        return (f'the stamps of {name} ({source.topic}) are {1e-9 * abs(age_ns):.2f} s {side} '
+                f'those of joint_states (input_timeout {limit:g} s): check its clock, and whether '
+                'the computer is too busy')
 
     def _watch(self) -> None:
         """Go on without joint states when they are late."""

@@ -49,6 +49,15 @@ def test_is_exactly_zero_before_lift_off():
     assert sharing.carrying == (True, False)
 
 
+def test_a_foot_that_is_pulled_a_little_has_no_negative_zero():
+    sharing = LoadSharing(2, WEIGHT)
+    assert not np.signbit(sharing.update([900.0, -0.1], 0)).any()
+    for step in range(1, 1000):
+        shares = sharing.update([450.0, 450.0] if step < 100 else [900.0, -0.1], step * STEP_NS)
+        assert not np.signbit(shares).any()
+    assert sharing.carrying == (True, False)
+
+
 def test_never_moves_faster_than_allowed_whatever_the_sensors_say():
     sharing, before = LoadSharing(2, WEIGHT, SharingSettings(max_rate=4.0)), None
     forces = [450.0] * 20 + [0.0] * 100 + [900.0] * 200 + [450.0] * 300
