@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 # Above this share of the sample rate the cut-off is lowered: at 0.5 the filter has no meaning.
 HIGHEST_CUTOFF_SHARE = 0.45
-_ENOUGH, _EVERY, _TINY = 20, 4, 1e-12
+_ENOUGH, _EVERY, _TINY = 20, 2, 1e-12
 
 
 class LowPass:
@@ -211,7 +211,7 @@ class NoiseMeter:
 
     """
 
-    def __init__(self, initial: ArrayLike, time: float = 0.3) -> None:
+    def __init__(self, initial: ArrayLike, time: float = 1.0) -> None:
         self._time = time
         self._initial = np.square(np.asarray(initial, dtype=float))
         self._last, self._older = np.zeros_like(self._initial), np.zeros_like(self._initial)
