@@ -138,7 +138,7 @@ class Report:
 
     @property
     def vertical_force(self) -> float:
-        """The last number of :attr:`force`, N."""
+        """Return the last number of :attr:`force`, N."""
         if self.wrench is None:
             return 0.0
         x, y, z, *_ = self.wrench
