@@ -44,6 +44,7 @@ Call = Callable[[], object]
 CLOSED = 'gravity_compensation, closed form'
 LISTENED = 'the same, efforts, shares and wrenches listened to'
 BOUNDED = 'gravity_compensation, within limits'
+HELD = 'gravity_compensation, torso held'
 INSTANT = 'gravity_compensation, closed form, its four messages'
 
 
@@ -90,9 +91,10 @@ def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
     from benchmarks.subject import Relay
     message = _Message(RobotModel.load(robot))
     nodes = {'relay': Relay()}
-    for i, (name, distribution) in enumerate((
-            (CLOSED, 'closed_form'), (LISTENED, 'closed_form'), (BOUNDED, 'bounded'))):
-        nodes[name] = make_node(robot, i, distribution, 0.005)
+    for i, (name, parameters) in enumerate((
+            (CLOSED, {}), (LISTENED, {}), (BOUNDED, {'distribution': 'bounded'}),
+            (HELD, {'support': 'fixed'}))):
+        nodes[name] = make_node(robot, i, parameters)
     calls = {name: _call(node, message) for name, node in nodes.items()}
     calls[INSTANT] = four_messages(nodes[CLOSED], message)
     return calls, list(nodes.values())
@@ -134,14 +136,13 @@ def callback_of(node: Any, topic: str) -> Callable[[bytes], None]:
     return callback
 
 
-def make_node(robot: str, number: int, distribution: str, margin: float) -> Any:
+def make_node(robot: str, number: int, parameters: dict[str, Any]) -> Any:
     """Return an active node that believes to have fresh sensor values."""
     from biped_com_ros.nodes.gravity_compensation import GravityCompensation
     from rclpy.parameter import Parameter
     node = GravityCompensation(
         parameter_overrides=[Parameter(name, value=value) for name, value in {
-            'robot': robot, 'distribution': distribution, 'sole_margin': margin,
-            'marker_rate': 0.0, 'start_time': 0.01}.items()],
+            'robot': robot, 'marker_rate': 0.0, 'start_time': 0.01, **parameters}.items()],
         cli_args=['--ros-args', '-r', f'__node:=gravity_compensation_{number}'])
     model, weight = node.model, node.compensation.gravity_model.weight
     imu = model.state(model.posture()).pose_in_base(model.config.imu.frame)

@@ -185,7 +185,8 @@ class EffortGuard:
         dt = dt if 0.0 < dt < math.inf else 0.0
         longest = self.settings.max_step
         step = dt if dt < longest else longest
-        if wanted is not None and self._is_steady() and self._goes_short_way(wanted, step):
+        is_steady = self.active and self._silence == 0.0 and self._reached is self._enabled
+        if is_steady and wanted is not None and self._goes_short_way(wanted, step):
             return self.efforts
         # NaN and infinity survive the product.
         if wanted is not None and float(wanted.dot(wanted)) < math.inf:
@@ -197,13 +198,11 @@ class EffortGuard:
         self._approach(step)
         return self.efforts
 
-    def _is_steady(self) -> bool:
-        """Whether no ramp is under way and nothing has been silent."""
-        return self.active and self._silence == 0.0 and self._reached is self._enabled
-
     def _goes_short_way(self, wanted: Array, dt: float) -> bool:
         """
         Follow a change that certainly passes rate limit and clamp; tell whether it does.
+
+        Only while no ramp is under way and nothing is silent.
 
         In seconds that it would take at the fastest, no joint's change is longer than all of them
         together; and none comes to its clamp before they have used up the room of the one that is

@@ -27,7 +27,7 @@ import math
 from biped_com_ros.core.effort_safety import EffortGuard, SafetySettings, UprightCheck
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.gravity import (
-    ContactPoint, GravityLoad, GravityModel, Shares, Support, WrenchDistribution)
+    ContactPoint, GravityLoad, GravityModel, MINIMUM_NORM, Support, WrenchDistribution)
 from biped_com_ros.core.load_sharing import LoadSharing, SharingSettings
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
@@ -140,8 +140,8 @@ class GravityCompensator:
 
         """
         shares = self._fixed_shares(settings.support)
-        distribution: WrenchDistribution | None = (
-            None if settings.distribution == CLOSED_FORM
+        distribution: WrenchDistribution = (
+            MINIMUM_NORM if settings.distribution == CLOSED_FORM
             else BoundedNorm(self.gravity_model, settings.limits))
         self._given_shares, self._distribution, self.settings = shares, distribution, settings
         self._planned: list[float] = []
@@ -187,7 +187,7 @@ class GravityCompensator:
         """
         if not (shares >= 0.0).all() or not abs(shares.sum() - 1.0) < 1e-6:
             raise InputError(f'planned shares {shares.tolist()} must be positive with the sum 1')
-        self._planned, self._planned_until_ns = shares.tolist(), until_ns
+        self._planned, self._planned_until_ns = (shares / shares.sum()).tolist(), until_ns
 
     def wanted(self, state: RobotState, up_in_base: Array, stamp_ns: int,
                wrenches: Array | None = None) -> Array:
@@ -226,7 +226,8 @@ class GravityCompensator:
         if self.settings.support == FIXED:
             self.support = None
             return self._weaken(load.held)
-        support = load.standing(self._shares(load, stamp_ns, wrenches), self._distribution)
+        # Not by `GravityLoad.standing`: these shares need no examination.
+        support = self._distribution.support(load, self._shares(load, stamp_ns, wrenches))
         if not self._is_plausible(support):
             raise InputError(support_problem(support, self.settings.cop_tolerance))
         self.support = support
@@ -272,7 +273,7 @@ class GravityCompensator:
                     return False
         return True
 
-    def _fixed_shares(self, support: str) -> Array | None:
+    def _fixed_shares(self, support: str) -> list[float] | None:
         if support in (AUTO, FIXED):
             return None
         names = [contact.name for contact in self.gravity_model.contacts]
@@ -281,9 +282,10 @@ class GravityCompensator:
             if name not in names:
                 raise UnknownNameError(
                     'support', name, (AUTO, FIXED, ALL, *names), self.model.config.name)
-        return self.gravity_model.shares_of(wanted)
+        shares: list[float] = self.gravity_model.shares_of(wanted).tolist()
+        return shares
 
-    def _shares(self, load: GravityLoad, stamp_ns: int, wrenches: Array | None) -> Shares:
+    def _shares(self, load: GravityLoad, stamp_ns: int, wrenches: Array | None) -> list[float]:
         if self._given_shares is not None:
             return self._given_shares
         if wrenches is None:

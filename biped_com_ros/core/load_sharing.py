@@ -139,10 +139,14 @@ class LoadSharing:
     def follow(self, vertical_forces: list[float], stamp_ns: int) -> list[float]:
         """Do as :meth:`update`, on plain numbers, and return :attr:`values`."""
         targets = self._targets(vertical_forces)
+        before, self._stamp_ns = self._stamp_ns, stamp_ns
         if targets is None:
-            self._stamp_ns = stamp_ns if self._stamp_ns is not None else None
+            if before is None:  # the first forces of a robot on the ground count at once
+                self._stamp_ns = None
+        elif before is None or not 0 <= stamp_ns - before < LONGEST_STEP_NS:
+            self.values = targets
         else:
-            self._approach(targets, self._step(stamp_ns))
+            self._approach(targets, 1e-9 * (stamp_ns - before))
         return self.values
 
     def impose(self, shares: list[float]) -> list[float]:
@@ -180,17 +184,7 @@ class LoadSharing:
         total = sum(faded)
         return [force / total for force in faded] if total > 0.0 else None
 
-    def _step(self, stamp_ns: int) -> float | None:
-        """Return the time since the last update, s; None to start anew."""
-        before, self._stamp_ns = self._stamp_ns, stamp_ns
-        if before is None or not 0 <= stamp_ns - before < LONGEST_STEP_NS:
-            return None
-        return 1e-9 * (stamp_ns - before)
-
-    def _approach(self, targets: list[float], dt: float | None) -> None:
-        if dt is None:
-            self.values = targets
-            return
+    def _approach(self, targets: list[float], dt: float) -> None:
         values = self.values
         changes = [target - value for target, value in zip(targets, values)]
         limit, fraction = self.settings.max_rate * dt, 1.0
