@@ -19,6 +19,7 @@ from dataclasses import replace
 import math
 
 from benchmarks.torso import Bench, CYCLE, rms_deg
+from benchmarks.torso_figures import draw
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
 from biped_com_ros.core.gravity import GravityModel
 from biped_com_ros.core.pose import Pose, quaternion_from_rotation
@@ -45,6 +46,17 @@ def test_the_experiment(bench):
     assert np.linalg.norm(record.accelerations, axis=1).max() < 36.0
     assert record.tensions.min() > 1.0
     assert np.degrees(np.hypot(*record.bends.T)).max() > 14.5
+
+
+def test_the_papers_figures_are_drawn(bench, tmp_path):
+    pytest.importorskip('matplotlib', reason='figures are drawn with it')
+    short = bench.run(1.0)
+    files = draw(short, short, (short, short), bench.body, tmp_path)
+    assert [file.stem for file in files] == [
+        f'torso_{name}' for name in ('workspace', 'bend', 'load', 'path', 'acceleration')]
+    assert '<!-- closed loop -->' in files[1].read_text()
+    again = draw(short, short, (short, short), bench.body, tmp_path / 'again')
+    assert [file.read_bytes() for file in files] == [file.read_bytes() for file in again]
 
 
 @pytest.mark.parametrize('stiffness_error, hand', [(-0.2, 'l_hand'), (0.2, 'r_hand')])
