@@ -28,7 +28,7 @@ def model():
 
 
 def margins(model, shares):
-    """Stand, the feet sharing the weight so every 2 ms, and return how far inside the ZMP is, m."""
+    """Stand, the feet sharing the weight so every 2 ms; return how far inside the ZMP is, m."""
     monitor = StabilityMonitor(model, MonitorSettings())
     state = model.state(model.posture()).in_world(Pose.identity())
     wrenches = np.zeros((2, 6))
