@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 import math
+from xml.etree import ElementTree
 
 from benchmarks.torso import Bench, CYCLE, rms_deg
 from benchmarks.torso_figures import draw
@@ -156,6 +157,31 @@ def test_gravity_leans_with_the_pelvis(bench):
     sight = bench.body.imus.see(1.01 * lower)  # of a norm that is not quite 1
     np.testing.assert_allclose(array_of(sight.up), tilted.T @ (0.0, 0.0, 1.0), atol=1e-12)
     assert sight.bend is None and sight.rates(bench.body.backbone.arc(0.1j)) == (0.0, 0.0)
+
+
+def test_virtual_joints_may_stand_in_the_order_yaw_pitch_roll():
+    """The URDF with two joints exchanged: the robot's own kinematics have to agree."""
+    tree = ElementTree.fromstring(URDF)
+    _, _, _, roll, _, yaw = CONFIG.torso.joints
+    first, last = (tree.find(f"joint[@name='{name}']") for name in (roll, yaw))
+    first.set('name', yaw), last.set('name', roll)
+    axes = [joint.find('axis').get('xyz') for joint in (first, last)]
+    first.find('axis').set('xyz', axes[1]), last.find('axis').set('xyz', axes[0])
+    model = RobotModel(CONFIG, ElementTree.tostring(tree, encoding='unicode'))
+    body, config = TorsoBody(model), CONFIG.torso
+    shape, rate = make_shape(0.2, 0.7, 0.03, -0.001), np.array((0.3, -0.2, 0.1, 0.0))
+    positions = np.zeros(len(model.joint_names))
+    positions[model.joint_index(body.joint_names)] = body.joint_positions(shape)
+    state = model.state(positions)
+    tip = (state.pose_in_base(config.lower) @ body.lower_to_base).inverse() @ (
+        state.pose_in_base(config.upper))
+    np.testing.assert_allclose(tip.rotation, body.backbone.tip(shape).rotation, atol=1e-12)
+    np.testing.assert_allclose(body.shape(body.joint_positions(shape)), shape, atol=1e-9)
+    arc, step = body.backbone.arc_of(shape), 1e-5 * rate
+    np.testing.assert_allclose(
+        body.velocities(arc, (complex(*rate[:2]), rate[2]), body.positions(arc)),
+        (body.joint_positions(shape + step) - body.joint_positions(shape - step)) / 2e-5,
+        atol=1e-8)
 
 
 def test_other_robots():

@@ -86,7 +86,7 @@ class Arc:
 
     @property
     def shape(self) -> Array:
-        """Return the shape (4,)."""
+        """Return the same as a shape, an array (4,)."""
         return np.array((self.bend.real, self.bend.imag, self.torsion, self.elongation))
 
     # -- the tip, in the base

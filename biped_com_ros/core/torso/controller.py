@@ -119,12 +119,12 @@ class TorsoCommand(NamedTuple):
 
     @property
     def reference(self) -> Array:
-        """Return the shape (4,) where the torso should be now."""
+        """Return where the torso should be now, as an array (4,)."""
         return self.reference_arc.shape
 
     @property
     def shape(self) -> Array:
-        """Return the shape (4,) where it is."""
+        """Return where it is, as an array (4,)."""
         return self.arc.shape
 
 
