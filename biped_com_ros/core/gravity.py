@@ -444,7 +444,7 @@ class GravityLoad:
 
     @cached_property
     def up(self) -> Array:
-        """Unit vector against gravity, base axes, (3,)."""
+        """Return the unit vector against gravity, base axes, (3,)."""
         return np.array(self.up_parts)
 
     @cached_property

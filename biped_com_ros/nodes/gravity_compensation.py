@@ -381,7 +381,6 @@ class GravityCompensation(ManagedNode):
             return WARN, f'at the clamp: {", ".join(saturated)}', values
         return OK, f'{guard.state}, on {compensation.mode}', values
 
-
     def _unreadable_plan(self) -> str:
         """Return why a plan was refused since it was asked last; '' if none was."""
         if self._plan is None:
