@@ -45,7 +45,7 @@ window.drawNow = () => {
     waiting.clear();
     draws.forEach(draw => draw(performance.now()));
 };
-setInterval(window.drawNow, 800);
+setInterval(window.drawNow, 1000 * EVERY);
 """
 
 
@@ -70,10 +70,12 @@ class Browser:
         Of its window, pixels.
     scale
         Of what is drawn; small pictures are drawn sooner.
+    every
+        Between two frames, s.
 
     """
 
-    def __init__(self, directory, size=SIZE, scale=0.5):
+    def __init__(self, directory, size=SIZE, scale=0.5, every=0.8):
         from selenium import webdriver
         options = webdriver.ChromeOptions()
         options.binary_location = next(filter(None, map(shutil.which, CHROMIUMS)))
@@ -85,6 +87,7 @@ class Browser:
         service = webdriver.ChromeService(shutil.which('chromedriver'))
         self._driver = webdriver.Chrome(options=options, service=service)
         self._driver.set_script_timeout(110.0)
+        self._every = every
         self._calm()
 
     def visit(self, url):
@@ -105,7 +108,8 @@ class Browser:
         self._calm()
 
     def _calm(self):
-        self._driver.execute_cdp_cmd('Page.addScriptToEvaluateOnNewDocument', {'source': CALM})
+        self._driver.execute_cdp_cmd('Page.addScriptToEvaluateOnNewDocument', {
+            'source': CALM.replace('EVERY', str(self._every))})
 
     def close(self):
         """End it, if it has not been ended yet."""
