@@ -146,17 +146,28 @@ class FootOutput:
 
 
 class ContactsOutput:
-    """Publishes which feet are on the ground, all of them at one instant, with its stamp."""
+    """Publishes which feet are on the ground, once each of them has felt anew, with a stamp."""
 
     def __init__(self, node: Node, feet: Sequence[ContactBody]) -> None:
         self._feet = feet
         self._contacts = joint_state_publisher(
             node, '~/contacts', [foot.name for foot in feet], ('position', 'effort'))
+        self._felt_ns, self._complete_ns = [0] * len(feet), 0
         self._said: list[bool] = []
         self._said_ns = 0
 
-    def publish(self, stamp: Stamp, period_ns: int) -> None:
-        """Publish if a foot has touched or left the ground, or if it is time."""
+    def take(self, foot: ContactBody, stamp: Stamp, period_ns: int) -> None:
+        """Note that a foot has felt; with the last one, publish what is new, or if it is time."""
+        ns = stamp.ns
+        if ns < self._complete_ns:  # the clock was set anew
+            self._felt_ns, self._complete_ns = [0] * len(self._feet), 0
+        self._felt_ns[self._feet.index(foot)] = ns
+        oldest = min(self._felt_ns)
+        if oldest == ns or oldest > self._complete_ns:
+            self._complete_ns = ns
+            self._publish(stamp, period_ns)
+
+    def _publish(self, stamp: Stamp, period_ns: int) -> None:
         in_contact = [foot.in_contact for foot in self._feet]
         if in_contact == self._said and abs(stamp.ns - self._said_ns) < period_ns:
             return
@@ -340,9 +351,9 @@ class WrenchAggregator(Node):
         foot = self._feet.get(id(body))
         if foot is not None:
             foot.publish(stamp, least_force, contact_period_ns)
+            self._contacts.take(body, stamp, contact_period_ns)
         total = aggregation.total(body, stamp.ns)
         if total is not None:
-            self._contacts.publish(stamp, contact_period_ns)
             self._total.publish(stamp, total, least_force)
             self._total.publish_rest(stamp, total, self._still.moved_ns)
             self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands)

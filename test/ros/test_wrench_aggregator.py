@@ -329,6 +329,17 @@ def test_contacts_of_all_feet_carry_the_stamp_of_their_instant(rig):
     assert lifted.effort[0] == pytest.approx(0.0, abs=1e-9)
 
 
+def test_contacts_need_all_feet_and_no_hand(rig):
+    rig.silent = {'left_hand'}
+    rig.play(40)
+    assert len(rig.got['wrench']) <= 1 and len(rig.got['contacts']) >= 2
+    rig.silent = {'right_foot'}
+    rig.play(2)
+    rig.clear()
+    rig.play(40)
+    assert rig.got['left/wrench'] and not rig.got['contacts']
+
+
 def test_weight_is_compared_with_the_model(rig):
     level, message = rig.health('weight')
     assert level == DiagnosticStatus.OK and '(ratio 1.0000)' in message
