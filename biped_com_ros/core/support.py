@@ -118,8 +118,8 @@ class Plane(NamedTuple):
 
     def to_world(self, points: Array) -> Array:
         """Return points (..., 2) of the plane in the world, (..., 3)."""
-        in_world: Array = points.dot(self[:2])
-        in_world += self.origin
+        in_world: Array = points.dot(np.array((*self.x_axis, *self.y_axis)).reshape(2, 3))
+        in_world += np.array(self.origin)
         return in_world
 
     def point_in_world(self, point: Point) -> Array:

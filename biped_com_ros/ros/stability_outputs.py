@@ -24,7 +24,7 @@ from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.stability import Change, Level
 from biped_com_ros.core.stability_monitor import Report
 from biped_com_ros.ros import markers
-from biped_com_ros.ros.codec import Template
+from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import ERROR, OK, WARN
 from biped_com_ros.ros.outputs import (
@@ -80,6 +80,7 @@ class PolygonOutput:
         self._out = TemplatePublisher(node, topic, self._prototype(4), {
             'points': 'polygon.points'})
         self._templates: dict[int, Template] = {4: self._out.template}
+        self._send = raw_publish(self._out.publisher)
 
     @property
     def wanted(self) -> bool:
@@ -92,7 +93,7 @@ class PolygonOutput:
             template = self._templates[len(corners)] = Template(
                 self._prototype(len(corners)), {'points': 'polygon.points'})
         template.fields['points'][...] = corners
-        self._out.publisher.publish(template.serialize(stamp))
+        self._send(template.serialize(stamp))
 
     def _prototype(self, count: int) -> PolygonStamped:
         return PolygonStamped(header=Header(frame_id=self._frame_id), polygon=Polygon(
