@@ -34,6 +34,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.ros.diagnostics import log_exception
+from biped_com_ros.ros.type_support import leave_out_generator
 import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
@@ -66,6 +67,7 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
     # rclpy's own handler shuts down; Python's on top would break into whatever callback runs.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # while starting: hardly anything that is built now is garbage
+    leave_out_generator()
     try:
         rclpy.init(args=None if argv is None else list(argv))
     except Exception as error:  # noqa: B902 - rclpy has no common root for bad arguments
