@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import shutil
@@ -115,7 +116,9 @@ class Browser:
         """End it, if it has not been ended yet."""
         driver, self._driver = self._driver, None
         if driver is not None:
-            driver.execute_cdp_cmd('Browser.close', {})  # it finishes its log
+            from selenium.common.exceptions import WebDriverException
+            with contextlib.suppress(WebDriverException):  # it is gone before it answers
+                driver.execute_cdp_cmd('Browser.close', {})  # it finishes its log
             driver.quit()
 
     def requests_of(self, origin):
