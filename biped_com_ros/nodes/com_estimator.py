@@ -47,21 +47,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 import sys
 import time
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.base_sources import (
     BASE_SOURCES, BaseSource, describe_contacts, make_base_source)
 from biped_com_ros.ros.com_fusion import ComFusion, FusionParameters
-from biped_com_ros.ros.com_outputs import FrameOutput, Instant, MarkerOutput, Pace
+from biped_com_ros.ros.com_outputs import FrameOutput, Instant, Pace
 from biped_com_ros.ros.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.inputs import JointStateInput
+from biped_com_ros.ros.later import soon
 from biped_com_ros.ros.model_check import ModelCheck, ModelCheckParameters
 from biped_com_ros.ros.outputs import point_publisher, pose_array_publisher, vector_publisher
 from biped_com_ros.ros.parameters import declare_parameters, parameter
@@ -69,6 +71,9 @@ from biped_com_ros.ros.robot import RobotSource
 from biped_com_ros.ros.waiting import Waiting
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
+
+if TYPE_CHECKING:
+    from biped_com_ros.ros.com_markers import MarkerOutput
 
 
 @dataclass(frozen=True)
@@ -166,8 +171,14 @@ class ComEstimator(Node):
         self._links = pose_array_publisher(
             self, '~/link_coms', world, len(model.link_names), later=True)
         self._frames = FrameOutput(self, model, params)
-        self._markers = MarkerOutput(self, model, params)
+        soon(self, lambda: self._markers)
         self._frame_pace, self._marker_pace = Pace(params.tf_rate), Pace(params.marker_rate)
+
+    @cached_property
+    def _markers(self) -> MarkerOutput:
+        from biped_com_ros.ros.com_markers import MarkerOutput
+        assert self.model is not None
+        return MarkerOutput(self, self.model, self.params)
 
     def _change(self, params: ComEstimatorParameters) -> None:
         """Use parameters that were set at run time."""

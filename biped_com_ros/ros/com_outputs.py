@@ -11,12 +11,10 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The centre of mass as transforms and as markers, at their own rates."""
+"""What is known of the centre of mass at one instant; its transforms, at their own rate."""
 
 from __future__ import annotations
 
-from functools import cached_property
-import math
 from typing import Any, Protocol
 
 from biped_com_ros.core.base import Stance
@@ -25,20 +23,11 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.footprint import footprint_pose
 from biped_com_ros.core.pose import Array, Numbers, Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
-from biped_com_ros.ros import markers
 from biped_com_ros.ros.base_sources import BaseSource
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.outputs import marker_array_publisher
-from biped_com_ros.ros.qos import LATCHED
 from biped_com_ros.ros.tf import TransformBroadcaster
 import numpy as np
-from visualization_msgs.msg import Marker
 
-_ARROW_TIME = 0.5
-_ACTIONS = {True: Marker.ADD, False: Marker.DELETE}
-# Equally long, so that the positions lie evenly in the message and are set in one go.
-_ROBOT, _LINKS = 'robot_com', 'link_coms'
-_PALE = (*markers.ORANGE[:3], 0.6)
 Motion = tuple['Numbers | None', 'Numbers | None', str]
 
 
@@ -200,63 +189,3 @@ class FrameOutput:
         poses = (base @ self._pose_base_root, footprint) if self._sends_base else (footprint,)
         for i, pose in enumerate(poses):
             self.bundle.positions[i], self.bundle.quaternions[i] = pose.position, pose.quaternion
-
-
-class MarkerOutput:
-    """Balls at the centres of mass, the robot's on the ground, the DCM, the velocity."""
-
-    def __init__(self, node: Any, model: RobotModel, params: FrameParameters) -> None:
-        shown = _shown(model, params.world_frame, params.marker_density)
-        dcm, arrow = len(shown) - 2, len(shown) - 1
-        self._out = marker_array_publisher(node, '~/markers', markers.marker_array(*shown), {
-            'position': 'markers[*].pose.position', 'arrow': f'markers[{arrow}].points',
-            'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
-        }, qos=LATCHED, later=True)
-        self._shown = True, True
-
-    @cached_property
-    def _position(self) -> Any:
-        return self._out.fields['position']
-
-    @cached_property
-    def _arrow(self) -> tuple[Any, Any]:
-        tail, head = self._out.fields['arrow']
-        return tail, head
-
-    def publish(self, instant: Instant) -> None:
-        """Publish the markers of an instant; what is unknown disappears."""
-        position, com = self._position, instant.com
-        position[0] = position[1] = com
-        position[1, 2] = instant.stance.ground_height
-        position[2:-2] = instant.state.link_coms_in_world
-        velocity, dcm, _ = instant.motion
-        if dcm is not None:
-            position[-2] = dcm
-        if velocity is not None:
-            tail, head = self._arrow
-            tail[...] = com
-            head[...] = com + _ARROW_TIME * np.array(velocity)
-        if (shown := (dcm is not None, velocity is not None)) != self._shown:
-            self._show(*shown)
-        self._out.publish(instant.stamp)
-
-    def _show(self, dcm: bool, arrow: bool) -> None:
-        self._shown = dcm, arrow
-        self._out.fields['dcm_action'][...] = _ACTIONS[dcm]
-        self._out.fields['arrow_action'][...] = _ACTIONS[arrow]
-
-
-def _shown(model: RobotModel, frame: str, density: float) -> list[Marker]:
-    """Prototypes: centre of mass, its projection, one ball per link, DCM, velocity."""
-    whole = _diameter(model.mass, density) / 2.0
-    links = [markers.sphere(frame, _LINKS, i, _PALE, _diameter(mass, density))
-             for i, mass in enumerate(model.link_masses.tolist())]
-    return [markers.sphere(frame, _ROBOT, 0, markers.RED, whole),
-            markers.cylinder(frame, _ROBOT, 1, markers.RED, whole, 0.002), *links,
-            markers.cylinder(frame, _ROBOT, 2, markers.CYAN, whole / 2.0, 0.004),
-            markers.arrow(frame, _ROBOT, 3, markers.GREEN, whole / 6.0, whole / 3.0, whole / 3.0)]
-
-
-def _diameter(mass: float, density: float) -> float:
-    """Diameter of a ball, m."""
-    return 2.0 * (3.0 * mass / (4.0 * math.pi * density)) ** (1.0 / 3.0)

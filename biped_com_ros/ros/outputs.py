@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 import math
 from time import monotonic
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
@@ -31,7 +31,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import (
     Bool, Float64, Float64MultiArray, Header, MultiArrayDimension, MultiArrayLayout)
-from visualization_msgs.msg import MarkerArray
+
+if TYPE_CHECKING:
+    from visualization_msgs.msg import MarkerArray  # takes a while, and not all need it
 
 
 class Audience:
