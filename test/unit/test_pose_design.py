@@ -14,6 +14,7 @@
 """Planned poses: safe by an independent look, on safe ways, and better than random ones."""
 
 from dataclasses import replace
+import re
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.identification.collisions import SelfCollision
@@ -22,6 +23,7 @@ from biped_com_ros.core.identification.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.pose_design import DesignOptions, PoseDesigner
 from biped_com_ros.core.identification.prediction import predict_capture
 from biped_com_ros.core.identification.stances import Stances
+from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import bend_and_direction
@@ -208,3 +210,27 @@ def test_what_cannot_be_planned_is_said():
     with pytest.raises(InputError, match=r'only 0 of 5 safe poses .*legs do not reach'):
         PoseDesigner(RobotModel.load('three_link'),
                      DesignOptions(count=2, candidates=5)).design()
+
+
+@pytest.mark.parametrize('foot', FEET)
+def test_weight_goes_over_a_foot_as_by_increments(designed, foot):
+    # Two ways to the same posture: legs solved for a placement, and increments by Jacobians.
+    model, _, _ = designed
+    stances = Stances(model)
+    home, plain = stances.home((foot,)), stances.home(FEET)
+    solved = stances.positions(replace(plain, height=home.height, com_target=home.com_target))
+    moved = ComShift(model, stances.positions(plain)).over(foot, stances.target_on(foot))
+    assert np.abs(moved - stances.positions(plain)).max() > 0.1
+    np.testing.assert_allclose(moved, solved, atol=2e-3)
+
+
+def test_a_joint_that_keeps_the_weight_from_going_over_a_foot_is_named(designed):
+    model, _, _ = designed
+    roll = re.search(r'<joint name="r_ankle_roll".*?</joint>', model.urdf, re.DOTALL).group()
+    stiff = re.sub(r'(lower|upper)="[^"]*"', r'\1="0"', roll).replace(
+        'lower="0"', 'lower="-0.05"').replace('upper="0"', 'upper="0.05"')
+    robot = RobotModel(model.config, model.urdf.replace(roll, stiff))
+    with pytest.raises(InputError, match="alone: joint 'r_ankle_roll' .* double_support"):
+        PoseDesigner(robot, OPTIONS).design()
+    PoseDesigner(robot, replace(
+        OPTIONS, count=3, candidates=6, double_support=1.0)).design()

@@ -42,6 +42,7 @@ from biped_com_ros.core.identification.limits import effort_limits, position_lim
 from biped_com_ros.core.identification.prediction import predict_capture
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.stances import Placement, Stances
+from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
@@ -260,6 +261,7 @@ class PoseDesigner:
             If there are not enough safe poses.
 
         """
+        self._examine_weight_shifts()
         candidates = self.candidates(progress)
         hanging = self._hanging_candidates()
         chosen, unreachable = self._choose([*hanging, *candidates], len(hanging), progress)
@@ -345,6 +347,19 @@ class PoseDesigner:
 
     def _home(self) -> Placement:
         return self._stances.home(tuple(self.model.config.feet))
+
+    def _examine_weight_shifts(self) -> None:
+        """Raise InputError, naming joint or foot, if the weight cannot go over a single foot."""
+        standing = self._solve(self._home())
+        if standing is None:
+            return  # no pose will be found at all, and that is what is said
+        for foot in sorted({feet[0] for feet in self._supports() if len(feet) == 1}):
+            try:
+                ComShift(self.model, standing).over(foot, self._stances.target_on(foot))
+            except InputError as error:
+                raise InputError(
+                    f"{self.model.config.name} cannot stand on foot '{foot}' alone: {error}; or "
+                    'set double_support to 1') from error
 
     # -- candidates
 

@@ -132,6 +132,12 @@ class Stances:
         return Placement(standing, self._stand, com_target=center, height=-0.02 * self.leg_length,
                          swing_offset=np.array((0.0, 0.0, lift)))
 
+    def target_on(self, foot: str) -> tuple[float, float]:
+        """Return where the plain posture on one foot has the centre of mass, in its sole, m."""
+        row = self._soles[self._feet.index(foot)]
+        away = self.home((foot,)).com_target - row[3, :2]
+        return float(row[0, :2] @ away), float(row[1, :2] @ away)
+
     def positions(self, placement: Placement) -> Array:
         """
         Return the positions of all joints, (n,).
