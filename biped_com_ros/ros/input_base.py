@@ -24,7 +24,7 @@ from dataclasses import replace
 import time
 from typing import Any
 
-from biped_com_ros.ros.conversions import now_ns, nanoseconds_of, Stamp
+from biped_com_ros.ros.conversions import nanoseconds_of, now_ns, Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, Throttle, WARN
 from biped_com_ros.ros.qos import copy_of, overridable, SENSOR_INPUT
 from biped_com_ros.ros.readings import NEVER, Order, Reading, SECOND

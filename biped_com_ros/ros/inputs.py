@@ -219,12 +219,12 @@ class VectorInput(Input):
 
     @property
     def frame(self) -> str:
-        """The frame_id of the last message."""
+        """Return the frame_id of the last message."""
         return self.reading.frame
 
     @property
     def values(self) -> np.ndarray:
-        """The values of the last good message."""
+        """Return the values of the last good message."""
         return self.reading.values
 
 
@@ -296,7 +296,7 @@ class BoolInput(Input):
 
     @property
     def value(self) -> bool | None:
-        """The last value; None if there was none yet."""
+        """Return the last value; None if there was none yet."""
         return self.reading.arguments[0] if self.stamp is not None else None
 
 

@@ -73,17 +73,17 @@ class JointStateInput(Input):
 
     @property
     def positions(self) -> np.ndarray:
-        """The last good positions (n,): the array that callbacks get."""
+        """Return the last good positions, shape (n,): the array that callbacks get."""
         return self.reading.arguments[0]
 
     @property
     def velocities(self) -> np.ndarray:
-        """The last good velocities (n,)."""
+        """Return the last good velocities, shape (n,)."""
         return self.reading.arguments[1]
 
     @property
     def efforts(self) -> np.ndarray:
-        """The last good efforts (n,)."""
+        """Return the last good efforts, shape (n,)."""
         return self.reading.arguments[2]
 
     @property

@@ -150,10 +150,11 @@ class Taker:
 
 @pytest.fixture
 def routines(monkeypatch):
-    """Return a list of the routines that were begun; they are tried at each message."""
+    """Return a list of the routines that were begun."""
     begun = []
 
     class Counted(Routine):
+
         def __init__(self, *arguments):
             super().__init__(*arguments)
             begun.append(self)
