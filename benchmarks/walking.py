@@ -273,7 +273,7 @@ def walk(pattern: str, seed: int, options: argparse.Namespace) -> Walk:
             os.killpg(process.pid, signal.SIGINT)
             process.wait()
             for line in log.read_text().splitlines():
-                if '[ERROR]' in line:
+                if '[ERROR]' in line and '[gait_player]' in line:
                     console.print(f'  {line}', highlight=False, markup=False, soft_wrap=True)
 
 
