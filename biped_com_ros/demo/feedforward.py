@@ -15,11 +15,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
-from biped_com_ros.core.pose import Array
 from biped_com_ros.demo.chapter import Skipped
-from biped_com_ros.demo.stage import Stage
+from biped_com_ros.demo.stage import Commands, Stage
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import SetParameters
@@ -27,10 +24,9 @@ from rclpy.parameter import Parameter
 
 _NODE = 'gravity_compensation'
 _RAMP_UP, _RAMP_DOWN = 2.2, 1.2  # s, a little more than the node's ramps take
-Acts = Generator['Array | None', None, None]
 
 
-def feed_forward(stage: Stage, urdf: str = '') -> Acts:
+def feed_forward(stage: Stage, urdf: str = '') -> Commands:
     """
     Let torques ramp up, by the masses of a URDF; by default that of the robot.
 
@@ -48,7 +44,7 @@ def feed_forward(stage: Stage, urdf: str = '') -> Acts:
     yield from stage.wait(_RAMP_UP)
 
 
-def let_go(stage: Stage) -> Acts:
+def let_go(stage: Stage) -> Commands:
     """Let torques ramp down, if there are any, and the node forget its robot."""
     response = yield from stage.call(GetState, f'{_NODE}/get_state', GetState.Request())
     state = response.current_state.id
@@ -59,7 +55,7 @@ def let_go(stage: Stage) -> Acts:
         yield from _change(stage, Transition.TRANSITION_CLEANUP)
 
 
-def _change(stage: Stage, transition: int) -> Acts:
+def _change(stage: Stage, transition: int) -> Commands:
     response = yield from stage.call(
         ChangeState, f'{_NODE}/change_state',
         ChangeState.Request(transition=Transition(id=transition)))
