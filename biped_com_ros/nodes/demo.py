@@ -199,7 +199,8 @@ class Demo(Node):
             return
         whole = self._whole(self.stage)
         told = [self.story.summary()] if self.story.outcomes else []
-        measured = [] if told and math.isnan(whole.com_distance) else [summary(whole)]
+        nothing = math.isnan(whole.com_distance) or whole.time < 1.0  # after the last chapter
+        measured = [] if told and nothing else [summary(whole)]
         self._screen.close('\n'.join([*told, *measured]))
         if self.params.picture:
             save_picture(self._shown, whole, _title(self.params), self.params.picture)

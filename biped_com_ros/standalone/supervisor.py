@@ -217,7 +217,6 @@ class Supervisor:
             f'all output: {self._console.log_file}')
         return code
 
-
     def _interrupted_at_start(self, name: str, code: int) -> bool:
         """Tell whether it ended as Python does that is interrupted before it is set up."""
         return code == 1 and self._last_words.get(name, b'').startswith(b'KeyboardInterrupt')
