@@ -32,7 +32,7 @@ class Served:
 
     """
 
-    def until(self, condition, timeout=10.0, what='condition'):
+    def until(self, condition, timeout=30.0, what='condition'):
         """Serve callbacks until the condition holds; fails when it does not."""
         end = time.monotonic() + timeout
         while not condition():
