@@ -369,9 +369,12 @@ def test_a_step_a_walk_and_a_stop(live):
     browser.until(lambda: robot.position() > start + 0.05, 'two steps')
     browser.press('Stop')
     browser.until(lambda: robot.gait() == 'stopping', 'a stop')
+    stopped = robot.position()
     browser.until(lambda: robot.gait() == 'standing', 'a robot that stands')
     browser.wait_for('gait_player: standing')
-    assert robot.position() < start + 0.35  # ten steps would take it half a metre far
+    # Not all ten steps, however late the button was pressed: at most the one under way and the
+    # one that brings the feet together.
+    assert robot.position() < stopped + 0.12
     assert robot.height() > 0.2
 
 
