@@ -251,8 +251,8 @@ def _composition(driver: Driver, robot: str, seconds: float, rounds: int) -> lis
                                  '-r', f'__node:={ESTIMATOR}_{i}']) for i in range(5)]
     alone = Process(ESTIMATOR, _arguments(ESTIMATOR, robot, '/bench/alone'))
     channels = {
-        'together': driver.channel(
-            _space(FIVE), answer_topic=f'{ESTIMATOR}/com', listeners=5),
+        # One subscription, which they share.
+        'together': driver.channel(_space(FIVE), answer_topic=f'{ESTIMATOR}/com'),
         'apart': driver.channel(
             '/bench/apart', answer_topic=f'{ESTIMATOR}_0/com', listeners=5),
         'alone': driver.channel('/bench/alone', answer_topic=f'{ESTIMATOR}/com')}
