@@ -479,10 +479,6 @@ class GravityLoad:
             values = [value / total for value in values]
         return (distribution or MINIMUM_NORM).support(self, values)
 
-    def forces_under(self, wrenches: Array) -> Array:
-        """Return the forces on all moving joints that balance contact wrenches (K, 6)."""
-        return self.gravity_model._forces_under(self, wrenches.tolist())
-
 
 class Support:
     """
