@@ -63,6 +63,7 @@ from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.controller import (
     Measurement, TorsoCommand, TorsoController as Control)
+from biped_com_ros.core.torso.elapsed import Elapsed
 from biped_com_ros.core.torso.joystick import Joystick
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.reference import MotionLimits
@@ -216,7 +217,7 @@ class TorsoController(ManagedNode):
         self._outputs = self.keep(TorsoOutputs(
             self, body, params.tip_frame, params.tf_rate, params.marker_rate))
         self.problem, self.refusal = '', ''
-        self._source_of_target, self._told_at, self._updated = '', 0, 0
+        self._source_of_target, self._told_at, self._elapsed = '', 0, Elapsed()
         self._in_open_loop = self._is_holding = False
         self._listened_at, self._silence = 0, ''
         self._load: tuple[Weight, float] | None = None
@@ -343,8 +344,9 @@ class TorsoController(ManagedNode):
             return self._silence
         self._listened_at, self._silence = stamp.ns, ''
         limits = {'joy': self.params.joy_timeout, '~/target': self.params.target_timeout}
-        source = self._source_of_target
-        limit, silence = limits.get(source, 0.0), 1e-9 * (self._now() - self._told_at)
+        source, now = self._source_of_target, self._now()
+        self._told_at = min(self._told_at, now)  # it is later where the clock was set back
+        limit, silence = limits.get(source, 0.0), 1e-9 * (now - self._told_at)
         if not limit or silence <= limit:
             self._is_holding = False
             return ''
@@ -367,18 +369,17 @@ class TorsoController(ManagedNode):
     def _watch(self) -> None:
         """Go on without the IMU when it is late."""
         stamp = Stamp.now(self)
-        if stamp.ns < self._updated:
-            self._updated = stamp.ns  # the simulated clock was set back
-        if stamp.ns - self._updated > 1e9 * self.params.imu_timeout:
+        late = self._elapsed.since(stamp.ns)
+        if late > self.params.imu_timeout:
             self._move(stamp, is_fresh=False)
-        elif self._in_open_loop and stamp.ns - self._updated > 0.9e9 / self.params.fallback_rate:
+        elif self._in_open_loop and late > 0.9 / self.params.fallback_rate:
             self._move(stamp, is_fresh=not self._upper.stale(self.params.imu_timeout))
 
     def _move(self, stamp: Stamp, is_fresh: bool) -> None:
-        dt = 1e-9 * (stamp.ns - self._updated)
-        if self.controller is None or dt <= 0.0:
+        dt = self._elapsed.update(stamp.ns)
+        if self.controller is None or not dt:
             return
-        self._updated, self._in_open_loop = stamp.ns, not is_fresh
+        self._in_open_loop = not is_fresh
         measured = self._measure(stamp, is_fresh)
         if self.is_active:
             self._command(stamp, dt, measured)
