@@ -158,8 +158,8 @@ class Bench:
         self.plant = Plant(true.config, true.urdf, PlantOptions(errors=parse_errors(errors)),
                            self.model.joint_names, self.model.link_names)
         self._imus = [self.plant.imu_names.index(name) for name in ('base', 'torso')]
-        # Of the simulator's tendon servos, see TendonTorso.
-        self.options = ControllerOptions(drive=TendonDrive(7000.0, 11.9, 0.02))
+        # Of the simulator's tendon servos, see TendonTorso; 5 ms of lag are the backbone's.
+        self.options = ControllerOptions(drive=TendonDrive(7000.0, 11.9, 0.025))
 
     def measure(self, relative_yaw: float = 0.0) -> Measurement:
         """Return what the robot's sensors say now; relative yaw of the IMUs is taken out."""

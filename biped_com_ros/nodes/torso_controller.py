@@ -123,7 +123,8 @@ class TorsoControllerParameters(ManagedNodeParameters):
         11.9, 'Tension of a tendon as long as commanded; 0 where commands are unloaded lengths',
         'N', 0.0, 1e4)
     tendon_lead: float = parameter(
-        0.02, 'How far the drives lag behind commands', 's', 0.0, 0.5)
+        0.025, 'How far the bend lags behind commands: the drives, and a little the backbone', 's',
+        0.0, 0.5)
     proportional_gain: float = parameter(
         0.4, 'Feedback of the bend, of bend on bend', '', 0.0, 10.0)
     integral_gain: float = parameter(
@@ -407,20 +408,17 @@ class TorsoController(ManagedNode):
         """Return what is measured, as far as it is fresh."""
         body, tendons, lower = self.body, self._tendons, self._lower
         assert body is not None and self.controller is not None
-        sees = is_fresh and self._upper.count and self._is_fresh(lower, stamp)
+        limit = self.params.imu_timeout
+        sees = is_fresh and self._upper.count and _age(lower, stamp) <= limit
         sight = body.imus.see(
             lower.values[:7] if lower.count else UPRIGHT,
             self._upper.values[:7] if sees else None, self.controller.drift.yaw)
         load, inertia = self._upper_body(stamp, sight.up)
-        if not self._is_fresh(tendons, stamp):
+        age = _age(tendons, stamp)
+        if age > limit:
             return Measurement(sight, None, None, load, inertia)
         tensions = tendons.efforts.tolist() if tendons.efforts_measured else None
-        return Measurement(sight, tendons.positions.tolist(), tensions, load, inertia)
-
-    def _is_fresh(self, source: Input, stamp: Stamp) -> bool:
-        """Tell whether an input was heard lately, at a stamp of another one."""
-        return source.stamp is not None and (
-            stamp.ns - source.stamp.ns <= 1e9 * self.params.imu_timeout)
+        return Measurement(sight, tendons.positions.tolist(), tensions, load, inertia, age)
 
     def _upper_body(self, stamp: Stamp, up: Vector) -> tuple[Weight, float]:
         """Return the load on the tip; its kinematics are run at most every `_POSTURE_PERIOD`."""
@@ -537,6 +535,11 @@ def first_posture(model: RobotModel) -> Array:
     """Return the joint positions that are assumed before any were told."""
     return (model.posture() if 'stand' in model.config.postures
             else np.zeros(len(model.joint_names)))
+
+
+def _age(source: Input, stamp: Stamp) -> float:
+    """Return how much older an input's last message is than a stamp, s."""
+    return math.inf if source.stamp is None else 1e-9 * (stamp.ns - source.stamp.ns)
 
 
 def _ignore(*_: Any) -> None:

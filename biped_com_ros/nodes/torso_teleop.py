@@ -94,8 +94,10 @@ class TorsoTeleop(Node):
         self._freeze = self.create_client(SetBool, 'torso_controller/freeze')
         self.create_subscription(
             Vector3Stamped, 'torso_controller/shape', self._on_shape, 10)
-        self._start, self._shape = self.get_clock().now().nanoseconds, ''
-        self.create_timer(1.0 / self._params.rate, self._tick, clock=steady_clock())
+        self._start, self._shape = 0, ''
+        # Hands are as fast as they are; the tour keeps step with a simulation of any pace.
+        self.create_timer(1.0 / self._params.rate, self._tick,
+                          clock=steady_clock() if self._keys else self.get_clock())
 
     def _on_shape(self, message: Vector3Stamped) -> None:
         bend, direction = math.degrees(message.vector.x), math.degrees(message.vector.y)
@@ -103,8 +105,9 @@ class TorsoTeleop(Node):
 
     def _tick(self) -> None:
         if self._keys is None:
-            seconds = 1e-9 * (self.get_clock().now().nanoseconds - self._start)
-            self.stick.forward, self.stick.left = tour(seconds)
+            now = self.get_clock().now().nanoseconds
+            self._start = self._start or now
+            self.stick.forward, self.stick.left = tour(1e-9 * (now - self._start))
         else:
             self._read(self._keys)
         self._joy.publish(Joy(axes=[self.stick.left, self.stick.forward]))

@@ -76,6 +76,8 @@ class Measurement(NamedTuple):
         Of the tendons, m and N.
     load, inertia
         On the tip, and about it across the backbone, kg m^2.
+    tendons_age
+        How much older lengths and tensions are than the sight, s.
 
     """
 
@@ -84,6 +86,7 @@ class Measurement(NamedTuple):
     tensions: Sequence[float] | None = None
     load: Load = no_load
     inertia: float = 0.0
+    tendons_age: float = 0.0
 
 
 class TorsoCommand(NamedTuple):
@@ -238,6 +241,8 @@ class TorsoController:
         if not problem and sight.bend is not None:
             arc = self.backbone.arc(sight.bend, sight.torsion, self._stretch)
             rates = sight.rates(arc)
+            if by_lengths is not None:
+                by_lengths += measured.tendons_age * rates[0]
         correction = self._feedback(dt, arc, rates, sight)
         self._learn(dt, arc, measured, by_lengths)
         commanded, reference = self._feedforward(correction, measured)

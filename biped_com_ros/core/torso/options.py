@@ -35,7 +35,8 @@ class TendonDrive:
     pretension
         Tension where the length is the one commanded, N; 0 where commands are unloaded lengths.
     lead
-        Damping over stiffness, s: by so much the drive lags behind.
+        By how much the bend lags behind commands, s: damping over stiffness of the drive, and what
+        the backbone's own damping and the steps of the commands add.
 
     """
 
