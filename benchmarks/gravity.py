@@ -109,12 +109,12 @@ def four_messages(node: Any, joint_states: Any) -> Call:
     from std_msgs.msg import Header
     config = node.model.config
     imu = Imu(header=Header(frame_id=config.imu.frame))
-    for name, value in zip('xyzw', node._quaternion.tolist()):
+    for name, value in zip('xyzw', orientation(node.model)):
         setattr(imu.orientation, name, value)
     messages = {'the IMU': imu}
     for name, foot in config.feet.items():
         wrench = WrenchStamped(header=Header(frame_id=foot.sole))
-        wrench.wrench.force.z = float(node._wrenches[0, 2])
+        wrench.wrench.force.z = node._wrenches[0][2]
         messages[f"the wrench of '{name}'"] = wrench
     pairs = [(callback_of(node, node._inputs[name].topic), Template(content, {}))
              for name, content in messages.items()]
@@ -126,6 +126,13 @@ def four_messages(node: Any, joint_states: Any) -> Call:
             callback(template.serialize(stamp))
         on_joints(joint_states.fresh())
     return call
+
+
+def orientation(model: RobotModel) -> list[float]:
+    """Return the IMU's quaternion (x, y, z, w) in a robot that stands upright."""
+    pose = model.state(model.posture()).pose_in_base(model.config.imu.frame)
+    quaternion: list[float] = pose.quaternion.tolist()
+    return quaternion
 
 
 def callback_of(node: Any, topic: str) -> Callable[[bytes], None]:
@@ -145,9 +152,9 @@ def make_node(robot: str, number: int, parameters: dict[str, Any]) -> Any:
             'robot': robot, 'marker_rate': 0.0, 'start_time': 0.01, **parameters}.items()],
         cli_args=['--ros-args', '-r', f'__node:=gravity_compensation_{number}'])
     model, weight = node.model, node.compensation.gravity_model.weight
-    imu = model.state(model.posture()).pose_in_base(model.config.imu.frame)
-    node._quaternion[:] = imu.quaternion
-    node._wrenches[:, 2] = 0.5 * weight
+    node._imu.turn(np.array(orientation(model)))
+    for wrench in node._wrenches:
+        wrench[2] = 0.5 * weight
     node._timeout_ns = 2 ** 63  # of inputs that are told nothing here
     return node
 

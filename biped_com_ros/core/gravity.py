@@ -216,9 +216,10 @@ class GravityModel:
 
         """
         com, joints = self._pass(state.q)
-        return GravityLoad(self, com, self._contacts_in_base(joints), up_in_base.tolist())
+        return GravityLoad(
+            self, com.tolist(), self._contacts_in_base(joints), up_in_base.tolist())
 
-    def weigh(self, joint_positions: Array, imu: ImuMount, quaternion: Array) -> GravityLoad:
+    def weigh(self, joint_positions: Array, imu: MountedImu) -> GravityLoad:
         """
         Weigh the robot where joints and an IMU say it is, with one pass for all of it.
 
@@ -227,14 +228,12 @@ class GravityModel:
         joint_positions
             Shape (n,), rad or m, in the order of ``model.joint_names``.
         imu
-            Where the IMU is.
-        quaternion
-            Its orientation in the world (x, y, z, w), z up; the heading does not matter.
+            The IMU, turned as it is now.
 
         Raises
         ------
         InputError
-            If a position is not finite, or the quaternion is none.
+            If a position is not finite.
 
         """
         q = self.model.configuration(joint_positions)
@@ -242,13 +241,17 @@ class GravityModel:
             self.model.state(joint_positions)  # says which one it is
         com, joints = self._pass(q)
         return GravityLoad(
-            self, com, self._contacts_in_base(joints), imu.up_along_base(joints, quaternion))
+            self, com.tolist(), self._contacts_in_base(joints), imu.up_along_base(joints))
 
     def _pass(self, q: Array) -> tuple[Array, Array]:
-        """Return centre of mass and placements of the joints; the Jacobians are in the views."""
+        """
+        Return centre of mass and placements of the joints, until the next pass.
+
+        The Jacobians are in the views.
+        """
         # Fills the joint Jacobians as well, about the origin and along the axes of the base.
         pin.jacobianCenterOfMass(self.model.pin_model, self._kinematics.data, q, True)
-        return self._kinematics.read_positions()
+        return self._kinematics.view_positions()
 
     def _contacts_in_base(self, joints: Array) -> Array:
         placements: Array = self._placing.dot(
@@ -361,9 +364,9 @@ class GravityModel:
         return limits
 
 
-class ImuMount:
+class MountedImu:
     """
-    Where an IMU sits, on the base or on any other link.
+    An IMU on the base or on any other link, and where it says that up is.
 
     Parameters
     ----------
@@ -379,39 +382,47 @@ class ImuMount:
         # On the base it does not move.
         self._R_imu_base: list[list[float]] | None = (
             joints[0, :3].tolist() if self._joint == ROOT else None)
+        self.turn(np.array((0.0, 0.0, 0.0, 1.0)))
 
-    def up_in_base(self, joints: Array, quaternion: Array) -> Array:
+    def turn(self, quaternion: Array) -> None:
         """
-        Return the unit vector against gravity in the base, (3,).
-
-        Parameters
-        ----------
-        joints
-            Placements of all joints in the base, (joints, 4, 3).
-        quaternion
-            Orientation of the IMU in the world (x, y, z, w).
+        Take the IMU's orientation in the world (x, y, z, w), z up; the heading does not matter.
 
         Raises
         ------
         InputError
-            If the quaternion is none.
+            If this is no rotation; the one before then stays.
 
         """
-        return np.array(self.up_along_base(joints, quaternion))
-
-    def up_along_base(self, joints: Array, quaternion: Array) -> list[float]:
-        """Return :meth:`up_in_base` as three plain numbers."""
-        (ax, ay, az), (bx, by, bz), (cx, cy, cz) = (
-            self._R_imu_base or self._in_joint.dot(joints[self._joint]).tolist())
         x, y, z, w = quaternion.tolist()
         norm_squared = x * x + y * y + z * z + w * w
         if not 1e-12 < norm_squared < 1e12:
             raise InputError(
                 f'the quaternion (x {x}, y {y}, z {z}, w {w}) of the IMU is no rotation')
         s = 2.0 / norm_squared
-        ux, uy, uz = s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y)
-        return [ux * ax + uy * bx + uz * cx, ux * ay + uy * by + uz * cy,
-                ux * az + uy * bz + uz * cz]
+        self._up = [s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y)]
+        self._up_along_base = (
+            None if self._R_imu_base is None else _turned_back(self._up, self._R_imu_base))
+
+    def up_along_base(self, joints: Array) -> list[float]:
+        """
+        Return the unit vector against gravity along the axes of the base, three plain numbers.
+
+        Parameters
+        ----------
+        joints
+            Placements of all joints in the base, (joints, 4, 3).
+
+        """
+        return self._up_along_base or _turned_back(
+            self._up, self._in_joint.dot(joints[self._joint]).tolist())
+
+
+def _turned_back(up: list[float], R_imu_base: list[list[float]]) -> list[float]:
+    (ax, ay, az), (bx, by, bz), (cx, cy, cz) = R_imu_base
+    ux, uy, uz = up
+    return [ux * ax + uy * bx + uz * cx, ux * ay + uy * by + uz * cy,
+            ux * az + uy * bz + uz * cz]
 
 
 class GravityLoad:
@@ -426,17 +437,18 @@ class GravityLoad:
         Generalized gravity of all moving joints, mimicking and locked ones included, N m or N.
     columns
         Motion of each such joint as a twist about the base's origin, (6, joints).
-    com, placements
-        Centre of mass (3,) and centres of the contacts (K, 4, 3; as
-        `RobotState.placements_in_base`), base.
+    com_parts
+        Centre of mass, base, as three plain numbers, m.
+    placements
+        Centres of the contacts (K, 4, 3; as `RobotState.placements_in_base`), base.
     rows
-        The placements as plain numbers.
+        The same as plain numbers.
 
     """
 
-    def __init__(self, gravity_model: GravityModel, com: Array, placements: Array,
+    def __init__(self, gravity_model: GravityModel, com_parts: list[float], placements: Array,
                  up_parts: list[float]) -> None:
-        self.gravity_model, self.up_parts, self.com = gravity_model, up_parts, com
+        self.gravity_model, self.up_parts, self.com_parts = gravity_model, up_parts, com_parts
         self.placements = placements
         self.rows: list[list[list[float]]] = placements.tolist()
         self.gravity_forces = gravity_model._forces_of_weight(up_parts)
@@ -446,6 +458,11 @@ class GravityLoad:
     def up(self) -> Array:
         """Return the unit vector against gravity, base axes, (3,)."""
         return np.array(self.up_parts)
+
+    @cached_property
+    def com(self) -> Array:
+        """Return the centre of mass, base, (3,), m."""
+        return np.array(self.com_parts)
 
     @cached_property
     def held(self) -> Array:
@@ -545,7 +562,7 @@ class MinimumNorm:
         """Return the robot on these wrenches; see :class:`WrenchDistribution`."""
         weight, (ux, uy, uz) = load.gravity_model.weight, load.up_parts
         fx, fy, fz = weight * ux, weight * uy, weight * uz
-        x, y, z = load.com.tolist()
+        x, y, z = load.com_parts
         return Support(load, shares, _carry(
             (fx, fy, fz), (y * fz - z * fy, z * fx - x * fz, x * fy - y * fx),
             [row[3] for row in load.rows], shares, load.gravity_model.levers))

@@ -27,7 +27,7 @@ import math
 from biped_com_ros.core.effort_safety import EffortGuard, SafetySettings, UprightCheck
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.gravity import (
-    ContactPoint, GravityLoad, GravityModel, MINIMUM_NORM, Support, WrenchDistribution)
+    ContactPoint, GravityLoad, GravityModel, MINIMUM_NORM, Support, Wrench, WrenchDistribution)
 from biped_com_ros.core.load_sharing import LoadSharing, SharingSettings
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
@@ -217,10 +217,12 @@ class GravityCompensator:
             If attitude or support are not plausible; says why.
 
         """
-        return self.hold(self.gravity_model.load(state, up_in_base), stamp_ns, wrenches)
+        return self.hold(self.gravity_model.load(state, up_in_base), stamp_ns,
+                         None if wrenches is None else wrenches.tolist())
 
-    def hold(self, load: GravityLoad, stamp_ns: int, wrenches: Array | None = None) -> Array:
-        """Return what :meth:`wanted` does, of a robot that has been weighed."""
+    def hold(self, load: GravityLoad, stamp_ns: int,
+             wrenches: Sequence[Wrench] | None = None) -> Array:
+        """Return what :meth:`wanted` does, of a robot that was weighed; wrenches as numbers."""
         if not self.upright.follow(load.up_parts, stamp_ns):
             raise InputError(self.upright.problem)
         if self.settings.support == FIXED:
@@ -262,12 +264,13 @@ class GravityCompensator:
         for edges, circle, (x, y, z, _), (fx, fy, fz, mx, my, mz) in zip(
                 self._edges, self._circles, support.load.rows, support.rows):
             normal = z[0] * fx + z[1] * fy + z[2] * fz
-            about_x, about_y = (x[0] * mx + x[1] * my + x[2] * mz,
-                                y[0] * mx + y[1] * my + y[2] * mz)
             if not normal >= pull:
                 return False
-            if about_x * about_x + about_y * about_y <= circle * normal * normal:
+            # The whole moment is no smaller than its part that moves the centre of pressure.
+            if mx * mx + my * my + mz * mz <= circle * normal * normal:
                 continue
+            about_x, about_y = (x[0] * mx + x[1] * my + x[2] * mz,
+                                y[0] * mx + y[1] * my + y[2] * mz)
             for e, n, m in edges:
                 if not e * normal + n * about_x + m * about_y >= outside:
                     return False
@@ -285,7 +288,8 @@ class GravityCompensator:
         shares: list[float] = self.gravity_model.shares_of(wanted).tolist()
         return shares
 
-    def _shares(self, load: GravityLoad, stamp_ns: int, wrenches: Array | None) -> list[float]:
+    def _shares(self, load: GravityLoad, stamp_ns: int,
+                wrenches: Sequence[Wrench] | None) -> list[float]:
         if self._given_shares is not None:
             return self._given_shares
         if wrenches is None:
@@ -295,7 +299,7 @@ class GravityCompensator:
         forces = [(x[0] * ux + x[1] * uy + x[2] * uz) * fx
                   + (y[0] * ux + y[1] * uy + y[2] * uz) * fy
                   + (z[0] * ux + z[1] * uy + z[2] * uz) * fz
-                  for (x, y, z, _), (fx, fy, fz, *_) in zip(load.rows, wrenches.tolist())]
+                  for (x, y, z, _), (fx, fy, fz, _, _, _) in zip(load.rows, wrenches)]
         shares = self.sharing.follow(forces, stamp_ns)
         if self.sharing.in_air:
             raise InputError(

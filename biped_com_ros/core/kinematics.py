@@ -67,11 +67,16 @@ class Kinematics:
 
     def read_positions(self) -> tuple[Array, Array]:
         """Return the first and third of what :meth:`read` returns."""
+        com, placements = self.view_positions()
+        return com.copy(), placements.copy()
+
+    def view_positions(self) -> tuple[Array, Array]:
+        """Return the same, not copied where that can be: valid until the next pass."""
         if self._views is None:
             com, _, placements, _ = self._read_one_by_one()
         else:
             com, _, placements, _ = self._views
-        return com.copy(), placements.copy()
+        return com, placements
 
     def _check_views(self, model: Any) -> None:
         """Drop the views unless they show what Pinocchio's own accessors show."""

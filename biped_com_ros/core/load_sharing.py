@@ -185,12 +185,15 @@ class LoadSharing:
         return [force / total for force in faded] if total > 0.0 else None
 
     def _approach(self, targets: list[float], dt: float) -> None:
-        values = self.values
-        changes = [target - value for target, value in zip(targets, values)]
-        limit, fraction = self.settings.max_rate * dt, 1.0
-        if -_SLOWEST_UP * limit <= min(changes) and max(changes) <= _SLOWEST_UP * limit:
+        values, limit, fraction = self.values, self.settings.max_rate * dt, 1.0
+        always = _SLOWEST_UP * limit
+        for target, value in zip(targets, values):
+            if not -always <= target - value <= always:
+                break
+        else:
             self.values = targets
             return
+        changes = [target - value for target, value in zip(targets, values)]
         # All move by the same fraction, so that the sum stays 1.
         for value, change in zip(values, changes):
             slowest = _SLOWEST_UP if change > 0.0 else _SLOWEST_DOWN

@@ -38,7 +38,7 @@ from typing import Any
 
 from biped_com_ros.core.effort_safety import SafetySettings
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
-from biped_com_ros.core.gravity import ImuMount
+from biped_com_ros.core.gravity import MountedImu
 from biped_com_ros.core.gravity_compensation import (
     AUTO, BOUNDED, CLOSED_FORM, CompensationSettings, GravityCompensator)
 from biped_com_ros.core.load_sharing import SharingSettings
@@ -215,15 +215,15 @@ class GravityCompensation(ManagedNode):
         params, model = self.params, compensation.model
         options: dict[str, Any] = {'diagnostics': self.diagnostics, 'timeout': 0.5,
                                    'max_age': params.max_stamp_age}
-        self._quaternion = np.zeros(4)
-        self._wrenches = np.zeros((len(compensation.gravity_model.contacts), 6))
+        #: As plain numbers, which is how they are used.
+        self._wrenches = [[0.0] * 6 for _ in compensation.gravity_model.contacts]
         #: What a walk plans; not a line of its own in the diagnostics, as mostly nobody walks.
         self._plan: Input | None = None
         self._plans_refused = 0
         #: Stamps (ns) of what the IMU told last, and each contact's wrench; in this order.
         self._told_ns, self._senders = [NEVER], ['the IMU']
         imu = model.config.imu
-        self._imu = ImuMount(model, imu.frame)
+        self._imu = MountedImu(model, imu.frame)
         self._inputs: dict[str, Input] = {'the IMU': self.keep(
             ImuInput(self, imu.topic, imu.frame, self._on_imu, **options))}
         for i, (name, topic) in enumerate(self._wrench_topics(compensation)):
@@ -280,11 +280,11 @@ class GravityCompensation(ManagedNode):
 
     def _on_imu(self, stamp: Stamp, quaternion: Array, angular_velocity: Array,
                 linear_acceleration: Array) -> None:
-        self._quaternion[:] = quaternion
+        self._imu.turn(quaternion)
         self._told_ns[0] = stamp.ns
 
     def _on_wrench(self, contact: int, stamp: Stamp, wrench: Array) -> None:
-        self._wrenches[contact] = wrench
+        self._wrenches[contact] = wrench.tolist()
         self._told_ns[contact + 1] = stamp.ns
 
     def _on_plan(self, stamp: Stamp, shares: Array) -> None:
@@ -300,7 +300,7 @@ class GravityCompensation(ManagedNode):
         try:
             self._examine_ages(stamp.ns)
             wanted = compensation.hold(compensation.gravity_model.weigh(
-                positions, self._imu, self._quaternion), stamp.ns, self._wrenches)
+                positions, self._imu), stamp.ns, self._wrenches)
             self.problem = refused
         except BipedComError as error:
             self._complain(str(error))

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.gravity import carry, GravityModel, ImuMount
+from biped_com_ros.core.gravity import carry, GravityModel, MountedImu
 from biped_com_ros.core.pose import Pose, rotation_from_quaternion
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.wrench import skew, transform_wrench
@@ -159,7 +159,7 @@ def test_weighing_by_positions_and_imu_is_weighing_a_state(on_base):
     model, rng = RobotModel.load('talos'), np.random.default_rng(5)
     gravity = GravityModel(model)
     frame = model.config.imu.frame if on_base else 'head_2_link'
-    mount, positions = ImuMount(model, frame), model.posture()
+    imu, positions = MountedImu(model, frame), model.posture()
     for _ in range(5):
         positions = positions + rng.uniform(-0.3, 0.3, len(positions))
         quaternion = rng.normal(size=4)
@@ -167,20 +167,21 @@ def test_weighing_by_positions_and_imu_is_weighing_a_state(on_base):
         up = gravity.up_in_base(
             state, model.frames((frame,)), rotation_from_quaternion(quaternion))
         expected = gravity.load(state, up).standing([0.3, 0.7])
-        found = gravity.weigh(positions, mount, quaternion).standing([0.3, 0.7])
+        imu.turn(quaternion)
+        found = gravity.weigh(positions, imu).standing([0.3, 0.7])
         np.testing.assert_allclose(found.load.up, up, atol=1e-12)
         np.testing.assert_allclose(found.efforts, expected.efforts, atol=1e-9)
 
 
 def test_weighing_names_what_cannot_be():
     model = RobotModel.load('talos')
-    gravity, mount = GravityModel(model), ImuMount(model, model.config.imu.frame)
+    gravity, imu = GravityModel(model), MountedImu(model, model.config.imu.frame)
     positions = model.posture()
     positions[4] = np.nan
     with pytest.raises(InputError, match=model.joint_names[4]):
-        gravity.weigh(positions, mount, np.array([0.0, 0.0, 0.0, 1.0]))
+        gravity.weigh(positions, imu)
     with pytest.raises(InputError, match='quaternion'):
-        gravity.weigh(model.posture(), mount, np.zeros(4))
+        imu.turn(np.zeros(4))
 
 
 def test_a_load_stays_what_it_was_when_the_next_one_is_weighed():
