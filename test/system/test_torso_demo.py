@@ -96,6 +96,11 @@ def test_the_demo(demo, listener):
     bends = np.array([(shape[t][0], wanted[t][0]) for t in both])
     assert np.degrees(bends[:, 0].max()) > 10.0
     assert np.degrees(np.sqrt(np.mean((bends[:, 0] - bends[:, 1]) ** 2))) < 2.0
+    # However late messages come, the reference moves no faster than it may.
+    when = np.array(sorted(wanted))
+    bend, direction, _ = np.array([wanted[t] for t in when]).T
+    speeds = np.abs(np.diff(bend * np.exp(1j * direction))) / np.diff(when)
+    assert 1.0 < speeds.max() < 1.5 + 1e-3
 
 
 def test_the_stick_of_the_tour():
