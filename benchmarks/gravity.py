@@ -114,7 +114,7 @@ def four_messages(node: Any, joint_states: Any) -> Call:
     messages = {'the IMU': imu}
     for name, foot in config.feet.items():
         wrench = WrenchStamped(header=Header(frame_id=foot.sole))
-        wrench.wrench.force.z = node._wrenches[0][2]
+        wrench.wrench.force.z = 0.5 * node.compensation.gravity_model.weight
         messages[f"the wrench of '{name}'"] = wrench
     pairs = [(callback_of(node, node._inputs[name].topic), Template(content, {}))
              for name, content in messages.items()]
@@ -153,8 +153,8 @@ def make_node(robot: str, number: int, parameters: dict[str, Any]) -> Any:
         cli_args=['--ros-args', '-r', f'__node:=gravity_compensation_{number}'])
     model, weight = node.model, node.compensation.gravity_model.weight
     node._imu.turn(np.array(orientation(model)))
-    for wrench in node._wrenches:
-        wrench[2] = 0.5 * weight
+    for contact in range(len(node.compensation.gravity_model.contacts)):
+        node.compensation.feel(contact, [0.0, 0.0, 0.5 * weight, 0.0, 0.0, 0.0], 0)
     node._timeout_ns = 2 ** 63  # of inputs that are told nothing here
     return node
 

@@ -28,12 +28,14 @@ from biped_com_ros.core.effort_safety import EffortGuard, SafetySettings, Uprigh
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.gravity import (
     ContactPoint, GravityLoad, GravityModel, MINIMUM_NORM, Support, Wrench, WrenchDistribution)
-from biped_com_ros.core.load_sharing import LoadSharing, SharingSettings
+from biped_com_ros.core.load_sharing import LoadSharing, LONGEST_STEP_NS, SharingSettings
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.core.support_qp import BoundedNorm, SupportLimits
 import numpy as np
 
+#: Time of what did not happen yet, ns, and how long the contacts' axes of the last time will do.
+_NEVER, _AXES_LAST_NS = -2 ** 62, 50_000_000
 #: Of the weight: a contact that has to pull with less does not.
 _PULL = 1e-6
 AUTO, FIXED, ALL = 'auto', 'fixed', 'all'
@@ -127,6 +129,7 @@ class GravityCompensator:
         self._circles = [max(min((e for e, _, _ in edges), default=0.0), 0.0) ** 2
                          for edges in self._edges]
         self.support: Support | None = None
+        self._forget()
         self.configure(settings)
 
     def configure(self, settings: CompensationSettings) -> None:
@@ -157,6 +160,17 @@ class GravityCompensator:
         self.sharing.reset()
         self.upright.reset()
         self.support = None
+        self._forget()
+
+    def _forget(self) -> None:
+        count = len(self.gravity_model.contacts)
+        self._felt: list[Wrench] = [()] * count
+        self._felt_ns = [_NEVER] * count
+        #: Of all contacts at one time, and whether the shares have yet to follow them.
+        self._forces: list[float] = []
+        self._are_new = True
+        self._load: GravityLoad | None = None
+        self._load_ns = self._shared_ns = _NEVER
 
     def enable(self, groups: Sequence[str]) -> None:
         """Let only the joints of some groups take part; none named: all actuated joints."""
@@ -189,6 +203,31 @@ class GravityCompensator:
             raise InputError(f'planned shares {shares.tolist()} must be positive with the sum 1')
         self._planned, self._planned_until_ns = (shares / shares.sum()).tolist(), until_ns
 
+    def feel(self, contact: int, wrench: Wrench, stamp_ns: int) -> None:
+        """
+        Take what a contact feels; needed with ``auto``.
+
+        When all contacts have told of an instant, the shares follow at once, with the contacts'
+        axes of the last time the robot was held; else when it is held next.
+
+        Parameters
+        ----------
+        contact
+            Index of the contact.
+        wrench
+            In its own axes, environment on robot, force first, six plain numbers, N and N m.
+        stamp_ns
+            Time of the measurement, ns.
+
+        """
+        self._felt[contact] = wrench
+        felt_ns = self._felt_ns
+        felt_ns[contact] = stamp_ns
+        self._are_new = True
+        if (self._load is not None and abs(stamp_ns - self._load_ns) < _AXES_LAST_NS
+                and felt_ns.count(stamp_ns) == len(felt_ns)):
+            self._share(self._load, stamp_ns)
+
     def wanted(self, state: RobotState, up_in_base: Array, stamp_ns: int,
                wrenches: Array | None = None) -> Array:
         """
@@ -217,19 +256,20 @@ class GravityCompensator:
             If attitude or support are not plausible; says why.
 
         """
-        return self.hold(self.gravity_model.load(state, up_in_base), stamp_ns,
-                         None if wrenches is None else wrenches.tolist())
+        self._load = None  # for the axes of this state
+        for contact, wrench in enumerate([] if wrenches is None else wrenches.tolist()):
+            self.feel(contact, wrench, stamp_ns)
+        return self.hold(self.gravity_model.load(state, up_in_base), stamp_ns)
 
-    def hold(self, load: GravityLoad, stamp_ns: int,
-             wrenches: Sequence[Wrench] | None = None) -> Array:
-        """Return what :meth:`wanted` does, of a robot that was weighed; wrenches as numbers."""
+    def hold(self, load: GravityLoad, stamp_ns: int) -> Array:
+        """Return what :meth:`wanted` does, of a robot that was weighed, by what it felt last."""
         if not self.upright.follow(load.up_parts, stamp_ns):
             raise InputError(self.upright.problem)
         if self.settings.support == FIXED:
             self.support = None
             return self._weaken(load.held)
         # Not by `GravityLoad.standing`: these shares need no examination.
-        support = self._distribution.support(load, self._shares(load, stamp_ns, wrenches))
+        support = self._distribution.support(load, self._shares(load, stamp_ns))
         if not self._is_plausible(support):
             raise InputError(support_problem(support, self.settings.cop_tolerance))
         self.support = support
@@ -288,28 +328,40 @@ class GravityCompensator:
         shares: list[float] = self.gravity_model.shares_of(wanted).tolist()
         return shares
 
-    def _shares(self, load: GravityLoad, stamp_ns: int,
-                wrenches: Sequence[Wrench] | None) -> list[float]:
+    def _shares(self, load: GravityLoad, stamp_ns: int) -> list[float]:
         if self._given_shares is not None:
             return self._given_shares
-        if wrenches is None:
-            raise ConfigurationError("support 'auto' needs the measured wrenches of the contacts")
-        ux, uy, uz = load.up_parts
-        # Of each contact: its axes' parts along the vertical, times its force.
-        forces = [(x[0] * ux + x[1] * uy + x[2] * uz) * fx
-                  + (y[0] * ux + y[1] * uy + y[2] * uz) * fy
-                  + (z[0] * ux + z[1] * uy + z[2] * uz) * fz
-                  for (x, y, z, _), (fx, fy, fz, _, _, _) in zip(load.rows, wrenches)]
-        shares = self.sharing.follow(forces, stamp_ns)
+        self._load, self._load_ns = load, stamp_ns
+        if self._are_new or not self.sharing.settled:
+            self._share(load, stamp_ns)
         if self.sharing.in_air:
             raise InputError(
-                f'the contacts feel {sum(forces):.0f} N of {self.gravity_model.weight:.0f} N: the '
-                "robot is in the air; set support to 'fixed' if something holds it by the torso")
+                f'the contacts feel {sum(self._forces):.0f} N of {self.gravity_model.weight:.0f} '
+                "N: the robot is in the air; set support to 'fixed' if something holds it by the "
+                'torso')
         if stamp_ns <= self._planned_until_ns:
-            shares = self.sharing.impose(self._planned)
+            return self.sharing.impose(self._planned)
+        shares = self.sharing.values
         if not any(shares):
             raise InputError('no contact carries more than a trace of the weight')
         return shares
+
+    def _share(self, load: GravityLoad, stamp_ns: int) -> None:
+        """Let the shares follow what is felt along gravity."""
+        if _NEVER in self._felt_ns:
+            raise ConfigurationError("support 'auto' needs the measured wrenches of the contacts")
+        ux, uy, uz = load.up_parts
+        # Of each contact: its axes' parts along the vertical, times its force.
+        self._forces = [(x[0] * ux + x[1] * uy + x[2] * uz) * fx
+                        + (y[0] * ux + y[1] * uy + y[2] * uz) * fy
+                        + (z[0] * ux + z[1] * uy + z[2] * uz) * fz
+                        for (x, y, z, _), (fx, fy, fz, _, _, _) in zip(load.rows, self._felt)]
+        # Joints and wrenches do not come in one order: nothing that is a little late is a step
+        # back in time.
+        if not 0 <= self._shared_ns - stamp_ns < LONGEST_STEP_NS:
+            self._shared_ns = stamp_ns
+        self.sharing.follow(self._forces, self._shared_ns)
+        self._are_new = False
 
 
 def support_problem(support: Support, tolerance: float) -> str:

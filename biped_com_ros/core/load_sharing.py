@@ -101,6 +101,8 @@ class LoadSharing:
         The shares as a list of K numbers, sum 1, except before the first force: then zero.
     in_air
         Whether the contacts carry too little for a robot on the ground.
+    settled
+        Whether the shares are what the last forces ask for.
 
     """
 
@@ -114,6 +116,7 @@ class LoadSharing:
         """Forget everything; the next forces are taken as they are."""
         self.values = [0.0] * self._count
         self.in_air = True
+        self.settled = False
         self._stamp_ns: int | None = None
 
     def update(self, vertical_forces: Sequence[float] | Array, stamp_ns: int) -> Array:
@@ -140,6 +143,7 @@ class LoadSharing:
         """Do as :meth:`update`, on plain numbers, and return :attr:`values`."""
         targets = self._targets(vertical_forces)
         before, self._stamp_ns = self._stamp_ns, stamp_ns
+        self.settled = True
         if targets is None:
             if before is None:  # the first forces of a robot on the ground count at once
                 self._stamp_ns = None
@@ -152,6 +156,7 @@ class LoadSharing:
     def impose(self, shares: list[float]) -> list[float]:
         """Take shares that are known better, (K,); what is measured next goes on from there."""
         self.values = shares
+        self.settled = False
         return shares
 
     @property
@@ -200,5 +205,6 @@ class LoadSharing:
             allowed = limit * min(slowest + _QUICKENING * value, 1.0)
             if not -allowed <= fraction * change <= allowed:
                 fraction = allowed / abs(change)
-        self.values = targets if fraction == 1.0 else [
+        self.settled = fraction == 1.0
+        self.values = targets if self.settled else [
             value + fraction * change for value, change in zip(values, changes)]

@@ -215,8 +215,6 @@ class GravityCompensation(ManagedNode):
         params, model = self.params, compensation.model
         options: dict[str, Any] = {'diagnostics': self.diagnostics, 'timeout': 0.5,
                                    'max_age': params.max_stamp_age}
-        #: As plain numbers, which is how they are used.
-        self._wrenches = [[0.0] * 6 for _ in compensation.gravity_model.contacts]
         #: What a walk plans; not a line of its own in the diagnostics, as mostly nobody walks.
         self._plan: Input | None = None
         self._plans_refused = 0
@@ -232,10 +230,10 @@ class GravityCompensation(ManagedNode):
             self._inputs[name] = self.keep(WrenchInput(
                 self, topic, '', partial(self._on_wrench, i),
                 required=params.support == AUTO, **options))
-        if params.support == AUTO and tuple(compensation.model.config.feet) == tuple(
-                contact.name for contact in compensation.gravity_model.contacts):
+        contacts = tuple(contact.name for contact in compensation.gravity_model.contacts)
+        if params.support == AUTO and tuple(model.config.feet) == contacts:
             self._plan = self.keep(ArrayInput(
-                self, 'gait_player/shares', len(self._wrenches), self._on_plan, timeout=0.5,
+                self, 'gait_player/shares', len(contacts), self._on_plan, timeout=0.5,
                 required=False))
         self._inputs['joint_states'] = self.keep(JointStateInput(
             self, model.joint_names, self._on_joints, **options))
@@ -284,8 +282,9 @@ class GravityCompensation(ManagedNode):
         self._told_ns[0] = stamp.ns
 
     def _on_wrench(self, contact: int, stamp: Stamp, wrench: Array) -> None:
-        self._wrenches[contact] = wrench.tolist()
         self._told_ns[contact + 1] = stamp.ns
+        if self.compensation is not None:
+            self.compensation.feel(contact, wrench.tolist(), stamp.ns)
 
     def _on_plan(self, stamp: Stamp, shares: Array) -> None:
         if self.compensation is not None:
@@ -299,8 +298,8 @@ class GravityCompensation(ManagedNode):
         wanted: Array | None = None
         try:
             self._examine_ages(stamp.ns)
-            wanted = compensation.hold(compensation.gravity_model.weigh(
-                positions, self._imu), stamp.ns, self._wrenches)
+            wanted = compensation.hold(
+                compensation.gravity_model.weigh(positions, self._imu), stamp.ns)
             self.problem = refused
         except BipedComError as error:
             self._complain(str(error))

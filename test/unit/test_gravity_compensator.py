@@ -150,3 +150,62 @@ def test_settings_that_make_no_sense_leave_the_old_ones(model):
     with pytest.raises(UnknownNameError):
         compensator.configure(CompensationSettings(support='tail'))
     assert compensator.settings.support == 'auto'
+
+
+def numbers(compensator, left):
+    """Return the wrenches of both feet as plain numbers."""
+    return standing_wrenches(compensator, left).tolist()
+
+
+def test_shares_follow_when_all_feet_have_told_of_an_instant(model):
+    """As they would if the feet told together with the joints."""
+    early, late = GravityCompensator(model), GravityCompensator(model)
+    state, step = model.state(model.posture()), 2_000_000
+    for one in (early, late):
+        one.wanted(state, UP, 0, standing_wrenches(one))
+    load = early.gravity_model.load(state, UP)
+    for i in range(1, 40):
+        left, right = numbers(early, 0.7)
+        early.feel(0, left, i * step)
+        before = early.sharing.values
+        early.feel(1, right, i * step)
+        assert early.sharing.values != before or early.sharing.settled
+        found = early.hold(load, i * step)
+        expected = late.wanted(state, UP, i * step, standing_wrenches(late, 0.7))
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert 0.6 < early.sharing.values[0] < 0.69  # rate limited, and under way
+
+
+def test_feet_that_tell_at_other_times_count_when_the_robot_is_held(model):
+    compensator, state = GravityCompensator(model), model.state(model.posture())
+    compensator.wanted(state, UP, 0, standing_wrenches(compensator))
+    load, (left, right) = compensator.gravity_model.load(state, UP), numbers(compensator, 0.51)
+    compensator.feel(0, left, 1_000_000)
+    compensator.feel(1, right, 1_500_000)
+    assert compensator.sharing.values == pytest.approx([0.5, 0.5])
+    compensator.hold(load, 10_000_000)
+    assert compensator.sharing.values == pytest.approx([0.51, 0.49], abs=0.01)
+
+
+def test_joints_that_are_a_little_behind_the_feet_are_no_step_back_in_time(model):
+    """Or shares would jump to where they should get to in time."""
+    compensator, state = GravityCompensator(model), model.state(model.posture())
+    compensator.wanted(state, UP, 0, standing_wrenches(compensator))
+    load = compensator.gravity_model.load(state, UP)
+    for contact, wrench in enumerate(numbers(compensator, 0.8)):
+        compensator.feel(contact, wrench, 4_000_000)
+    share, _ = compensator.sharing.values
+    assert 0.5 < share < 0.52 and not compensator.sharing.settled
+    compensator.hold(load, 3_000_000)
+    assert compensator.sharing.values[0] == share
+    compensator.hold(load, 5_000_000)
+    assert share < compensator.sharing.values[0] < 0.52
+
+
+def test_axes_of_long_ago_are_not_used(model):
+    """A robot that was not held meanwhile may have moved."""
+    compensator, state = GravityCompensator(model), model.state(model.posture())
+    compensator.wanted(state, UP, 0, standing_wrenches(compensator))
+    for contact, wrench in enumerate(numbers(compensator, 0.8)):
+        compensator.feel(contact, wrench, 200_000_000)
+    assert compensator.sharing.values == pytest.approx([0.5, 0.5])
