@@ -528,9 +528,9 @@ class Support:
         return np.array(self._shares)
 
     @property
-    def carrying(self) -> tuple[bool, ...]:
+    def carrying(self) -> list[bool]:
         """Which contacts carry anything."""
-        return tuple([share > 0.0 for share in self._shares])
+        return [share > 0.0 for share in self._shares]
 
     @cached_property
     def wrenches_at_centres(self) -> Array:

@@ -176,7 +176,7 @@ class SupportOutput:
                  marker_rate: float, force_scale: float) -> None:
         self._node, self._scale = node, force_scale
         #: Which contacts carried when it was said last.
-        self._said: tuple[bool, ...] | None = None
+        self._said: list[bool] | None = None
         self._are_wanted, self._asked_ns = False, 0
         names = [contact.name for contact in gravity_model.contacts]
         self._mode = node.create_publisher(String, '~/support', LATCHED)
@@ -192,7 +192,7 @@ class SupportOutput:
     def publish(self, stamp: Stamp, compensation: GravityCompensator) -> None:
         """Publish on what the robot stands."""
         support = compensation.support
-        carrying = () if support is None else support.carrying
+        carrying = [] if support is None else support.carrying
         if carrying != self._said:
             self._said = carrying
             self._mode.publish(String(data=compensation.mode))
