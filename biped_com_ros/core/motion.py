@@ -71,7 +71,7 @@ class HipShift:
     """
 
     def __init__(self, model: RobotModel, posture: Array) -> None:
-        self._model, self._data = model, model.pin_model.createData()
+        self._model, self._data = model, pin.Data(model.pin_model)
         self._home_positions: Array = np.array(posture, dtype=float)
         self._positions = self._home_positions.copy()
         self._legs = [_Leg(model, foot) for foot in range(len(model.soles.names))]

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 import math
@@ -159,6 +160,18 @@ def cross(a: Array, b: Array) -> Array:
     a0, a1, a2 = a.tolist()
     b0, b1, b2 = b.tolist()
     return np.array((a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0))
+
+
+def combined(axes: Sequence[Sequence[float]], x: float, y: float, z: float) -> Numbers:
+    """Return ``x axes[0] + y axes[1] + z axes[2]``: what has these components along the axes."""
+    (a, b, c), (d, e, f), (g, h, i) = axes
+    return a * x + d * y + g * z, b * x + e * y + h * z, c * x + f * y + i * z
+
+
+def components(axes: Sequence[Sequence[float]], x: float, y: float, z: float) -> Numbers:
+    """Return the products of three axes with a vector: its components along unit axes."""
+    (a, b, c), (d, e, f), (g, h, i) = axes
+    return a * x + b * y + c * z, d * x + e * y + f * z, g * x + h * y + i * z
 
 
 def yaw_of(rotation: Array) -> float:

@@ -186,7 +186,7 @@ class RobotModel:
             raise InputError(_absurd_values(self, joint_positions, joint_velocities))
         state = blank_state(RobotState)
         state.model, state.base, state.q, state.v = self, _IDENTITY, q, v
-        state._points_in_base = state._points_in_world = None
+        state._points_in_base = state._points_in_world = state._soles = None
         kinematics = self._kinematics
         if at_rest:
             _center_of_mass(self.pin_model, kinematics.data, q, False)

@@ -124,6 +124,11 @@ class Trigger:
         self.is_set = False
         self._crossed_ns: int | None = None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is not set, nor about to be: values that are large enough change nothing."""
+        return not self.is_set and self._crossed_ns is None
+
     def update(self, value: float | None, ns: int) -> bool:
         """Take a value (None: unknown, all stays as it is) at a time, ns; return if it is set."""
         if value is None or math.isnan(value):
@@ -170,6 +175,9 @@ class FallWatch:
                         Level.FALLEN)
         self.level = Level.STABLE
         self.reasons: tuple[str, ...] = ()
+        # Mostly all is well, and known so by a glance.
+        self._margin, self._tilt = t.margin, t.tilt  # the first that set anything
+        self._is_calm = True
 
     def update(self, ns: int, zmp_margin: float | None, dcm_margin: float | None,
                tilt: float | None) -> Change | None:
@@ -191,12 +199,18 @@ class FallWatch:
             None while the level stays.
 
         """
+        if self._is_calm and not (
+                (zmp_margin is not None and zmp_margin < self._margin)
+                or (dcm_margin is not None and dcm_margin < self._margin)
+                or (tilt is not None and tilt > self._tilt)):
+            return None
         leaning = None if tilt is None else -tilt
         values = (zmp_margin, dcm_margin, dcm_margin, leaning, leaning)
         level = Level.STABLE
         for trigger, value, its_level in zip(self._triggers, values, self._levels):
             if trigger.update(value, ns) and its_level > level:
                 level = its_level
+        self._is_calm = all(trigger.is_idle for trigger in self._triggers)
         if level == self.level:
             return None
         before, self.level = self.level, level

@@ -23,19 +23,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 from biped_com_ros.core.base import Twist
 from biped_com_ros.core.com import com_velocity_along_base, natural_frequency
 from biped_com_ros.core.contact import ContactThresholds, FootContacts
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.pose import Array, combined, components
 from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.core.stability import Change, FallWatch, StabilityThresholds, tilt_of
 from biped_com_ros.core.support import (
-    Margin, margin, moved, Plane, Point, Soles, SupportPolygon, Wrench)
-from biped_com_ros.core.zmp import ModelWrench, pressure_point, total_wrench, zmp_in_plane
+    Margin, margin, Placement, Plane, Point, Soles, SupportPolygon, Wrench)
+from biped_com_ros.core.zmp import ModelWrench, pressure_point, summed_wrench, zmp_in_plane
 import numpy as np
 
 LONGEST_STEP_NS = 500_000_000
@@ -125,7 +124,7 @@ class Report:
     change: Change | None
     feet: _Feet
 
-    @cached_property
+    @property
     def com(self) -> Array:
         """Centre of mass, shape (3,), m."""
         return self.state.com_in_world
@@ -144,12 +143,12 @@ class Report:
         x, y, z, *_ = self.wrench
         return x * self.plane.x_axis[2] + y * self.plane.y_axis[2] + z * self.plane.normal[2]
 
-    @cached_property
+    @property
     def zmp(self) -> Array | None:
         """Measured, (3,), m."""
         return None if self.zmp_in_plane is None else self.plane.point_in_world(self.zmp_in_plane)
 
-    @cached_property
+    @property
     def dcm(self) -> Array | None:
         """Divergent component on the plane of support, (3,), m."""
         return None if self.dcm_in_plane is None else self.plane.point_in_world(self.dcm_in_plane)
@@ -168,7 +167,7 @@ class Report:
         return None if self.support is None or point is None else margin(
             self.support.corners, point)
 
-    @cached_property
+    @property
     def time_to_edge(self) -> float | None:
         """When the DCM will leave the polygon if the ZMP stays, s."""
         zmp, dcm = self.zmp_in_plane, self.dcm_in_plane
@@ -176,38 +175,31 @@ class Report:
             return None
         return self.support.time_left(dcm, zmp, self.omega_0)
 
-    @cached_property
+    @property
     def forces(self) -> Array:
         """Force of each foot, shape (F, 3), N; zero where it does not feel."""
-        placements, wrenches = self._placements, self.feet.wrenches
+        soles, wrenches = self.state.sole_placements_in_world, self.feet.wrenches
         if wrenches is None:
-            return np.zeros((len(placements), 3))
-        forces: Array = np.matmul(wrenches[:, np.newaxis, :3], placements[:, :3])[:, 0]
-        return forces
-
-    @cached_property
-    def cops(self) -> Array:
-        """Centre of pressure of each foot, (F, 3), m; NaN where none stands or feels."""
-        placements, feet = self._placements, self.feet
-        cops = np.full((len(placements), 3), np.nan)
-        if feet.wrenches is None:
-            return cops
-        for i, (stands, wrench) in enumerate(zip(feet.in_contact, feet.wrenches.tolist())):
-            point = pressure_point(wrench, feet.least_force) if stands else None
-            if point is not None:
-                cops[i] = placements[i, 3] + np.array(point).dot(placements[i, :2])
-        return cops
+            return np.zeros((len(soles), 3))
+        return np.array([combined(sole[:3].tolist(), *wrench[:3])
+                         for sole, wrench in zip(soles, wrenches)])
 
     @property
-    def _placements(self) -> Array:
-        return moved(self.feet.placements, self.state.base)
+    def cops(self) -> Array:
+        """Centre of pressure of each foot, (F, 3), m; NaN where none stands or feels."""
+        soles, feet = self.state.sole_placements_in_world, self.feet
+        cops = np.full((len(soles), 3), np.nan)
+        for i, (stands, wrench) in enumerate(zip(feet.in_contact, feet.wrenches or ())):
+            point = pressure_point(wrench, feet.least_force) if stands else None
+            if point is not None:
+                cops[i] = soles[i, 3] + np.array(point).dot(soles[i, :2])
+        return cops
 
 
 class _Feet(NamedTuple):
-    """Placements in the base and wrenches of the soles, and when they press enough for a CoP."""
+    """Wrenches on the soles, in their frames, and when they press enough for a CoP."""
 
-    placements: Array
-    wrenches: Array | None
+    wrenches: list[Wrench] | None
     in_contact: tuple[bool, ...]
     least_force: float
 
@@ -292,32 +284,37 @@ class StabilityMonitor:
             feel its feet, whose contacts are then :attr:`in_contact` as set from outside.
 
         """
-        placements, base = state.placements_in_base(self.model.soles), state.base
-        plane = self._plane(placements, base)
-        ground = plane or _WORLD
-        base_in_plane = ground.pose_of(base)
-        soles = moved(placements, base_in_plane)
-        support = None if plane is None else self._soles.polygon(plane, soles, self.in_contact)
-        wrench = None if wrenches is None else total_wrench(soles, wrenches)
-        zmp = None if support is None or wrench is None else pressure_point(
-            wrench, self._least_force)
-        dcm, omega_0 = self._dcm(state, twist, base_in_plane, plane)
-        zmp_distance = None if support is None or zmp is None else support.distance(zmp)
-        dcm_distance = None if support is None or dcm is None else support.distance(dcm)
+        soles, R_world_base = (
+            state.sole_placements_in_world.tolist(), state.base.rotation.tolist())
+        felt = None if wrenches is None else wrenches.tolist()
+        plane, support = self._support(soles)
+        wrench = None if felt is None else plane.turned(
+            summed_wrench(soles, felt, plane.origin))
+        zmp = zmp_distance = dcm = dcm_distance = None
+        omega_0 = 0.0
+        if support is not None and wrench is not None:
+            zmp = pressure_point(wrench, self._least_force)
+            zmp_distance = None if zmp is None else support.distance(zmp)
+        if support is not None and twist is not None:
+            dcm, omega_0 = self._dcm(state, twist, R_world_base, plane)
+            dcm_distance = None if dcm is None else support.distance(dcm)
         return Report(
-            state, support, ground, wrench, zmp, dcm, zmp_distance, dcm_distance, omega_0,
-            *self._modelled(ns, state, twist, ground, wrench, support is not None),
-            self.watch.update(ns, zmp_distance, dcm_distance, tilt_of(base.rotation.item(2, 2))),
-            _Feet(placements, None if wrenches is None else wrenches.copy(), self.in_contact,
-                  self._least_force))
+            state, support, plane, wrench, zmp, dcm, zmp_distance, dcm_distance, omega_0,
+            *self._modelled(ns, state, twist, plane, wrench, support is not None),
+            self.watch.update(ns, zmp_distance, dcm_distance, tilt_of(R_world_base[2][2])),
+            _Feet(felt, self.in_contact, self._least_force))
 
-    def _plane(self, placements: Array, base: Pose) -> Plane | None:
+    def _support(self, soles: Sequence[Placement]) -> tuple[Plane, SupportPolygon | None]:
+        """Return the plane of support and the polygon; a level plane where there is none."""
         self.problem = ''
         try:
-            return self._soles.plane(placements, self.in_contact, base)
+            plane = self._soles.plane(soles, self.in_contact)
         except InputError as error:
             self.problem = str(error)
-            return None
+            plane = None
+        if plane is None:
+            return _WORLD, None
+        return plane, self._soles.polygon(plane, soles, self.in_contact)
 
     def _modelled(self, ns: int, state: RobotState, twist: Twist | None, plane: Plane,
                   wrench: Wrench | None, stands: bool) -> tuple[Array | None, Array | None]:
@@ -342,18 +339,17 @@ class StabilityMonitor:
             return zmp_model, None
         return zmp_model, zmp_model - measured
 
-    def _dcm(self, state: RobotState, twist: Twist | None, base: Pose,
-             plane: Plane | None) -> tuple[Point | None, float]:
+    def _dcm(self, state: RobotState, twist: Twist, R_world_base: Sequence[Sequence[float]],
+             plane: Plane) -> tuple[Point | None, float]:
         """Return the DCM along the axes of the plane of support, and the frequency, rad/s."""
-        if plane is None or twist is None:
-            return None, 0.0
-        com_and_velocity = np.array((
-            state.com_in_base.tolist(), com_velocity_along_base(state, twist)))
-        (x, y, z), (dx, dy, dz) = com_and_velocity.dot(base.rotation.T).tolist()
-        ox, oy, oz = base.position.tolist()
-        x, y, z = x + ox, y + oy, z + oz
+        axes = plane[:3]
+        x, y, z = components(R_world_base, *state.com_in_base.tolist())
+        px, py, pz = state.base.position.tolist()
+        x, y, z = plane.coordinates(x + px, y + py, z + pz)
+        dx, dy, dz = components(axes, *components(
+            R_world_base, *com_velocity_along_base(state, twist)))
         # What is up, along the axes of the plane.
-        up_x, up_y, up_z = plane.x_axis[2], plane.y_axis[2], plane.normal[2]
+        (_, _, up_x), (_, _, up_y), (_, _, up_z) = axes
         try:
             omega_0 = natural_frequency(z / up_z, self.settings.gravity)
         except InputError as error:

@@ -29,12 +29,13 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.pose import Array, components, Pose
 from biped_com_ros.core.robot import RobotModel
 import numpy as np
 
 Point = tuple[float, float]
 Vector = tuple[float, float, float]
+Placement = Sequence[Sequence[float]]
 Wrench = tuple[float, float, float, float, float, float]
 
 _THIN = 1e-9
@@ -97,24 +98,19 @@ class Plane(NamedTuple):
         """``R_world_plane``, shape (3, 3)."""
         return np.array(self[:3]).T
 
-    def pose_of(self, frame: Pose) -> Pose:
-        """Return the pose along the axes of the plane of a frame with this pose in the world."""
-        # Flat in half the time.
-        R_plane_world = np.array((*self.x_axis, *self.y_axis, *self.normal)).reshape(3, 3)
-        return Pose(R_plane_world.dot(frame.rotation),
-                    R_plane_world.dot(frame.position - np.array(self.origin)))
-
     def to_plane(self, points: Array) -> Array:
         """Return points (..., 3) of the world along the axes of the plane, the height last."""
         in_plane: Array = (points - self.origin).dot(self.rotation)
         return in_plane
 
+    def coordinates(self, x: float, y: float, z: float) -> Vector:
+        """Return what :meth:`to_plane` does, of one point in plain numbers."""
+        ox, oy, oz = self.origin
+        return components(self[:3], x - ox, y - oy, z - oz)
+
     def level_coordinates(self, point: Array) -> Point:
         """Return the first two of :meth:`to_plane` of one point (3,), as plain numbers."""
-        (xx, xy, xz), (yx, yy, yz), _, (ox, oy, oz) = self
-        x, y, z = point.tolist()
-        x, y, z = x - ox, y - oy, z - oz
-        return x * xx + y * xy + z * xz, x * yx + y * yy + z * yz
+        return self.coordinates(*point.tolist())[:2]
 
     def to_world(self, points: Array) -> Array:
         """Return points (..., 2) of the plane in the world, (..., 3)."""
@@ -122,11 +118,19 @@ class Plane(NamedTuple):
         in_world += np.array(self.origin)
         return in_world
 
+    def in_world(self, x: float, y: float) -> Vector:
+        """Return one point of the plane in the world, in plain numbers."""
+        (xx, xy, xz), (yx, yy, yz), _, (ox, oy, oz) = self
+        return ox + x * xx + y * yx, oy + x * xy + y * yy, oz + x * xz + y * yz
+
     def point_in_world(self, point: Point) -> Array:
         """Return one point of the plane in the world, (3,)."""
-        (xx, xy, xz), (yx, yy, yz), _, (ox, oy, oz) = self
-        x, y = point
-        return np.array((ox + x * xx + y * yx, oy + x * xy + y * yy, oz + x * xz + y * yz))
+        return np.array(self.in_world(*point))
+
+    def turned(self, wrench: Wrench) -> Wrench:
+        """Return a wrench along the axes of the world along those of the plane."""
+        fx, fy, fz, mx, my, mz = wrench
+        return (*components(self[:3], fx, fy, fz), *components(self[:3], mx, my, mz))
 
     def wrench_to_plane(self, wrench: Sequence[float],
                         about: Sequence[float] = (0.0, 0.0, 0.0)) -> Wrench:
@@ -134,11 +138,8 @@ class Plane(NamedTuple):
         (ox, oy, oz), (ax, ay, az) = self.origin, about
         fx, fy, fz, mx, my, mz = wrench
         x, y, z = ax - ox, ay - oy, az - oz
-        mx, my, mz = mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx
-        (xx, xy, xz), (yx, yy, yz), (nx, ny, nz) = self[:3]
-        return (fx * xx + fy * xy + fz * xz, fx * yx + fy * yy + fz * yz,
-                fx * nx + fy * ny + fz * nz, mx * xx + my * xy + mz * xz,
-                mx * yx + my * yy + mz * yz, mx * nx + my * ny + mz * nz)
+        return self.turned((
+            fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx))
 
     def wrench_to_world(self, wrench: Wrench) -> Wrench:
         """Return a wrench about the origin, in the plane's axes, about the world's origin."""
@@ -191,8 +192,8 @@ class SupportPolygon:
     corners
         Counter-clockwise seen against the normal, along the axes of the plane, m; two corners are
         a line, one is a point.
-    sole_corners
-        Those of all soles in contact, and their heights over the plane, m.
+    soles
+        Placement of each sole in contact, and its outline: what spans it.
 
     Attributes
     ----------
@@ -202,9 +203,9 @@ class SupportPolygon:
     """
 
     def __init__(self, plane: Plane, corners: tuple[Point, ...],
-                 sole_corners: Sequence[Sequence[float]] = ()) -> None:
+                 soles: Sequence[tuple[Placement, Sequence[Point]]] = ()) -> None:
         self.plane, self.corners = plane, corners
-        self._sole_corners = sole_corners
+        self._soles = soles
         self._half_planes = half_planes(corners)
 
     @property
@@ -214,12 +215,16 @@ class SupportPolygon:
 
         Zero where all soles in contact lie in it.
         """
-        return max([abs(height) for _, _, height in self._sole_corners], default=0.0)
+        heights = [0.0]
+        for (x_axis, y_axis, _, origin), outline in self._soles:
+            points = np.array(outline).dot((x_axis, y_axis)) + origin
+            heights += np.abs(self.plane.to_plane(points)[:, 2]).tolist()
+        return max(heights)
 
     @property
     def corners_in_world(self) -> Array:
         """Return the corners, shape (k, 3), m."""
-        return self.plane.to_world(np.array(self.corners))
+        return np.array([self.plane.in_world(x, y) for x, y in self.corners])
 
     @property
     def area(self) -> float:
@@ -286,8 +291,9 @@ class Soles:
     """
     The soles of a robot, ready to span support polygons.
 
-    Placements of soles are of shape (F, 4, 3): rows 0-2 are the rotation to the common frame,
-    transposed, row 3 the position in it, m (:meth:`RobotState.placements_in_base`).
+    Placements of soles are four rows of numbers: their axes in the common frame, then the
+    position in it, m (:attr:`RobotState.sole_placements_in_world`). For a few soles plain numbers
+    are faster than arrays.
 
     Parameters
     ----------
@@ -297,13 +303,7 @@ class Soles:
     """
 
     def __init__(self, polygons: Iterable[Sequence[Point]]) -> None:
-        outlines = [tuple(corners) for corners in polygons]
-        most = max(map(len, outlines))
-        # All of one length, so that one product finds all: the last corner counts repeatedly.
-        self._rows = np.array([
-            [(x, y, 0.0, 1.0) for x, y in (*corners, *corners[-1:] * (most - len(corners)))]
-            for corners in outlines])
-        self._in_contact: tuple[bool, ...] = ()
+        self._outlines = [[(float(x), float(y)) for x, y in corners] for corners in polygons]
 
     @classmethod
     def of(cls, model: RobotModel) -> Soles:
@@ -317,7 +317,7 @@ class Soles:
         Parameters
         ----------
         placements
-            Of all soles in the world.
+            Of all soles in the world, shape (F, 4, 3).
         in_contact
             Which of them are on the ground.
 
@@ -327,24 +327,20 @@ class Soles:
             If the soles in contact look sideways or down.
 
         """
-        plane = self.plane(placements, in_contact, Pose.identity())
-        if plane is None:
-            return None
-        return self.polygon(
-            plane, moved(placements, plane.pose_of(Pose.identity())), in_contact)
+        soles = placements.tolist()
+        plane = self.plane(soles, in_contact)
+        return None if plane is None else self.polygon(plane, soles, in_contact)
 
-    def plane(self, placements: Array, in_contact: Sequence[bool], base: Pose) -> Plane | None:
+    def plane(self, soles: Sequence[Placement], in_contact: Sequence[bool]) -> Plane | None:
         """
         Return the plane of support; None while no sole is in contact.
 
         Parameters
         ----------
-        placements
-            Of all soles in the base.
+        soles
+            Placements of all soles in the world.
         in_contact
             Which of them are on the ground.
-        base
-            Pose of the base in the world.
 
         Raises
         ------
@@ -352,17 +348,15 @@ class Soles:
             If the soles in contact look sideways or down.
 
         """
-        if not any(in_contact):
-            return None
-        if in_contact != self._in_contact:
-            self._in_contact = tuple(in_contact)
-            self._shares = np.array(in_contact, dtype=float) / sum(in_contact)
-        mean = self._shares.dot(placements.reshape(len(placements), 12)).reshape(4, 3)
-        in_world = mean[2:].dot(base.rotation.T)
-        in_world[1] += base.position
-        return Plane.across(*in_world.tolist())
+        count = 0
+        nx = ny = nz = x = y = z = 0.0
+        for touches, (_, _, (a, b, c), (d, e, f)) in zip(in_contact, soles):
+            if touches:
+                count += 1
+                nx, ny, nz, x, y, z = nx + a, ny + b, nz + c, x + d, y + e, z + f
+        return Plane.across((nx, ny, nz), (x / count, y / count, z / count)) if count else None
 
-    def polygon(self, plane: Plane, placements: Array,
+    def polygon(self, plane: Plane, soles: Sequence[Placement],
                 in_contact: Sequence[bool]) -> SupportPolygon:
         """
         Return the polygon that the soles in contact span in the plane.
@@ -371,17 +365,30 @@ class Soles:
         ----------
         plane
             The plane of support.
-        placements
-            Of all soles along its axes.
+        soles
+            Placements of all soles in the world.
         in_contact
             Which of them, at least one, are on the ground.
 
         """
-        corners: list[list[float]] = []
-        for touches, sole in zip(in_contact, np.matmul(self._rows, placements).tolist()):
-            if touches:
-                corners += sole
-        return SupportPolygon(plane, _hull([(x, y) for x, y, _ in corners]), corners)
+        touching = [(sole, outline) for touches, sole, outline in zip(
+            in_contact, soles, self._outlines) if touches]
+        points: list[Point] = []
+        for sole, outline in touching:
+            points += _projected(plane, sole, outline)
+        return SupportPolygon(plane, _hull(points), touching)
+
+
+def _projected(plane: Plane, sole: Placement, outline: Sequence[Point]) -> list[Point]:
+    """Return corners of a sole along the axes of the plane."""
+    (xx, xy, xz), (yx, yy, yz), _, (ox, oy, oz) = plane
+    (a, b, c), (d, e, f), _, (x, y, z) = sole
+    x, y, z = x - ox, y - oy, z - oz
+    from_x, from_y = x * xx + y * xy + z * xz, x * yx + y * yy + z * yz
+    # The sole's axes, each along those of the plane.
+    ux, uy = a * xx + b * xy + c * xz, a * yx + b * yy + c * yz
+    vx, vy = d * xx + e * xy + f * xz, d * yx + e * yy + f * yz
+    return [(from_x + s * ux + t * vx, from_y + s * uy + t * vy) for s, t in outline]
 
 
 def moved(placements: Array, base: Pose) -> Array:

@@ -16,7 +16,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from biped_com_ros.core.pose import Array
 import numpy as np
@@ -25,6 +26,9 @@ DEPTH = 16
 """How many samples of a source are kept while they wait for those of the others."""
 _LONG_DEPTH = 128
 """The same for :class:`Instants`, which waits longer."""
+_NEVER = -2 ** 62
+
+_T = TypeVar('_T')
 
 
 class Synchronizer:
@@ -134,13 +138,11 @@ class Instants:
 
     Parameters
     ----------
-    width
-        Length of a sample.
     tolerances_ns
         For each source after the first, how far from it a sample may be; there is no set where
         none is so near.
     optional
-        For each of those sources, whether sets are made without it, with NaN in its place, where
+        For each of those sources, whether sets are made without it, with None in its place, where
         it is too far or has been silent.
     patience_ns
         For how long an optional source has to have been silent while the first one went on. One
@@ -148,23 +150,21 @@ class Instants:
 
     """
 
-    def __init__(self, width: int, tolerances_ns: Sequence[int],
-                 optional: Sequence[bool] = (), patience_ns: int = 100_000_000) -> None:
+    def __init__(self, tolerances_ns: Sequence[int], optional: Sequence[bool] = (),
+                 patience_ns: int = 100_000_000) -> None:
         count = 1 + len(tolerances_ns)
-        self._tolerances = (0, *tolerances_ns)
         self._optional = (False, *(optional or [False] * (count - 1)))
         self._patience = patience_ns
-        self._values = np.zeros((_LONG_DEPTH, count, width))
-        self._set = np.zeros((count, width))
-        self._waiting: list[deque[tuple[int, int]]] = [
+        self._waiting: list[deque[tuple[int, Any]]] = [
             deque(maxlen=_LONG_DEPTH) for _ in range(count)]
-        self._slots = [0] * count
-        self._last_ns: list[int | None] = [None] * count
-        self._first_ns: int | None = None
+        self._leading, *others = self._waiting
+        self._others = list(zip(others, tolerances_ns, self._optional[1:]))
+        self._last_ns = [_NEVER] * count
+        self._first_ns = _NEVER
 
-    def add(self, source: int, stamp_ns: int, sample: Array) -> Iterator[Array]:
+    def add(self, source: int, stamp_ns: int, sample: Any) -> Iterable[list[Any]]:
         """
-        Take a sample and go through the sets that are complete by it.
+        Take a sample and return the sets that are complete by it.
 
         Parameters
         ----------
@@ -173,69 +173,68 @@ class Instants:
         stamp_ns
             When.
         sample
-            Shape (width,); copied.
+            What; kept as it is.
 
-        Yields
-        ------
-        array (sources, width)
-            Valid until the next one. To be gone through before the next call.
+        Returns
+        -------
+        iterable of list
+            One sample of each source; to be gone through before the next call.
 
         """
         last = self._last_ns[source]
-        if last is not None and stamp_ns < last:  # the clock was set anew
-            self._start_anew()
-        elif stamp_ns == last:
-            return
+        if stamp_ns <= last:
+            if stamp_ns == last:
+                return ()
+            self._start_anew()  # the clock was set
         self._last_ns[source] = stamp_ns
-        slot = self._slots[source]
-        self._slots[source] = (slot + 1) % _LONG_DEPTH
-        self._values[slot, source] = sample
-        self._waiting[source].append((stamp_ns, slot))
-        leading = self._waiting[0]
+        self._waiting[source].append((stamp_ns, sample))
+        leading = self._leading
+        if leading and self._is_decided(leading[0][0]):
+            return self._sets()
+        return ()
+
+    def _sets(self) -> Iterator[list[Any]]:
+        leading = self._leading
         while leading and self._is_decided(leading[0][0]):
-            first_ns, slot = leading.popleft()
-            if self._complete(first_ns):
-                self._set[0] = self._values[slot, 0]
-                yield self._set
+            found = self._complete(*leading.popleft())
+            if found is not None:
+                yield found
 
     def _start_anew(self) -> None:
         for waiting in self._waiting:
             waiting.clear()
-        self._last_ns = [None] * len(self._waiting)
-        self._first_ns = None
+        self._last_ns = [_NEVER] * len(self._waiting)
+        self._first_ns = _NEVER
 
     def _is_decided(self, ns: int) -> bool:
         """Tell whether no source can still send a sample nearer to this time."""
-        newest = self._waiting[0][-1][0]
-        if self._first_ns is None:
+        if self._first_ns == _NEVER:
             self._first_ns = ns
-        for source in range(1, len(self._waiting)):
-            last = self._last_ns[source]
-            if last is not None and last >= ns:
-                continue
-            silent_since = self._first_ns if last is None else last
-            if not self._optional[source] or newest - silent_since < self._patience:
-                return False
+        for last, optional in zip(self._last_ns, self._optional):
+            if last < ns:
+                silent_since = self._first_ns if last == _NEVER else last
+                if not optional or self._leading[-1][0] - silent_since < self._patience:
+                    return False
         return True
 
-    def _complete(self, ns: int) -> bool:
-        """Fill in the other sources' nearest samples."""
-        for source in range(1, len(self._waiting)):
-            waiting = self._waiting[source]
+    def _complete(self, ns: int, sample: Any) -> list[Any] | None:
+        """Return it with the other sources' nearest samples; None if one is missing."""
+        found = [sample]
+        for waiting, tolerance, optional in self._others:
             while len(waiting) > 1 and waiting[1][0] <= ns:
                 waiting.popleft()
             nearest = _nearest(waiting, ns)
-            if nearest is not None and abs(nearest[0] - ns) <= self._tolerances[source]:
-                self._set[source] = self._values[nearest[1], source]
-            elif self._optional[source]:
-                self._set[source] = np.nan
+            if nearest is not None and abs(nearest[0] - ns) <= tolerance:
+                found.append(nearest[1])
+            elif optional:
+                found.append(None)
             else:
-                return False
-        return True
+                return None
+        return found
 
 
-def _nearest(waiting: deque[tuple[int, int]], stamp_ns: int) -> tuple[int, int] | None:
-    """Return the (stamp, slot) nearest in time of a queue in order of time."""
+def _nearest(waiting: deque[tuple[int, _T]], stamp_ns: int) -> tuple[int, _T] | None:
+    """Return the (stamp, sample) nearest in time of a queue in order of time."""
     best = None
     for entry in reversed(waiting):
         if best is not None and abs(entry[0] - stamp_ns) >= abs(best[0] - stamp_ns):

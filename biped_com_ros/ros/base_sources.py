@@ -284,9 +284,11 @@ class ImuBase(BaseSource):
             contacts.revised_ns = None
         if late_ns:
             quaternion = turned(quaternion, self._gyro, late_ns / _SECOND)
-        base = estimator.update(state, rotation_from_quaternion(quaternion), told, stamp.ns)
+        base = estimator.update(
+            state, rotation_from_quaternion(quaternion), told,
+            stamp.ns if contacts.inputs else None)  # what nobody tells is never revised
         self._stance, self.is_held = estimator.stance, estimator.is_held
-        return state.in_world(base)
+        return state.in_world(base, estimator.sole_placements_in_world)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return the twist from gyroscope and joints; None while no sole stands."""

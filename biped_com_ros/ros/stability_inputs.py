@@ -71,13 +71,13 @@ class FeltContacts(Contacts):
 class _TimedImuBase(ImuBase):
     """An IMU whose readings are collected first and loaded when their instant is complete."""
 
-    def __init__(self, collect: Callable[[Stamp, Array], None], *arguments: Any,
+    def __init__(self, collect: Callable[[Stamp, Any], None], *arguments: Any,
                  **options: Any) -> None:
         self._collect = collect
         super().__init__(*arguments, **options)
 
     def _on_imu(self, stamp: Stamp, *_: Array) -> None:
-        self._collect(stamp, self._input.values)
+        self._collect(stamp, (stamp.ns, self._input.values.copy()))
 
     def load(self, ns: int, values: Array) -> None:
         """Use a reading."""
@@ -87,13 +87,13 @@ class _TimedImuBase(ImuBase):
 class _TimedOdometryBase(OdometryBase):
     """Odometry that is collected first and loaded when its instant is complete."""
 
-    def __init__(self, collect: Callable[[Stamp, Array], None], *arguments: Any,
+    def __init__(self, collect: Callable[[Stamp, Any], None], *arguments: Any,
                  **options: Any) -> None:
         self._collect = collect
         super().__init__(*arguments, **options)
 
     def _on_odometry(self, stamp: Stamp, *_: Array) -> None:
-        self._collect(stamp, self._input.values)
+        self._collect(stamp, (stamp.ns, self._input.values.copy()))
 
     def load(self, ns: int, values: Array) -> None:
         """Use a message."""
@@ -121,11 +121,12 @@ class SoleWrench:
         # As wrench_aggregator calls a sole frame that the URDF does not have.
         is_link = not any((*config.sole_origin, *config.sole_rpy))
         self.sole_frame = config.sole if is_link else f'{name}_sole_frame'
-        self._to_sole: dict[str, Array] = {self.sole_frame: np.eye(6)}
+        #: None for the sole frame itself.
+        self._to_sole: dict[str, Array | None] = {self.sole_frame: None}
 
     def move(self, wrench: Array, frame: str) -> Array:
         """
-        Return a wrench (6,) of a frame in the sole frame.
+        Return a wrench (6,) of a frame in the sole frame, always another array.
 
         Raises
         ------
@@ -137,7 +138,8 @@ class SoleWrench:
         """
         if frame not in self._to_sole:
             self._to_sole[frame] = self._adjoint(frame)
-        moved: Array = self._to_sole[frame].dot(wrench)
+        to_sole = self._to_sole[frame]
+        moved: Array = wrench.copy() if to_sole is None else to_sole.dot(wrench)
         return moved
 
     def _adjoint(self, frame: str) -> Array:
@@ -194,18 +196,13 @@ class StabilityInputs:
         self._callback, self._on_reset = callback, on_reset
         self._predecessor = continue_from
         self.contacts = FeltContacts()
-        self._count = len(model.joint_names)
         topics = _wrench_topics(model, params)
         self._is_timed = params.base_source in ('imu', 'odometry')
         self._first_foot = 1 + self._is_timed
-        # The last number of a sample is its time since the first one, ns: exact for weeks.
-        width = max(2 * self._count, 13) + 1
-        self._sample = np.zeros(width)
-        self._samples = Instants(
-            width, [round(1e9 * params.base_timeout)] * self._is_timed
+        self._instants = Instants(
+            [round(1e9 * params.base_timeout)] * self._is_timed
             + [_WRENCH_TOLERANCE] * len(topics),
             [False] * self._is_timed + [not needs_wrenches] * len(topics))
-        self._epoch_ns: int | None = None
         self._last_ns = 0
         self._wrenches = np.zeros((len(topics), 6)) if topics else None
         self.base = self._make_base(node, params, options)
@@ -240,27 +237,19 @@ class StabilityInputs:
         return FixedBase(model, params, contacts)
 
     def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
-        self._sample[:self._count] = positions
-        self._sample[self._count:2 * self._count] = velocities
-        self._add(0, stamp, self._sample[:2 * self._count])
+        self._add(0, stamp, (stamp, positions.copy(), velocities.copy()))
 
     def _on_wrench(self, foot: int, stamp: Stamp, wrench: Array) -> None:
-        moved = self.soles[foot].move(wrench, self.wrenches[foot].frame)
-        self._add(self._first_foot + foot, stamp, moved)
+        self._add(self._first_foot + foot, stamp,
+                  self.soles[foot].move(wrench, self.wrenches[foot].frame))
 
-    def _add(self, source: int, stamp: Stamp, values: Array) -> None:
-        if self._epoch_ns is None:
-            self._epoch_ns = stamp.ns
-        sample = self._sample
-        sample[:len(values)] = values
-        sample[-1] = stamp.ns - self._epoch_ns
-        for samples in self._samples.add(source, stamp.ns, sample):
-            self._complete(samples, self._epoch_ns)
+    def _add(self, source: int, stamp: Stamp, sample: Any) -> None:
+        for samples in self._instants.add(source, stamp.ns, sample):
+            self._complete(samples)
 
-    def _complete(self, samples: Array, epoch_ns: int) -> None:
+    def _complete(self, samples: Sequence[Any]) -> None:
         """Take one sample of each source; the instant is that of the joint states."""
-        times = samples[:, -1].tolist()
-        stamp = Stamp.from_ns(epoch_ns + round(times[0]))
+        stamp, positions, velocities = samples[0]
         if stamp.ns < self._last_ns:  # the world begins anew where the robot stands
             self.base.reset()
             self._on_reset()
@@ -268,19 +257,24 @@ class StabilityInputs:
         if self._predecessor is not None:
             self.base.continue_from(self._predecessor)
             self._predecessor = None
-        n = self._count
-        state = self._model.state(samples[0, :n], samples[0, n:2 * n])
-        if isinstance(self.base, (_TimedImuBase, _TimedOdometryBase)):
-            self.base.load(epoch_ns + round(times[1]), samples[1])
-        wrenches = self._wrenches
-        if wrenches is not None:
-            wrenches[:] = samples[self._first_foot:, :6]
-            if not np.isfinite(wrenches.sum()):
-                wrenches = None
+        state = self._model.state(positions, velocities)
+        if self._is_timed:
+            self.base.load(*samples[1])  # type: ignore[attr-defined]
+        wrenches = self._felt(samples[self._first_foot:])
         self.contacts.in_contact = None if wrenches is None else self._feel(stamp.ns, wrenches)
         located = self.base.locate(state, stamp)
         if located is not None:
             self._callback(stamp, located, self.base.twist(located), wrenches)
+
+    def _felt(self, samples: Sequence[Array | None]) -> Array | None:
+        """Return the wrenches of all feet; None where one is missing."""
+        wrenches = self._wrenches
+        if wrenches is not None:
+            for row, wrench in zip(wrenches, samples):
+                if wrench is None:
+                    return None
+                row[:] = wrench
+        return wrenches
 
 
 def _wrench_topics(model: RobotModel, params: StabilityParameters) -> Sequence[str]:

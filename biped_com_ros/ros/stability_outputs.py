@@ -15,14 +15,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import math
+from operator import attrgetter
+from time import monotonic
 from typing import Any, Protocol
 
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.stability import Change, Level
 from biped_com_ros.core.stability_monitor import Report
+from biped_com_ros.core.support import Point, Vector
 from biped_com_ros.ros import markers
 from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
@@ -42,6 +45,13 @@ SEVERITY = {Level.STABLE: OK, Level.MARGINAL: WARN, Level.UNSTABLE: ERROR, Level
 _COLOURS = {Level.STABLE: markers.GREEN, Level.MARGINAL: markers.YELLOW,
             Level.UNSTABLE: markers.RED, Level.FALLEN: markers.RED}
 _FAINT_BLUE, _FAINT_ORANGE = (*markers.BLUE[:3], 0.35), (*markers.ORANGE[:3], 0.35)
+
+
+_ASK_EVERY = 0.1
+"""How often it is asked whether anybody listens, s."""
+
+#: An output, the field of its message, and what goes there; nothing goes out for None.
+_Finder = tuple[TemplatePublisher, str, Callable[[Report], Any]]
 
 
 class MarkerParameters(Protocol):
@@ -109,6 +119,11 @@ class StabilityOutputs:
     node, world_frame, feet
         The rclpy node, the frame of everything, and the names of the feet.
 
+    Attributes
+    ----------
+    models_wanted
+        Whether anybody listens to what the model says.
+
     """
 
     def __init__(self, node: Any, world_frame: str, feet: Sequence[str]) -> None:
@@ -123,35 +138,42 @@ class StabilityOutputs:
             'zmp_distance': float_publisher(node, '~/margin'),
             'dcm_distance': float_publisher(node, '~/dcm_margin'),
             'time_to_edge': float_publisher(node, '~/time_to_edge')}
+        self._finders: tuple[_Finder, ...] = (
+            (self._points['zmp'], 'point', lambda report: _in_world(report, report.zmp_in_plane)),
+            (self._points['zmp_model'], 'point', lambda report: report.zmp_model),
+            (self._points['dcm'], 'point', lambda report: _in_world(report, report.dcm_in_plane)),
+            (self._difference, 'vector', lambda report: report.difference),
+            *((out, 'data', attrgetter(name)) for name, out in self._numbers.items()))
+        #: Those that somebody listens to: what nobody hears is not even found.
+        self._heard: list[_Finder] = []
+        self._polygon_heard = self.models_wanted = False
+        self._ask_again = 0.0
         options = {'qos_overriding_options': overridable()}
         self._phase = node.create_publisher(String, '~/support_phase', LATCHED, **options)
         self._event = node.create_publisher(DiagnosticArray, '~/event', LATCHED, **options)
         self._in_contact: tuple[bool, ...] | None = None
 
-    @property
-    def models_wanted(self) -> bool:
-        """Whether anybody listens to what the model says."""
-        return self._points['zmp_model'].wanted or self._difference.wanted
-
     def publish(self, stamp: Stamp, report: Report, in_contact: tuple[bool, ...]) -> None:
         """Publish an instant."""
-        for name, out in self._points.items():
-            # What nobody hears is not even found.
-            if out.wanted and (point := getattr(report, name)) is not None:
-                out.fields['point'][...] = point
+        if monotonic() > self._ask_again:
+            self._ask()
+        for out, field, find in self._heard:
+            found = find(report)
+            if found is not None:
+                out.fields[field][...] = found
                 out.publish(stamp)
-        if report.difference is not None and self._difference.wanted:
-            self._difference.fields['vector'][...] = report.difference
-            self._difference.publish(stamp)
-        if report.support is not None and self._polygon.wanted:
+        if self._polygon_heard and report.support is not None:
             self._polygon.publish(stamp, report.support.corners_in_world)
-        for name, out in self._numbers.items():
-            if out.wanted and (number := getattr(report, name)) is not None:
-                out.fields['data'][...] = number
-                out.publish()
         if in_contact != self._in_contact:
             self._in_contact = in_contact
             self._phase.publish(String(data=support_phase(self._feet, in_contact)))
+
+    def _ask(self) -> None:
+        """Find out who is listened to, of all at once: ten times a second."""
+        self._ask_again = monotonic() + _ASK_EVERY
+        self._heard = [finder for finder in self._finders if finder[0].wanted]
+        self._polygon_heard = self._polygon.wanted
+        self.models_wanted = self._points['zmp_model'].wanted or self._difference.wanted
 
     def announce(self, stamp: Stamp, change: Change, report: Report) -> None:
         """Publish a change of level, latched."""
@@ -276,6 +298,10 @@ def describe_change(change: Change) -> str:
     if change.before >= Level.UNSTABLE:
         return f'recovered, now {change.now.name.lower()}{reasons}'
     return f'{change.now.name.lower()}{reasons}'
+
+
+def _in_world(report: Report, point: Point | None) -> Vector | None:
+    return None if point is None else report.plane.in_world(*point)
 
 
 def _action(value: Any) -> int:

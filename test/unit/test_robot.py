@@ -209,6 +209,9 @@ def test_in_world_moves_everything_and_leaves_the_state_as_it_was(model, rng):
     np.testing.assert_allclose(moved.soles_in_world[0], sole.position, atol=1e-14)
     np.testing.assert_allclose(
         moved.soles_in_world, base.apply(state.placements_in_base(model.soles)[:, 3]))
+    placement = moved.sole_placements_in_world[0]
+    np.testing.assert_allclose(placement[:3], sole.rotation.T, atol=1e-14)
+    np.testing.assert_allclose(placement[3], sole.position, atol=1e-14)
     np.testing.assert_array_equal(state.com_in_world, before)
 
 
