@@ -386,7 +386,7 @@ class TorsoController(ManagedNode):
             self._command(stamp, dt, measured)
             if self.command is None:
                 return
-            _, _, reference, arc, rates, *_ = self.command
+            reference, arc, rates = self.command[2:5]
         else:
             reference, arc = None, self._arc_of(measured)
             rates = measured.sight.rates(arc)
@@ -401,7 +401,8 @@ class TorsoController(ManagedNode):
         except InputError as error:
             self.problem = f'{error}: nothing sent'
             return
-        self.problem = '; '.join(filter(None, (*self.command.problems, silence)))
+        problems = self.command.problems
+        self.problem = '; '.join(filter(None, (*problems, silence))) if problems else silence
         self._outputs.publish_command(self.command)
 
     def _measure(self, stamp: Stamp, is_fresh: bool) -> Measurement:
@@ -430,8 +431,8 @@ class TorsoController(ManagedNode):
             self._load = body.upper_body(
                 body.model.state(self._positions), gravity, self._hand_wrenches(stamp))
             self._load_at = stamp.ns
-        weight, inertia = self._load
-        return Weight(weight.mass, weight.com_in_tip, gravity, weight.contact_in_tip), inertia
+        self._load[0].gravity_in_base = gravity
+        return self._load
 
     def _hand_wrenches(self, stamp: Stamp) -> Array | None:
         """Return what the hands feel, (h, 6), zero where that is not known; None without any."""

@@ -92,9 +92,10 @@ class TorsoTeleop(Node):
         self._keys = _Keyboard() if self._params.motion == 'keys' else None
         self._joy = self.create_publisher(Joy, 'joy', 10)
         self._freeze = self.create_client(SetBool, 'torso_controller/freeze')
-        self.create_subscription(
-            Vector3Stamped, 'torso_controller/shape', self._on_shape, 10)
         self._start, self._shape = 0, ''
+        if self._keys:  # nobody sees it on the tour
+            self.create_subscription(
+                Vector3Stamped, 'torso_controller/shape', self._on_shape, 10)
         # Hands are as fast as they are; the tour keeps step with a simulation of any pace.
         self.create_timer(1.0 / self._params.rate, self._tick,
                           clock=steady_clock() if self._keys else self.get_clock())

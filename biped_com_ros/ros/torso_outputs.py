@@ -72,10 +72,10 @@ class TorsoOutputs:
 
     def publish_command(self, command: TorsoCommand) -> None:
         """Publish what the tendons' drives are to do."""
-        self._lengths.fields['data'][...] = command.lengths
+        self._lengths.fields['data'][...] = command.commanded
         self._lengths.publish()
         if self._tensions.wanted:
-            self._tensions.fields['data'][...] = command.tensions
+            self._tensions.fields['data'][...] = command.expected
             self._tensions.publish()
 
     def publish_shape(self, stamp: Stamp, arc: Arc, rates: tuple[complex, float],

@@ -25,6 +25,7 @@ Frames: *base* is the backbone's foot, z along the straight backbone, x forward;
 
 from __future__ import annotations
 
+from cmath import rect
 from collections.abc import Iterable
 from dataclasses import dataclass
 import math
@@ -191,8 +192,13 @@ class Backbone:
         psi/2)``: within 1e-6 mm of :meth:`lengths` at a bend of 15 and a torsion of 1.54 deg, and
         1e-3 mm at 90 and 10 deg; dividing by ``2 l'`` instead, 2.4e-4 and 0.1 mm.
         """
-        reach = self.radius * sinc(0.5 * arc.torsion) * arc.half_turn * arc.bend.conjugate()
-        twist, length = self.radius * arc.torsion, arc.length
+        return self.lengths_at(arc.bend, arc.torsion, arc.length)
+
+    def lengths_at(self, bend: complex, torsion: float, length: float) -> list[float]:
+        """Return :meth:`tendon_lengths` of a backbone that is `length` long, without an arc."""
+        half = 0.5 * torsion
+        reach = self.radius * sinc(half) * rect(1.0, half) * bend.conjugate()
+        twist = self.radius * torsion
         extra = 0.5 * twist * twist
         lengths = [length - (direction * reach).real for direction in self.directions]
         return [bent + extra / bent for bent in lengths] if extra else lengths

@@ -95,8 +95,8 @@ class TorsoCommand(NamedTuple):
 
     Attributes
     ----------
-    lengths, tensions
-        Commanded lengths and the tensions expected of them, (n,), m and N.
+    commanded, expected
+        Lengths of the tendons and the tensions expected of them, m and N.
     reference_arc
         The backbone as it should be now.
     arc, rates
@@ -111,14 +111,24 @@ class TorsoCommand(NamedTuple):
 
     """
 
-    lengths: Array
-    tensions: Array
+    commanded: list[float]
+    expected: list[float]
     reference_arc: Arc
     arc: Arc
     rates: tuple[complex, float]
     measured_bend: complex | None
     is_closed_loop: bool
     problems: tuple[str, ...] = ()
+
+    @property
+    def lengths(self) -> Array:
+        """Return what is commanded as an array (n,)."""
+        return np.array(self.commanded)
+
+    @property
+    def tensions(self) -> Array:
+        """Return what is expected as an array (n,)."""
+        return np.array(self.expected)
 
     @property
     def reference(self) -> Array:
@@ -248,9 +258,8 @@ class TorsoController:
         commanded, reference = self._feedforward(correction, measured)
         problems = (self._target_problem, problem, self.slack.problem, self._saturation())
         return TorsoCommand(
-            np.array(commanded), np.array(self._tensions), reference,
-            reference if arc is None else arc, rates, sight.bend, arc is not None,
-            tuple(filter(None, problems)))
+            commanded, self._tensions, reference, reference if arc is None else arc, rates,
+            sight.bend, arc is not None, tuple(filter(None, problems)) if any(problems) else ())
 
     def _watch_tensions(self, dt: float, tensions: Sequence[float] | None) -> None:
         if tensions is not None:
@@ -339,18 +348,21 @@ class TorsoController:
         self._expect(reference, axial, measured)
         wanted = position + o.drive.lead * velocity + correction
         bend = _limited(wanted, self._widest_bend)
-        lengths = self._stretched(self.backbone.arc(bend, self._torsion, self._stretch))
+        lengths = self._stretched(self.backbone.lengths_at(
+            bend, self._torsion, self.backbone.length + self._stretch))
         low, high = self.length_limits
-        within = [min(max(length, low), high) for length in lengths]
-        self._is_saturated = not found.is_feasible or bend != wanted or within != lengths
-        return within, reference
+        is_within = low <= min(lengths) and max(lengths) <= high
+        if not is_within:
+            lengths = [min(max(length, low), high) for length in lengths]
+        self._is_saturated = not (found.is_feasible and bend == wanted and is_within)
+        return lengths, reference
 
-    def _stretched(self, arc: Arc) -> list[float]:
-        """Return the lengths at which drives pull as expected."""
+    def _stretched(self, lengths: list[float]) -> list[float]:
+        """Return the lengths at which drives pull as expected, of tendons as long as these."""
         drive = self.options.drive
-        return [length - (tension + trim - drive.pretension) / drive.stiffness
-                for length, tension, trim in zip(
-                    self.backbone.tendon_lengths(arc), self._tensions, self.guard.trim)]
+        pretension, stiffness = drive.pretension, drive.stiffness
+        return [length - (tension + trim - pretension) / stiffness
+                for length, tension, trim in zip(lengths, self._tensions, self.guard.trim)]
 
     def _expect(self, arc: Arc, axial: float, measured: Measurement) -> None:
         """Learn what follows of itself: elongation, and in open loop torsion."""
@@ -365,8 +377,10 @@ class TorsoController:
         """Bring what all tendons share towards what co-contraction and elongation ask for."""
         o = self.options
         pull = self.statics.stiffness.axial * self._elongation / self.backbone.count
-        change, most = o.co_contraction - pull - self._level, LEVEL_RATE * o.tensions.highest * dt
-        self._level += min(max(change, -most), most)
+        change = o.co_contraction - pull - self._level
+        if change:
+            most = LEVEL_RATE * o.tensions.highest * dt
+            self._level += min(max(change, -most), most)
 
     def _saturation(self) -> str:
         return 'tendons cannot hold this bend within their limits' if self._is_saturated else ''
@@ -399,15 +413,19 @@ def _words(bend: complex) -> str:
     return f'{math.degrees(abs(bend)):.0f} deg towards {math.degrees(phase(bend)):.0f}'
 
 
+def _check_tendons(name: str, values: Sequence[float] | None, count: int) -> None:
+    # NaN and infinity survive the sum.
+    if values is not None and (len(values) != count or not math.isfinite(sum(values))):
+        raise InputError(f'tendon {name} must be {count} finite numbers, not {list(values)}')
+
+
 def _checked(dt: float, measured: Measurement, count: int) -> float:
     if not dt > 0.0:
         raise InputError(f'time must pass between updates, not {dt} s')
-    for name, values in (('tendon lengths', measured.lengths),
-                         ('tendon tensions', measured.tensions)):
-        # NaN and infinity survive the sum.
-        if values is not None and (len(values) != count or not math.isfinite(sum(values))):
-            raise InputError(f'{name} must be {count} finite numbers, not {list(values)}')
-    _, bend, torsion, gyros = measured.sight
+    sight, lengths, tensions, *_ = measured
+    _check_tendons('lengths', lengths, count)
+    _check_tendons('tensions', tensions, count)
+    _, bend, torsion, gyros = sight
     total = torsion if bend is None else torsion + bend
     if gyros is not None:
         (lower, lower_up), (upper, upper_up) = gyros

@@ -76,7 +76,7 @@ class BendReference:
     """
 
     def __init__(self, limits: MotionLimits) -> None:
-        self.limits = limits
+        self.limits, self._step_of = limits, (0.0, 0.0)
         self.reset(np.zeros(2))
 
     def reset(self, position: Array) -> None:
@@ -107,6 +107,9 @@ class BendReference:
 
     def update(self, target: complex, dt: float) -> None:
         """Let `dt` seconds pass on the way to `target`, rad."""
+        if dt <= LONGEST_STEP:
+            self._step(target, dt)
+            return
         steps = math.ceil(dt / LONGEST_STEP)
         for _ in range(steps):
             self._step(target, dt / steps)
@@ -118,11 +121,13 @@ class BendReference:
         if not smoothing:
             self.motion = self._planned, self._speed, (self._speed - before) / dt
             return
-        share = -math.expm1(-dt / smoothing)
+        if self._step_of != (dt, smoothing):
+            self._step_of = dt, smoothing
+            self._share, self._gain = -math.expm1(-dt / smoothing), math.expm1(dt / smoothing) / dt
+        share, gain = self._share, self._gain
         self._first += share * (self._planned - self._first)
         self._second += share * (self._first - self._second)
         # What lags behind tells the slope, and depends less on uneven steps than differences do.
-        gain = math.expm1(dt / smoothing) / dt
         velocity = gain * (self._first - self._second)
         acceleration = gain * (gain * (self._planned - self._first) - velocity)
         self.motion = self._second, velocity, acceleration

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from cmath import phase, rect
+from collections.abc import Callable, Sequence
 import math
 from typing import NamedTuple
 
@@ -86,14 +87,14 @@ class ImuPair:
 
         """
         # A quaternion is a + b i with the complex numbers a = w + k z and b = x + k y.
-        w, z, x, y, gyro_x, gyro_y, gyro_z = self._of_base.dot(lower).tolist()
+        w, z, x, y, gyro_x, gyro_y, gyro_z = self._of_base(lower)
         a, b = complex(w, z), complex(x, y)
         square_a, square_b = w * w + z * z, x * x + y * y
         scale = 1.0 / (square_a + square_b)
         up = 2j * scale * b * a.conjugate(), scale * (square_a - square_b)
         if upper is None:
             return Sight(up)
-        w, z, x, y, tip_x, tip_y, tip_z = self._of_tip.dot(upper).tolist()
+        w, z, x, y, tip_x, tip_y, tip_z = self._of_tip(upper)
         back = rect(1.0, -0.5 * relative_yaw)
         c, d = back * complex(w, z), back * complex(x, y)
         bend, torsion = _bent(a.conjugate() * c + b * d.conjugate(),
@@ -109,10 +110,17 @@ def _bent(a: complex, b: complex) -> tuple[complex, float]:
     return -1j * b * a * (bend / size) if size > 1e-12 else complex(bend), phase(a * a)
 
 
-def _carried(R_link_imu: Array) -> Array:
+def _carried(R_link_imu: Array) -> Callable[[Array], Sequence[float]]:
     """Return what takes an IMU's values (7,) to the quaternion w, z, x, y and gyro of its link."""
+    if (R_link_imu == np.eye(3)).all():
+        return _reordered
     x, y, z, w = quaternion_from_rotation(R_link_imu.T).tolist()
     matrix = np.zeros((7, 7))
     matrix[:4, :4] = ((-x, -y, -z, w), (y, -x, w, z), (w, z, -y, x), (-z, w, x, y))
     matrix[4:, 4:] = R_link_imu
-    return matrix
+    return lambda values: matrix.dot(values).tolist()
+
+
+def _reordered(values: Array) -> tuple[float, ...]:
+    x, y, z, w, gyro_x, gyro_y, gyro_z = values.tolist()
+    return w, z, x, y, gyro_x, gyro_y, gyro_z

@@ -149,9 +149,11 @@ class TensionDistributor:
 
     def __init__(self, backbone: Backbone, limits: TensionLimits) -> None:
         self.backbone, self.limits = backbone, limits
-        self._pairs = antagonists(backbone.angles)
         directions = np.array(backbone.directions)
         self._directions = np.array((directions.real, directions.imag))
+        pairs = antagonists(backbone.angles)
+        self._pairs = None if pairs is None else tuple(
+            (*pair, *self._directions[:, pair[0]].tolist()) for pair in pairs)
 
     def distribute(self, pull: complex, co_contraction: float, guard: float = 0.0) -> Tensions:
         """
@@ -187,15 +189,17 @@ class TensionDistributor:
         assert self._pairs is not None
         low, high, tensions = self.limits.lowest, self.limits.highest, [0.0] * 4
         middle, missing = min(max(co_contraction, low), high), 0j
-        for i, k in self._pairs:
-            direction = self.backbone.directions[i]
-            wanted = 0.5 * (direction.conjugate() * pull).real
-            half = min(abs(wanted), 0.5 * (high - low))
+        forward, left, most = pull.real, pull.imag, 0.5 * (high - low)
+        for i, k, ahead, aside in self._pairs:
+            wanted = 0.5 * (ahead * forward + aside * left)
+            half = abs(wanted)
+            if half > most:
+                missing += 2.0 * math.copysign(half - most, wanted) * complex(ahead, aside)
+                half = most
             center = min(max(middle, low + guard + half), high - half)
             # Rounding may cost the last bit.
             more, less = min(center + half, high), max(center - half, low)
             tensions[i], tensions[k] = (more, less) if wanted > 0.0 else (less, more)
-            missing += (2.0 * wanted - tensions[i] + tensions[k]) * direction
         return Tensions(tensions, missing)
 
 
