@@ -25,6 +25,7 @@ from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.later import soon
 from biped_com_ros.ros.qos import copy_of, overridable, STATE_OUTPUT
+from biped_com_ros.ros.sharing import sender_of
 from geometry_msgs.msg import (
     PointStamped, Pose, PoseArray, Vector3Stamped, WrenchStamped)
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -154,6 +155,14 @@ class TemplatePublisher(Audience):
         """Return the full topic name."""
         return str(self.publisher.topic_name)
 
+    @cached_property
+    def _send(self) -> Callable[[bytes], None]:
+        return sender_of(self._node, self)
+
+    def find_way(self) -> None:
+        """Look anew, when something is published again, who of the process gets it."""
+        self.__dict__.pop('_send', None)
+
     def publish(self, stamp: Stamp | None = None) -> None:
         """Publish the message with its present numbers and this stamp in its headers."""
         self._send(self.template.serialize(stamp))
@@ -174,6 +183,7 @@ class TemplatePublisher(Audience):
 
     def destroy(self) -> None:
         """Withdraw the topic."""
+        self.find_way()
         self._node.destroy_publisher(self.publisher)
 
 

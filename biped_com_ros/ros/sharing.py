@@ -22,17 +22,23 @@ A node's inputs keep their own callbacks and accounts, and come and go as they l
 Nothing is shared where the (overridden) quality of service differs, nor latched topics: who comes
 later has to get the last message, too. Where only the limits differ, or the joints that are
 wanted, the subscription is shared and each reads for itself.
+
+What the nodes publish for one another goes straight to their readings (see `delivery`), and one
+subscription to /clock sets all their clocks (see `shared_clock`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 import weakref
 
+from biped_com_ros.ros.codec import raw_publish
+from biped_com_ros.ros.delivery import Desk, fits, Route
 from biped_com_ros.ros.qos import overridden
 from biped_com_ros.ros.readings import Order, Reading
+from biped_com_ros.ros.shared_clock import SharedClock
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 
@@ -46,11 +52,15 @@ class Feed:
         Whose subscription it is.
     message_type, topic, qos
         What to subscribe to; the topic by its full name.
+    desk
+        Where what is published meanwhile waits.
 
     """
 
-    def __init__(self, node: Any, message_type: Any, topic: str, qos: QoSProfile) -> None:
+    def __init__(self, node: Any, message_type: Any, topic: str, qos: QoSProfile,
+                 desk: Desk) -> None:
         self._wish = message_type, topic, qos
+        self._desk = desk
         self.readings: tuple[Reading, ...] = ()
         self.subscription = node.create_subscription(
             message_type, topic, self._receive, qos, raw=True)
@@ -59,6 +69,10 @@ class Feed:
         """Tell whether this is what one wants to subscribe to."""
         return (self._wish == (message_type, topic, qos)
                 and qos.durability == DurabilityPolicy.VOLATILE)
+
+    def gets(self, message_type: Any, topic: str, qos: QoSProfile) -> bool:
+        """Tell whether what is published so gets here."""
+        return self._wish[:2] == (message_type, topic) and fits(qos, self._wish[2])
 
     def reading(self, order: Order) -> Reading:
         """Return what reads as ordered."""
@@ -72,9 +86,13 @@ class Feed:
         """Cease to read what nobody takes."""
         self.readings = tuple(reading for reading in self.readings if reading.takers)
 
-    def _receive(self, raw: bytes) -> None:
+    def read(self, raw: bytes) -> None:
+        """Let all read a message."""
         for reading in self.readings:
             reading.receive(raw)
+
+    def _receive(self, raw: bytes) -> None:
+        self._desk.serve(self, raw)
 
 
 class Exchange:
@@ -91,10 +109,24 @@ class Exchange:
     def __init__(self, node: Any) -> None:
         self._node = node
         self._feeds: list[Feed] = []
+        self._desk, self._clock = Desk(), SharedClock(node)
+        self._outputs: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def adopt(self, node: Any) -> None:
         """Let the inputs that a node will create share, too."""
-        _exchanges[node] = self
+        if _exchanges.get(node) is not self:
+            _exchanges[node] = self
+            self._clock.adopt(node)
+
+    def sender(self, output: Any) -> Callable[[bytes], None]:
+        """Return the function that sends the bytes of an output, until `find_way` is called."""
+        publisher, kind = output.publisher, type(output.prototype)
+        self._outputs.add(output)
+        readers = tuple(feed for feed in self._feeds if feed.gets(
+            kind, publisher.topic_name, publisher.qos_profile))
+        if not readers or publisher.qos_profile.durability != DurabilityPolicy.VOLATILE:
+            return raw_publish(publisher)
+        return Route(self._desk, publisher, readers).send
 
     def join(self, node: Any, topic: str, qos: QoSProfile, order: Order) -> tuple[Reading, Any]:
         """
@@ -113,8 +145,9 @@ class Exchange:
         wish = (order.message_type, *overridden(node, topic, qos))
         feed = next((feed for feed in self._feeds if feed.serves(*wish)), None)
         if feed is None:
-            feed = Feed(self._node, *wish)
+            feed = Feed(self._node, *wish, self._desk)
             self._feeds.append(feed)
+            self._find_ways()
         return feed.reading(order), feed.subscription
 
     def clear(self) -> None:
@@ -123,7 +156,13 @@ class Exchange:
             feed.clear()
             if not feed.readings:
                 self._node.destroy_subscription(feed.subscription)
-        self._feeds = [feed for feed in self._feeds if feed.readings]
+        if not all(feed.readings for feed in self._feeds):
+            self._feeds = [feed for feed in self._feeds if feed.readings]
+            self._find_ways()
+
+    def _find_ways(self) -> None:
+        for output in self._outputs:
+            output.find_way()
 
 
 _exchange: Exchange | None = None
@@ -135,6 +174,22 @@ def exchange_of(node: Any) -> Exchange | None:
     if _exchange is not None:
         _exchange.adopt(node)
     return _exchanges.get(node)
+
+
+def sender_of(node: Any, output: Any) -> Callable[[bytes], None]:
+    """
+    Return the function that sends the bytes of an output of a node.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    output
+        Has `publisher`, `prototype`, and `find_way`, which is called when it has to ask again.
+
+    """
+    exchange = exchange_of(node)
+    return raw_publish(output.publisher) if exchange is None else exchange.sender(output)
 
 
 @contextmanager
