@@ -36,6 +36,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.ros.diagnostics import log_exception
+from biped_com_ros.ros.middleware import tune_middleware
 from biped_com_ros.ros.type_support import leave_out_generator
 import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
@@ -70,6 +71,7 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # while starting: hardly anything that is built now is garbage
     leave_out_generator()
+    tune_middleware()
     let_threads_finish()
     try:
         rclpy.init(args=None if argv is None else list(argv))
