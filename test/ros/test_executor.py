@@ -206,8 +206,8 @@ def test_several_nodes_in_one_process_keep_names_parameters_and_remappings(rig, 
         client = rig.peer.create_client(GetParameters, '/robot/second/get_parameters')
         value = rig.call(client, GetParameters.Request(names=['gain'])).values[0]
         assert value.double_value == 3.0
-        names = rig.peer.get_node_names()
-        assert 'suite' not in names and 'healthy_suite' in names
+        rig.until(lambda: 'healthy_suite' in rig.peer.get_node_names(), what='its name')
+        assert 'suite' not in rig.peer.get_node_names()
         code, taken, output = process.end(signal.SIGTERM)
     assert code == 0 and taken < 1.0, output
 
