@@ -27,6 +27,11 @@ import numpy as np
 #: Seconds that are shown, and samples per second that are kept.
 SPAN, RATE = 30.0, 10.0
 
+#: After so many updates the page makes a chart anew, which takes it a millisecond: one made while
+#: its tab was hidden had no width, and its time axis gets no numbers later (uPlot lays axes out
+#: when their scales change).
+RENEWED = 10
+
 
 class Strips:
     """
@@ -114,8 +119,9 @@ class Chart:
         axis = {'stroke': '#6b7280', 'font': '11px sans-serif', 'grid': {
             'stroke': '#edf0f4', 'width': 1}, 'ticks': {'show': False}}
         self._at_least = self._range = at_least
+        self._updates = 0
         self._handle = gui.add_uplot(
-            (np.zeros(1), np.zeros(1)), title=title, height=height, padding=(4, 14, 0, 0),
+            (np.zeros(1), np.zeros(1)), title=title, height=height, padding=(7, 14, 0, 0),
             series=({'label': 's'}, {'label': ''}),
             scales=self._scales(),
             axes=({**axis, 'size': 24}, {**axis, 'size': 46}),
@@ -131,7 +137,9 @@ class Chart:
                  'points': {'show': False}} for name in known))
         if known:
             data = self._strips.data(known)
-            if (wanted := round_range(data[1:], self._at_least)) != self._range:
+            self._updates += 1
+            wanted = round_range(data[1:], self._at_least)
+            if wanted != self._range or self._updates % RENEWED == 0:
                 self._range = wanted
                 self._handle.scales = self._scales()
             self._handle.data = data

@@ -19,7 +19,7 @@ from html.parser import HTMLParser
 import math
 
 from biped_com_ros.viz import palette, widgets
-from biped_com_ros.viz.charts import round_range, Strips
+from biped_com_ros.viz.charts import Chart, RENEWED, round_range, Strips
 from biped_com_ros.viz.view import FootView, Report, View
 import numpy as np
 import pytest
@@ -165,3 +165,22 @@ def test_strips_bridge_gaps_and_begin_with_what_is_known():
     ((0.0, 0.01), (-20.0, 20.0), (-20.0, 20.0)), ((-33.0, 7.0), (-20.0, 20.0), (-40.0, 20.0))])
 def test_axes_end_at_round_numbers(values, at_least, wanted):
     assert round_range([np.array(values)], at_least) == pytest.approx(wanted)
+
+
+def test_a_chart_is_made_anew_from_time_to_time():
+    """One made in a hidden tab has no width, and gets no numbers on its time axis later."""
+    strips, sent = Strips(['a'], rate=10.0), []
+
+    class Handle:
+        def __setattr__(self, name, value):
+            sent.append(name)
+
+    class Gui:
+        def add_uplot(self, *_, **__):
+            return Handle()
+
+    chart = Chart(Gui(), strips, 'a', {'a': palette.GOOD}, (0.0, 1.0))
+    for k in range(2 * RENEWED):
+        strips.add(0.1 * k, {'a': 0.5})
+        chart.update()
+    assert sent.count('scales') == 2 and sent.count('data') == 2 * RENEWED
