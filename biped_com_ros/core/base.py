@@ -31,7 +31,6 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.footprint import footprint_position
 from biped_com_ros.core.pose import Array, combined, cross, Numbers, Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
-from biped_com_ros.core.robot_state import turned_placements
 import numpy as np
 
 #: So many instants can be gone through again.
@@ -149,8 +148,6 @@ class StanceBase:
     ----------
     stance
         The soles after the last :meth:`update`.
-    sole_placements_in_world
-        Of all soles after the last :meth:`update`, as of the state with the base that it returned.
     is_held
         Whether no sole is in contact, so that the position is the last one known.
 
@@ -159,7 +156,9 @@ class StanceBase:
     def __init__(self, model: RobotModel, imu_frame: str,
                  guess: ContactGuess | None = None) -> None:
         self._feet = model.soles.names
-        self._frames = model.soles + model.frames((imu_frame,))
+        frames = model.soles + model.frames((imu_frame,))
+        usual = model.stance_frames
+        self._frames = usual if usual.names == frames.names else frames
         self._frames_in_joints = self._frames.placement_in_joint[:, 3, :3].tolist()
         self._guess = guess or ContactGuess()
         self.reset()
@@ -171,7 +170,6 @@ class StanceBase:
         self._anchors = np.zeros((len(self._feet), 3))
         self._weights = np.zeros(len(self._anchors))
         self._shares: list[float] = self._weights.tolist()
-        self.sole_placements_in_world = self._placements[:-1]
         self.is_held = True
         self.stance = Stance(self._anchors, (False,) * len(self._anchors))
         #: Time (ns), soles from the base, contacts, and the estimate before it.
@@ -203,15 +201,11 @@ class StanceBase:
         """
         self._placements = placements = state.placements_in_base(self._frames)
         R_world_base = R_world_imu.dot(placements[-1, :3])  # the rows are R_imu_base
-        soles = turned_placements(placements[:-1], R_world_base)
-        soles_from_base = soles[:, 3].copy()
+        soles_from_base = placements[:-1, 3].dot(R_world_base.T)
         contacts = self._contacts(soles_from_base, in_contact)
         if stamp_ns is not None:
             self._remember(stamp_ns, soles_from_base, contacts)
-        position = self._follow(soles_from_base, contacts)
-        soles[:, 3] = self.stance.soles_in_world
-        self.sole_placements_in_world = soles
-        return Pose(R_world_base, position)
+        return Pose(R_world_base, self._follow(soles_from_base, contacts))
 
     def revise(self, since_ns: int,
                contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:

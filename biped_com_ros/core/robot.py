@@ -72,6 +72,9 @@ class RobotModel:
         Total mass, kg.
     soles
         The soles as a :class:`FrameSet`, in the order of ``config.feet``.
+    stance_frames
+        The soles, then the link of the IMU that gives the base's orientation, if there is one:
+        what everybody asks for who wants to know where the base is.
     points
         The links' centres of mass, then the soles' origins, as a :class:`PointSet`.
 
@@ -95,6 +98,8 @@ class RobotModel:
         self._set_joints(mimics)
         self._set_links(inertials)
         self.soles = self._make_soles()
+        self.stance_frames = (
+            self.soles + self.frames((config.imu.frame,)) if config.imus else self.soles)
         self._set_points()
         self._set_base()
         self._kinematics = Kinematics(self.pin_model)
@@ -186,7 +191,8 @@ class RobotModel:
             raise InputError(_absurd_values(self, joint_positions, joint_velocities))
         state = blank_state(RobotState)
         state.model, state.base, state.q, state.v = self, _IDENTITY, q, v
-        state._points_in_base = state._points_in_world = state._soles = None
+        state._points_in_base = state._points_in_world = None
+        state._stance = state._soles = None
         kinematics = self._kinematics
         if at_rest:
             _center_of_mass(self.pin_model, kinematics.data, q, False)

@@ -47,7 +47,8 @@ class RobotState:
     """
 
     __slots__ = ('model', 'q', 'v', 'com_in_base', 'com_velocity_in_base', 'base',
-                 '_placements', '_twists', '_points_in_base', '_points_in_world', '_soles')
+                 '_placements', '_twists', '_points_in_base', '_points_in_world', '_stance',
+                 '_soles')
 
     model: RobotModel
     q: Array
@@ -59,27 +60,18 @@ class RobotState:
     _twists: Array
     _points_in_base: Array | None
     _points_in_world: Array | None
+    _stance: Array | None
     _soles: Array | None
 
-    def in_world(self, base: Pose, sole_placements: Array | None = None) -> RobotState:
-        """
-        Return the same state with the base at pose `base` in the world.
-
-        Parameters
-        ----------
-        base
-            The pose.
-        sole_placements
-            What :attr:`sole_placements_in_world` will be, if it is at hand.
-
-        """
+    def in_world(self, base: Pose) -> RobotState:
+        """Return the same state with the base at pose `base` in the world."""
         state = blank_state(RobotState)
         state.model, state.q, state.v, state.base = self.model, self.q, self.v, base
         state.com_in_base = self.com_in_base
         state.com_velocity_in_base = self.com_velocity_in_base
         state._placements, state._twists = self._placements, self._twists
         state._points_in_base, state._points_in_world = self._points_in_base, None
-        state._soles = sole_placements
+        state._stance, state._soles = self._stance, None
         return state
 
     @property
@@ -110,9 +102,12 @@ class RobotState:
     def sole_placements_in_world(self) -> Array:
         """Poses of the soles as of :meth:`placements_in_base`, but in the world, (F, 4, 3)."""
         if self._soles is None:
-            self._soles = placements = turned_placements(
-                self.placements_in_base(self.model.soles), self.base.rotation)
-            placements[:, 3] += self.base.position
+            in_base = self.placements_in_base(self.model.stance_frames)
+            soles = in_base[:len(self.model.soles.joints)]
+            # All in one product, which does not know how many they are: in half the time.
+            self._soles = placed = soles.reshape(-1, 3).dot(self.base.rotation.T).reshape(
+                -1, 4, 3)
+            placed[:, 3] += self.base.position
         return self._soles
 
     def _all_points_in_base(self) -> Array:
@@ -132,12 +127,22 @@ class RobotState:
         """
         Return the poses of frames in the base.
 
+        Those of ``model.stance_frames`` are found once; they cannot be written to.
+
         Returns
         -------
         numpy.ndarray
             Shape (F, 4, 3): rows 0-2 are ``R_base_frame`` transposed, row 3 the position, m.
 
         """
+        if frames is self.model.stance_frames:
+            if self._stance is None:
+                self._stance = self._place(frames)
+                self._stance.setflags(write=False)
+            return self._stance
+        return self._place(frames)
+
+    def _place(self, frames: FrameSet) -> Array:
         poses: Array = np.matmul(
             frames.placement_in_joint, self._placements.take(frames.joints, axis=0))
         return poses
@@ -190,10 +195,3 @@ class RobotState:
     def pose_in_world(self, frame: str) -> Pose:
         """Pose of one URDF link in the world."""
         return self.base @ self.pose_in_base(frame)
-
-
-def turned_placements(placements: Array, rotation: Array) -> Array:
-    """Return placements (F, 4, 3) along the axes of another frame, in which this is `rotation`."""
-    # All in one product, which does not know how many they are: in half the time.
-    turned: Array = placements.reshape(-1, 3).dot(rotation.T).reshape(-1, 4, 3)
-    return turned

@@ -34,7 +34,7 @@ from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.core.stability import Change, FallWatch, StabilityThresholds, tilt_of
 from biped_com_ros.core.support import (
     Margin, margin, Placement, Plane, Point, Soles, SupportPolygon, Wrench)
-from biped_com_ros.core.zmp import ModelWrench, pressure_point, summed_wrench, zmp_in_plane
+from biped_com_ros.core.zmp import ModelWrench, pressure_point, summed_wrench
 import numpy as np
 
 LONGEST_STEP_NS = 500_000_000
@@ -332,12 +332,16 @@ class StabilityMonitor:
             None if wrench is None else np.array(plane.wrench_to_world(wrench)))
         if not stands:
             return None, None
-        zmp_model, measured = (
-            None if contact is None else zmp_in_plane(
-                contact, plane, minimum_force=self._least_force) for contact in found)
-        if zmp_model is None or measured is None:
+        model, measured = (
+            None if contact is None else pressure_point(
+                plane.wrench_to_plane(contact.tolist()), self._least_force) for contact in found)
+        if model is None:
+            return None, None
+        zmp_model = plane.point_in_world(model)
+        if measured is None:
             return zmp_model, None
-        return zmp_model, zmp_model - measured
+        return zmp_model, np.array(combined(
+            plane[:3], model[0] - measured[0], model[1] - measured[1], 0.0))
 
     def _dcm(self, state: RobotState, twist: Twist, R_world_base: Sequence[Sequence[float]],
              plane: Plane) -> tuple[Point | None, float]:

@@ -161,6 +161,7 @@ class Instants:
         self._others = list(zip(others, tolerances_ns, self._optional[1:]))
         self._last_ns = [_NEVER] * count
         self._first_ns = _NEVER
+        self._awaited = 0
 
     def add(self, source: int, stamp_ns: int, sample: Any) -> Iterable[list[Any]]:
         """
@@ -188,10 +189,11 @@ class Instants:
             self._start_anew()  # the clock was set
         self._last_ns[source] = stamp_ns
         self._waiting[source].append((stamp_ns, sample))
+        # Only the first source itself, or what was waited for, can decide anything.
+        if source and source != self._awaited:
+            return ()
         leading = self._leading
-        if leading and self._is_decided(leading[0][0]):
-            return self._sets()
-        return ()
+        return self._sets() if leading and self._is_decided(leading[0][0]) else ()
 
     def _sets(self) -> Iterator[list[Any]]:
         leading = self._leading
@@ -210,10 +212,12 @@ class Instants:
         """Tell whether no source can still send a sample nearer to this time."""
         if self._first_ns == _NEVER:
             self._first_ns = ns
-        for last, optional in zip(self._last_ns, self._optional):
+        for source, last in enumerate(self._last_ns):
             if last < ns:
                 silent_since = self._first_ns if last == _NEVER else last
-                if not optional or self._leading[-1][0] - silent_since < self._patience:
+                if (not self._optional[source]
+                        or self._leading[-1][0] - silent_since < self._patience):
+                    self._awaited = source
                     return False
         return True
 

@@ -75,6 +75,9 @@ from biped_com_ros.ros.waiting import Waiting
 import numpy as np
 from rclpy.node import Node
 
+_WEIGH_EVERY_NS = 10_000_000
+"""How often the weight is looked at."""
+
 
 @dataclass(frozen=True)
 class ZmpMonitorParameters(RobotNodeParameters):
@@ -219,7 +222,7 @@ class ZmpMonitor(Node):
         monitor.every_model = self._outputs.models_wanted
         report = monitor.update(stamp.ns, state, twist, wrenches)
         self._outputs.publish(stamp, report, monitor.in_contact)
-        self._accounts.add(report, wrenches, monitor.in_contact)
+        self._accounts.add(stamp.ns, report, wrenches)
         if report.change is not None:
             self._outputs.announce(stamp, report.change, report)
             self._log(report)
@@ -311,9 +314,10 @@ class Accounts:
         self._report: Report | None = None
         self.instants = 0
         self._measured, self._squares, self._compared = 0, 0.0, 0
+        self._weighed_ns = 0
         self._since = time.monotonic()
 
-    def add(self, report: Report, wrenches: Array | None, in_contact: tuple[bool, ...]) -> None:
+    def add(self, ns: int, report: Report, wrenches: Array | None) -> None:
         """Take an instant."""
         self._report = report
         self.instants += 1
@@ -321,8 +325,10 @@ class Accounts:
         if report.difference is not None:
             self._squares += report.difference.dot(report.difference).item()
             self._compared += 1
-        if wrenches is not None:
-            self.weight.add(report.vertical_force, wrenches[:, 2], any(in_contact))
+        # For the mean of a second a hundred instants are as good as all of them.
+        if wrenches is not None and not 0 <= ns - self._weighed_ns < _WEIGH_EVERY_NS:
+            self._weighed_ns = ns
+            self.weight.add(report.vertical_force, wrenches[:, 2], any(report.feet.in_contact))
 
     @property
     def unevenness(self) -> float:

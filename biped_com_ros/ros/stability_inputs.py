@@ -71,13 +71,13 @@ class FeltContacts(Contacts):
 class _TimedImuBase(ImuBase):
     """An IMU whose readings are collected first and loaded when their instant is complete."""
 
-    def __init__(self, collect: Callable[[Stamp, Any], None], *arguments: Any,
+    def __init__(self, collect: Callable[[int, Array], None], *arguments: Any,
                  **options: Any) -> None:
         self._collect = collect
         super().__init__(*arguments, **options)
 
     def _on_imu(self, stamp: Stamp, *_: Array) -> None:
-        self._collect(stamp, (stamp.ns, self._input.values.copy()))
+        self._collect(stamp.ns, self._input.values.copy())
 
     def load(self, ns: int, values: Array) -> None:
         """Use a reading."""
@@ -87,13 +87,13 @@ class _TimedImuBase(ImuBase):
 class _TimedOdometryBase(OdometryBase):
     """Odometry that is collected first and loaded when its instant is complete."""
 
-    def __init__(self, collect: Callable[[Stamp, Any], None], *arguments: Any,
+    def __init__(self, collect: Callable[[int, Array], None], *arguments: Any,
                  **options: Any) -> None:
         self._collect = collect
         super().__init__(*arguments, **options)
 
     def _on_odometry(self, stamp: Stamp, *_: Array) -> None:
-        self._collect(stamp, (stamp.ns, self._input.values.copy()))
+        self._collect(stamp.ns, self._input.values.copy())
 
     def load(self, ns: int, values: Array) -> None:
         """Use a message."""
@@ -228,23 +228,26 @@ class StabilityInputs:
                    options: dict[str, Any]) -> BaseSource:
         model, contacts = self._model, self.contacts
         if params.base_source == 'imu':
-            return _TimedImuBase(partial(self._add, 1), node, model, params, contacts, **options)
+            return _TimedImuBase(self._on_base, node, model, params, contacts, **options)
         if params.base_source == 'odometry':
             return _TimedOdometryBase(
-                partial(self._add, 1), node, model, params, contacts, **options)
+                self._on_base, node, model, params, contacts, **options)
         if params.base_source == 'tf':
             return TfBase(node, model, params, contacts)
         return FixedBase(model, params, contacts)
 
     def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
-        self._add(0, stamp, (stamp, positions.copy(), velocities.copy()))
+        for samples in self._instants.add(
+                0, stamp.ns, (stamp, positions.copy(), velocities.copy())):
+            self._complete(samples)
 
     def _on_wrench(self, foot: int, stamp: Stamp, wrench: Array) -> None:
-        self._add(self._first_foot + foot, stamp,
-                  self.soles[foot].move(wrench, self.wrenches[foot].frame))
+        moved = self.soles[foot].move(wrench, self.wrenches[foot].frame)
+        for samples in self._instants.add(self._first_foot + foot, stamp.ns, moved):
+            self._complete(samples)
 
-    def _add(self, source: int, stamp: Stamp, sample: Any) -> None:
-        for samples in self._instants.add(source, stamp.ns, sample):
+    def _on_base(self, ns: int, values: Array) -> None:
+        for samples in self._instants.add(1, ns, (ns, values)):
             self._complete(samples)
 
     def _complete(self, samples: Sequence[Any]) -> None:
