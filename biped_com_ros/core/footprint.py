@@ -38,11 +38,15 @@ def footprint_position(soles_in_world: Array, in_contact: Sequence[bool] | Array
         Shape (3,), m: x and y are the mean of the counting soles, z is the lowest of them.
 
     """
-    # With two to four soles plain numbers are twice as fast as arrays.
-    soles = soles_in_world.tolist()
-    counting = [sole for sole, touches in zip(soles, in_contact) if touches] or soles
-    x, y, z = zip(*counting)
-    return np.array((sum(x) / len(counting), sum(y) / len(counting), min(z)))
+    return np.array(mean_sole(soles_in_world.tolist(), in_contact))
+
+
+def mean_sole(soles_in_world: Sequence[Sequence[float]],
+              in_contact: Sequence[bool] | Array) -> tuple[float, float, float]:
+    """Return :func:`footprint_position` by plain numbers: with few soles twice as fast."""
+    counting = [sole for sole, touches in zip(soles_in_world, in_contact) if touches]
+    x, y, z = zip(*(counting or soles_in_world))
+    return sum(x) / len(x), sum(y) / len(y), min(z)
 
 
 def footprint_pose(base: Pose, soles_in_world: Array,

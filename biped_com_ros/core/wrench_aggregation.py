@@ -33,7 +33,7 @@ from biped_com_ros.core.config import WrenchSensorConfig
 from biped_com_ros.core.contact import ContactDetector, ContactThresholds
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.filters import LowPass
-from biped_com_ros.core.footprint import footprint_position
+from biped_com_ros.core.footprint import mean_sole
 from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.core.synchronizer import Synchronizer
@@ -261,8 +261,7 @@ class WrenchAggregation:
         if places is None:
             n = len(self.channels)
             self._places = places = self._in_level[n:n + len(self.bodies)].tolist()
-        self._total[:] = add_up(
-            self._samples.latest.tolist(), places, self.footprint_in_level().tolist())
+        self._total[:] = add_up(self._samples.latest.tolist(), places, self.footprint_in_level())
         return self._total
 
     @property
@@ -270,10 +269,11 @@ class WrenchAggregation:
         """Return the normal force on each foot with sensors as of the last total, N."""
         return self._samples.latest[:self._foot_count, 2]
 
-    def footprint_in_level(self) -> Array:
-        """Return the origin of ``base_footprint`` from the base, in level axes, (3,), m."""
-        return footprint_position(
-            self._soles_in_level, [foot is not None and foot.in_contact for foot in self._feet])
+    def footprint_in_level(self) -> tuple[float, float, float]:
+        """Return the origin of ``base_footprint`` from the base, in level axes, m."""
+        return mean_sole(
+            self._soles_in_level.tolist(),
+            [foot is not None and foot.in_contact for foot in self._feet])
 
     def _make_bodies(self) -> tuple[ContactBody, ...]:
         config = self.model.config

@@ -145,7 +145,7 @@ class Routine:
         self._leaders = self._index(leader, measured, 1)
         self.parts = self._lay_out(others, measured, 1 + len(leader.flat))
         self._needed = [part for part in self.parts.values() if part.n_required]
-        self._unknown = np.flatnonzero(~measured['velocity'])
+        self._unknown = _as_slice(np.flatnonzero(~measured['velocity']))
         self._is_whole = np.array_equal(
             self._indices, 1 + np.arange(values.size).reshape(values.shape))
 
@@ -209,17 +209,26 @@ class Routine:
         for part in self.parts.values():
             part.bring_to(ns)
         self._told.take(self._indices, None, self._values, 'clip')
-        if len(self._unknown):
+        if self._unknown is not None:
             self._difference((ns - last_ns) / SECOND)
         return True
 
     def _difference(self, dt: float) -> None:
         """Make velocities of what is not measured."""
+        unknown = self._unknown
         positions, velocities, _ = self._values
-        steps = positions - self._last_positions
-        steps /= dt
-        velocities[self._unknown] = steps[self._unknown]
-        self._last_positions[...] = positions
+        now = positions[unknown]
+        # Views where the joints are neighbours, as those of a torso are.
+        velocities[unknown] = (now - self._last_positions[unknown]) / dt
+        self._last_positions[unknown] = now
+
+
+def _as_slice(indices: np.ndarray) -> slice | np.ndarray | None:
+    """Return what selects these ascending indices at the least cost; None if there is none."""
+    if not len(indices):
+        return None
+    first, last = int(indices[0]), int(indices[-1])
+    return slice(first, last + 1) if last - first + 1 == len(indices) else indices
 
 
 class JointStateReading(StampedReading):

@@ -34,7 +34,7 @@ SECOND = 1_000_000_000
 NEVER = -2 ** 62
 _INFINITY = float('inf')
 #: How long a stamp that agreed with the clock vouches for those that follow it closely.
-_TRUST_NS = 20_000_000
+_TRUST_NS = 50_000_000
 #: How long after the start /clock may be missing: DDS needs up to 3 s to find its publisher.
 _CLOCK_TAKES = 5.0
 
@@ -222,6 +222,8 @@ class StampedReading(Reading):
         #: How the last message was built, and the last one that was built otherwise.
         self._plan: Any = codec.NO_PLAN
         self._other_plan: Any = codec.NO_PLAN
+        #: Why messages built like the latter are not used, if there is nothing to say about it.
+        self._known_refusal: Refusal | None = None
         self._trusted_ns = self._trusted_until = NEVER
         self._started = time.monotonic()
 
@@ -233,6 +235,8 @@ class StampedReading(Reading):
             for segment, offset in plan.segments:
                 if not raw.startswith(segment, offset):
                     plan = self._change_plan(raw)
+                    if plan is None:
+                        return
                     break
             seconds, nanoseconds = _unpack_stamp(raw, codec.HEADER_STAMP)
             ns = seconds * SECOND + nanoseconds
@@ -257,16 +261,30 @@ class StampedReading(Reading):
         self._deliver(Stamp(ns, raw[codec.HEADER_STAMP:codec.AFTER_STAMP]))
 
     def _change_plan(self, raw: bytes) -> Any:
-        before, other = self._plan, self._other_plan
-        plan = other if other.matches(raw) else self._find_plan(raw)
+        """Return how to read a message that is built otherwise than the last one; None: not."""
+        before, plan = self._plan, self._other_plan
+        if not plan.matches(raw):
+            plan, self._known_refusal = self._find_plan(raw), None
+        elif self._known_refusal is not None:
+            self._refuse(self._known_refusal)
+            return None
         if not plan.segments:
             self._plan = codec.NO_PLAN
             self._examine_structure(plan.data)
             return plan
         self._other_plan = plan  # where it cannot be used, the one before stays in use
-        self._examine_structure(plan.data)
+        self._examine_or_remember(plan.data)
         self._plan, self._other_plan = plan, before
         return plan
+
+    def _examine_or_remember(self, source: Any) -> None:
+        """Examine a structure; where there is nothing to say about its refusal, it will do."""
+        try:
+            self._examine_structure(source)
+        except Refusal as refusal:
+            if not refusal.details:
+                self._known_refusal = refusal
+            raise
 
     def _examine_structure(self, source: Any) -> None:
         """Raise Refusal if no message built like this can be used."""
@@ -283,7 +301,7 @@ class StampedReading(Reading):
         """Forget what must not be mixed with data after a clock reset."""
 
     def _examine_stamp(self, ns: int, source: Source) -> None:
-        """Raise Refusal, or let this stamp vouch for those that follow within 20 ms."""
+        """Raise Refusal, or let this stamp vouch for those that follow within 50 ms."""
         if ns == 0:
             raise Refusal('zero stamp', 'its stamp is zero: the driver has to set header.stamp')
         now, max_age = self._now(), self.order.max_age_ns
