@@ -52,11 +52,9 @@ class Tour(Served):
 
     Attributes
     ----------
-    bends, gyros, tensions
+    bends, gyros, tensions, references
         Of every step: bend times its direction (complex), angular velocity of the upper torso and
-        tensions, of MuJoCo.
-    references
-        Stamps, ns, and where the torso should be, complex.
+        tensions, of MuJoCo; and by stamps, ns, where the torso should be (complex).
 
     """
 

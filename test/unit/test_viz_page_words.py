@@ -172,10 +172,12 @@ def test_a_chart_is_made_anew_from_time_to_time():
     strips, sent = Strips(['a'], rate=10.0), []
 
     class Handle:
+
         def __setattr__(self, name, value):
             sent.append(name)
 
     class Gui:
+
         def add_uplot(self, *_, **__):
             return Handle()
 
