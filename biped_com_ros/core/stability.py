@@ -199,10 +199,7 @@ class FallWatch:
             None while the level stays.
 
         """
-        if self._is_calm and not (
-                (zmp_margin is not None and zmp_margin < self._margin)
-                or (dcm_margin is not None and dcm_margin < self._margin)
-                or (tilt is not None and tilt > self._tilt)):
+        if self.ignores(zmp_margin, dcm_margin, tilt):
             return None
         leaning = None if tilt is None else -tilt
         values = (zmp_margin, dcm_margin, dcm_margin, leaning, leaning)
@@ -216,6 +213,14 @@ class FallWatch:
         before, self.level = self.level, level
         self.reasons = self._explain(zmp_margin, dcm_margin, tilt)
         return Change(before, level, self.reasons)
+
+    def ignores(self, zmp_margin: float | None, dcm_margin: float | None,
+                tilt: float | None) -> bool:
+        """Tell at a glance that :meth:`update` does nothing at these, nor at larger margins."""
+        return self._is_calm and not (
+            (zmp_margin is not None and zmp_margin < self._margin)
+            or (dcm_margin is not None and dcm_margin < self._margin)
+            or (tilt is not None and tilt > self._tilt))
 
     def _explain(self, zmp_margin: float | None, dcm_margin: float | None,
                  tilt: float | None) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from biped_com_ros.core.base import Twist
@@ -86,8 +87,8 @@ class Report:
     ----------
     state
         The robot with its base in the world.
-    support
-        The support polygon.
+    stands
+        Whether there is a support polygon.
     plane
         That of support; the level plane through the world's origin where there is none.
     wrench
@@ -95,34 +96,37 @@ class Report:
         do not feel.
     zmp_in_plane, dcm_in_plane
         Along the axes of the plane, (x, y), m.
-    zmp_distance, dcm_distance
-        Distance of the :attr:`zmp_margin` and of the :attr:`dcm_margin`, m.
     omega_0
         Natural frequency of the pendulum, rad/s.
     zmp_model
         By the model, (3,), m.
     difference
         The model's minus the measured one, both filtered alike, (3,), m.
+    feet
+        What all that is about single feet is found from.
     change
         The level, if it has just changed.
-    feet
-        What :attr:`cops` and :attr:`forces` are found from.
 
     """
 
     state: RobotState
-    support: SupportPolygon | None
+    stands: bool
     plane: Plane
     wrench: Wrench | None
     zmp_in_plane: Point | None
     dcm_in_plane: Point | None
-    zmp_distance: float | None
-    dcm_distance: float | None
     omega_0: float
     zmp_model: Array | None
     difference: Array | None
-    change: Change | None
     feet: _Feet
+    change: Change | None = None
+
+    @cached_property
+    def support(self) -> SupportPolygon | None:
+        """Return the support polygon."""
+        feet = self.feet
+        return feet.outlines.polygon(
+            self.plane, feet.placements, feet.in_contact) if self.stands else None
 
     @property
     def com(self) -> Array:
@@ -163,6 +167,19 @@ class Report:
         """Of the DCM inside the support polygon."""
         return self._margin(self.dcm_in_plane)
 
+    @cached_property
+    def zmp_distance(self) -> float | None:
+        """Distance of the :attr:`zmp_margin`, m."""
+        return self._distance(self.zmp_in_plane)
+
+    @cached_property
+    def dcm_distance(self) -> float | None:
+        """Distance of the :attr:`dcm_margin`, m."""
+        return self._distance(self.dcm_in_plane)
+
+    def _distance(self, point: Point | None) -> float | None:
+        return None if point is None or self.support is None else self.support.distance(point)
+
     def _margin(self, point: Point | None) -> Margin | None:
         return None if self.support is None or point is None else margin(
             self.support.corners, point)
@@ -197,8 +214,14 @@ class Report:
 
 
 class _Feet(NamedTuple):
-    """Wrenches on the soles, in their frames, and when they press enough for a CoP."""
+    """
+    What is known of the soles: outlines, placements in the world, wrenches in their frames.
 
+    And which stand, and the least force for a CoP.
+    """
+
+    outlines: Soles
+    placements: list[Placement]
     wrenches: list[Wrench] | None
     in_contact: tuple[bool, ...]
     least_force: float
@@ -228,6 +251,9 @@ class StabilityMonitor:
         Why there is no support polygon or DCM; '' if nothing is wrong.
     watch
         The level.
+    every_margin
+        Whether margins or the polygon are wanted at every instant; else they are found when
+        somebody asks, or they might be small.
     every_model
         Whether the model's ZMP is wanted at every instant; else a hundred times a second will do,
         for the statistics of its difference.
@@ -246,7 +272,7 @@ class StabilityMonitor:
         self._model_wrench = ModelWrench(model, settings.cutoff, settings.method,
                                          settings.gravity)
         self._model_ns = 0
-        self.every_model = True
+        self.every_margin = self.every_model = True
         self.in_contact: tuple[bool, ...] = (False,) * count
         self.problem = ''
 
@@ -287,34 +313,39 @@ class StabilityMonitor:
         soles, R_world_base = (
             state.sole_placements_in_world.tolist(), state.base.rotation.tolist())
         felt = None if wrenches is None else wrenches.tolist()
-        plane, support = self._support(soles)
+        plane, stands = self._plane(soles)
         wrench = None if felt is None else plane.turned(
             summed_wrench(soles, felt, plane.origin))
-        zmp = zmp_distance = dcm = dcm_distance = None
-        omega_0 = 0.0
-        if support is not None and wrench is not None:
-            zmp = pressure_point(wrench, self._least_force)
-            zmp_distance = None if zmp is None else support.distance(zmp)
-        if support is not None and twist is not None:
+        zmp = None if wrench is None or not stands else pressure_point(wrench, self._least_force)
+        dcm, omega_0 = None, 0.0
+        if stands and twist is not None:
             dcm, omega_0 = self._dcm(state, twist, R_world_base, plane)
-            dcm_distance = None if dcm is None else support.distance(dcm)
-        return Report(
-            state, support, plane, wrench, zmp, dcm, zmp_distance, dcm_distance, omega_0,
-            *self._modelled(ns, state, twist, plane, wrench, support is not None),
-            self.watch.update(ns, zmp_distance, dcm_distance, tilt_of(R_world_base[2][2])),
-            _Feet(felt, self.in_contact, self._least_force))
+        report = Report(
+            state, stands, plane, wrench, zmp, dcm, omega_0,
+            *self._modelled(ns, state, twist, plane, wrench, stands),
+            _Feet(self._soles, soles, felt, self.in_contact, self._least_force))
+        report.change = self._watch(ns, report, tilt_of(R_world_base[2][2]))
+        return report
 
-    def _support(self, soles: Sequence[Placement]) -> tuple[Plane, SupportPolygon | None]:
-        """Return the plane of support and the polygon; a level plane where there is none."""
+    def _plane(self, soles: Sequence[Placement]) -> tuple[Plane, bool]:
+        """Return the plane of support and whether there is one; else it is a level plane."""
         self.problem = ''
         try:
             plane = self._soles.plane(soles, self.in_contact)
         except InputError as error:
             self.problem = str(error)
             plane = None
-        if plane is None:
-            return _WORLD, None
-        return plane, self._soles.polygon(plane, soles, self.in_contact)
+        return (_WORLD, False) if plane is None else (plane, True)
+
+    def _watch(self, ns: int, report: Report, tilt: float) -> Change | None:
+        """Return a change of level; mostly it is seen without the polygon that there is none."""
+        if report.stands and not self.every_margin:
+            zmp, dcm = self._soles.least_margins(
+                report.plane, report.feet.placements, self.in_contact,
+                (report.zmp_in_plane, report.dcm_in_plane))
+            if self.watch.ignores(zmp, dcm, tilt):
+                return None
+        return self.watch.update(ns, report.zmp_distance, report.dcm_distance, tilt)
 
     def _modelled(self, ns: int, state: RobotState, twist: Twist | None, plane: Plane,
                   wrench: Wrench | None, stands: bool) -> tuple[Array | None, Array | None]:

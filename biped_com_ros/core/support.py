@@ -304,6 +304,8 @@ class Soles:
 
     def __init__(self, polygons: Iterable[Sequence[Point]]) -> None:
         self._outlines = [[(float(x), float(y)) for x, y in corners] for corners in polygons]
+        self._lines = [half_planes(_hull(outline)) for outline in self._outlines]
+        self._reach = max(math.hypot(x, y) for outline in self._outlines for x, y in outline)
 
     @classmethod
     def of(cls, model: RobotModel) -> Soles:
@@ -377,6 +379,65 @@ class Soles:
         for sole, outline in touching:
             points += _projected(plane, sole, outline)
         return SupportPolygon(plane, _hull(points), touching)
+
+
+    def least_margins(self, plane: Plane, soles: Sequence[Placement],
+                      in_contact: Sequence[bool],
+                      points: Iterable[Point | None]) -> list[float | None]:
+        """
+        Return how far points are inside the support polygon at least, m, without the polygon.
+
+        Half of the polygon's work, and enough to know that nothing happens.
+
+        Parameters
+        ----------
+        plane, soles, in_contact
+            As for :meth:`polygon`.
+        points
+            Along the axes of the plane; None stays None.
+
+        Notes
+        -----
+        A point between the same spot of two soles has at least the margin that this spot has in
+        the outline of either: the discs about both spots lie in the polygon, and so does what is
+        between them. Along the plane an outline is shorter than along its sole by the cosine of
+        their angle.
+
+        """
+        (xx, xy, xz), (yx, yy, yz), (nx, ny, nz), (ox, oy, oz) = plane
+        feet, slack = [], _THIN
+        for touches, sole, lines in zip(in_contact, soles, self._lines):
+            if touches:
+                (a, b, c), (d, e, f), (g, h, i), (x, y, z) = sole
+                x, y, z = x - ox, y - oy, z - oz
+                feet.append((
+                    x * xx + y * xy + z * xz, x * yx + y * yy + z * yz,
+                    (a * xx + b * xy + c * xz, a * yx + b * yy + c * yz),
+                    (d * xx + e * xy + f * xz, d * yx + e * yy + f * yz), lines))
+                slack += 3.0 * self._reach * (1.0 - (g * nx + h * ny + i * nz))
+        return [None if point is None else _least_margin(feet, point) - slack
+                for point in points]
+
+
+_Foot = tuple[float, float, Point, Point, Sequence[Vector]]
+"""Along the axes of a plane: where a sole is, its own axes, and its outline's half planes."""
+
+
+def _least_margin(feet: Sequence[_Foot], point: Point) -> float:
+    """Return the margin of a point in the soles that the same spot of one or two has."""
+    if not 0 < len(feet) <= 2:
+        return -math.inf
+    (ax, ay, *_), (bx, by, *_), (x, y) = feet[0], feet[-1], point
+    x, y, along_x, along_y = x - ax, y - ay, bx - ax, by - ay
+    squared = along_x * along_x + along_y * along_y
+    share = (along_x * x + along_y * y) / squared if squared else 0.0
+    share = 0.0 if share < 0.0 else 1.0 if share > 1.0 else share
+    x, y = x - share * along_x, y - share * along_y
+    least = math.inf
+    for _, _, (ux, uy), (vx, vy), lines in feet:
+        spot = ux * x + uy * y, vx * x + vy * y
+        least = min(least, *_distances(lines, spot)) if lines else -math.inf
+    return least if least > 0.0 else -math.inf
 
 
 def _projected(plane: Plane, sole: Placement, outline: Sequence[Point]) -> list[Point]:

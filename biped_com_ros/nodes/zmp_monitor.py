@@ -220,6 +220,7 @@ class ZmpMonitor(Node):
         if wrenches is None:
             monitor.in_contact = self.inputs.base.stance.in_contact
         monitor.every_model = self._outputs.models_wanted
+        monitor.every_margin = self._outputs.margins_wanted
         report = monitor.update(stamp.ns, state, twist, wrenches)
         self._outputs.publish(stamp, report, monitor.in_contact)
         self._accounts.add(stamp.ns, report, wrenches)

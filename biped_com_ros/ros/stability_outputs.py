@@ -121,8 +121,8 @@ class StabilityOutputs:
 
     Attributes
     ----------
-    models_wanted
-        Whether anybody listens to what the model says.
+    models_wanted, margins_wanted
+        Whether anybody listens to what the model says; to margins or the support polygon.
 
     """
 
@@ -146,7 +146,7 @@ class StabilityOutputs:
             *((out, 'data', attrgetter(name)) for name, out in self._numbers.items()))
         #: Those that somebody listens to: what nobody hears is not even found.
         self._heard: list[_Finder] = []
-        self._polygon_heard = self.models_wanted = False
+        self._polygon_heard = self.models_wanted = self.margins_wanted = False
         self._ask_again = 0.0
         options = {'qos_overriding_options': overridable()}
         self._phase = node.create_publisher(String, '~/support_phase', LATCHED, **options)
@@ -174,6 +174,8 @@ class StabilityOutputs:
         self._heard = [finder for finder in self._finders if finder[0].wanted]
         self._polygon_heard = self._polygon.wanted
         self.models_wanted = self._points['zmp_model'].wanted or self._difference.wanted
+        self.margins_wanted = self._polygon_heard or any(
+            out.wanted for out in self._numbers.values())
 
     def announce(self, stamp: Stamp, change: Change, report: Report) -> None:
         """Publish a change of level, latched."""

@@ -13,6 +13,7 @@
 # limitations under the License.
 """What the monitor makes of one instant."""
 
+from biped_com_ros.core.base import Twist
 from biped_com_ros.core.pose import Pose
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.stability_monitor import MonitorSettings, StabilityMonitor
@@ -53,3 +54,27 @@ def test_whatever_the_feet_feel_the_zmp_is_between_them(model):
     # But for what a foot carries before it counts: 6 % of the way to it.
     apart = np.diff(model.state(model.posture()).placements_in_base(model.soles)[:, 3, 1])[0]
     assert found.min() > 0.04 - 0.06 * abs(apart) - 1e-9
+
+
+def test_what_is_found_only_when_asked_for_is_the_same(model):
+    """Levels with and without the polygon of every instant, while the robot sways and falls."""
+    random = np.random.default_rng(2)
+    monitors = [StabilityMonitor(model, MonitorSettings()) for _ in range(2)]
+    monitors[1].every_margin = False
+    state = model.state(model.posture()).in_world(Pose.identity())
+    wrenches, changes, unasked = np.zeros((2, 6)), 0, 0
+    for k in range(4000):
+        share = 0.5 + 0.5 * np.sin(k / 100.0) * np.sin(k / 700.0)
+        wrenches[:, 2] = np.array((1.0 - share, share)) * 9.81 * model.mass
+        wrenches[:, 4] = -wrenches[:, 2] * (0.02 + 0.08 * np.sin(k / 500.0))
+        twist = Twist(random.normal(size=3) * 0.01, np.zeros(3))
+        for monitor in monitors:
+            monitor.feel(2 * k * MS, wrenches)
+        always, seldom = (monitor.update(2 * k * MS, state, twist, wrenches)
+                          for monitor in monitors)
+        unasked += 'support' not in vars(seldom)
+        assert always.change == seldom.change
+        changes += always.change is not None
+        assert always.zmp_distance == seldom.zmp_distance
+        assert always.support.corners == seldom.support.corners
+    assert changes > 4 and unasked > 1000

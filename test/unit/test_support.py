@@ -115,6 +115,43 @@ def test_margin(point, distance, edge, nearest):
     assert (found.edge, found.nearest) == (edge, nearest)
 
 
+def test_the_least_margin_is_never_above_the_margin():
+    """Soles that are tilted, turned, on stairs, far away; points inside and around."""
+    rng, told, inside = np.random.default_rng(0), 0, 0
+    soles = Soles([FOOT, [(x, -y) for x, y in FOOT]])
+    for k in range(3000):
+        in_contact = ((True, True), (True, False), (False, True))[k % 3]
+        tilt = rng.choice((0.0, 1e-4, 0.05, 0.2))
+        placements = []
+        for side in (1.0, -1.0):
+            turn = Rotation.from_rotvec(rng.normal(size=3) * (tilt, tilt, 0.3)).as_matrix()
+            position = [100.0 + 0.1 * rng.normal(), side * rng.uniform(0.1, 0.15),
+                        tilt * rng.random()]
+            placements.append([*turn.T.tolist(), position])
+        plane = soles.plane(placements, in_contact)
+        polygon = soles.polygon(plane, placements, in_contact)
+        corners = np.array(polygon.corners)
+        points = [tuple(row) for row in 1.1 * (
+            rng.dirichlet(np.ones(len(corners)), 4) @ corners)]
+        found = soles.least_margins(plane, placements, in_contact, [*points, None])
+        assert found.pop() is None
+        for least, point in zip(found, points):
+            distance = polygon.distance(point)
+            assert least <= distance
+            inside += distance > 0.01
+            told += least > 0.01
+    assert told > 0.5 * inside
+
+
+def test_nothing_is_known_of_the_margin_without_the_polygon_of_three_feet_or_none():
+    placements = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [x, 0.0, 0.0]]
+                  for x in (0.0, 1.0, 2.0)]
+    soles, level = Soles([FOOT] * 3), Plane.level(0.0)
+    for standing, expected in ((3, -math.inf), (2, pytest.approx(0.03, abs=0.02)), (0, -math.inf)):
+        in_contact = [i < standing for i in range(3)]
+        assert soles.least_margins(level, placements, in_contact, [(0.0, 0.0)]) == [expected]
+
+
 def test_lines_and_points_have_no_inside():
     assert margin(((0.0, 0.0), (1.0, 0.0)), (0.5, 0.25)).distance == -0.25
     assert margin(((1.0, 1.0),), (1.0, 3.0)).distance == -2.0
