@@ -168,7 +168,7 @@ class Rig:
         result.times.append(time)
         result.kinematic.append(kinematic)
         result.truth.append(truth)
-        fused = np.concatenate((found.com, found.velocity))
+        fused = np.concatenate(self.fusion.now())
         result.fused.append(fused)
         result.forces.append(found.external_force.copy())
         result.nees.append([

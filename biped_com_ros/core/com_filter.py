@@ -42,7 +42,7 @@ with the measured foot force F and the model's mass m. All but ``(1 - s) f`` is 
 is learnt in one posture holds in another. Where the load is, h, is learnt from the moments of the
 feet alone: its traces in velocities are smaller than what else is wrong with those.
 
-How noisy velocities, forces and moments are is measured: white noise shows in the second
+How noisy velocities, forces and moments are is measured: white noise shows in the fourth
 differences of signals that are smooth themselves (:class:`NoiseMeter`). With good sensors the
 estimate follows the kinematics, with bad ones it is calmer.
 
@@ -70,7 +70,8 @@ from biped_com_ros.core.com import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.filters import NoiseMeter
 from biped_com_ros.core.hidden_load import Carrier, LoadEquation
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.pose import Array, Numbers
+import eigenpy
 import numpy as np
 
 K, V, H, F, S = slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 12), 12
@@ -82,6 +83,12 @@ _LEARNT = 1.0 - np.outer(1.0 - _MOVING, 1.0 - _MOVING)
 """What kinematics teach, and of which covariances they take something."""
 _UNSEEN = np.eye(3, SIZE, 3)
 _KINEMATIC = np.eye(6, SIZE)
+_SOON, _SURE = 0.01, 1.5
+"""
+While an unknown force may move more than noise in so much time, s, each reading counts. A single
+one has to surprise by so many times more than a mean, since there are many.
+"""
+_UNWATCHED = [(0.0, 0.0, math.inf, 0.0)] * 3
 _WORST = (*[0.001] * 3, *[0.02] * 3)
 """Noise of kinematic position, m, and velocity, m/s, until it has been measured."""
 
@@ -94,8 +101,8 @@ class ComFilterSettings:
     Attributes
     ----------
     kinematic_position, kinematic_velocity, acceleration
-        Of the kinematic CoM, m and m/s, and of what the foot forces say, m/s^2: what there is at
-        least; measured white noise comes on top.
+        Of the kinematic CoM, m and m/s, and of what the foot forces say, m/s^2, all as means over
+        10 ms: what there is at least; measured white noise comes on top.
     moment, momentum
         Of the horizontal CoM that the moments of the feet tell, m, and in addition the error of
         the model's rate of angular momentum as a share of it; measured white noise comes on top.
@@ -129,9 +136,9 @@ class ComFilterSettings:
 
     kinematic_position: float = 0.00005
     kinematic_velocity: float = 0.0001
-    acceleration: float = 0.05
-    moment: float = 0.00007
-    momentum: float = 0.03
+    acceleration: float = 0.02
+    moment: float = 0.00004
+    momentum: float = 0.01
     load_cutoff: float = 3.0
     initial_moment: float = 0.015
     moment_drift: float = 0.00003
@@ -193,6 +200,8 @@ class ComFilter:
         Shape (13,) and (13, 13) in the order k, v, h, f, s.
     is_started
         Whether there is an estimate.
+    ahead
+        What readings since the last update make of the velocity, m/s; see :meth:`surprises`.
 
     """
 
@@ -200,6 +209,7 @@ class ComFilter:
                  gravity: float = GRAVITY) -> None:
         self._mass, self._gravity, self._weight = mass, gravity, mass * gravity
         self.settings = settings
+        self._motion: tuple[Numbers, Numbers, Numbers, float] | None = None
         self.state, self.covariance = np.zeros(SIZE), np.zeros((SIZE, SIZE))
         self._transition = A = np.eye(SIZE)
         # Views of what changes in it: writing by lists of indices takes several times as long.
@@ -245,6 +255,45 @@ class ComFilter:
         bias: Array = x.item(S) * self._lever - self._rotation.dot(x[H])
         return bias
 
+    def surprises(self, dt: float, apart: Numbers) -> bool:
+        """
+        Tell whether a kinematic velocity shows a push; to be asked for every reading.
+
+        Parameters
+        ----------
+        dt
+            Time since the reading before, s.
+        apart
+            By how much it differs from the velocity that goes on by :attr:`motion`, m/s.
+
+        """
+        share, one = min(dt / self.settings.push_delay, 1.0), _SURE * self.settings.push_sigmas
+        found, surprise, ahead = self._hurries, self._surprise, self.ahead
+        for axis, (now, (expected, per_metre, limit, gain)) in enumerate(zip(apart, self._watch)):
+            now -= expected
+            ahead[axis] += gain * (now - ahead[axis])
+            # In standard deviations: what was little while sensors were not known stays little.
+            now *= per_metre
+            surprise[axis] = mean = surprise[axis] + share * (now - surprise[axis])
+            if abs(now) > one or abs(mean) > limit:
+                found = True
+        return found
+
+    @property
+    def motion(self) -> tuple[Numbers, Numbers, Numbers, float]:
+        """
+        Return by what it goes on.
+
+        Centre of mass, m, velocity, m/s, the part of the acceleration that is not by the feet,
+        m/s^2, and by how much an impulse of the feet moves it, 1/kg.
+        """
+        if self._motion is None:
+            x, share = self.state, (1.0 - self.state.item(S)) / self._mass
+            beside = share * x[F]
+            beside[2] -= self._gravity
+            self._motion = _numbers(self.com), _numbers(x[V]), _numbers(beside), share
+        return self._motion
+
     @property
     def external_force(self) -> Array:
         """Force on the robot other than at its feet, shape (3,), N."""
@@ -258,10 +307,13 @@ class ComFilter:
     def reset(self) -> None:
         """Forget everything, the load too."""
         self.is_started = False
+        self._motion = None
+        self.ahead = [0.0] * 3
         self._surprise = [0.0] * 3
         self._held: deque[LoadEquation] = deque()
         self._held_time = 0.0
         self._rotation, self._lever, self._shown = np.eye(3), np.zeros(3), _UNSEEN
+        self._watch, self._hurries = _UNWATCHED, False
         self._kinematic_noise.reset()
         self._force_noise.reset()
         self.state[:] = 0.0
@@ -271,7 +323,7 @@ class ComFilter:
         diagonal[S] = self.settings.initial_mass ** 2
 
     def update(self, dt: float, seen: Seen | None, force: Array | None,
-               equation: LoadEquation | None = None) -> None:
+               equation: LoadEquation | None = None, count: int = 1) -> None:
         """
         Take an instant.
 
@@ -285,18 +337,21 @@ class ComFilter:
             Sum of the foot forces in the world, (3,), N; zero in the air; None if unknown.
         equation
             What the moments of the feet tell; None if unknown.
+        count
+            Of how many readings all that is the mean.
 
         """
+        self._motion, self.ahead = None, [0.0] * 3
         if self.is_started and 0.0 < dt <= self.settings.longest_gap:
-            self._predict(dt, force)
+            self._predict(dt, force, count)
         elif seen is None:
             return
         else:
             self._start(seen)
         if seen is None:
-            self._shown = _UNSEEN
+            self._shown, self._watch = _UNSEEN, _UNWATCHED
         else:
-            self._correct_by_kinematics(seen, dt)
+            self._correct_by_kinematics(seen, dt, count)
         self._hear_out(equation)
 
     def _start(self, seen: Seen) -> None:
@@ -327,7 +382,7 @@ class ComFilter:
         self._shown = rows[3:]
         return rows
 
-    def _predict(self, dt: float, force: Array | None) -> None:
+    def _predict(self, dt: float, force: Array | None, count: int) -> None:
         s, x, A = self.settings, self.state, self._transition
         share, decay = (1.0 - x.item(S)) / self._mass, math.exp(-dt / s.force_time)
         if force is None:  # the ground may carry it, or not
@@ -337,7 +392,7 @@ class ComFilter:
             push = x[F] + force
             acceleration = share * push
             acceleration[2] -= self._gravity
-            noise = self._force_noise.update(force, dt).max().item()
+            noise = self._force_noise.update(force, dt, count).max().item()
             rough = s.acceleration ** 2 + noise * share ** 2
             A[V, S] = (-dt / self._mass) * push
         x[K] += dt * (self._shown.dot(x) + 0.5 * dt * acceleration)
@@ -350,50 +405,67 @@ class ComFilter:
         diagonal += dt * self._drift
         diagonal[V] += rough * dt * dt
 
-    def _correct_by_kinematics(self, seen: Seen, dt: float) -> None:
+    def _correct_by_kinematics(self, seen: Seen, dt: float, count: int) -> None:
         rows = self._rows(seen)
         residual = np.concatenate((seen.com, seen.velocity))
-        noise = self._kinematic_noise.update(residual, dt) + self._least_noise
+        noise = self._kinematic_noise.update(residual, dt, count) + self._least_noise
         residual -= rows.dot(self.state)
         PHt = self.covariance.dot(rows.T)
         innovation = rows.dot(PHt)
         diagonal = innovation.reshape(-1)[::7]
-        if self._notice_push(residual[3:], diagonal[3:], noise[3:], dt):
+        if self._notice_push(residual[3:], diagonal[3:], noise[3:], dt, count):
             np.dot(self.covariance, rows.T, out=PHt)
             np.dot(rows, PHt, out=innovation)
+        variances = diagonal[3:].copy(), count * noise[3:]
         diagonal += noise
-        weights = np.linalg.solve(innovation, PHt.T)
+        weights = eigenpy.LLT(innovation).solve(PHt.T)  # less than half of NumPy's time
         # The load is not learnt from it, but counts with its uncertainty.
         self.state += _MOVING * residual.dot(weights)
         P = self.covariance
         P -= _LEARNT * PHt.dot(weights)
         self.covariance = 0.5 * (P + P.T)
+        self._watch_out(rows[3:].dot(self.state) - self.state[V], *variances, dt / count)
 
-    def _notice_push(self, innovation: Array, expected: Array, noise: Array, dt: float) -> bool:
+    def _watch_out(self, apart: Array, expected: Array, white: Array, dt: float) -> None:
+        """Prepare what :meth:`surprises` compares, by variances of readings `dt` apart."""
+        s = self.settings
+        drift = (_SOON / self._mass) ** 2 * self.covariance.diagonal()[F]
+        self._hurries = bool((drift > white).any())
+        passed = 0.5 * min(dt / s.push_delay, 1.0)
+        self._watch = [
+            (mean, (variance + noise) ** -0.5,
+             s.push_sigmas * math.sqrt((variance + passed * noise) / (variance + noise)),
+             variance / (variance + noise))
+            for mean, variance, noise in zip(
+                apart.tolist(), expected.tolist(), white.tolist())]
+
+    def _notice_push(self, innovation: Array, expected: Array, noise: Array, dt: float,
+                     count: int) -> bool:
         """
         Open up for an external force along the axes where the velocity surprises.
 
         Innovations and their variances, expected and by noise; returns whether there is such a
         force.
         """
-        s, surprise = self.settings, self._surprise
-        share, limit, pushed = min(dt / s.push_delay, 1.0), s.push_sigmas ** 2, False
+        s, pushed = self.settings, False
+        limit, passed = s.push_sigmas ** 2, 0.5 * min(dt / (count * s.push_delay), 1.0)
         for axis, (now, variance, white) in enumerate(zip(
                 innovation.tolist(), expected.tolist(), noise.tolist())):
-            surprise[axis] += share * (now - surprise[axis])
+            each = count * white
+            mean_squared = self._surprise[axis] ** 2 * (variance + each)
             sudden = now * now > limit * (variance + white)
-            if sudden or surprise[axis] ** 2 > limit * (variance + 0.5 * share * white):
+            if sudden or mean_squared > limit * (variance + passed * each):
                 pushed = True
-                self._open_up(axis, now if sudden else surprise[axis])
+                self._open_up(axis, now * now if sudden else mean_squared)
         return pushed
 
     def _open_up(self, axis: int, missed: float) -> None:
-        """Expect any force along an axis, where the velocity is off by `missed`, m/s."""
+        """Expect any force along an axis; the velocity is off by the root of `missed`, m/s."""
         # Nobody knows for how long it has acted: the velocity begins anew, too, and what the
         # moments told meanwhile was told of the push.
         self._held.clear()
         self._held_time = 0.0
-        self.covariance[3 + axis, 3 + axis] += missed ** 2
+        self.covariance[3 + axis, 3 + axis] += missed
         self.covariance[9 + axis, 9 + axis] += (self.settings.push_force * self._weight) ** 2
 
     def _hear_out(self, equation: LoadEquation | None) -> None:
@@ -433,8 +505,13 @@ class ComFilter:
         """
         P, noise = self.covariance, variance * np.eye(len(rows))
         PWt = P.dot(witness.T)
-        gain = np.linalg.solve(rows.dot(P).dot(rows.T) + noise, PWt.T).T
+        gain = eigenpy.LLT(rows.dot(P).dot(rows.T) + noise).solve(PWt.T).T
         self.state += gain.dot(residual)
         lost = gain.dot(PWt.T)
         P = P - lost - lost.T + gain.dot(witness.dot(PWt) + noise).dot(gain.T)
         self.covariance = 0.5 * (P + P.T)
+
+
+def _numbers(vector: Array) -> Numbers:
+    x, y, z = vector.tolist()
+    return x, y, z

@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike
 
 # Above this share of the sample rate the cut-off is lowered: at 0.5 the filter has no meaning.
 HIGHEST_CUTOFF_SHARE = 0.45
-_ENOUGH, _EVERY, _TINY = 20, 2, 1e-12
+_ENOUGH, _EVERY, _TINY = 20, 3, 1e-12
+_BEND = np.array((1.0, -4.0, 6.0, -4.0, 1.0)) / math.sqrt(70.0)
 
 
 class LowPass:
@@ -200,7 +201,9 @@ class Differentiator:
 
 class NoiseMeter:
     """
-    Measures white noise of smooth signals from their second differences.
+    Measures white noise of smooth signals from their fourth differences.
+
+    At 100 Hz those of a motion of 2 Hz are less than a thousandth of its amplitude.
 
     Parameters
     ----------
@@ -214,31 +217,47 @@ class NoiseMeter:
     def __init__(self, initial: ArrayLike, time: float = 1.0) -> None:
         self._time = time
         self._initial = np.square(np.asarray(initial, dtype=float))
-        self._last, self._older = np.zeros_like(self._initial), np.zeros_like(self._initial)
+        # The last samples, round and round, and their weights for each place of the newest.
+        self._last = np.zeros((len(_BEND), len(self._initial)))
+        self._weights = [np.roll(_BEND, newest + 1) for newest in range(len(_BEND))]
         self._variance = np.zeros_like(self._initial)
         self.reset()
 
     def reset(self) -> None:
         """Forget the past."""
         self._samples, self._bends, self._elapsed = 0, 0, 0.0
+        self._count = 1
         self._variance[:] = 0.0
 
-    def update(self, sample: Array, dt: float) -> Array:
-        """Take a sample (n,) after `dt`, s, and return the variances, (n,)."""
-        self._elapsed += dt
-        # Noise hardly changes: once it is known, to look at it now and then will do.
-        if self._samples > 1 and (self._bends <= _ENOUGH or self._samples % _EVERY == 0):
-            self._learn(sample)
-        self._samples += 1
-        self._last, self._older = self._older, self._last
-        self._last[:] = sample
-        return self._variance if self._bends > _ENOUGH else self._initial
+    def update(self, sample: Array, dt: float, count: int = 1) -> Array:
+        """
+        Take a sample and return the variance of such samples, shape (n,).
 
-    def _learn(self, sample: Array) -> None:
-        bend = sample - 2.0 * self._last
-        bend += self._older
+        Parameters
+        ----------
+        sample
+            Shape (n,).
+        dt
+            Since the sample before, s.
+        count
+            Of how many readings it is the mean.
+
+        """
+        if count != self._count:
+            self._count, self._samples = count, 0
+        self._elapsed += dt
+        place = self._samples % len(_BEND)
+        self._last[place] = sample
+        self._samples += 1
+        # Noise hardly changes: once it is known, to look at it now and then will do.
+        if self._samples >= len(_BEND) and (
+                self._bends <= _ENOUGH or self._samples % _EVERY == 0):
+            self._learn(self._weights[place].dot(self._last))
+        return (self._variance if self._bends > _ENOUGH else self._initial) / count
+
+    def _learn(self, bend: Array) -> None:
         bend *= bend
-        bend /= 6.0
+        bend *= self._count
         self._bends += 1
         # A mean at first, then a running one; a jump is not noise, and counts little.
         if self._bends > _ENOUGH:

@@ -217,7 +217,7 @@ class LoadWrench:
         self._age = self._silence = 0.0
 
     def update(self, state: RobotState, twist: Twist, carrier: Carrier, dt: float,
-               measured: Array, push: Array) -> LoadEquation | None:
+               measured: Array, push: Array, count: int = 1) -> LoadEquation | None:
         """
         Take an instant.
 
@@ -233,6 +233,8 @@ class LoadWrench:
             Wrench of all feet about the world's origin, shape (6,), N and N m.
         push
             What is known of forces elsewhere, shape (3,), N.
+        count
+            Of how many readings all that is the mean.
 
         Returns
         -------
@@ -242,7 +244,7 @@ class LoadWrench:
 
         """
         self._fill(state, twist, carrier, measured, push)
-        noise = self._noise.update(self._noisy(), dt)
+        noise = self._noise.update(self._noisy(), dt, count)
         filtered, rate = self._filter.update(self._sample, dt)
         self._age += dt
         self._silence += dt

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from biped_com_ros.core.frames import FrameSet
@@ -72,6 +73,27 @@ class RobotState:
         state._placements, state._twists = self._placements, self._twists
         state._points_in_base, state._points_in_world = self._points_in_base, None
         state._stance, state._soles = self._stance, None
+        return state
+
+    def averaged(self, states: Sequence[RobotState], base: Pose) -> RobotState:
+        """
+        Return this state with the mean centre of mass and velocities of others.
+
+        Parameters
+        ----------
+        states
+            Of the same robot around this instant; all that moves fast is averaged.
+        base
+            Its pose in the world.
+
+        """
+        rows = np.array([np.concatenate((
+            state.com_in_base, state.com_velocity_in_base, state.v, state._twists.reshape(-1)))
+            for state in states])
+        mean = np.full(len(rows), 1.0 / len(rows)).dot(rows)
+        state, moving = self.in_world(base), 6 + len(self.v)
+        state.com_in_base, state.com_velocity_in_base = mean[:3], mean[3:6]
+        state.v, state._twists = mean[6:moving], mean[moving:].reshape(self._twists.shape)
         return state
 
     @property
