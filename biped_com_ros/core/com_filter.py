@@ -89,6 +89,8 @@ While an unknown force may move more than noise in so much time, s, each reading
 one has to surprise by so many times more than a mean, since there are many.
 """
 _UNWATCHED = [(0.0, 0.0, math.inf, 0.0)] * 3
+_MEAN_OVER = 0.01
+"""For which the settings give the noise of means, s."""
 _WORST = (*[0.001] * 3, *[0.02] * 3)
 """Noise of kinematic position, m, and velocity, m/s, until it has been measured."""
 
@@ -146,7 +148,7 @@ class ComFilterSettings:
     mass_drift: float = 0.0003
     force_drift: float = 0.0003
     force_time: float = 10.0
-    push_sigmas: float = 4.5
+    push_sigmas: float = 4.2
     push_delay: float = 0.02
     push_force: float = 0.1
     push_lever: float = 0.3
@@ -393,7 +395,7 @@ class ComFilter:
             acceleration = share * push
             acceleration[2] -= self._gravity
             noise = self._force_noise.update(force, dt, count).max().item()
-            rough = s.acceleration ** 2 + noise * share ** 2
+            rough = s.acceleration ** 2 * _MEAN_OVER / dt + noise * share ** 2
             A[V, S] = (-dt / self._mass) * push
         x[K] += dt * (self._shown.dot(x) + 0.5 * dt * acceleration)
         x[V] += dt * acceleration

@@ -14,10 +14,10 @@
 """
 The fused CoM of a robot, from its kinematics and the wrenches of its feet.
 
-The filter is asked a hundred times a second, by means: the mean of the instants since it was asked
+The filter is asked seventy times a second, by means: the mean of the instants since it was asked
 last stands for the one in the middle. From there the centre of mass goes on by the impulse of the
 feet, as Newton says, so that it is as new as the last instant. White noise is averaged as the
-filter would have done. Of the motion within the 5 ms to either side the filter sees all that the
+filter would have done. Of the motion within the 7 ms to either side the filter sees all that the
 feet explain; what it misses of kinematics grows with the square of that time: where 8 % of the
 mass turn with 2 rad/s^2, a micrometre.
 """
@@ -43,9 +43,8 @@ Shares of the weight. A foot that presses less than the first is in the air, wha
 is an offset, or the inertia of the foot; one that presses more than the second counts fully. In
 between it fades, so that no force gets lost at once.
 """
-PERIOD = 0.0099
-"""How long instants are collected, s: five of them at 500 Hz, one at 100 Hz and below."""
-_MOST = 63
+LONGEST = 0.0151
+"""How long instants are collected at most, s: seven at 500 Hz, one at 100 Hz and below."""
 
 
 class Path(NamedTuple):
@@ -193,13 +192,10 @@ class FusedCom:
             self._tell()
             alone = True
         self._instants.append(_Instant(state, twist, wrenches, self._path))
-        if alone or self._is_enough():
+        # An odd number has a middle.
+        if alone or (len(self._instants) % 2 and (
+                self._path.time - self._begun + 2.0 * dt > LONGEST)):
             self._tell()
-
-    def _is_enough(self) -> bool:
-        count = len(self._instants)
-        return count >= _MOST or (  # an odd number has a middle
-            count % 2 == 1 and self._path.time - self._begun > PERIOD)
 
     def _is_surprised(self, dt: float, state: RobotState, twist: Twist | None) -> bool:
         """Tell whether this may be a push, which nothing of before should blur."""

@@ -48,7 +48,7 @@ import numpy as np
 
 SETTLED = 5.0
 """After so many delays of the filter its start is forgotten."""
-_PAUSE, _LONGEST = 0.25, 2.0
+_PAUSE, _LONGEST = 0.5, 2.0
 """There is an equation after so many delays of the filter, and it speaks for at most so many."""
 _CERTAIN = 5.0
 """By how many standard deviations an acceleration has to stand out."""

@@ -89,7 +89,7 @@ class FusionParameters:
     fusion_mass_drift: float = parameter(
         0.0003, 'How that wanders per square root of a second', '', 1e-7, 1.0, read_only=True)
     fusion_push_sigmas: float = parameter(
-        4.5, 'A push is felt where the velocity differs by so many standard deviations from what '
+        4.2, 'A push is felt where the velocity differs by so many standard deviations from what '
         'the known forces explain', '', 1.0, 100.0, read_only=True)
     fusion_push_force: float = parameter(
         0.1, 'Standard deviation of a push, as a share of the weight', '', 1e-4, 10.0,

@@ -108,7 +108,7 @@ def test_nothing_is_said_until_the_filter_has_settled_nor_in_the_air(model):
     said = [equation is not None for equation in equations(model, 0.6)]
     settled = SETTLED * np.sqrt(2.0) / (2.0 * np.pi * 3.0)
     assert said.index(True) * DT == pytest.approx(settled, abs=2 * DT)
-    assert set(np.diff(np.flatnonzero(said))) == {5}, 'then four times within a delay'
+    assert set(np.diff(np.flatnonzero(said))) == {10}, 'then twice within a delay'
     robot, wrench = Swaying(model), LoadWrench(model)
     state, twist = robot.seen(0.0)
     carrier = CarrierFrame(model, LINK).motion(state, twist)
