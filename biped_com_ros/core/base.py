@@ -272,9 +272,9 @@ class StanceBase:
         if self.is_held:
             return None
         # In plain numbers, and only what counts: a third of the time of arrays.
-        joints, motions = (array.tolist() for array in state.joints_of(self._frames))
-        *soles, imu = self._placements.tolist()
-        omega = _difference(combined(imu[:3], *angular_velocity_in_imu.tolist()),
+        placements, twists = state.joints_of(self._frames)
+        joints, motions, soles = placements.tolist(), twists.tolist(), self._placements.tolist()
+        omega = _difference(combined(soles[-1][:3], *angular_velocity_in_imu.tolist()),
                             combined(joints[-1][:3], *motions[-1][3:]))
         wx, wy, wz = omega
         vx = vy = vz = 0.0

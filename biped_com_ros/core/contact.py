@@ -92,7 +92,8 @@ class ContactDetector:
                   else normal_force > self._engage)
         if not beyond:
             self._crossed_ns = None
-        elif self._crossed_ns is None:
+            return self.in_contact
+        if self._crossed_ns is None:
             self._crossed_ns = stamp_ns
         self._switch_after_dwell(stamp_ns)
         return self.in_contact

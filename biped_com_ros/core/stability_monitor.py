@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 from biped_com_ros.core.base import Twist
@@ -120,13 +119,19 @@ class Report:
     difference: Array | None
     feet: _Feet
     change: Change | None = None
+    _support: SupportPolygon | None = None
+    _zmp_distance: float | None = None
+    _dcm_distance: float | None = None
 
-    @cached_property
+    # Not cached_property, which locks: three times as long.
+
+    @property
     def support(self) -> SupportPolygon | None:
         """Return the support polygon."""
-        feet = self.feet
-        return feet.outlines.polygon(
-            self.plane, feet.placements, feet.in_contact) if self.stands else None
+        if self._support is None and self.stands:
+            feet = self.feet
+            self._support = feet.outlines.polygon(self.plane, feet.placements, feet.in_contact)
+        return self._support
 
     @property
     def com(self) -> Array:
@@ -167,15 +172,19 @@ class Report:
         """Of the DCM inside the support polygon."""
         return self._margin(self.dcm_in_plane)
 
-    @cached_property
+    @property
     def zmp_distance(self) -> float | None:
         """Distance of the :attr:`zmp_margin`, m."""
-        return self._distance(self.zmp_in_plane)
+        if self._zmp_distance is None:
+            self._zmp_distance = self._distance(self.zmp_in_plane)
+        return self._zmp_distance
 
-    @cached_property
+    @property
     def dcm_distance(self) -> float | None:
         """Distance of the :attr:`dcm_margin`, m."""
-        return self._distance(self.dcm_in_plane)
+        if self._dcm_distance is None:
+            self._dcm_distance = self._distance(self.dcm_in_plane)
+        return self._dcm_distance
 
     def _distance(self, point: Point | None) -> float | None:
         return None if point is None or self.support is None else self.support.distance(point)

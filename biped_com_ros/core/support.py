@@ -207,6 +207,7 @@ class SupportPolygon:
         self.plane, self.corners = plane, corners
         self._soles = soles
         self._half_planes = half_planes(corners)
+        self._found: dict[Point, list[float]] = {}
 
     @property
     def unevenness(self) -> float:
@@ -224,7 +225,9 @@ class SupportPolygon:
     @property
     def corners_in_world(self) -> Array:
         """Return the corners, shape (k, 3), m."""
-        return np.array([self.plane.in_world(x, y) for x, y in self.corners])
+        (xx, xy, xz), (yx, yy, yz), _, (ox, oy, oz) = self.plane
+        return np.array([(ox + x * xx + y * yx, oy + x * xy + y * yy, oz + x * xz + y * yz)
+                         for x, y in self.corners])
 
     @property
     def area(self) -> float:
@@ -245,7 +248,7 @@ class SupportPolygon:
 
     def distance(self, point: Point) -> float:
         """Return the margin's distance, m, of a point along the axes of the plane."""
-        least = min(_distances(self._half_planes, point), default=0.0)
+        least = min(self._distances(point), default=0.0)
         return least if least > _THIN else _margin_by_segments(self.corners, point).distance
 
     def time_to_edge(self, dcm: Array, zmp: Array, omega_0: float) -> float:
@@ -277,14 +280,21 @@ class SupportPolygon:
         ``dcm(t) = zmp + exp(omega_0 t) (dcm - zmp)``, a straight line through each edge in turn.
 
         """
-        at_dcm = _distances(self._half_planes, dcm)
+        at_dcm = self._distances(dcm)
         if min(at_dcm, default=0.0) <= 0.0:
             return 0.0
         growth = math.inf
-        for now, first in zip(at_dcm, _distances(self._half_planes, zmp)):
+        for now, first in zip(at_dcm, self._distances(zmp)):
             if first > now and first < growth * (first - now):
                 growth = first / (first - now)
         return math.log(max(growth, 1.0)) / omega_0
+
+    def _distances(self, point: Point) -> list[float]:
+        """Return how far inside a point is of each edge's line; mostly asked twice."""
+        found = self._found.get(point)
+        if found is None:
+            found = self._found[point] = _distances(self._half_planes, point)
+        return found
 
 
 class Soles:

@@ -273,7 +273,7 @@ class ImuBase(BaseSource):
     def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
         """Locate by the orientation, carried on by the gyroscope to the stamp."""
         late_ns = stamp.ns - self._ns
-        if self._is_late(late_ns, 'the IMU'):
+        if late_ns and self._is_late(late_ns, 'the IMU'):
             return None
         told = self.contacts.told(stamp.ns)
         self._contacts_told = told is not None

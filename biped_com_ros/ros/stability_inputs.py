@@ -273,10 +273,10 @@ class StabilityInputs:
         """Return the wrenches of all feet; None where one is missing."""
         wrenches = self._wrenches
         if wrenches is not None:
-            for row, wrench in zip(wrenches, samples):
+            for foot, wrench in enumerate(samples):
                 if wrench is None:
                     return None
-                row[:] = wrench
+                wrenches[foot] = wrench
         return wrenches
 
 

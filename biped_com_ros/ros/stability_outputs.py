@@ -25,7 +25,7 @@ from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.stability import Change, Level
 from biped_com_ros.core.stability_monitor import Report
-from biped_com_ros.core.support import Point, Vector
+from biped_com_ros.core.support import Vector
 from biped_com_ros.ros import markers
 from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
@@ -51,7 +51,8 @@ _ASK_EVERY = 0.1
 """How often it is asked whether anybody listens, s."""
 
 #: An output, the field of its message, and what goes there; nothing goes out for None.
-_Finder = tuple[TemplatePublisher, str, Callable[[Report], Any]]
+_Find = Callable[[Report], Any]
+_Finder = tuple[TemplatePublisher, str, _Find]
 
 
 class MarkerParameters(Protocol):
@@ -139,13 +140,14 @@ class StabilityOutputs:
             'dcm_distance': float_publisher(node, '~/dcm_margin'),
             'time_to_edge': float_publisher(node, '~/time_to_edge')}
         self._finders: tuple[_Finder, ...] = (
-            (self._points['zmp'], 'point', lambda report: _in_world(report, report.zmp_in_plane)),
-            (self._points['zmp_model'], 'point', lambda report: report.zmp_model),
-            (self._points['dcm'], 'point', lambda report: _in_world(report, report.dcm_in_plane)),
-            (self._difference, 'vector', lambda report: report.difference),
+            (self._points['zmp'], 'point', _zmp_in_world),
+            (self._points['zmp_model'], 'point', attrgetter('zmp_model')),
+            (self._points['dcm'], 'point', _dcm_in_world),
+            (self._difference, 'vector', attrgetter('difference')),
             *((out, 'data', attrgetter(name)) for name, out in self._numbers.items()))
-        #: Those that somebody listens to: what nobody hears is not even found.
-        self._heard: list[_Finder] = []
+        #: Of those that somebody listens to, what finds, holds and publishes the numbers: what
+        #: nobody hears is not even found.
+        self._heard: list[tuple[_Find, Any, Callable[[Stamp], None]]] = []
         self._polygon_heard = self.models_wanted = self.margins_wanted = False
         self._ask_again = 0.0
         options = {'qos_overriding_options': overridable()}
@@ -157,11 +159,11 @@ class StabilityOutputs:
         """Publish an instant."""
         if monotonic() > self._ask_again:
             self._ask()
-        for out, field, find in self._heard:
+        for find, numbers, publish in self._heard:
             found = find(report)
             if found is not None:
-                out.fields[field][...] = found
-                out.publish(stamp)
+                numbers[...] = found
+                publish(stamp)
         if self._polygon_heard and report.support is not None:
             self._polygon.publish(stamp, report.support.corners_in_world)
         if in_contact != self._in_contact:
@@ -171,7 +173,8 @@ class StabilityOutputs:
     def _ask(self) -> None:
         """Find out who is listened to, of all at once: ten times a second."""
         self._ask_again = monotonic() + _ASK_EVERY
-        self._heard = [finder for finder in self._finders if finder[0].wanted]
+        self._heard = [(find, out.fields[field], out.publish)
+                       for out, field, find in self._finders if out.wanted]
         self._polygon_heard = self._polygon.wanted
         self.models_wanted = self._points['zmp_model'].wanted or self._difference.wanted
         self.margins_wanted = self._polygon_heard or any(
@@ -302,7 +305,13 @@ def describe_change(change: Change) -> str:
     return f'{change.now.name.lower()}{reasons}'
 
 
-def _in_world(report: Report, point: Point | None) -> Vector | None:
+def _zmp_in_world(report: Report) -> Vector | None:
+    point = report.zmp_in_plane
+    return None if point is None else report.plane.in_world(*point)
+
+
+def _dcm_in_world(report: Report) -> Vector | None:
+    point = report.dcm_in_plane
     return None if point is None else report.plane.in_world(*point)
 
 
