@@ -254,7 +254,7 @@ class Suite(Rig):
             self.executor.add_node(node)
         self.clocks = {topic: self.publisher(Clock, topic) for topic in ('/clock', '/time')}
 
-    def set(self, topic, seconds):
+    def set_clock(self, topic, seconds):
         self.clocks[topic].publish(Clock(clock=rclpy.time.Time(seconds=seconds).to_msg()))
 
     def times(self):
@@ -275,39 +275,39 @@ def suite():
 
 def test_one_subscription_sets_all_clocks(suite):
     assert suite.peer.count_subscribers('/clock') == suite.peer.count_subscribers('/time') == 1
-    suite.set('/clock', 5.0)
+    suite.set_clock('/clock', 5.0)
     suite.until(lambda: suite.times() == [5.0, 5.0, 0.0], what='the clock')
-    suite.set('/time', 7.0)
+    suite.set_clock('/time', 7.0)
     suite.until(lambda: suite.times() == [5.0, 5.0, 7.0], what='the other one')
-    suite.set('/clock', 3.0)
+    suite.set_clock('/clock', 3.0)
     suite.until(lambda: suite.times() == [3.0, 3.0, 7.0], what='a clock that was set back')
     assert suite.nodes[3].get_clock().now().nanoseconds > 10**18
 
 
 def test_each_node_still_decides_by_which_clock_it_goes(suite):
-    suite.set('/clock', 5.0)
+    suite.set_clock('/clock', 5.0)
     suite.until(lambda: suite.times()[:2] == [5.0, 5.0], what='the clock')
     suite.nodes[0].set_parameters([Parameter('use_sim_time', value=False)])
-    suite.set('/clock', 6.0)
+    suite.set_clock('/clock', 6.0)
     suite.until(lambda: suite.times()[1] == 6.0, what='the clock')
     assert suite.times()[0] > 1e9
     suite.nodes[0].set_parameters([Parameter('use_sim_time', value=True)])
-    suite.set('/clock', 8.0)
+    suite.set_clock('/clock', 8.0)
     suite.until(lambda: suite.times()[:2] == [8.0, 8.0], what='both again')
 
 
 def test_timers_go_by_the_clock_that_is_shared(suite):
     calls = []
     suite.nodes[1].create_timer(1.0, lambda: calls.append(suite.times()[1]))
-    suite.set('/clock', 100.0)
+    suite.set_clock('/clock', 100.0)
     suite.until(lambda: suite.times()[1] == 100.0, what='the clock')
     for seconds in (101.5, 102.5):
-        suite.set('/clock', seconds)
+        suite.set_clock('/clock', seconds)
         suite.until(lambda seconds=seconds: seconds in calls, what='the timer')
 
 
 def test_a_node_that_ends_takes_its_clock_along(suite):
     suite.executor.remove_node(suite.nodes[0])
     suite.nodes.pop(0).destroy_node()
-    suite.set('/clock', 5.0)
+    suite.set_clock('/clock', 5.0)
     suite.until(lambda: suite.times()[0] == 5.0, what='the clock of the other one')

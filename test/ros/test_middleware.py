@@ -23,14 +23,14 @@ from biped_com_ros.ros.middleware import tune_middleware
 import pytest
 
 NAME = 'FASTRTPS_DEFAULT_PROFILES_FILE'
-PUBLISH = '''
+PUBLISH = """
 import rclpy
 from rclpy.node import Node
 from std_msgs.msg import Bool
 rclpy.init()
 Node('node').create_publisher(Bool, 'topic', 10).publish(Bool())
 print(rclpy.get_rmw_implementation_identifier())
-'''
+"""
 
 
 @pytest.fixture(autouse=True)
