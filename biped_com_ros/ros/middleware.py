@@ -25,7 +25,8 @@ from collections.abc import MutableMapping
 import os
 from pathlib import Path
 
-from biped_com_ros.core.resources import package_share
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.resources import resolve_uri
 
 #: What Fast DDS 2 (up to Jazzy) reads; Fast DDS 3 has another name and other words.
 _VARIABLE = 'FASTRTPS_DEFAULT_PROFILES_FILE'
@@ -47,6 +48,7 @@ def tune_middleware(environment: MutableMapping[str, str] | None = None) -> None
     if (any(name in environment for name in _OWN_VARIABLES)
             or any(Path(name).exists() for name in _OWN_FILES)):
         return
-    profiles = package_share() / 'config' / 'fast_dds.xml'
-    if profiles.is_file():
-        environment[_VARIABLE] = str(profiles)
+    try:
+        environment[_VARIABLE] = str(resolve_uri('config/fast_dds.xml'))
+    except ConfigurationError:  # nothing but time is lost
+        pass

@@ -19,6 +19,8 @@ import os
 import subprocess
 import sys
 
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.ros import middleware
 from biped_com_ros.ros.middleware import tune_middleware
 import pytest
 
@@ -54,6 +56,15 @@ def test_those_of_the_user_come_first(name):
 
 def test_a_file_in_the_working_directory_comes_first(tmp_path):
     (tmp_path / 'DEFAULT_FASTRTPS_PROFILES.xml').write_text('')
+    environment = {}
+    tune_middleware(environment)
+    assert not environment
+
+
+def test_nodes_run_without_them(monkeypatch):
+    def find(uri):
+        raise ConfigurationError(uri)
+    monkeypatch.setattr(middleware, 'resolve_uri', find)
     environment = {}
     tune_middleware(environment)
     assert not environment
