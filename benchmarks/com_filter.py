@@ -16,6 +16,7 @@ How good the fused CoM is where the model is wrong, in the simulator.
 
     python -m benchmarks.com_filter            a table for every motion
     python -m benchmarks.com_filter --seeds 8  over more robots
+    python -m benchmarks.com_filter --robot g1
 
 The robots carry what their URDF does not know: 8 % of its mass on the torso, somewhere else for
 every seed. They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and
@@ -36,6 +37,7 @@ from biped_com_ros.core.base import Twist
 from biped_com_ros.core.com import com_velocity_in_world
 from biped_com_ros.core.com_filter import ComFilterSettings
 from biped_com_ros.core.com_fusion import FusedCom
+from biped_com_ros.core.hidden_load import trunk
 from biped_com_ros.core.motion import HipShift
 from biped_com_ros.core.pose import Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
@@ -45,6 +47,8 @@ from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Sens
 from biped_com_ros.sim.plant import Plant
 import numpy as np
 
+SHARE = 0.08
+"""Of its mass that each robot hides."""
 HIDDEN = {'torso': LinkError(0.288, (0.02, -0.015, 0.03))}
 """For 'biped': 8 % of its mass, and where that leaves the torso's centre of mass."""
 SETTLED = 0.6
@@ -57,12 +61,12 @@ MOTIONS = {'sway': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5, 'stand': 
 """And how long each lasts, s."""
 
 
-def hidden_load(seed: int) -> dict[str, LinkError]:
-    """Return a load of 8 % on the torso of 'biped'; seed 0 is :data:`HIDDEN`."""
-    if not seed:
+def hidden_load(seed: int, model: RobotModel, link: str) -> dict[str, LinkError]:
+    """Return a load of 8 % of a robot on one of its links; of 'biped', 0 is :data:`HIDDEN`."""
+    if not seed and model.config.name == 'biped':
         return HIDDEN
     x, y, z = (0.02 * np.random.default_rng(seed).standard_normal(3)).tolist()
-    return {'torso': LinkError(HIDDEN['torso'].mass, (x, y, z))}
+    return {link: LinkError(SHARE * model.mass, (x, y, z))}
 
 
 @dataclass
@@ -96,15 +100,16 @@ class Rig:
 
     def __init__(self, settings: ComFilterSettings | None = None,
                  sensors: SensorOptions | None = None, robot: str = 'biped',
-                 errors: Mapping[str, LinkError] | None = None, carrier: str = 'torso',
+                 errors: Mapping[str, LinkError] | None = None, carrier: str = '',
                  seed: int = 0, dt: float = 0.002) -> None:
         self.model = model = RobotModel.load(robot)
+        loaded = carrier or trunk(model)
         self.plant = Plant(
             model.config, model.urdf, PlantOptions(
                 dt=dt, seed=seed, sensors=sensors or SensorOptions(), tendons=False,
-                errors=hidden_load(seed) if errors is None else errors),
+                errors=hidden_load(seed, model, loaded) if errors is None else errors),
             model.joint_names, model.link_names)
-        self.fusion = FusedCom(model, settings, carrier)
+        self.fusion = FusedCom(model, settings, loaded)
         self.result = Result()
         self._hips = HipShift(model, model.posture())
         self._half_stance = 0.5 * float(np.ptp(model.state(model.posture()).soles_in_world[:, 1]))
@@ -124,7 +129,7 @@ class Rig:
 
     def _command(self, motion: str, t: float) -> Command:
         hold, plant = self.plant.hold(), self.plant
-        offset, lift, leg = (0.0, 0.0, 0.0), 0.0, 'l'
+        offset, lift, leg = (0.0, 0.0, 0.0), 0.0, ''
         if motion in ('sway', 'push'):
             until = PUSH_AT - 1.0 if motion == 'push' else math.inf
             ramp = max(min(t, until - t, 1.0), 0.0)
@@ -137,7 +142,7 @@ class Rig:
             offset = (0.0, side * self._half_stance * shift, 0.0)
         actuated = self.model.joint_index(plant.actuated_joint_names)
         positions = self._hips.positions(offset)[actuated]
-        for joint, angle in (('hip_pitch', -0.25), ('knee', 0.5), ('ankle_pitch', -0.25)):
+        for joint, angle in () if not leg else (('hip_pitch', -0.25), ('knee', 0.5), ('ankle_pitch', -0.25)):
             positions[plant.actuated_joint_names.index(f'{leg}_{joint}')] += lift * angle
         return Command(positions, hold.velocity, hold.effort, hold.tendon_lengths)
 
@@ -203,7 +208,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0].strip())
     parser.add_argument('--seeds', type=int, default=4, help='number of robots')
-    seeds = parser.parse_args(arguments).seeds
+    parser.add_argument('--robot', default='biped', help='another one only sways and stands')
+    options = parser.parse_args(arguments)
+    seeds, robot = options.seeds, options.robot
+    motions = MOTIONS if robot == 'biped' else {m: MOTIONS[m] for m in ('sway', 'stand')}
     low, high = chi_square_bounds(seeds)
     print(f'{seeds} robots; a consistent filter has a NEES of 3, and its mean over them lies '
           f'between {low:.1f} and {high:.1f} in 95 % of cases')
@@ -211,10 +219,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
           'velocity [mm/s]  NEES c, v')
     print('                      kinem.  fused    kinem.  fused    kinem.  fused   '
           'kinem.  fused')
-    for motion, seconds in MOTIONS.items():
+    for motion, seconds in motions.items():
         for name, sensors in (('exact', SensorOptions()), ('noisy', NOISE)):
             print(f'{motion:13}{name:6}', describe(
-                motion, [Rig(sensors=sensors, seed=seed).run(motion, seconds)
+                motion, [Rig(sensors=sensors, robot=robot, seed=seed).run(motion, seconds)
                          for seed in range(seeds)]), flush=True)
     return 0
 

@@ -102,7 +102,7 @@ class CarrierFrame:
     """
 
     def __init__(self, model: RobotModel, link: str = '') -> None:
-        name = link or _trunk(model)
+        name = link or trunk(model)
         frames = model.frames((name,))
         pose = frames.poses_in_joint()[0]
         if name in model.link_names:
@@ -132,7 +132,7 @@ def _skew(vector: Array) -> Array:
     return np.array((0.0, -z, y, z, 0.0, -x, -y, x, 0.0)).reshape(3, 3)
 
 
-def _trunk(model: RobotModel) -> str:
+def trunk(model: RobotModel) -> str:
     """Return the heaviest link of no leg beyond the base's own joint, else of no leg."""
     leg_joints = {joint for sole in model.soles.joints.tolist()
                   for joint in model.pin_model.supports[sole].tolist() if joint > ROOT}

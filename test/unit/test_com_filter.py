@@ -16,7 +16,7 @@
 import functools
 
 from benchmarks.com_filter import (
-    C, chi_square_bounds, MOTIONS, NOISE, PUSH, push_estimate, Rig, V)
+    C, chi_square_bounds, MOTIONS, NOISE, PUSH, push_estimate, Rig, SETTLED, V)
 from biped_com_ros.core.com_filter import ComFilter, ComFilterSettings, H, S, Seen
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.hidden_load import Carrier, LoadEquation
@@ -211,6 +211,30 @@ def test_it_is_as_uncertain_as_it_is_wrong(motion):
     low, high = chi_square_bounds(len(SEEDS))
     nees = np.mean([result.mean_nees() for result in loaded_robots(motion)], axis=0)
     assert (nees > low).all() and (nees < high).all(), nees
+
+
+@pytest.mark.parametrize('robot', ['g1', 'talos'])
+def test_heavy_robots_that_sway_are_as_uncertain_as_wrong(robot):
+    """Their weight on compliant soles feigned a push at first, and their feet an acceleration."""
+    rigs = [Rig(sensors=NOISE, robot=robot, seed=seed, dt=0.004) for seed in (1, 2)]
+    results = [rig.run('sway', MOTIONS['sway']) for rig in rigs]
+    low, high = chi_square_bounds(len(results))
+    nees = np.mean([result.mean_nees() for result in results], axis=0)
+    assert (nees > low).all() and (nees < high).all(), nees
+    for rig, result in zip(rigs, results):
+        assert result.rms('fused', C) < 0.1 * result.rms('kinematic', C)
+        assert rig.fusion.filter.mass == pytest.approx(1.08 * rig.model.mass, rel=1e-3)
+
+
+def test_between_two_steps_of_the_filter_the_com_goes_on():
+    """What is told is as new as the last instant: 14 ms would be 1.8 mm at 0.13 m/s."""
+    rig = Rig(dt=0.002)
+    result = rig.run('sway', 2.5)
+    count = round((2.5 - SETTLED) / 0.002)
+    assert count / 8 < rig.fusion.told < count / 6.5
+    errors = result.errors('fused', since=2.0)
+    assert np.ptp(np.array(result.truth)[-250:, 1]) > 0.01
+    assert np.abs(errors[:, 1] - errors[:, 1].mean()).max() < 1e-4
 
 
 def test_a_push_is_found_within_a_tenth_in_03_s():
