@@ -57,6 +57,8 @@ PUSH_AT, PUSH_FOR, PUSH = 4.0, 0.5, (2.0, 1.2, 0.0)
 NOISE = SensorOptions(encoder_noise=0.0002, velocity_noise=0.01, force_noise=0.1,
                       torque_noise=0.005, gyro_noise=0.002)
 C, V = slice(0, 3), slice(3, 6)
+STEPPING = {'hip_pitch': -0.25, 'knee': 0.5, 'ankle_pitch': -0.25}
+"""How 'biped' lifts a leg, rad."""
 MOTIONS = {'sway': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5, 'stand': 20.0}
 """And how long each lasts, s."""
 
@@ -142,7 +144,7 @@ class Rig:
             offset = (0.0, side * self._half_stance * shift, 0.0)
         actuated = self.model.joint_index(plant.actuated_joint_names)
         positions = self._hips.positions(offset)[actuated]
-        for joint, angle in () if not leg else (('hip_pitch', -0.25), ('knee', 0.5), ('ankle_pitch', -0.25)):
+        for joint, angle in STEPPING.items() if leg else ():
             positions[plant.actuated_joint_names.index(f'{leg}_{joint}')] += lift * angle
         return Command(positions, hold.velocity, hold.effort, hold.tendon_lengths)
 
