@@ -71,7 +71,7 @@ class ComShift:
     """
 
     def __init__(self, model: RobotModel, positions: Array, max_lowering: float = 0.1) -> None:
-        self._model, self._data = model, model.pin_model.createData()
+        self._model, self._data = model, pin.Data(model.pin_model)
         self.positions: Array = np.array(positions, dtype=float)
         self._legs = [_LegColumns(model, foot) for foot in range(len(model.soles.names))]
         self._update()

@@ -92,7 +92,7 @@ class DifferentialIk:
             self._pin_model.getJointId(name)], column) for name in names]
             for column in ('idx_q', 'idx_v'))
         self._configuration = self._pink.Configuration(
-            self._pin_model, self._pin_model.createData(), q)
+            self._pin_model, pin.Data(self._pin_model), q)
         self._make_tasks(q)
 
     @property

@@ -451,7 +451,7 @@ def zmp_of_motion(model: RobotModel, knots: Array) -> Array:
         and second derivatives.
 
     """
-    data, pin_model, columns = model.pin_model.createData(), model.pin_model, _columns(model)
+    data, pin_model, columns = pin.Data(model.pin_model), model.pin_model, _columns(model)
     root = Pose.from_quaternion(*np.split(model.configuration(knots[0, 0, :-4])[:7], [3])[::-1])
     poses = [_pose(row) @ root for row in knots[:, 0, -4:]]
     v, a = np.zeros((2, len(knots), pin_model.nv))

@@ -511,7 +511,7 @@ def _read_chain(model: RobotModel, foot: int) -> tuple[tuple[str, ...], Chain]:
     names = tuple(pin_model.names[i] for i in chain)
     label = f'the {model.soles.names[foot]} leg of {model.config.name}'
     _check_joints(label, names, model.joint_names)
-    data = pin_model.createData()
+    data = pin.Data(pin_model)
     pin.computeJointJacobians(
         pin_model, data, model.configuration(np.zeros(len(model.joint_names))))
     columns = [pin_model.joints[i].idx_v for i in chain]
