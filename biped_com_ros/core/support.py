@@ -390,7 +390,6 @@ class Soles:
             points += _projected(plane, sole, outline)
         return SupportPolygon(plane, _hull(points), touching)
 
-
     def least_margins(self, plane: Plane, soles: Sequence[Placement],
                       in_contact: Sequence[bool],
                       points: Iterable[Point | None]) -> list[float | None]:
