@@ -153,14 +153,14 @@ def test_executor_is_chosen_by_the_environment(monkeypatch):
     chosen.shutdown()
 
 
-POLICY = '''
+POLICY = """
 import os, subprocess, sys
 from biped_com_ros.ros.executor import let_threads_finish
 if sys.argv[1:]:
     os.sched_setscheduler(0, getattr(os, sys.argv[1]), os.sched_param(0))
 let_threads_finish()
 print(os.sched_getscheduler(0))
-'''
+"""
 
 
 @pytest.mark.skipif(not hasattr(os, 'SCHED_BATCH'), reason='no such scheduler')
