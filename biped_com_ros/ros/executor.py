@@ -18,8 +18,6 @@ The EventsExecutor of rclpy costs less than half of the SingleThreadedExecutor. 
 faults are kept away from here: `spin` may hang at full load and deliver nothing, which
 ``spin_until_future_complete`` with a limit does not; and callbacks with two arguments raise
 SystemError, so that no subscription of this package has one.
-
-The process is scheduled as a batch (`let_threads_finish`), unless ``BIPED_COM_SCHEDULER=other``.
 """
 
 from __future__ import annotations
@@ -72,7 +70,6 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
     gc.disable()  # while starting: hardly anything that is built now is garbage
     leave_out_generator()
     tune_middleware()
-    let_threads_finish()
     try:
         rclpy.init(args=None if argv is None else list(argv))
     except Exception as error:  # noqa: B902 - rclpy has no common root for bad arguments
@@ -152,24 +149,6 @@ def make_executor() -> Any:
         except ImportError:
             pass
     return SingleThreadedExecutor()
-
-
-def let_threads_finish() -> None:
-    """
-    Have threads that wake wait until the running one sleeps, if there is no other core for them.
-
-    Each message that comes wakes a thread of the middleware, which would interrupt the one that
-    is busy with the message before: eight times per update of a suite, a fifth of all it takes.
-    The share of the cores stays the same. Does nothing where a policy was chosen for the process,
-    as ``chrt`` does, or where the system knows none.
-    """
-    if os.environ.get('BIPED_COM_SCHEDULER', 'batch') != 'batch' or not hasattr(os, 'SCHED_BATCH'):
-        return
-    try:
-        if os.sched_getscheduler(0) == os.SCHED_OTHER:
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    except OSError:  # not allowed here
-        pass
 
 
 def settle_memory() -> None:

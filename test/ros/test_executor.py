@@ -153,39 +153,6 @@ def test_executor_is_chosen_by_the_environment(monkeypatch):
     chosen.shutdown()
 
 
-POLICY = """
-import os, subprocess, sys
-from biped_com_ros.ros.executor import let_threads_finish
-if sys.argv[1:]:
-    os.sched_setscheduler(0, getattr(os, sys.argv[1]), os.sched_param(0))
-let_threads_finish()
-print(os.sched_getscheduler(0))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, 'SCHED_BATCH'), reason='no such scheduler')
-@pytest.mark.parametrize('chosen, wish, expected', (
-    ((), '', 'SCHED_BATCH'), ((), 'other', 'SCHED_OTHER'), (('SCHED_IDLE',), '', 'SCHED_IDLE')))
-def test_scheduler_is_a_batch_s_unless_another_one_was_chosen(chosen, wish, expected):
-    environment = {**os.environ, 'BIPED_COM_SCHEDULER': wish or 'batch'}
-    found = subprocess.run([sys.executable, '-c', POLICY, *chosen], env=environment, text=True,
-                           check=True, capture_output=True, timeout=60.0)
-    assert int(found.stdout) == getattr(os, expected)
-
-
-@pytest.mark.skipif(not hasattr(os, 'SCHED_BATCH'), reason='no such scheduler')
-def test_no_thread_of_a_node_interrupts_another_one(rig):
-    """Those of the middleware neither."""
-    with Process(SCRIPT, 'Healthy') as process:
-        rig.until(lambda: rig.peer.count_publishers('out'), what='the node')
-        threads = Path(f'/proc/{process.popen.pid}/task').iterdir()
-        policies = {thread.name: os.sched_getscheduler(int(thread.name)) for thread in threads
-                    if thread.name == str(process.popen.pid)
-                    or (thread / 'comm').read_text().startswith('dds.')}
-        assert len(policies) > 1 and set(policies.values()) == {os.SCHED_BATCH}
-        process.end(signal.SIGINT)
-
-
 # -- suite
 
 
