@@ -140,7 +140,7 @@ class ComFilterSettings:
     kinematic_velocity: float = 0.0001
     acceleration: float = 0.02
     moment: float = 0.00004
-    momentum: float = 0.01
+    momentum: float = 0.02
     load_cutoff: float = 3.0
     initial_moment: float = 0.015
     moment_drift: float = 0.00003
@@ -426,13 +426,17 @@ class ComFilter:
         P = self.covariance
         P -= _LEARNT * PHt.dot(weights)
         self.covariance = 0.5 * (P + P.T)
-        self._watch_out(rows[3:].dot(self.state) - self.state[V], *variances, dt / count)
+        self._watch_out(rows[3:].dot(self.state) - self.state[V], *variances, dt / count, count)
 
-    def _watch_out(self, apart: Array, expected: Array, white: Array, dt: float) -> None:
+    def _watch_out(self, apart: Array, expected: Array, white: Array, dt: float,
+                   count: int) -> None:
         """Prepare what :meth:`surprises` compares, by variances of readings `dt` apart."""
         s = self.settings
-        drift = (_SOON / self._mass) ** 2 * self.covariance.diagonal()[F]
-        self._hurries = bool((drift > white).any())
+        # Of force and mass together: which of them it is takes long to tell, but moves nothing.
+        by = self._transition[V, 9:]
+        drift = (by.dot(self.covariance[9:, 9:]) * by).sum(axis=1)
+        white_soon = (count * dt / _SOON) ** 2 * white
+        self._hurries = bool((drift > white_soon).any())
         passed = 0.5 * min(dt / s.push_delay, 1.0)
         self._watch = [
             (mean, (variance + noise) ** -0.5,

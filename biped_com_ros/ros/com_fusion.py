@@ -73,7 +73,7 @@ class FusionParameters:
         0.00004, 'Least standard deviation of the level CoM by the moments of the feet, filtered; '
         'measured noise comes on top', 'm', 1e-6, 1.0, read_only=True)
     fusion_momentum: float = parameter(
-        0.01, "Error of the model's rate of angular momentum, as a share of it", '', 1e-4, 10.0,
+        0.02, "Error of the model's rate of angular momentum, as a share of it", '', 1e-4, 10.0,
         read_only=True)
     fusion_load_cutoff: float = parameter(
         3.0, 'Bandwidth with which moments are compared; above that of the motion', 'Hz', 0.1,
