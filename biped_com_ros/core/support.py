@@ -515,7 +515,7 @@ def convex_hull(points: Iterable[Sequence[float]]) -> tuple[Point, ...]:
 
 def _hull(points: list[Point]) -> tuple[Point, ...]:
     # A sum that is not finite has a term that is not.
-    if not points or not math.isfinite(sum([x + y for x, y in points])):
+    if not points or not math.isfinite(sum(map(sum, points))):
         raise InputError(f'a hull needs one or more finite points, not {points}')
     ordered = sorted(points)
     if ordered[0] == ordered[-1]:
