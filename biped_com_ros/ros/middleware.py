@@ -27,8 +27,9 @@ from pathlib import Path
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.resources import resolve_uri
+import rclpy
 
-#: What Fast DDS 2 (up to Jazzy) reads; Fast DDS 3 has another name and other words.
+#: What Fast DDS 2 (up to Jazzy) reads; so does Fast DDS 3, which has other words for the profiles.
 _VARIABLE = 'FASTRTPS_DEFAULT_PROFILES_FILE'
 _OWN_VARIABLES = (_VARIABLE, 'FASTDDS_DEFAULT_PROFILES_FILE', 'RMW_FASTRTPS_USE_QOS_FROM_XML')
 _OWN_FILES = ('DEFAULT_FASTRTPS_PROFILES.xml', 'DEFAULT_FASTDDS_PROFILES.xml')
@@ -46,9 +47,15 @@ def tune_middleware(environment: MutableMapping[str, str] | None = None) -> None
     """
     environment = os.environ if environment is None else environment
     if (any(name in environment for name in _OWN_VARIABLES)
-            or any(Path(name).exists() for name in _OWN_FILES)):
+            or any(Path(name).exists() for name in _OWN_FILES) or not is_fast_dds_2()):
         return
     try:
         environment[_VARIABLE] = str(resolve_uri('config/fast_dds.xml'))
     except ConfigurationError:  # nothing but time is lost
         pass
+
+
+def is_fast_dds_2() -> bool:
+    """Tell whether ROS 2 is installed with version 2, whose library has another name than 3's."""
+    # rclpy is in lib/python3.*/site-packages/rclpy.
+    return any(Path(rclpy.__file__).parents[3].glob('libfastrtps.so*'))
