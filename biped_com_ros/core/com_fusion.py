@@ -33,7 +33,6 @@ from biped_com_ros.core.com_filter import ComFilter, ComFilterSettings, Seen
 from biped_com_ros.core.hidden_load import CarrierFrame, LoadWrench
 from biped_com_ros.core.pose import Array, Numbers, Pose
 from biped_com_ros.core.robot import RobotModel, RobotState
-from biped_com_ros.core.support import moved
 from biped_com_ros.core.zmp import total_wrench
 import numpy as np
 
@@ -131,7 +130,7 @@ class FusedCom:
                  carrier: str = '', gravity: float = GRAVITY) -> None:
         settings = settings or ComFilterSettings()
         self.filter, self.told = ComFilter(model.mass, settings, gravity), 0
-        self._soles, self._carrier = model.soles, CarrierFrame(model, carrier)
+        self._carrier = CarrierFrame(model, carrier)
         self._load = LoadWrench(
             model, settings.load_cutoff, gravity, settings.least_acceleration)
         self._weight = model.mass * gravity
@@ -241,7 +240,7 @@ class FusedCom:
     def _tell_mean(self, instants: Sequence[_Instant], middle: _Instant) -> None:
         state, twist, wrenches = _mean(instants, middle)
         dt, count, force = middle.path.time, len(instants), None
-        placements = moved(state.placements_in_base(self._soles), state.base)
+        placements = state.sole_placements_in_world
         self._turn[:, :, :3] = placements[:, :3].transpose(2, 0, 1)
         if wrenches is not None:
             force = np.array(middle.path[2:5])

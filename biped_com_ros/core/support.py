@@ -461,13 +461,6 @@ def _projected(plane: Plane, sole: Placement, outline: Sequence[Point]) -> list[
     return [(from_x + s * ux + t * vx, from_y + s * uy + t * vy) for s, t in outline]
 
 
-def moved(placements: Array, base: Pose) -> Array:
-    """Return placements (F, 4, 3) in a base in the frame in which that base is at this pose."""
-    placed: Array = placements.dot(base.rotation.T)
-    placed[:, 3] += base.position
-    return placed
-
-
 def support_polygon(poses: Sequence[Pose], polygons: Sequence[Sequence[Point]],
                     in_contact: Sequence[bool] | None = None) -> SupportPolygon | None:
     """

@@ -55,7 +55,7 @@ class SelfCollision:
     def __init__(self, model: RobotModel, harmless: Sequence[Array] = (),
                  clearance: float = 0.005) -> None:
         self._model, self._clearance = model, clearance
-        self._data = model.pin_model.createData()
+        self._data = pin.Data(model.pin_model)
         self._geometry = _load(model)
         self._add_pairs()
         self._geometry_data = self._make_data()

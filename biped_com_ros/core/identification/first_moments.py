@@ -514,7 +514,7 @@ def _to_base(k: _Kinematics) -> Array:
 
 def _joint_axes(pin_model: pin.Model) -> tuple[Array, NDArray[np.bool_]]:
     """Return the axis of each moving joint in its own frame (J, 3), and which ones slide."""
-    data = pin_model.createData()
+    data = pin.Data(pin_model)
     pin.computeJointJacobians(pin_model, data, pin.neutral(pin_model))
     axes, sliding = [], []
     for i in range(2, pin_model.njoints):
