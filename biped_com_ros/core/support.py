@@ -314,7 +314,7 @@ class Soles:
 
     def __init__(self, polygons: Iterable[Sequence[Point]]) -> None:
         self._outlines = [[(float(x), float(y)) for x, y in corners] for corners in polygons]
-        self._lines = [half_planes(_hull(outline)) for outline in self._outlines]
+        self._boxes = [_box_inside(_hull(outline)) for outline in self._outlines]
         self._reach = max(math.hypot(x, y) for outline in self._outlines for x, y in outline)
 
     @classmethod
@@ -408,28 +408,31 @@ class Soles:
         Notes
         -----
         A point between the same spot of two soles has at least the margin that this spot has in
-        the outline of either: the discs about both spots lie in the polygon, and so does what is
-        between them. Along the plane an outline is shorter than along its sole by the cosine of
-        their angle.
+        a box inside of the outline of either: the discs about both spots lie in the polygon, and
+        so does what is between them. Along the plane an outline is shorter than along its sole
+        by the cosine of their angle.
 
         """
         (xx, xy, xz), (yx, yy, yz), (nx, ny, nz), (ox, oy, oz) = plane
         feet, slack = [], _THIN
-        for touches, sole, lines in zip(in_contact, soles, self._lines):
+        for touches, sole, box in zip(in_contact, soles, self._boxes):
             if touches:
                 (a, b, c), (d, e, f), (g, h, i), (x, y, z) = sole
                 x, y, z = x - ox, y - oy, z - oz
                 feet.append((
                     x * xx + y * xy + z * xz, x * yx + y * yy + z * yz,
-                    (a * xx + b * xy + c * xz, a * yx + b * yy + c * yz),
-                    (d * xx + e * xy + f * xz, d * yx + e * yy + f * yz), lines))
+                    a * xx + b * xy + c * xz, a * yx + b * yy + c * yz,
+                    d * xx + e * xy + f * xz, d * yx + e * yy + f * yz, box))
                 slack += 3.0 * self._reach * (1.0 - (g * nx + h * ny + i * nz))
         return [None if point is None else _least_margin(feet, point) - slack
                 for point in points]
 
 
-_Foot = tuple[float, float, Point, Point, Sequence[Vector]]
-"""Along the axes of a plane: where a sole is, its own axes, and its outline's half planes."""
+_Box = tuple[float, float, float, float]
+"""Least and largest x, least and largest y."""
+
+_Foot = tuple[float, float, float, float, float, float, _Box]
+"""Along two axes of a plane: where a sole is, its x axis, its y axis; and a box in its outline."""
 
 
 def _least_margin(feet: Sequence[_Foot], point: Point) -> float:
@@ -441,12 +444,25 @@ def _least_margin(feet: Sequence[_Foot], point: Point) -> float:
     squared = along_x * along_x + along_y * along_y
     share = (along_x * x + along_y * y) / squared if squared else 0.0
     share = 0.0 if share < 0.0 else 1.0 if share > 1.0 else share
-    x, y = x - share * along_x, y - share * along_y
-    least = math.inf
-    for _, _, (ux, uy), (vx, vy), lines in feet:
-        spot = ux * x + uy * y, vx * x + vy * y
-        least = min(least, *_distances(lines, spot)) if lines else -math.inf
+    x, y, least = x - share * along_x, y - share * along_y, math.inf
+    for _, _, ux, uy, vx, vy, (left, right, low, high) in feet:
+        u, v = ux * x + uy * y, vx * x + vy * y
+        least = min(least, u - left, right - u, v - low, high - v)
     return least if least > 0.0 else -math.inf
+
+
+def _box_inside(corners: tuple[Point, ...]) -> _Box:
+    """Return a large box inside of a convex polygon, about its middle along x."""
+    x = 0.5 * (min(corners)[0] + max(corners)[0])
+    edges = [(c - a * x, abs(a), b) for a, b, c in half_planes(corners)]
+    widest = min((-k / a for k, a, b in edges if a > abs(b)), default=0.0)
+    best = x, x, 0.0, 0.0
+    for wide in (0.05 * part * widest for part in range(1, 21)):
+        low = max(((k + a * wide) / b for k, a, b in edges if b > _THIN), default=0.0)
+        high = min(((k + a * wide) / b for k, a, b in edges if b < -_THIN), default=0.0)
+        if wide * (high - low) > 0.5 * (best[1] - best[0]) * (best[3] - best[2]):
+            best = x - wide, x + wide, low, high
+    return best
 
 
 def _projected(plane: Plane, sole: Placement, outline: Sequence[Point]) -> list[Point]:
