@@ -157,7 +157,8 @@ def turned(quaternion: Array, angular_velocity: Array, dt: float) -> Array:
 
 def quaternion_from_rotation(rotation: Array) -> Array:
     """Return the quaternion (x, y, z, w) of a rotation (3, 3)."""
-    return np.array(pin.Quaternion(np.asarray(rotation)).coeffs())
+    # By columns: of other matrices the constructor makes a copy, which it never gives back.
+    return np.array(pin.Quaternion(np.asfortranarray(rotation)).coeffs())
 
 
 def cross(a: Array, b: Array) -> Array:

@@ -13,6 +13,8 @@
 # limitations under the License.
 """Rigid placements against SciPy's rotations."""
 
+from pathlib import Path
+
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.pose import (
     cross, Pose, quaternion_from_rotation, rotation_from_quaternion, turned, yaw_of)
@@ -39,6 +41,23 @@ def test_quaternions_are_xyzw_and_are_normalised(seed):
     pose = Pose.from_quaternion(rotation.as_quat(), np.ones(3))
     np.testing.assert_allclose(pose.rotation, rotation.as_matrix(), atol=1e-14)
     np.testing.assert_allclose(np.abs(pose.quaternion @ rotation.as_quat()), 1.0)
+
+
+@pytest.mark.skipif(not Path('/proc/self/statm').exists(), reason='memory is read from /proc')
+@pytest.mark.parametrize('rotation', [
+    np.eye(3), np.asfortranarray(np.eye(3)), np.eye(6)[::2, ::2], np.eye(3).tolist()],
+    ids=['rows', 'columns', 'strides', 'lists'])
+def test_quaternions_keep_no_memory(rotation):
+    for _ in range(1000):
+        quaternion_from_rotation(rotation)
+    before = pages()
+    for _ in range(20_000):
+        quaternion_from_rotation(rotation)
+    assert (pages() - before) * 4096 < 20_000 * 10  # bytes; a matrix has 72
+
+
+def pages():
+    return int(Path('/proc/self/statm').read_text().split()[1])
 
 
 def test_quaternion_as_a_plain_list():
