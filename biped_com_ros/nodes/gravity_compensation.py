@@ -48,16 +48,17 @@ from biped_com_ros.core.support_qp import SupportLimits
 from biped_com_ros.ros.common_parameters import ManagedNodeParameters
 from biped_com_ros.ros.controller_check import ControllerCheck
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.diagnostics import ERROR, OK, Report, steady_clock, Throttle, WARN
+from biped_com_ros.ros.diagnostics import ERROR, OK, Report, Throttle, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.gravity_outputs import EffortOutput, SupportOutput, TrajectoryOutput
 from biped_com_ros.ros.inputs import ArrayInput, ImuInput, Input, JointStateInput, WrenchInput
 from biped_com_ros.ros.lifecycle import ManagedNode
 from biped_com_ros.ros.parameters import parameter
 from biped_com_ros.ros.readings import NEVER
+from biped_com_ros.ros.watchdog import watchdog
 import numpy as np
 
-#: How often silence is looked for, s.
+#: How often efforts go on while joint states are silent, s.
 _WATCH_PERIOD = 0.01
 #: The watchdog takes over when joint states are this late, s.
 _LATE = 0.03
@@ -171,7 +172,7 @@ class GravityCompensation(ManagedNode):
         self._is_simulated = self.get_clock().ros_time_is_active
         self._updated, self.problem = self._now(), 'waiting for inputs'
         self._set_timeout()
-        self.keep(self.create_timer(_WATCH_PERIOD, self._watch, clock=steady_clock()))
+        self.keep(watchdog(self, _WATCH_PERIOD, self._watch))
         self.compensation = compensation
 
     def start(self) -> None:
@@ -324,11 +325,11 @@ class GravityCompensation(ManagedNode):
                 f'those of joint_states (input_timeout {limit:g} s): check its clock, and whether '
                 'the computer is too busy')
 
-    def _watch(self) -> None:
-        """Go on without joint states when they are late."""
+    def _watch(self) -> bool:
+        """Go on without joint states when they are late, and tell whether they are."""
         compensation = self.compensation
         if compensation is None or compensation.guard.idle:
-            return
+            return False
         self._is_simulated = self.get_clock().ros_time_is_active
         now = self._now()
         late = now - self._updated
@@ -340,6 +341,7 @@ class GravityCompensation(ManagedNode):
             self._complain(
                 f"joint_states is silent: {self._inputs['joint_states'].report()[1]}")
             self._go_on(now, Stamp.now(self), None)
+        return late > _LATE
 
     def _complain(self, problem: str) -> None:
         """Keep in mind why there are no new efforts, and log it if there were some."""
