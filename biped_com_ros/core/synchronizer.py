@@ -196,11 +196,12 @@ class Instants:
         return self._sets() if leading and self._is_decided(leading[0][0]) else ()
 
     def _sets(self) -> Iterator[list[Any]]:
-        leading = self._leading
-        while leading and self._is_decided(leading[0][0]):
+        leading, decided = self._leading, True
+        while decided:
             found = self._complete(*leading.popleft())
             if found is not None:
                 yield found
+            decided = bool(leading) and self._is_decided(leading[0][0])
 
     def _start_anew(self) -> None:
         for waiting in self._waiting:
@@ -210,16 +211,25 @@ class Instants:
 
     def _is_decided(self, ns: int) -> bool:
         """Tell whether no source can still send a sample nearer to this time."""
+        if min(self._last_ns) >= ns:
+            return True
         if self._first_ns == _NEVER:
             self._first_ns = ns
-        for source, last in enumerate(self._last_ns):
-            if last < ns:
-                silent_since = self._first_ns if last == _NEVER else last
-                if (not self._optional[source]
-                        or self._leading[-1][0] - silent_since < self._patience):
-                    self._awaited = source
-                    return False
+        if self._is_missing(self._awaited, ns):  # mostly it is the same one that comes last
+            return False
+        for source in range(len(self._last_ns)):
+            if self._is_missing(source, ns):
+                self._awaited = source
+                return False
         return True
+
+    def _is_missing(self, source: int, ns: int) -> bool:
+        last = self._last_ns[source]
+        if last >= ns:
+            return False
+        silent_since = self._first_ns if last == _NEVER else last
+        return (not self._optional[source]
+                or self._leading[-1][0] - silent_since < self._patience)
 
     def _complete(self, ns: int, sample: Any) -> list[Any] | None:
         """Return it with the other sources' nearest samples; None if one is missing."""
@@ -227,6 +237,9 @@ class Instants:
         for waiting, tolerance, optional in self._others:
             while len(waiting) > 1 and waiting[1][0] <= ns:
                 waiting.popleft()
+            if waiting and waiting[0][0] == ns:  # mostly
+                found.append(waiting[0][1])
+                continue
             nearest = _nearest(waiting, ns)
             if nearest is not None and abs(nearest[0] - ns) <= tolerance:
                 found.append(nearest[1])
