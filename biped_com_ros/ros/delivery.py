@@ -38,9 +38,7 @@ class Reader(Protocol):
     """A subscription of the process, and its readings."""
 
     subscription: Any
-
-    def read(self, raw: bytes) -> None:
-        """Read a message."""
+    readings: tuple[Any, ...]
 
 
 class Desk:
@@ -63,11 +61,13 @@ class Desk:
     def serve(self, reader: Reader, raw: bytes) -> None:
         """Let a message be read, and then what was published meanwhile."""
         self.serving = True
-        reader.read(raw)
+        for reading in reader.readings:
+            reading.receive(raw)
         waiting = self.waiting
         while waiting:
             reader, raw = waiting.popleft()
-            reader.read(raw)
+            for reading in reader.readings:
+                reading.receive(raw)
         self.serving = False
 
 

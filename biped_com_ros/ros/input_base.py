@@ -73,8 +73,6 @@ class Input:
         Why the last refused message was; '' if none was.
     stamp : Stamp or None
         Of the last good message.
-    count : int
-        Number of good messages.
     reading : Reading
         Reads the messages.
 
@@ -90,7 +88,7 @@ class Input:
         self.refused: dict[str, int] = {}
         self.last_error = ''
         self.stamp: Stamp | None = None
-        self.count = 0
+        self._counted = 0
         self._clock = node.get_clock()
         self._start_accounts()
         self._name, self._qos = topic, qos
@@ -126,6 +124,11 @@ class Input:
         """Tell whether there was no good data for `timeout` seconds, or never any."""
         return self.stamp is None or self.age(now) > (
             self._timeout if timeout is None else timeout)
+
+    @property
+    def count(self) -> int:
+        """Return the number of good messages."""
+        return self._counted + self.reading.count
 
     @property
     def rate(self) -> float:
@@ -178,11 +181,13 @@ class Input:
             self.reading, self.subscription = self._exchange.join(
                 self.node, self._name, self._qos, order)
         self.topic = self.reading.topic = self.subscription.topic_name
+        self._counted -= self.reading.count  # what others got before
         self.reading.add(self)
 
     def _reconnect(self, what: tuple[Any, ...]) -> None:
         """Have something else read from now on."""
         reading, subscription = self.reading, self.subscription
+        self._counted = self.count
         self._connect(replace(reading.order, what=what))
         self._disconnect(reading, subscription)
 

@@ -246,6 +246,8 @@ class JointStateReading(StampedReading):
         self._ever_measured = {field: np.zeros(n, bool) for field in _OPTIONAL}
         self._all_measured: dict[str, bool] = {}
         self._sources: dict[Any, JointSource] = {}
+        #: Those that tell all joints which have to be there.
+        self._whole: set[JointSource] = set()
         self._numbered = 0
         self._first_arrival: float | None = None
         self._routine: Routine | None = None
@@ -281,7 +283,7 @@ class JointStateReading(StampedReading):
         source = self._sources.get(key)
         if source is None:
             if len(self._sources) >= _MAX_SOURCES:
-                self._sources.pop(next(iter(self._sources)))
+                self._whole.discard(self._sources.pop(next(iter(self._sources))))
             source = JointSource(message, self._indices, self._n_required, self._numbered)
             self._sources[key] = source
             self._numbered += 1
@@ -295,6 +297,7 @@ class JointStateReading(StampedReading):
         if source.has_required:
             # Two publishers of the whole robot must not make time go back and forth.
             source.last_ns = max(source.last_ns, self._last_ns)
+            self._whole.add(source)
 
     def _examine_values(self, source: JointSource) -> None:
         for row, field in enumerate(source.fields):
@@ -319,6 +322,9 @@ class JointStateReading(StampedReading):
             if self.count >= self._try_at:
                 self._begin_routine(source)
         self._last_ns = ns
+        if len(self._whole) > 1:
+            for other in self._whole:
+                other.last_ns = ns
         return True
 
     # -- the usual way

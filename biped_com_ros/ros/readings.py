@@ -38,6 +38,8 @@ _TRUST_NS = 50_000_000
 #: How long after the start /clock may be missing: DDS needs up to 3 s to find its publisher.
 _CLOCK_TAKES = 5.0
 
+_MAX_PLANS = 32
+
 _unpack_stamp = struct.Struct('<iI').unpack_from
 _monotonic_ns = time.monotonic_ns
 
@@ -106,7 +108,7 @@ class Reading:
     topic
         Where the messages come from.
     takers
-        The inputs that take what is read: have `node`, `stamp`, `count`, `callback` and `refuse`.
+        The inputs that take what is read: have `node`, `stamp`, `callback` and `refuse`.
     arguments
         What their callbacks get after the stamp.
     count
@@ -175,7 +177,6 @@ class Reading:
         arguments = self.arguments
         for taker in self.takers:
             taker.stamp = stamp
-            taker.count += 1
             try:
                 taker.callback(stamp, *arguments)
             except Refusal as refusal:
@@ -219,11 +220,12 @@ class StampedReading(Reading):
 
     def __init__(self, order: Order) -> None:
         super().__init__(order)
-        #: How the last message was built, and the last one that was built otherwise.
-        self._plan: Any = codec.NO_PLAN
-        self._other_plan: Any = codec.NO_PLAN
-        #: Why messages built like the latter are not used, if there is nothing to say about it.
-        self._known_refusal: Refusal | None = None
+        #: How messages of so many bytes were built lately. Parts of the robot on one topic, which
+        #: come in turns, differ in it.
+        self._plans: dict[int, Any] = {}
+        #: How the last ones were built that are not used, if there is nothing to say about it.
+        self._useless: Any = None
+        self._refusal = Refusal('', '')
         self._trusted_ns = self._trusted_until = NEVER
         self._started = time.monotonic()
 
@@ -231,10 +233,10 @@ class StampedReading(Reading):
         """Take a message as it came; whatever is wrong with it stays here."""
         # The hot path, with as few calls as possible: each costs as much as a comparison.
         try:
-            plan = self._plan
+            plan = self._plans.get(len(raw), codec.NO_PLAN)
             for segment, offset in plan.segments:
                 if not raw.startswith(segment, offset):
-                    plan = self._change_plan(raw)
+                    plan = self._new_plan(raw)
                     if plan is None:
                         return
                     break
@@ -260,31 +262,23 @@ class StampedReading(Reading):
             return
         self._deliver(Stamp(ns, raw[codec.HEADER_STAMP:codec.AFTER_STAMP]))
 
-    def _change_plan(self, raw: bytes) -> Any:
-        """Return how to read a message that is built otherwise than the last one; None: not."""
-        before, plan = self._plan, self._other_plan
-        if not plan.matches(raw):
-            plan, self._known_refusal = self._find_plan(raw), None
-        elif self._known_refusal is not None:
-            self._refuse(self._known_refusal)
+    def _new_plan(self, raw: bytes) -> Any:
+        """Return how to read a message that is not built like others of its length; None: not."""
+        plan = self._find_plan(raw)
+        if plan is self._useless:
+            self._refuse(self._refusal)
             return None
-        if not plan.segments:
-            self._plan = codec.NO_PLAN
-            self._examine_structure(plan.data)
-            return plan
-        self._other_plan = plan  # where it cannot be used, the one before stays in use
-        self._examine_or_remember(plan.data)
-        self._plan, self._other_plan = plan, before
-        return plan
-
-    def _examine_or_remember(self, source: Any) -> None:
-        """Examine a structure; where there is nothing to say about its refusal, it will do."""
         try:
-            self._examine_structure(source)
+            self._examine_structure(plan.data)
         except Refusal as refusal:
-            if not refusal.details:
-                self._known_refusal = refusal
+            if plan.segments and not refusal.details:
+                self._useless, self._refusal = plan, refusal
             raise
+        if plan.segments:
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            self._plans[len(raw)] = plan
+        return plan
 
     def _examine_structure(self, source: Any) -> None:
         """Raise Refusal if no message built like this can be used."""

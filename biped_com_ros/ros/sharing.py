@@ -86,11 +86,6 @@ class Feed:
         """Cease to read what nobody takes."""
         self.readings = tuple(reading for reading in self.readings if reading.takers)
 
-    def read(self, raw: bytes) -> None:
-        """Let all read a message."""
-        for reading in self.readings:
-            reading.receive(raw)
-
     def _receive(self, raw: bytes) -> None:
         self._desk.serve(self, raw)
 
