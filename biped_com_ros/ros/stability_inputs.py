@@ -44,6 +44,9 @@ _WRENCH_TOLERANCE = 20_000_000
 #: Called with stamp, state in the world, twist of the base, foot wrenches in the sole frames.
 Callback = Callable[[Stamp, RobotState, Twist | None, Array | None], None]
 
+#: Called with the time (ns) and arrays of a message of the base.
+Collect = Callable[..., None]
+
 
 class StabilityParameters(LocationParameters, Protocol):
     """The parameters that are read here."""
@@ -71,34 +74,33 @@ class FeltContacts(Contacts):
 class _TimedImuBase(ImuBase):
     """An IMU whose readings are collected first and loaded when their instant is complete."""
 
-    def __init__(self, collect: Callable[[int, Array], None], *arguments: Any,
-                 **options: Any) -> None:
+    def __init__(self, collect: Collect, *arguments: Any, **options: Any) -> None:
         self._collect = collect
         super().__init__(*arguments, **options)
 
-    def _on_imu(self, stamp: Stamp, *_: Array) -> None:
-        self._collect(stamp.ns, self._input.values.copy())
+    def _on_imu(self, stamp: Stamp, quaternion: Array, gyro: Array, _: Array) -> None:
+        self._collect(stamp.ns, quaternion.copy(), gyro.copy())
 
-    def load(self, ns: int, values: Array) -> None:
+    def load(self, ns: int, quaternion: Array, gyro: Array) -> None:
         """Use a reading."""
-        self._quaternion[:], self._gyro[:], self._ns = values[:4], values[4:7], ns
+        self._ns, self._quaternion, self._gyro = ns, quaternion, gyro
 
 
 class _TimedOdometryBase(OdometryBase):
     """Odometry that is collected first and loaded when its instant is complete."""
 
-    def __init__(self, collect: Callable[[int, Array], None], *arguments: Any,
-                 **options: Any) -> None:
+    def __init__(self, collect: Collect, *arguments: Any, **options: Any) -> None:
         self._collect = collect
         super().__init__(*arguments, **options)
 
-    def _on_odometry(self, stamp: Stamp, *_: Array) -> None:
-        self._collect(stamp.ns, self._input.values.copy())
+    def _on_odometry(self, stamp: Stamp, position: Array, quaternion: Array,
+                     twist: Array) -> None:
+        self._collect(stamp.ns, position.copy(), quaternion.copy(), twist.copy())
 
-    def load(self, ns: int, values: Array) -> None:
+    def load(self, ns: int, position: Array, quaternion: Array, twist: Array) -> None:
         """Use a message."""
-        self._position[:], self._quaternion[:] = values[:3], values[3:7]
-        self._twist[:], self._ns = values[7:13].reshape(2, 3), ns
+        self._ns, self._position, self._quaternion = ns, position, quaternion
+        self._twist = twist.reshape(2, 3)
 
 
 class SoleWrench:
@@ -237,8 +239,8 @@ class StabilityInputs:
         return FixedBase(model, params, contacts)
 
     def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
-        for samples in self._instants.add(
-                0, stamp.ns, (stamp, positions.copy(), velocities.copy())):
+        state = self._model.state(positions, velocities)
+        for samples in self._instants.add(0, stamp.ns, (stamp, state)):
             self._complete(samples)
 
     def _on_wrench(self, foot: int, stamp: Stamp, wrench: Array) -> None:
@@ -246,13 +248,13 @@ class StabilityInputs:
         for samples in self._instants.add(self._first_foot + foot, stamp.ns, moved):
             self._complete(samples)
 
-    def _on_base(self, ns: int, values: Array) -> None:
-        for samples in self._instants.add(1, ns, (ns, values)):
+    def _on_base(self, ns: int, *values: Array) -> None:
+        for samples in self._instants.add(1, ns, (ns, *values)):
             self._complete(samples)
 
     def _complete(self, samples: Sequence[Any]) -> None:
         """Take one sample of each source; the instant is that of the joint states."""
-        stamp, positions, velocities = samples[0]
+        stamp, state = samples[0]
         if stamp.ns < self._last_ns:  # the world begins anew where the robot stands
             self.base.reset()
             self._on_reset()
@@ -260,7 +262,6 @@ class StabilityInputs:
         if self._predecessor is not None:
             self.base.continue_from(self._predecessor)
             self._predecessor = None
-        state = self._model.state(positions, velocities)
         if self._is_timed:
             self.base.load(*samples[1])  # type: ignore[attr-defined]
         wrenches = self._felt(samples[self._first_foot:])
