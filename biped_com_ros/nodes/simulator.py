@@ -93,6 +93,9 @@ class SimulatorParameters:
         100.0, 'How often /clock is published; 0 does not', 'Hz', 0.0, 2000.0, read_only=True)
     real_time_factor: float = parameter(
         1.0, 'Simulated seconds per second; 0 is as fast as possible', '', 0.0, 100.0)
+    command_patience: float = parameter(
+        0.1, 'How long, on the wall, a step waits for a command when they came regularly; '
+        '0: as a robot, which waits for nobody', 's', 0.0, 1.0)
     world_frame: str = parameter('odom', 'frame_id of the world', read_only=True)
     friction: float = parameter(
         1.0, 'Coulomb friction of the soles', '', 0.0, 10.0, read_only=True)
@@ -241,8 +244,9 @@ class CommandInputs:
 
     """
 
-    def __init__(self, node: Node, setpoints: Setpoints, now: Callable[[], float]) -> None:
-        self._node, self._setpoints, self._now = node, setpoints, now
+    def __init__(self, node: Node, setpoints: Setpoints, now: Callable[[], float],
+                 follow: Callable[[], Callable[[], None]]) -> None:
+        self._node, self._setpoints, self._now, self._follow = node, setpoints, now, follow
         self._throttle = Throttle(5.0)
         self.refused, self.last_refusal = 0, ''
         count = len(setpoints.names)
@@ -257,9 +261,12 @@ class CommandInputs:
             COMMAND_INPUT)
 
     def _array(self, topic: str, count: int, take: Callable[[Any], None]) -> ArrayInput:
-        return ArrayInput(
-            self._node, topic, count,
-            lambda stamp, values: self.guard(topic, lambda: take(values)), qos=COMMAND_INPUT)
+        told = self._follow()
+
+        def on_command(_: Stamp, values: Any) -> None:
+            self.guard(topic, lambda: take(values))
+            told()
+        return ArrayInput(self._node, topic, count, on_command, qos=COMMAND_INPUT)
 
     def _on_trajectory(self, message: Any) -> None:
         self.guard('joint_trajectory_controller/joint_trajectory',
@@ -334,16 +341,16 @@ class Simulator(Node):
         self._plant.reset(params.posture)
         self._setpoints = Setpoints(self._plant, model.actuated_joint_names)
         self._time_of_reset, self._divergences = 0.0, 0
-        self._commands = CommandInputs(self, self._setpoints, self._now)
+        self._pacer = Pacer(self._plant.dt, params.real_time_factor, params.command_patience)
+        self._commands = CommandInputs(self, self._setpoints, self._now, self._follow)
         self._make_outputs(model)
         self._diagnostics.add('commands', self._commands.report)
         self._diagnostics.add('simulation', self._report)
         trigger_service(self, '~/reset', self._reset)
         switch_service(self, '~/hang', self._hang)
         self.create_subscription(WrenchStamped, '~/push', self._on_push, COMMAND_INPUT)
-        self._pacer = Pacer(self._plant.dt, params.real_time_factor)
-        period = self._plant.dt / max(params.real_time_factor, 1.0)
-        self.create_timer(period, self._tick, clock=steady_clock())
+        self._period = self._pacer.period
+        self._timer = self.create_timer(self._period, self._tick, clock=steady_clock())
         self.get_logger().info(
             f'simulating {config.name}: {self._plant.mass:.3f} kg in {params.posture}')
 
@@ -368,9 +375,25 @@ class Simulator(Node):
         return self._time_of_reset + self._plant.observation.time
 
     def _tick(self) -> None:
-        assert self._pacer is not None
-        for _ in range(self._pacer.due()):
+        pacer = self._pacer
+        assert pacer is not None
+        for _ in range(pacer.due()):
             self._step()
+        if pacer.period != self._period:
+            self._period = pacer.period
+            self._timer.timer_period_ns = round(1e9 * pacer.period)
+
+    def _follow(self) -> Callable[[], None]:
+        """Return what is to be told of each command of one kind."""
+        pacer = self._pacer
+        assert pacer is not None
+        stream = pacer.stream()
+
+        def told() -> None:
+            stream.told()
+            if pacer.waits:
+                self._tick()
+        return told
 
     def _step(self) -> None:
         plant, now = self._plant, self._now()
@@ -428,6 +451,7 @@ class Simulator(Node):
         self._params = params
         if self._pacer is not None:
             self._pacer.factor = params.real_time_factor
+            self._pacer.patience = params.command_patience
 
     def destroy_node(self) -> None:
         """Finish the recording, too."""
@@ -443,8 +467,8 @@ class Simulator(Node):
         pacer, plant = self._pacer, self._plant
         values = {'real-time factor': pacer.achieved, 'asked for': pacer.factor,
                   'hangs': 'yes' if plant.hoist.holds else 'no',
-                  'time lost [s]': pacer.lost, 'time [s]': self._now(), 'mass [kg]': plant.mass,
-                  'divergences': plant.divergences, 'at effort limit': ', '.join(
+                  'time lost [s]': pacer.lost, 'waited for commands [s]': pacer.waited,
+                  'time [s]': self._now(), 'mass [kg]': plant.mass, 'divergences': plant.divergences, 'at effort limit': ', '.join(
                       plant.saturated_joints())}
         if plant.has_fallen:
             return ERROR, 'the robot has fallen; call ~/reset', values

@@ -21,6 +21,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.robot import RobotModel
@@ -198,6 +199,37 @@ def test_position_commands(rig):
     assert '2 commands refused' in rig.health('commands')[1]
     rig.spin(0.5)
     assert rig.position('elbow') == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_stall_of_the_machine_leaves_time_to_answer():
+    """However long everything stood still: who answers each reading is never much behind."""
+    rig = SimulatorRig(command_patience=1.0)
+    command = rig.publisher(Float64MultiArray, 'position_controller/commands')
+    answer, received, at_step = Float64MultiArray(data=rig.hold()), rig.node._commands.arrays[0], []
+    step = rig.node._step
+    rig.node._step = lambda: (at_step.append(received.count), step())
+    rig.peer.create_subscription(JointState, 'joint_states', lambda _: command.publish(answer), 10)
+    rig.until(lambda: received.count > 50)
+    before = len(at_step), len(rig.joints)
+    for _ in range(5):
+        time.sleep(0.05)
+        rig.spin(0.1)
+    _, steps_on_one_command = np.unique(at_step[before[0]:], return_counts=True)
+    assert steps_on_one_command.max() <= 4
+    stamps = [ns(message.header.stamp) for message in rig.joints[before[1]:]]
+    np.testing.assert_array_equal(np.diff(stamps), 2_000_000)  # all of them arrived, in order
+    assert len(at_step) - before[0] > 100
+    rig.close()
+
+
+def test_the_pace_changes_at_run_time(rig):
+    rig.node.set_parameters([Parameter('real_time_factor', value=0.01)])
+    rig.spin(0.2)
+    slow = len(rig.joints)
+    rig.spin(1.0)
+    assert len(rig.joints) - slow < 20  # 5, if it is on time
+    rig.node.set_parameters([Parameter('real_time_factor', value=2.0)])
+    rig.until(lambda: len(rig.joints) > slow + 500, timeout=10.0)
 
 
 def test_effort_commands_add_to_the_drives(rig):

@@ -11,73 +11,153 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Steps that are due, with a clock that does what it is told."""
+"""Steps that are due, with a clock and commands that come when they are told to."""
 
 from __future__ import annotations
 
-from biped_com_ros.sim.pacing import Pacer
+from biped_com_ros.sim.pacing import CATCHING_UP, LARGEST_LAG, Pacer
+import numpy as np
 import pytest
 
+DT, PATIENCE = 0.002, 0.1
 
-class FakeClock:
-    """Stands still unless it is set."""
 
-    def __init__(self):
+class Bench:
+    """A pacer that is asked as often as it wants, by a clock that only this moves."""
+
+    def __init__(self, factor=1.0, patience=PATIENCE):
         self.now = 100.0
+        self.pacer = Pacer(DT, factor, patience, lambda: self.now)
+        #: When each step was taken.
+        self.steps = []
 
-    def __call__(self):
-        return self.now
+    def ask(self):
+        due = self.pacer.due()
+        self.steps += due * [self.now]
+        return due
 
-
-@pytest.fixture
-def clock():
-    return FakeClock()
-
-
-def total(pacer, clock, ticks, period):
-    steps = 0
-    for _ in range(ticks):
-        clock.now += period
-        steps += pacer.due()
-    return steps
-
-
-@pytest.mark.parametrize('factor', [0.25, 1.0, 3.0])
-def test_simulated_time_keeps_up_with_the_clock(clock, factor):
-    pacer = Pacer(0.002, factor, clock)
-    steps = total(pacer, clock, 1000, 0.0031)
-    assert steps * 0.002 == pytest.approx(3.1 * factor, abs=0.003)
-    assert pacer.achieved == pytest.approx(factor, rel=0.01)
-    assert pacer.lost == 0.0
+    def run(self, seconds, answer=None, every=1):
+        """Ask for a while and return the steps; every so many of them are answered, if at all."""
+        end, before = self.now + seconds, len(self.steps)
+        while self.now < end - 1e-9:
+            self.now += self.pacer.period
+            for step in range(len(self.steps) + 1, len(self.steps) + self.ask() + 1):
+                if answer is not None and step % every == 0:
+                    answer()
+        return len(self.steps) - before
 
 
-def test_a_short_stall_is_caught_up(clock):
-    pacer = Pacer(0.002, 1.0, clock)
-    total(pacer, clock, 100, 0.002)
-    clock.now += 0.05
-    assert pacer.due() == 10  # No more than 20 ms at once.
-    assert 100 + 10 + total(pacer, clock, 100, 0.002) == pytest.approx(225, abs=1)
+@pytest.mark.parametrize('factor', [0.25, 1.0, 3.0, 100.0])
+def test_simulated_time_keeps_up_with_the_clock(factor):
+    bench = Bench(factor)
+    assert bench.run(3.1) * DT == pytest.approx(3.1 * factor, abs=0.001 + 0.001 * factor)
+    assert bench.pacer.achieved == pytest.approx(factor, rel=0.01)
+    assert bench.pacer.lost == bench.pacer.waited == 0.0
 
 
-def test_a_long_stall_is_given_up(clock):
-    pacer = Pacer(0.002, 1.0, clock)
-    clock.now += 5.0
-    steps = pacer.due() + total(pacer, clock, 500, 0.002)
-    assert steps == pytest.approx(550, abs=2)
-    assert pacer.lost == pytest.approx(4.9)
+def test_a_timer_that_is_early_or_late_is_still_asked_once_per_step():
+    bench = Bench()
+    for tick in range(500):
+        assert bench.pacer.period == DT
+        bench.now += DT + (4e-4 if tick % 2 else -4e-4)
+        assert bench.ask() == 1
 
 
-def test_a_slow_computer_shows(clock):
-    """Where a tick takes longer than what it simulates, the factor achieved falls."""
-    pacer = Pacer(0.002, 1.0, clock)
-    total(pacer, clock, 50, 0.04)
-    total(pacer, clock, 50, 0.04)
-    assert pacer.achieved == pytest.approx(0.5, rel=0.05)
+@pytest.mark.parametrize('stall', [0.004, 0.03, 0.09])
+def test_a_short_stall_is_caught_up_step_by_step(stall):
+    bench = Bench()
+    bench.run(0.2)
+    bench.now += stall
+    assert bench.run(0.2) == pytest.approx((0.2 + stall) / DT, abs=1)
+    # Nodes have time to answer each reading.
+    assert np.diff(bench.steps).min() >= 0.8 * DT / CATCHING_UP
+    assert bench.pacer.lost == 0.0
+    assert bench.pacer.period == DT
 
 
-def test_as_fast_as_possible(clock):
-    pacer = Pacer(0.002, 0.0, clock)
-    assert [pacer.due() for _ in range(3)] == [10, 10, 10]
-    pacer.factor = 1.0
-    clock.now += 0.002
-    assert pacer.due() == 1
+def test_a_long_stall_is_given_up():
+    bench = Bench()
+    bench.now += 5.0
+    assert bench.run(1.0) == pytest.approx((1.0 + LARGEST_LAG) / DT, abs=2)
+    assert bench.pacer.lost == pytest.approx(5.0 - LARGEST_LAG, abs=2 * DT)
+    assert np.diff(bench.steps).min() >= 0.8 * DT / CATCHING_UP
+
+
+def test_a_slow_computer_shows():
+    """Where a step takes longer than what it simulates, the factor achieved falls."""
+    bench = Bench()
+    for _ in range(1000):
+        bench.now += 2.0 * DT
+        assert bench.ask() <= 1
+    assert bench.pacer.achieved == pytest.approx(0.5, rel=0.05)
+    assert bench.pacer.lost > 0.8
+
+
+def test_as_fast_as_possible():
+    bench = Bench(factor=0.0)
+    assert [bench.ask() for _ in range(3)] == [10, 10, 10]
+    assert bench.pacer.period == DT
+    bench.pacer.factor = 1.0
+    bench.now += DT
+    assert bench.ask() == 1
+    assert bench.run(1.0) == pytest.approx(1.0 / DT, abs=1)
+
+
+@pytest.mark.parametrize('every, most', [(1, 3), (2, 5), (5, 11)])
+@pytest.mark.parametrize('factor', [0.0, 1.0, 2.0])
+def test_who_answers_regularly_is_waited_for(factor, every, most):
+    """No more than twice the usual steps, and one, are taken on one command."""
+    bench = Bench(factor)
+    stream = bench.pacer.stream()
+    bench.run(1.0, stream.told, every)
+    stream.told()
+    assert bench.pacer.waited == 0.0
+    assert most - 1 <= bench.run(0.09) <= most
+    assert bench.pacer.waits
+    assert bench.pacer.waited == pytest.approx(0.09 - most * DT, abs=0.03)
+    stream.told()
+    assert bench.ask() >= 1  # at once
+    # What was missed meanwhile is caught up, and all is as before.
+    assert bench.run(0.5, stream.told, every) > 0.5 * factor / DT
+    assert bench.pacer.lost == 0.0
+
+
+def test_two_who_answer_are_both_waited_for():
+    bench = Bench()
+    fast, slow = bench.pacer.stream(), bench.pacer.stream()
+    for _ in range(30):
+        bench.run(10 * DT, fast.told)
+        slow.told()
+    assert bench.run(0.09, fast.told) == 21
+    slow.told()
+    assert bench.run(0.09) == 3
+
+
+def test_who_answers_no_more_is_waited_for_once():
+    bench = Bench()
+    stream = bench.pacer.stream()
+    bench.run(1.0, stream.told)
+    begun = len(bench.steps)
+    # All of it is caught up: nothing is lost but evenness.
+    assert bench.run(1.0) == pytest.approx(1.0 / DT, abs=2)
+    gaps = np.diff(bench.steps[begun:])
+    assert gaps.max() == pytest.approx(PATIENCE, abs=DT) and (gaps > 2.1 * DT).sum() == 1
+    # Whoever comes back is waited for again once it is regular.
+    bench.run(1.0, stream.told)
+    assert bench.run(0.09) <= 3
+
+
+@pytest.mark.parametrize('every, patience', [(11, PATIENCE), (300, PATIENCE), (1, 0.0)])
+def test_who_comes_seldom_is_not_waited_for_nor_anybody_without_patience(every, patience):
+    bench = Bench(patience=patience)
+    stream = bench.pacer.stream()
+    bench.run(15.0, stream.told, every)
+    assert bench.run(0.09) == pytest.approx(0.09 / DT, abs=1)
+    assert bench.pacer.waited == 0.0
+
+
+def test_a_few_commands_make_nobody_regular():
+    bench = Bench()
+    stream = bench.pacer.stream()
+    bench.run(10 * DT, stream.told)
+    assert bench.run(0.09) == pytest.approx(0.09 / DT, abs=1)
