@@ -468,8 +468,9 @@ class Simulator(Node):
         values = {'real-time factor': pacer.achieved, 'asked for': pacer.factor,
                   'hangs': 'yes' if plant.hoist.holds else 'no',
                   'time lost [s]': pacer.lost, 'waited for commands [s]': pacer.waited,
-                  'time [s]': self._now(), 'mass [kg]': plant.mass, 'divergences': plant.divergences, 'at effort limit': ', '.join(
-                      plant.saturated_joints())}
+                  'time [s]': self._now(), 'mass [kg]': plant.mass,
+                  'divergences': plant.divergences,
+                  'at effort limit': ', '.join(plant.saturated_joints())}
         if plant.has_fallen:
             return ERROR, 'the robot has fallen; call ~/reset', values
         if pacer.achieved == 0.0:

@@ -21,7 +21,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
+from time import sleep
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.robot import RobotModel
@@ -205,14 +205,14 @@ def test_a_stall_of_the_machine_leaves_time_to_answer():
     """However long everything stood still: who answers each reading is never much behind."""
     rig = SimulatorRig(command_patience=1.0)
     command = rig.publisher(Float64MultiArray, 'position_controller/commands')
-    answer, received, at_step = Float64MultiArray(data=rig.hold()), rig.node._commands.arrays[0], []
-    step = rig.node._step
+    answer, received = Float64MultiArray(data=rig.hold()), rig.node._commands.arrays[0]
+    step, at_step = rig.node._step, []
     rig.node._step = lambda: (at_step.append(received.count), step())
     rig.peer.create_subscription(JointState, 'joint_states', lambda _: command.publish(answer), 10)
     rig.until(lambda: received.count > 50)
     before = len(at_step), len(rig.joints)
     for _ in range(5):
-        time.sleep(0.05)
+        sleep(0.05)
         rig.spin(0.1)
     _, steps_on_one_command = np.unique(at_step[before[0]:], return_counts=True)
     assert steps_on_one_command.max() <= 4
