@@ -44,6 +44,7 @@ _ABSURD_SQUARED = 1e12
 _RECENT = 4
 _ROOT_POSE, _MOVING = slice(7), slice(7, None)  # of Pinocchio's configuration
 _IDENTITY = Pose.identity()
+_AT_REST = np.zeros(6)
 # Looked up at every update, it would take as long as a small array operation.
 _center_of_mass = pin.centerOfMass
 
@@ -214,6 +215,8 @@ class RobotModel:
             Shape (n,), in the order of :attr:`joint_names`.
 
         """
+        if self._moves_as_told and len(joint_positions) == len(self.joint_names):
+            return np.concatenate((self._root_pose, joint_positions))
         # A matrix of mostly zeros: one product takes less than picking and scaling the entries.
         try:
             q: Array = self._q_from_joints.dot(joint_positions)
@@ -232,6 +235,8 @@ class RobotModel:
         """
         if joint_velocities is None:
             return self._v_at_rest
+        if self._moves_as_told and len(joint_velocities) == len(self.joint_names):
+            return np.concatenate((_AT_REST, joint_velocities))
         try:
             v: Array = self._v_from_joints.dot(joint_velocities)
         except ValueError:
@@ -268,6 +273,8 @@ class RobotModel:
             else:
                 raise UnknownNameError('joint', relation.leader, moving, f"mimic of '{name}'")
         self._offsets = offsets if offsets.any() else None
+        #: Whether Pinocchio has the measured joints, in their order, and no others.
+        self._moves_as_told = self.joint_names == moving
         self._q_from_joints = np.concatenate((np.zeros((7, len(column))), gains))
         self._v_from_joints = np.concatenate((np.zeros((6, len(column))), gains))
         self._v_at_rest: Array = np.zeros(6 + len(moving))

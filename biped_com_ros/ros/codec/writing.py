@@ -22,8 +22,8 @@ import re
 from typing import Any
 
 from biped_com_ros.ros.codec.layout import (
-    DTYPES, fields_of, FLOAT64, HEADER_STAMP, Layout, LayoutError, Leaf, LITTLE_ENDIAN_CDR, Path,
-    plain_messages_wanted, set_value_at, value_at)
+    AFTER_STAMP, DTYPES, fields_of, FLOAT64, HEADER_STAMP, Layout, LayoutError, Leaf,
+    LITTLE_ENDIAN_CDR, Path, plain_messages_wanted, set_value_at, value_at)
 from biped_com_ros.ros.conversions import Stamp
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
@@ -124,7 +124,10 @@ class Template:
         if self.plain:
             return bytes(serialize_message(self.message(stamp)))
         if stamp is not None:
-            self._write_stamp(stamp)
+            if self._single_stamp:
+                self._memory[HEADER_STAMP:AFTER_STAMP] = stamp.raw
+            elif self._stamps:
+                self._write_stamps(stamp)
         return self._memory.tobytes()
 
     def message(self, stamp: Stamp | None = None) -> Any:
@@ -165,13 +168,10 @@ class Template:
         self._single_stamp = offsets == [HEADER_STAMP]
         self._stamps = _stamp_targets(self._buffer, [4 + offset for offset in offsets])
 
-    def _write_stamp(self, stamp: Stamp) -> None:
-        if self._single_stamp:
-            self._memory[4:12] = stamp.raw
-        elif self._stamps:
-            value = np.frombuffer(stamp.raw, np.uint32)
-            for stamps in self._stamps:
-                stamps[...] = value
+    def _write_stamps(self, stamp: Stamp) -> None:
+        value = np.frombuffer(stamp.raw, np.uint32)
+        for stamps in self._stamps:
+            stamps[...] = value
 
     def _check(self) -> None:
         """Write unlike values everywhere and compare with what rclpy reads."""
