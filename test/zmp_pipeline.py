@@ -72,7 +72,8 @@ class Pipeline:
         contacts = self.monitor.feel(ns, wrenches)
         self.base = self._base.update(state, R_world_imu, contacts)
         twist = self._base.twist(state, seen.angular_velocities[self._imu])
-        report = self.monitor.update(ns, state.in_world(self.base), twist, wrenches)
+        report = self.monitor.update(
+            ns, state.in_world(self.base, self._base.sole_placements), twist, wrenches)
         return report, self.plant.truth()
 
     def run(self, seconds, offset_at=lambda t: (0.0, 0.0, 0.0)):

@@ -64,15 +64,25 @@ class RobotState:
     _stance: Array | None
     _soles: Array | None
 
-    def in_world(self, base: Pose) -> RobotState:
-        """Return the same state with the base at pose `base` in the world."""
+    def in_world(self, base: Pose, sole_placements: Array | None = None) -> RobotState:
+        """
+        Return the same state with the base at pose `base` in the world.
+
+        Parameters
+        ----------
+        base
+            The pose.
+        sole_placements
+            :attr:`sole_placements_in_world`, if they are at hand.
+
+        """
         state = blank_state(RobotState)
         state.model, state.q, state.v, state.base = self.model, self.q, self.v, base
         state.com_in_base = self.com_in_base
         state.com_velocity_in_base = self.com_velocity_in_base
         state._placements, state._twists = self._placements, self._twists
         state._points_in_base, state._points_in_world = self._points_in_base, None
-        state._stance, state._soles = self._stance, None
+        state._stance, state._soles = self._stance, sole_placements
         return state
 
     def averaged(self, states: Sequence[RobotState], base: Pose) -> RobotState:

@@ -288,7 +288,7 @@ class ImuBase(BaseSource):
             state, rotation_from_quaternion(quaternion), told,
             stamp.ns if contacts.inputs else None)  # what nobody tells is never revised
         self._stance, self.is_held = estimator.stance, estimator.is_held
-        return state.in_world(base)
+        return state.in_world(base, estimator.sole_placements)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return the twist from gyroscope and joints; None while no sole stands."""
