@@ -12,26 +12,33 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What an update of `torso_controller` costs, in process, against a relay that does nothing.
+What the callbacks of `torso_controller` cost, in process, against a relay that does nothing.
 
-All four inputs go in as serialized messages, as the executor hands them over. An update is
-compared with one relay, and with all inputs also with as many relays as there are messages::
+All four inputs of an instant go in as serialized messages, as the executor hands them over: the
+two IMUs, joint states and tendon states, in the order in which the simulator sends them and in
+every other one of the three that are waited for. Each callback is compared with that of a relay,
+and all four with four of them::
 
-    python -m benchmarks.torso_callback [ROUNDS]
+    python -m benchmarks.torso_callback [--quick] [--check]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+from collections.abc import Sequence
+import gc
+import itertools
 import sys
 import time
 
 from benchmarks.callbacks import _call, _listened_to, _Message
-from benchmarks.common import alternate, microseconds
+from benchmarks.common import (
+    attempt, ATTEMPTS, console, machine, microseconds, print_table, print_targets, Target)
 from benchmarks.subject import Relay
 from biped_com_ros.core.pose import Array, quaternion_from_rotation
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.torso.constant_curvature import make_shape
+from biped_com_ros.core.torso.instants import ENOUGH
 from biped_com_ros.nodes.torso_controller import TorsoController
 from biped_com_ros.ros.codec import Template
 from biped_com_ros.ros.conversions import Stamp
@@ -44,13 +51,18 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 
 PERIOD = 2_000_000
-"""Between the stamps of two updates, ns."""
+"""Between the stamps of two instants, ns."""
 
-INPUTS = 4
-"""Messages of an instant: two IMUs, joints, tendons."""
+TURN = 50
+"""Instants in a row: what has a rate of its own is in it as often as it is due."""
+
+LOWER, UPPER, JOINTS, TENDONS = 'base IMU', 'torso IMU', 'joint states', 'tendon states'
+SIMULATED = LOWER, UPPER, JOINTS, TENDONS
 
 DEMO = ('_lengths', '_joints')
 """Outputs that somebody listens to in the demo without a viewer."""
+
+NO_STAMP = 'tendons with other stamps'
 
 
 class Subject:
@@ -61,57 +73,85 @@ class Subject:
         assert model is not None and body is not None
         shape, imus = make_shape(0.1, 0.7), model.config.imus
         others = [name for name in model.joint_names if name not in body.joint_names]
+        topics = {LOWER: imus['base'].topic, UPPER: imus['torso'].topic,
+                  JOINTS: 'joint_states', TENDONS: 'tendon_states'}
+        callbacks = {s.topic_name.lstrip('/'): s.callback for s in node.subscriptions}
+        self._callbacks = {name: callbacks[topic] for name, topic in topics.items()}
         self._messages = {
-            imus['base'].topic: _imu(imus['base'].frame, np.eye(3)),
-            'joint_states': _joints(others, model.posture()[model.joint_index(others)], 0.0),
-            'tendon_states': _joints([f'tendon_{i}' for i in range(body.backbone.count)],
-                                     body.backbone.lengths(shape), 12.0),
-            imus['torso'].topic: _imu(imus['torso'].frame, body.backbone.tip(shape).rotation)}
-        self._callbacks = {s.topic_name.lstrip('/'): s.callback for s in node.subscriptions}
-        self._last, self._now = imus['torso'].topic, time.time_ns()
+            LOWER: _imu(imus['base'].frame, np.eye(3)),
+            UPPER: _imu(imus['torso'].frame, body.backbone.tip(shape).rotation),
+            JOINTS: _joints(others, model.posture()[model.joint_index(others)], 0.0),
+            TENDONS: _joints([f'tendon_{i}' for i in range(body.backbone.count)],
+                             body.backbone.lengths(shape), 12.0)}
+        self._now = time.time_ns()
 
-    def update(self) -> None:
-        """Hand over the torso's IMU message, on which everything is computed."""
-        self._now += PERIOD
-        self._send(self._last)
-
-    def all_inputs(self) -> None:
-        """Hand over the messages of all four sensors."""
-        self._now += PERIOD
-        for topic in self._messages:
-            self._send(topic)
-
-    def _send(self, topic: str) -> None:
-        self._callbacks[topic](self._messages[topic].serialize(Stamp.from_ns(self._now)))
+    def instants(self, order: Sequence[str], count: int, tendons_late: int = 0) -> Array:
+        """Hand over the messages of instants; return the mean time of each callback, s."""
+        clock, times = time.perf_counter, [0.0] * len(order)
+        calls = [(self._callbacks[name], self._messages[name],
+                  tendons_late if name == TENDONS else 0) for name in order]
+        for _ in range(count):
+            self._now += PERIOD
+            for i, (callback, message, late) in enumerate(calls):
+                start = clock()
+                callback(message.serialize(Stamp.from_ns(self._now - late)))
+                times[i] += clock() - start
+        return np.array(times) / count
 
 
-def measure(rounds: int) -> dict[str, dict[str, Array]]:
-    """Return times per call, s, by who listens and what is called."""
+Results = dict[str, tuple[Sequence[str], Array]]
+"""By what is measured: names of the callbacks and their times, (rounds, callbacks), s."""
+
+
+def measure(rounds: int) -> tuple[Array, Results]:
+    """Return the times of the relay, (rounds,), and of all that is compared with it."""
     relay = Relay()
     node = TorsoController(parameter_overrides=[
-        Parameter('robot', value='biped'), Parameter('max_stamp_age', value=0.0),
-        Parameter('imu_timeout', value=10.0)])
+        Parameter('robot', value='biped'), Parameter('max_stamp_age', value=0.0)])
     subject, outputs = Subject(node), vars(node._outputs)
+    call = _call(relay, _Message(RobotModel.load('biped')))
     everything = {output for output in outputs.values() if isinstance(output, TemplatePublisher)}
-    calls: dict[str, Callable[[], object]] = {
-        'relay': _call(relay, _Message(RobotModel.load('biped'))),
-        'torso IMU': subject.update, 'all inputs': subject.all_inputs}
-    subject.all_inputs()
-    results = {}
-    for name, wanted in (('lengths and joints wanted', {outputs[name] for name in DEMO}),
-                         ('all outputs wanted', everything)):
-        with _listened_to(wanted):
-            results[name] = alternate(calls, rounds)
+    demo = {outputs[name] for name in DEMO}
+    cases = {', '.join(order): (order, demo, 0) for order in orders()}
+    cases[NO_STAMP] = SIMULATED, demo, PERIOD // 3
+    cases['everything listened to'] = SIMULATED, everything, 0
+    relay_times = np.empty((rounds, len(cases)))
+    results: Results = {
+        name: (order, np.empty((rounds, len(order)))) for name, (order, _, _) in cases.items()}
+    gc.collect()
+    gc.disable()
+    try:
+        for turn, (k, (name, (order, wanted, late))) in itertools.product(
+                range(rounds), enumerate(cases.items())):
+            relay_times[turn, k] = _turn(call)
+            with _listened_to(wanted):
+                subject.instants(order, ENOUGH + 1, late)  # until all are in step, or none
+                results[name][1][turn] = subject.instants(order, TURN, late)
+    finally:
+        gc.enable()
     for each in (relay, node):
         each.destroy_node()
-    return results
+    return relay_times.reshape(-1), results
+
+
+def orders() -> list[tuple[str, ...]]:
+    """Return the orders in which an instant's messages may come, the simulator's first."""
+    others = [(JOINTS, *order) for order in itertools.permutations((LOWER, UPPER, TENDONS))]
+    return [SIMULATED, *others]
+
+
+def _turn(call: object) -> float:
+    start = time.perf_counter()
+    for _ in range(TURN):
+        call()  # type: ignore[operator]
+    return (time.perf_counter() - start) / TURN
 
 
 def _imu(frame: str, rotation: Array) -> Template:
     x, y, z, w = quaternion_from_rotation(rotation).tolist()
     message = Imu(header=Header(frame_id=frame), orientation=Quaternion(x=x, y=y, z=z, w=w))
     template = Template(message, {'gyro': 'angular_velocity'})
-    template.fields['gyro'][...] = 0.1, -0.05, 0.02
+    template.fields['gyro'][...] = 0.01, -0.005, 0.002
     return template
 
 
@@ -122,18 +162,45 @@ def _joints(names: list[str], positions: Array, effort: float) -> Template:
         effort=[effort] * count), {'velocity': 'velocity'})
 
 
-def main(arguments: list[str]) -> int:
-    """Measure and print."""
+def report(rounds: int) -> list[Target]:
+    """Measure, print a line per order, and return the targets."""
+    relay_times, results = measure(rounds)
+    relay, rows, largest, total = microseconds(relay_times), [], {}, {}
+    for name, (order, times) in results.items():
+        each = {what: microseconds(times[:, i]) / relay for i, what in enumerate(order)}
+        largest[name], total[name] = max(each.values()), microseconds(times.sum(1)) / relay
+        rows.append((name, *(f'{each[what]:.2f}' for what in SIMULATED),
+                     f'{total[name]:.2f}', f'{total[name] / len(order):.2f}'))
+    print_table(f'torso_controller, times one callback of the relay ({relay:.1f} us)',
+                ('instant', *SIMULATED, 'all', 'of four relays'), rows)
+    first, *others = (', '.join(order) for order in orders())
+    return [
+        Target('T1', 'largest callback of an instant as the simulator tells it, against the '
+               "relay's", largest[first], 1.25, stretch=1.0),
+        Target('T2', 'the same, whatever the order', max(largest[name] for name in others), 1.25,
+               stretch=1.0),
+        Target('T3', "all callbacks of an instant against as many of the relay's",
+               total[first] / len(SIMULATED), 0.75)]
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n\n')[0])
+    parser.add_argument('--quick', action='store_true', help='a few seconds')
+    parser.add_argument('--check', action='store_true',
+                        help='exit with 1 if a target is missed again and again')
+    options = parser.parse_args()
+    rounds = 30 if options.quick else 150
+    console.print(machine())
     rclpy.init()
-    for name, times in measure(int(arguments[0]) if arguments else 100).items():
-        relay, update, inputs = (
-            microseconds(times[what]) for what in ('relay', 'torso IMU', 'all inputs'))
-        print(f'{name}: relay {relay:.1f} us, torso IMU {update:.1f} us ({update / relay:.1f}x), '
-              f'all inputs {inputs:.1f} us ({inputs / relay:.1f}x of one relay, '
-              f'{inputs / relay / INPUTS:.2f}x of {INPUTS})')
-    rclpy.shutdown()
-    return 0
+    try:
+        if options.check:
+            return 0 if attempt(lambda: report(rounds), ('T1', 'T2', 'T3'), ATTEMPTS) else 1
+        print_targets(report(rounds))
+        return 0
+    finally:
+        rclpy.shutdown()
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -19,6 +19,13 @@ shape is told to everybody as its six virtual joints, and, while the node is act
 the tendons. Motions are limited in speed and angular acceleration, commands stay within the limits
 of bend and tension. A target is a bend, its direction and an elongation, or a joystick.
 
+Each message of the torso's IMU opens an instant, whose shape goes out once and whose lengths go
+out once. Where the lower IMU and the tendons' states bear the same stamps, the work is divided:
+what comes first of an instant brings the plan to its time, both IMUs give the shape, and the last
+of the three sends lengths. Who lets an instant pass is waited for until the next message of the
+torso's IMU, and then not at all until it has been in step again (`core.torso.instants`). With
+other stamps, all is done with the torso's IMU, by what is known then, unless it is stale.
+
 A lifecycle node: it starts from where the torso is; inactive, it sends no lengths, so that drives
 hold their last ones. With ``autostart`` it activates itself. Gains, limits, co-contraction and
 rates can be set while it runs; values that do not go together are refused with the reason.
@@ -58,17 +65,16 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.core.torso.arc import Arc, Vector
+from biped_com_ros.core.torso.arc import Arc
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
-from biped_com_ros.core.torso.controller import (
-    Measurement, TorsoCommand, TorsoController as Control)
+from biped_com_ros.core.torso.controller import TorsoCommand, TorsoController as Control
 from biped_com_ros.core.torso.elapsed import Elapsed
+from biped_com_ros.core.torso.instants import Instants
 from biped_com_ros.core.torso.joystick import Joystick
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.reference import MotionLimits
-from biped_com_ros.core.torso.sight import UPRIGHT
-from biped_com_ros.core.torso.statics import Weight
+from biped_com_ros.core.torso.sight import Sight, Tip, UPRIGHT
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.ros.common_parameters import ManagedNodeParameters
 from biped_com_ros.ros.conversions import Stamp
@@ -78,6 +84,7 @@ from biped_com_ros.ros.inputs import ImuInput, Input, JointStateInput, WrenchInp
 from biped_com_ros.ros.lifecycle import ManagedNode
 from biped_com_ros.ros.parameters import parameter
 from biped_com_ros.ros.qos import COMMAND_INPUT
+from biped_com_ros.ros.readings import NEVER, Refusal
 from biped_com_ros.ros.services import switch_service
 from biped_com_ros.ros.torso_outputs import TorsoOutputs
 from geometry_msgs.msg import Vector3Stamped
@@ -91,6 +98,9 @@ _POSTURE_PERIOD = 20_000_000
 
 _LISTEN_PERIOD = 20_000_000
 """How often it is looked whether the source of targets has fallen silent, ns."""
+
+_LOWER, _TENDONS = 0, 1
+"""Companions of the torso's IMU, see :class:`Instants`."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +202,7 @@ class TorsoController(ManagedNode):
 
     def __init__(self, **node_kwargs: Any) -> None:
         self.body: TorsoBody | None = None
-        self.controller: Control | None = None
+        self.controller: Any = None
         self.command: TorsoCommand | None = None
         self.is_active, self.is_frozen = False, False
         self._throttle = Throttle(5.0)
@@ -218,25 +228,31 @@ class TorsoController(ManagedNode):
         self._outputs = self.keep(TorsoOutputs(
             self, body, params.tip_frame, params.tf_rate, params.marker_rate))
         self.problem, self.refusal = '', ''
-        self._source_of_target, self._told_at, self._elapsed = '', 0, Elapsed()
+        self._source_of_target, self._told_at = '', 0
         self._in_open_loop = self._is_holding = False
         self._listened_at, self._silence = 0, ''
-        self._load: tuple[Weight, float] | None = None
-        self._load_at = 0
+        self._instants, self._waiting_ns = Instants(2), 0
+        #: Between instants, and between plans.
+        self._elapsed, self._planned = Elapsed(), Elapsed()
+        #: Stamps of what was told last, ns.
+        self._lower_ns = self._tendons_ns = NEVER
+        self._imus, self._foot, self._is_seen = body.imus, body.imus.foot(UPRIGHT), False
         self._make_inputs(body)
+        self._weigh(Stamp.from_ns(0))
         self.keep(switch_service(self, '~/freeze', self._freeze))
         self.keep(self.create_timer(
             1.0 / params.fallback_rate, self._watch, clock=steady_clock()))
 
     def start(self) -> None:
         """Begin to move, from where the torso is."""
-        assert self.controller is not None
         self.controller.reset(self._shape_now())
+        self._instants.forget()
         self._source_of_target, self.is_active = '', True
 
     def stop(self) -> None:
         """Send nothing more; the drives hold their last lengths."""
         self.is_active, self.command = False, None
+        self._instants.forget()
 
     def dismantle(self) -> None:
         """Forget what was measured."""
@@ -264,8 +280,12 @@ class TorsoController(ManagedNode):
         self.controller.use(params.options())
         self._joystick = Joystick(self.body.max_bend, params.joy_dead_zone)
         self._outputs.set_rates(params.tf_rate, params.marker_rate)
+        self._set_timeout()
         for source in self._inputs:
             source.timeout = params.imu_timeout
+
+    def _set_timeout(self) -> None:
+        self._timeout_ns = round(1e9 * self.params.imu_timeout)
 
     def _make_inputs(self, body: TorsoBody) -> None:
         params, config = self.params, body.model.config
@@ -277,13 +297,16 @@ class TorsoController(ManagedNode):
         self._others = body.model.joint_index(others)
         tendons = [f'tendon_{i}' for i in range(body.backbone.count)]
         self._positions = first_posture(body.model)
-        self._lower = ImuInput(self, lower.topic, lower.frame, _ignore, **options)
-        self._arms = JointStateInput(self, others, _ignore, required=False, **options)
+        self._set_timeout()
+        self._lower = ImuInput(self, lower.topic, lower.frame, self._on_lower, **options)
+        self._arms = JointStateInput(self, others, self._on_arms, required=False, **options)
         self._tendons = JointStateInput(
-            self, tendons, _ignore, topic='tendon_states', required=False, **options)
-        self._hands = [WrenchInput(self, topic, hand.frame, _ignore, required=False, **options)
-                       for topic, hand in zip(params.hand_topics, config.hands.values())]
-        self._upper = ImuInput(self, upper.topic, upper.frame, self._on_imu, **options)
+            self, tendons, self._on_tendons, topic='tendon_states', required=False, **options)
+        self._hands = [
+            WrenchInput(self, topic, hand.frame, self._on_hand, required=False, **options)
+            for topic, hand in zip(params.hand_topics, config.hands.values())]
+        self._upper = ImuInput(self, upper.topic, upper.frame, self._on_upper, **options)
+        self._lower_values, self._upper_values = self._lower.values[:7], self._upper.values[:7]
         self._inputs: tuple[Input, ...] = (
             self._lower, self._arms, self._tendons, *self._hands, self._upper)
         for source in self._inputs:
@@ -351,7 +374,6 @@ class TorsoController(ManagedNode):
         if not limit or silence <= limit:
             self._is_holding = False
             return ''
-        assert self.controller is not None
         if not self._is_holding:
             self._is_holding = True
             self.controller.hold()
@@ -364,75 +386,148 @@ class TorsoController(ManagedNode):
         """Return the node's time, ns."""
         return int(self.get_clock().now().nanoseconds)
 
-    def _on_imu(self, stamp: Stamp, *_: Array) -> None:
-        self._move(stamp, is_fresh=True)
+    def _on_lower(self, stamp: Stamp, *_: Array) -> None:
+        self._foot = foot = self._imus.foot(self._lower_values)
+        self._lower_ns = stamp.ns
+        (across, along), gravity = foot.up, self.params.gravity
+        self._load[0].gravity_in_base = -gravity * across, -gravity * along
+        self._hear(_LOWER, stamp)
+
+    def _on_tendons(self, stamp: Stamp, lengths: Array, _: Array, tensions: Array) -> None:
+        before, self._tendons_ns = self._tendons_ns, stamp.ns
+        self.controller.feel(
+            1e-9 * (stamp.ns - before), lengths.tolist(),
+            tensions.tolist() if self._tendons.efforts_measured else None)
+        self._hear(_TENDONS, stamp)
+
+    def _hear(self, companion: int, stamp: Stamp) -> None:
+        """Go on with the instant that waited for this; or plan, if it is the first of one."""
+        instants = self._instants
+        if instants.tell(companion, stamp.ns):
+            self._go_on(instants.missing)
+        elif (stamp.ns != self._planned.last_ns and instants.is_in_step(companion)
+                and self.is_active and not instants.missing):
+            self._plan(stamp)
+
+    def _on_upper(self, stamp: Stamp, *_: Array) -> None:
+        if self._instants.missing:
+            self._go_on(0)  # nothing more will come of that one
+        self._begin(stamp, self._imus.tip(self._upper_values))
+
+    def _begin(self, stamp: Stamp, tip: Tip | None) -> None:
+        """Begin an instant, with what the torso's IMU says, and go as far as is possible."""
+        passed = self._elapsed.update(stamp.ns)
+        if not passed:
+            return
+        self._stamp, self._passed, self._tip, self._is_seen = stamp, passed, tip, False
+        self._in_open_loop = tip is None
+        if not self.is_active:
+            self._tell_shape()
+            return
+        if tip is None:
+            self._instants.forget()  # what has no guide is in step with nobody
+            missing = 0
+        else:
+            missing = self._instants.open(stamp.ns)
+        if stamp.ns != self._planned.last_ns:
+            self._plan(stamp)
+        self._go_on(missing)
+
+    def _go_on(self, missing: int) -> None:
+        """Take what steps of the open instant can be taken while some companions are missing."""
+        self._instants.missing = missing
+        if not (self._is_seen or missing >> _LOWER & 1):
+            self._see()
+        if not missing:
+            self._command()
 
     def _watch(self) -> None:
-        """Go on without the IMU when it is late."""
-        stamp = Stamp.now(self)
+        """Go on without the IMU when it is late, and without those that it waits for."""
+        stamp, instants = Stamp.now(self), self._instants
+        if instants.missing and self._waiting_ns == instants.ns:
+            self._go_on(0)
+        self._waiting_ns = instants.ns
         late = self._elapsed.since(stamp.ns)
         if late > self.params.imu_timeout:
-            self._move(stamp, is_fresh=False)
+            self._begin(stamp, None)
         elif self._in_open_loop and late > 0.9 / self.params.fallback_rate:
-            self._move(stamp, is_fresh=not self._upper.stale(self.params.imu_timeout))
+            self._begin(stamp, self._last_tip())
+        if self._hands and not 0 <= stamp.ns - self._weighed_ns < 2 * _POSTURE_PERIOD:
+            with contextlib.suppress(Refusal):  # said where it comes from
+                self._weigh(stamp)
 
-    def _move(self, stamp: Stamp, is_fresh: bool) -> None:
-        dt = self._elapsed.update(stamp.ns)
-        if self.controller is None or not dt:
-            return
-        self._in_open_loop = not is_fresh
-        measured = self._measure(stamp, is_fresh)
-        if self.is_active:
-            self._command(stamp, dt, measured)
-            if self.command is None:
-                return
-            reference, arc, rates = self.command[2:5]
-        else:
-            reference, arc = None, self._arc_of(measured)
-            rates = measured.sight.rates(arc)
-        self._outputs.publish_shape(stamp, arc, rates, reference)
-        self._outputs.publish_wrench(stamp, arc, measured)
+    def _last_tip(self) -> Tip | None:
+        """Return what the torso's IMU said last, unless that is too long ago."""
+        is_silent = self._upper.stale(self.params.imu_timeout)
+        return None if is_silent else self._imus.tip(self._upper_values)
 
-    def _command(self, stamp: Stamp, dt: float, measured: Measurement) -> None:
-        assert self.controller is not None
-        silence = self._hold_if_told_nothing(stamp)
+    # -- steps of an instant
+
+    def _plan(self, stamp: Stamp) -> None:
+        """Bring the plan to a time, unless it is beyond."""
+        passed = self._planned.update(stamp.ns)
+        if passed:
+            self._silence = self._hold_if_told_nothing(stamp)
+            self.controller.plan(passed, *self._load)
+
+    def _see(self) -> None:
+        """Tell the shape."""
+        controller, stamp = self.controller, self._stamp
+        self._is_seen = True
+        if self._tendons_ns < stamp.ns - self._timeout_ns:
+            controller.feel(0.0)
+        controller.see(self._sight())
+        self._outputs.publish_shape(stamp, controller.arc, controller.rates)
+
+    def _command(self) -> None:
+        """Send lengths."""
+        stamp = self._stamp
         try:
-            self.command = self.controller.update(dt, measured)
+            self.command = command = self.controller.command(
+                self._passed, 1e-9 * (stamp.ns - self._tendons_ns))
         except InputError as error:
             self.problem = f'{error}: nothing sent'
             return
-        problems = self.command.problems
+        problems, silence = command.problems, self._silence
         self.problem = '; '.join(filter(None, (*problems, silence))) if problems else silence
-        self._outputs.publish_command(self.command)
+        self._outputs.publish_command(stamp, command)
+        if self._outputs.is_more_wanted:
+            self._tell_wrench(command.arc)
 
-    def _measure(self, stamp: Stamp, is_fresh: bool) -> Measurement:
-        """Return what is measured, as far as it is fresh."""
-        body, tendons, lower = self.body, self._tendons, self._lower
-        assert body is not None and self.controller is not None
-        limit = self.params.imu_timeout
-        sees = is_fresh and self._upper.count and _age(lower, stamp) <= limit
-        sight = body.imus.see(
-            lower.values[:7] if lower.count else UPRIGHT,
-            self._upper.values[:7] if sees else None, self.controller.drift.yaw)
-        load, inertia = self._upper_body(stamp, sight.up)
-        age = _age(tendons, stamp)
-        if age > limit:
-            return Measurement(sight, None, None, load, inertia)
-        tensions = tendons.efforts.tolist() if tendons.efforts_measured else None
-        return Measurement(sight, tendons.positions.tolist(), tensions, load, inertia, age)
+    def _tell_wrench(self, arc: Arc) -> None:
+        """Tell what shape and tensions say of what acts on the tip."""
+        if self._tendons_ns >= self._stamp.ns - self._timeout_ns and (
+                self._tendons.efforts_measured):
+            self._outputs.publish_wrench(
+                self._stamp, arc, self._tendons.efforts, self._load[0])
 
-    def _upper_body(self, stamp: Stamp, up: Vector) -> tuple[Weight, float]:
-        """Return the load on the tip; its kinematics are run at most every `_POSTURE_PERIOD`."""
-        body, gravity = self.body, (-self.params.gravity * up[0], -self.params.gravity * up[1])
+    def _sight(self) -> Sight:
+        """Return what the IMUs say, as far as it is fresh."""
+        tip = self._tip if self._lower_ns >= self._stamp.ns - self._timeout_ns else None
+        return self._imus.sight(self._foot, tip, self.controller.drift.yaw)
+
+    # -- the upper body
+
+    def _on_arms(self, stamp: Stamp, positions: Array, *_: Array) -> None:
+        if not 0 <= stamp.ns - self._weighed_ns < _POSTURE_PERIOD:
+            self._positions[self._others] = positions
+            self._weigh(stamp)
+
+    def _on_hand(self, stamp: Stamp, _: Array) -> None:
+        if not 0 <= stamp.ns - self._weighed_ns < _POSTURE_PERIOD:
+            self._weigh(stamp)
+
+    def _weigh(self, stamp: Stamp) -> None:
+        """Find what the upper body does to the tip, by posture and hands."""
+        body, (across, along) = self.body, self._foot.up
         assert body is not None
-        if self._load is None or not 0 <= stamp.ns - self._load_at < _POSTURE_PERIOD:
-            if self._arms.count:
-                self._positions[self._others] = self._arms.positions
+        gravity, self._weighed_ns = self.params.gravity, stamp.ns
+        try:
             self._load = body.upper_body(
-                body.model.state(self._positions), gravity, self._hand_wrenches(stamp))
-            self._load_at = stamp.ns
-        self._load[0].gravity_in_base = gravity
-        return self._load
+                body.model.state(self._positions), (-gravity * across, -gravity * along),
+                self._hand_wrenches(stamp))
+        except InputError as error:
+            raise Refusal('impossible posture', str(error)) from None
 
     def _hand_wrenches(self, stamp: Stamp) -> Array | None:
         """Return what the hands feel, (h, 6), zero where that is not known; None without any."""
@@ -442,19 +537,27 @@ class TorsoController(ManagedNode):
             np.zeros(6) if hand.stale(self.params.imu_timeout, stamp) else hand.values
             for hand in self._hands])
 
+    # -- while it is inactive
+
+    def _tell_shape(self) -> None:
+        """Tell the shape that the torso has by itself."""
+        sight = self._sight()
+        arc = self._arc_of(sight)
+        self._outputs.publish_shape(self._stamp, arc, sight.rates(arc))
+        self._tell_wrench(arc)
+
     def _shape_now(self) -> Array:
         """Return the shape (4,) that the torso has now."""
-        return self._arc_of(self._measure(
-            Stamp.now(self), is_fresh=not self._upper.stale(self.params.imu_timeout))).shape
+        self._stamp, self._tip = Stamp.now(self), self._last_tip()
+        return self._arc_of(self._sight()).shape
 
-    def _arc_of(self, measured: Measurement) -> Arc:
+    def _arc_of(self, sight: Sight) -> Arc:
         """Return the backbone by tendon lengths, or else by IMU, or else straight."""
         assert self.body is not None
-        backbone, sight = self.body.backbone, measured.sight
-        if measured.lengths is not None:
+        backbone, tendons = self.body.backbone, self._tendons
+        if self._tendons_ns >= self._stamp.ns - self._timeout_ns:
             with contextlib.suppress(InputError):
-                fit = backbone.shape_from_lengths(np.array(measured.lengths))
-                return backbone.arc_of(fit.shape)
+                return backbone.arc_of(backbone.shape_from_lengths(tendons.positions).shape)
         return backbone.arc(sight.bend or 0j, sight.torsion)
 
     # -- diagnostics
@@ -536,15 +639,6 @@ def first_posture(model: RobotModel) -> Array:
     """Return the joint positions that are assumed before any were told."""
     return (model.posture() if 'stand' in model.config.postures
             else np.zeros(len(model.joint_names)))
-
-
-def _age(source: Input, stamp: Stamp) -> float:
-    """Return how much older an input's last message is than a stamp, s."""
-    return math.inf if source.stamp is None else 1e-9 * (stamp.ns - source.stamp.ns)
-
-
-def _ignore(*_: Any) -> None:
-    """Take a message that is only looked at later."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -91,16 +91,19 @@ class TorsoBody:
 
     def positions(self, arc: Arc) -> tuple[float, ...]:
         """Return the virtual joints, x, y, z, roll, pitch, yaw."""
-        across, up = arc.position
+        # Axes of :meth:`.Arc.rotate` and its inverse: the tip's z, then its x, or the base's.
+        bend, turn = arc.bend, arc.half_turn * arc.half_turn
         if self._is_yaw_first:
-            last, leaning = arc.rotate_back(0j, 1.0)
-            roll, pitch = math.atan2(last.imag, leaning), math.asin(_clamped(-last.real))
-            yaw = phase(arc.rotate(1.0 + 0j, 0.0)[0])
+            last = -arc.sinc * bend * turn.conjugate()
+            roll, pitch = math.atan2(last.imag, arc.cos), math.asin(_clamped(-last.real))
+            yaw = phase(turn - arc.versine * (bend.conjugate() * turn).real * bend)
         else:
-            tangent, leaning = arc.rotate(0j, 1.0)
-            roll, pitch = math.atan2(-tangent.imag, leaning), math.asin(_clamped(tangent.real))
-            yaw = -phase(arc.rotate_back(1.0 + 0j, 0.0)[0])
-        return across.real, across.imag, up + self._z_offset, roll, pitch, yaw
+            last = arc.sinc * bend
+            roll, pitch = math.atan2(-last.imag, arc.cos), math.asin(_clamped(last.real))
+            yaw = -phase((1.0 - arc.versine * bend.real * bend) * turn.conjugate())
+        across = arc.length * arc.versine * bend
+        return (across.real, across.imag, arc.length * arc.sinc + self._z_offset, roll, pitch,
+                yaw)
 
     def velocities(self, arc: Arc, rates: tuple[complex, float],
                    positions: tuple[float, ...]) -> tuple[float, ...]:

@@ -23,6 +23,11 @@ Both are used while the IMU is fresh and agrees with the tendons' lengths; witho
 goes on in open loop, its last correction kept. What goes out stays within the limits of bend and
 tension in any case.
 
+What an update takes is in steps, which can be taken as soon as what they need is there:
+:meth:`~TorsoController.feel` with the tendons' states, :meth:`~TorsoController.plan` when an
+instant begins, :meth:`~TorsoController.see` with both IMUs, and then, last of all,
+:meth:`~TorsoController.command`.
+
 The IMUs below and above need not agree about north: their relative yaw, which drifts, turns
 direction and torsion alike, and is told from both by :class:`.YawDrift`.
 
@@ -34,7 +39,7 @@ from __future__ import annotations
 from cmath import isfinite, phase
 from collections.abc import Sequence
 import math
-from operator import mul
+from operator import mul, sub
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
@@ -47,7 +52,7 @@ from biped_com_ros.core.torso.reference import as_complex, BendReference
 from biped_com_ros.core.torso.sight import Sight
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 from biped_com_ros.core.torso.taut import Guard, SlackDetector
-from biped_com_ros.core.torso.tension import TensionDistributor
+from biped_com_ros.core.torso.tension import CLOSE, TensionDistributor
 from biped_com_ros.core.torso.workspace import Workspace
 import numpy as np
 
@@ -62,6 +67,9 @@ LEARN_EVERY = 0.01
 
 LONGEST_STEP = 0.03
 """Longer gaps between updates count as this long, s: late is better than jerky."""
+
+AT_REST: tuple[complex, float] = 0j, 0.0
+"""Rates of bend and torsion that are not known."""
 
 
 class Measurement(NamedTuple):
@@ -156,6 +164,10 @@ class TorsoController:
     ----------
     drift
         The relative yaw of the IMUs: what measured rotations have to be corrected by.
+    arc, rates
+        The backbone as it is, and how fast its bend and torsion change: see :meth:`see`.
+    reference_arc
+        As it is planned to be.
 
     """
 
@@ -182,6 +194,8 @@ class TorsoController:
         self.reference.limits, self.drift.time = options.motion, options.drift_time
         self.slack.options = self.guard.options = options
         self.length_limits = self._length_limits()
+        self._taut = max(limits.lowest, options.slack_tension)
+        self._guarded = -1.0  # what is planned already has to be shared out anew
 
     def reset(self, shape: Array | None = None) -> None:
         """Rest at a shape (4,), straight by default, and forget corrections."""
@@ -195,6 +209,15 @@ class TorsoController:
         self._is_saturated, self._waited = False, LEARN_EVERY
         self.guard.reset()
         self.slack.reset()
+        self._ahead, self._is_calm = 0.0, True
+        self._by_lengths: complex | None = None
+        self._felt: Sequence[float] | None = None
+        self._told: tuple[complex | None, Sequence[float] | None] | None = None
+        self._sight, self._mistrusted, self._is_blind = Sight(), '', False
+        self._seen: Arc | None = None
+        self.arc = self.reference_arc = self.backbone.arc(self._target, self._torsion)
+        self.rates = AT_REST
+        self._feedforward(no_load, 0.0)
 
     @property
     def target(self) -> Array:
@@ -231,9 +254,11 @@ class TorsoController:
             as_complex(self.reference.stopping_point()), self.workspace.max_bend)
         self._target_problem = ''
 
+    # -- step by step
+
     def update(self, dt: float, measured: Measurement) -> TorsoCommand:
         """
-        Let `dt` seconds (positive) pass.
+        Let `dt` seconds (positive) pass: all the steps below, of what is measured at one instant.
 
         Raises
         ------
@@ -242,52 +267,111 @@ class TorsoController:
 
         """
         dt = _checked(dt, measured, self.backbone.count)
-        self._watch_tensions(dt, measured.tensions)
-        self.reference.update(self._target, dt)
-        self._contract(dt)
-        sight, lengths = measured.sight, measured.lengths
-        by_lengths = None if lengths is None else self._told_by(lengths)
-        problem, arc, rates = self._mistrust(sight.bend, by_lengths), None, (0j, 0.0)
-        if not problem and sight.bend is not None:
-            arc = self.backbone.arc(sight.bend, sight.torsion, self._stretch)
-            rates = sight.rates(arc)
-            if by_lengths is not None:
-                by_lengths += measured.tendons_age * rates[0]
-        correction = self._feedback(dt, arc, rates, sight)
-        self._learn(dt, arc, measured, by_lengths)
-        commanded, reference = self._feedforward(correction, measured)
-        problems = (self._target_problem, problem, self.slack.problem, self._saturation())
-        return TorsoCommand(
-            commanded, self._tensions, reference, reference if arc is None else arc, rates,
-            sight.bend, arc is not None, tuple(filter(None, problems)) if any(problems) else ())
+        self.feel(dt, measured.lengths, measured.tensions)
+        self.plan(dt, measured.load, measured.inertia)
+        self.see(measured.sight)
+        return self.command(dt, measured.tendons_age)
 
-    def _watch_tensions(self, dt: float, tensions: Sequence[float] | None) -> None:
-        if tensions is not None:
-            self.slack.update(dt, tensions)
+    def feel(self, dt: float, lengths: Sequence[float] | None = None,
+             tensions: Sequence[float] | None = None) -> None:
+        """
+        Take what tendons tell, finite numbers; what is not given is not known any more.
+
+        Parameters
+        ----------
+        dt
+            Time since they told last, s.
+        lengths, tensions
+            Of all tendons, m and N.
+
+        """
+        self._by_lengths = None if lengths is None else self._told_by(lengths)
+        self._felt = tensions
+        if tensions is None or (min(tensions) >= self._taut and self._is_calm):
+            return
+        dt = min(max(dt, 0.0), LONGEST_STEP)
+        self.slack.update(dt, tensions)
+        if not self.slack.broken:
+            self.guard.update(dt, tensions)
+        self._is_calm = not self.guard.level and self.slack.are_all_taut
+
+    def plan(self, dt: float, load: Load, inertia: float) -> None:
+        """
+        Let `dt` seconds pass: where the torso is to be, and which tensions hold it there.
+
+        This can be ahead of :meth:`see` and :meth:`command`, though by :data:`LONGEST_STEP` at
+        most. `load` and `inertia` are those of a :class:`Measurement`.
+        """
+        if not self._ahead:
+            self._learn(min(dt, LONGEST_STEP), load, inertia)
+        dt = min(dt, LONGEST_STEP - self._ahead)
+        if dt <= 0.0:
+            return
+        self._ahead += dt
         if self.slack.broken:
             self.hold()
-        elif tensions is not None:
-            self.guard.update(dt, tensions)
+        self.reference.update(self._target, dt)
+        self._contract(dt)
+        self._feedforward(load, inertia)
 
-    def _learn(self, dt: float, arc: Arc | None, measured: Measurement,
-               by_lengths: complex | None) -> None:
+    def see(self, sight: Sight) -> None:
+        """Take what the IMUs say, finite numbers: from now on :attr:`arc` and :attr:`rates`."""
+        bend = sight.bend
+        self._sight, self._is_blind, self._mistrusted = sight, bend is None, self._mistrust(bend)
+        if bend is None or self._mistrusted:
+            self._seen, self.arc, self.rates = None, self.reference_arc, AT_REST
+            return
+        self._seen = self.arc = arc = self.backbone.arc(bend, sight.torsion, self._stretch)
+        self.rates = sight.rates(arc)
+
+    def command(self, dt: float, tendons_age: float = 0.0) -> TorsoCommand:
+        """
+        Return lengths for what was planned, by what was seen.
+
+        Parameters
+        ----------
+        dt
+            Time since the last command, s.
+        tendons_age
+            How much older what the tendons told is than what was seen, s.
+
+        Raises
+        ------
+        InputError
+            If what was seen was not finite.
+
+        """
+        self._ahead = 0.0
+        if self.guard.level > self._guarded:
+            self._share_out()
+        lengths = self._lengths(self._feedback(min(dt, LONGEST_STEP)))
+        by_lengths = self._by_lengths
+        self._told = (None if by_lengths is None else by_lengths + tendons_age * self.rates[0],
+                      self._felt)
+        return TorsoCommand(
+            lengths, self._tensions, self.reference_arc, self.arc, self.rates, self._sight.bend,
+            self._seen is not None, self._problems())
+
+    def _learn(self, dt: float, load: Load, inertia: float) -> None:
         """Take in what changes slowly, a few times less often than commands go out."""
         self._waited += dt
-        if self._waited < LEARN_EVERY:
+        if self._waited < LEARN_EVERY or self._told is None:
             return
         dt, self._waited = self._waited, 0.0
-        self.drift.update(dt, measured.sight, by_lengths)
-        if measured.tensions is None:
+        by_lengths, tensions = self._told
+        self.drift.update(dt, self._sight, by_lengths)
+        if tensions is None:
             return
         if not self.slack.broken:
-            self.guard.learn(dt, self._tensions, measured.tensions)
-        if arc is not None and self.options.observer_time:
-            self._observe(dt, arc, measured.tensions, measured)
+            self.guard.learn(dt, self._tensions, tensions)
+        if self._seen is not None and self.options.observer_time:
+            self._observe(dt, self._seen, tensions, load, inertia)
 
-    def _mistrust(self, bend: complex | None, by_lengths: complex | None) -> str:
+    def _mistrust(self, bend: complex | None) -> str:
         """Return why the IMU is not used; empty if it is."""
         if bend is None:
             return 'open loop: no fresh torso IMU'
+        by_lengths = self._by_lengths
         expected = self.reference.motion[0] if by_lengths is None else by_lengths
         if abs(bend - expected) <= self.options.disagreement:
             return ''
@@ -298,12 +382,11 @@ class TorsoController:
         """Return the bend that lengths mean, torsion neglected."""
         return sum(map(mul, self._bend_of_lengths, lengths), 0j)
 
-    def _feedback(self, dt: float, arc: Arc | None, rates: tuple[complex, float],
-                  sight: Sight) -> complex:
+    def _feedback(self, dt: float) -> complex:
         """Return the correction of the bend that goes into the lengths."""
-        o = self.options
+        o, arc = self.options, self._seen
         if arc is None:
-            if sight.bend is not None:
+            if not self._is_blind:
                 self._integral *= math.exp(-dt / MISTRUST_DECAY)
             return self._integral
         position, velocity, _ = self.reference.motion
@@ -312,21 +395,21 @@ class TorsoController:
         if not winds_up:
             self._integral = _limited(self._integral + o.integral * dt * error, o.max_correction)
         self._torsion += min(1.0, 20.0 * dt) * (arc.torsion - self._torsion)
-        if sight.gyros is not None:
-            error += o.anticipation * (velocity - rates[0])
+        if self._sight.gyros is not None:
+            error += o.anticipation * (velocity - self.rates[0])
         return _limited(self._integral + o.proportional * error, o.max_correction)
 
-    def _observe(self, dt: float, arc: Arc, tensions: Sequence[float],
-                 measured: Measurement) -> None:
+    def _observe(self, dt: float, arc: Arc, tensions: Sequence[float], load: Load,
+                 inertia: float) -> None:
         """Take in the moment on the tip that the model does not explain."""
         if self.slack.broken:
             self._unexplained *= math.exp(-dt / MISTRUST_DECAY)
             self._half_explained = self._unexplained
             return
         statics, backbone = self.statics, self.backbone
-        moment = (statics.stiffness.bending * arc.bend - statics.work(arc, measured.load)[0]
+        moment = (statics.stiffness.bending * arc.bend - statics.work(arc, load)[0]
                   - backbone.lever(arc) * backbone.pull(tensions)
-                  + measured.inertia * self.reference.motion[2])
+                  + inertia * self.reference.motion[2])
         share = -math.expm1(-dt / self.options.observer_time)
         # Two poles: one alone would turn what the torso's inertia leaves into negative damping.
         self._half_explained += share * (moment - self._half_explained)
@@ -334,43 +417,53 @@ class TorsoController:
         self._unexplained = _limited(
             self._unexplained + share * (self._half_explained - self._unexplained), most)
 
-    def _feedforward(self, correction: complex, measured: Measurement) -> tuple[list[float], Arc]:
-        """Return the lengths for reference and correction, within all limits; and the former."""
-        o, (position, velocity, acceleration) = self.options, self.reference.motion
-        reference = self.backbone.arc(position, self._torsion, self._stretch)
-        bending, _, axial = self.statics.work(reference, measured.load)
+    def _feedforward(self, load: Load, inertia: float) -> None:
+        """Find the tensions that hold the reference against spring, load and inertia."""
+        position, _, acceleration = self.reference.motion
+        self.reference_arc = arc = self.backbone.arc(position, self._torsion, self._stretch)
+        bending, _, self._axial = self.statics.work(arc, load)
         moment = (self.statics.stiffness.bending * position - bending
-                  + measured.inertia * acceleration - self._unexplained)
-        guard = self.guard.level
-        found = self.distributor.distribute(
-            moment / self.backbone.lever(reference), self._level + guard, guard)
-        self._tensions = found.tensions
-        self._expect(reference, axial, measured)
-        wanted = position + o.drive.lead * velocity + correction
-        bend = _limited(wanted, self._widest_bend)
-        lengths = self._stretched(self.backbone.lengths_at(
-            bend, self._torsion, self.backbone.length + self._stretch))
+                  + inertia * acceleration - self._unexplained)
+        self._pull = moment / self.backbone.lever(arc)
+        self._share_out()
+        if self._is_blind:
+            self._expect(load)
+
+    def _share_out(self) -> None:
+        """Share what is to be pulled among the tendons; how much that shortens all of them."""
+        self._guarded = guard = self.guard.level
+        self._tensions, shortfall = self.distributor.distribute(
+            self._pull, self._level + guard, guard)
+        self._is_held = abs(shortfall) < CLOSE
+        if not self._is_blind:
+            self._stretch = (self._axial - sum(self._tensions)) / self.statics.stiffness.axial
+        drive = self.options.drive
+        pretension, softness = drive.pretension, 1.0 / drive.stiffness
+        self._drawn = [softness * (tension + trim - pretension)
+                       for tension, trim in zip(self._tensions, self.guard.trim)]
+
+    def _lengths(self, correction: complex) -> list[float]:
+        """Return the lengths for reference and correction, within all limits."""
+        position, velocity, _ = self.reference.motion
+        bend = wanted = position + self.options.drive.lead * velocity + correction
+        if not abs(bend) <= self._widest_bend:
+            bend = _limited(wanted, self._widest_bend)
+        # Drives pull as expected of tendons that are longer by what they are stretched.
+        lengths = list(map(sub, self.backbone.lengths_at(
+            bend, self._torsion, self.backbone.length + self._stretch), self._drawn))
         low, high = self.length_limits
         is_within = low <= min(lengths) and max(lengths) <= high
         if not is_within:
             lengths = [min(max(length, low), high) for length in lengths]
-        self._is_saturated = not (found.is_feasible and bend == wanted and is_within)
-        return lengths, reference
+        if not math.isfinite(sum(lengths)):
+            raise InputError(f'what was seen makes no sense: bend {bend} rad, rates {self.rates}')
+        self._is_saturated = not (self._is_held and bend == wanted and is_within)
+        return lengths
 
-    def _stretched(self, lengths: list[float]) -> list[float]:
-        """Return the lengths at which drives pull as expected, of tendons as long as these."""
-        drive = self.options.drive
-        pretension, stiffness = drive.pretension, drive.stiffness
-        return [length - (tension + trim - pretension) / stiffness
-                for length, tension, trim in zip(lengths, self._tensions, self.guard.trim)]
-
-    def _expect(self, arc: Arc, axial: float, measured: Measurement) -> None:
-        """Learn what follows of itself: elongation, and in open loop torsion."""
-        if measured.sight.bend is not None:
-            self._stretch = (axial - sum(self._tensions)) / self.statics.stiffness.axial
-            return
+    def _expect(self, load: Load) -> None:
+        """Learn what follows of itself in open loop: elongation and torsion."""
         expected = self.statics.with_passive_parts(
-            arc.shape, np.array(self._tensions), measured.load)
+            self.reference_arc.shape, np.array(self._tensions), load)
         self._stretch, self._torsion = float(expected[ELONGATION]), float(expected[TORSION])
 
     def _contract(self, dt: float) -> None:
@@ -382,8 +475,15 @@ class TorsoController:
             most = LEVEL_RATE * o.tensions.highest * dt
             self._level += min(max(change, -most), most)
 
-    def _saturation(self) -> str:
-        return 'tendons cannot hold this bend within their limits' if self._is_saturated else ''
+    def _problems(self) -> tuple[str, ...]:
+        """Return in words what is not as it should be."""
+        if not (self._is_saturated or self._target_problem or self._mistrusted
+                or self.slack.slack):
+            return ()
+        saturation = 'tendons cannot hold this bend within their limits'
+        return tuple(filter(None, (
+            self._target_problem, self._mistrusted, self.slack.problem,
+            saturation if self._is_saturated else '')))
 
     def _length_limits(self) -> tuple[float, float]:
         """Return the least and largest length ever sent."""

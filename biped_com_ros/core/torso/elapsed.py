@@ -44,8 +44,10 @@ class Elapsed:
 
     def update(self, ns: int) -> float:
         """Return the time since the last update, s, of which this is the next; 0: it is not."""
-        passed = self.since(ns)
-        if passed <= 0.0:
-            return 0.0
+        passed = ns - self.last_ns
+        if passed <= 0:
+            if passed >= -SET_BACK:
+                return 0.0
+            passed = 0
         self.last_ns = ns
-        return passed
+        return 1e-9 * passed

@@ -59,6 +59,31 @@ class Sight(NamedTuple):
         return arc.rates(across - lower, along - lower_up)
 
 
+class Foot(NamedTuple):
+    """
+    What the lower IMU says by itself.
+
+    Attributes
+    ----------
+    up
+        The vertical in the base.
+    back, b
+        Of the quaternion a + b i of the base, the conjugate of a, and b: see :meth:`ImuPair.foot`.
+    gyro
+        Angular velocity of the base along its axes, rad/s.
+
+    """
+
+    up: Vector
+    back: complex
+    b: complex
+    gyro: Vector
+
+
+Tip = Sequence[float]
+"""Quaternion w, z, x, y of the tip, and its angular velocity along its axes, rad/s."""
+
+
 class ImuPair:
     """
     Two IMUs, and how they are mounted.
@@ -71,7 +96,9 @@ class ImuPair:
     """
 
     def __init__(self, R_base_lower: Array, R_tip_upper: Array) -> None:
-        self._of_base, self._of_tip = _carried(R_base_lower), _carried(R_tip_upper)
+        self._of_base = _carried(R_base_lower)
+        #: Returns what the upper IMU says by itself; its values (7,) as for :meth:`see`.
+        self.tip: Callable[[Array], Tip] = _carried(R_tip_upper)
 
     def see(self, lower: Array, upper: Array | None = None, relative_yaw: float = 0.0) -> Sight:
         """
@@ -86,21 +113,29 @@ class ImuPair:
             By how much the upper one's world is turned against the lower one's, rad.
 
         """
+        return self.sight(
+            self.foot(lower), None if upper is None else self.tip(upper), relative_yaw)
+
+    def foot(self, lower: Array) -> Foot:
+        """Return what the lower IMU says by itself; its values as for :meth:`see`."""
         # A quaternion is a + b i with the complex numbers a = w + k z and b = x + k y.
         w, z, x, y, gyro_x, gyro_y, gyro_z = self._of_base(lower)
-        a, b = complex(w, z), complex(x, y)
+        back, b = complex(w, -z), complex(x, y)
         square_a, square_b = w * w + z * z, x * x + y * y
         scale = 1.0 / (square_a + square_b)
-        up = 2j * scale * b * a.conjugate(), scale * (square_a - square_b)
-        if upper is None:
-            return Sight(up)
-        w, z, x, y, tip_x, tip_y, tip_z = self._of_tip(upper)
-        back = rect(1.0, -0.5 * relative_yaw)
-        c, d = back * complex(w, z), back * complex(x, y)
-        bend, torsion = _bent(a.conjugate() * c + b * d.conjugate(),
-                              a.conjugate() * d - b * c.conjugate())
-        return Sight(up, bend, torsion,
-                     ((complex(gyro_x, gyro_y), gyro_z), (complex(tip_x, tip_y), tip_z)))
+        return Foot((2j * scale * b * back, scale * (square_a - square_b)), back, b,
+                    (complex(gyro_x, gyro_y), gyro_z))
+
+    def sight(self, foot: Foot, tip: Tip | None, relative_yaw: float) -> Sight:
+        """Return what both say together, as :meth:`see` does."""
+        if tip is None:
+            return Sight(foot.up)
+        up, back, b, lower_gyro = foot
+        w, z, x, y, gyro_x, gyro_y, gyro_z = tip
+        turn = rect(1.0, -0.5 * relative_yaw)
+        c, d = turn * complex(w, z), turn * complex(x, y)
+        bend, torsion = _bent(back * c + b * d.conjugate(), back * d - b * c.conjugate())
+        return Sight(up, bend, torsion, (lower_gyro, (complex(gyro_x, gyro_y), gyro_z)))
 
 
 def _bent(a: complex, b: complex) -> tuple[complex, float]:
@@ -110,7 +145,7 @@ def _bent(a: complex, b: complex) -> tuple[complex, float]:
     return -1j * b * a * (bend / size) if size > 1e-12 else complex(bend), phase(a * a)
 
 
-def _carried(R_link_imu: Array) -> Callable[[Array], Sequence[float]]:
+def _carried(R_link_imu: Array) -> Callable[[Array], Tip]:
     """Return what takes an IMU's values (7,) to the quaternion w, z, x, y and gyro of its link."""
     if (R_link_imu == np.eye(3)).all():
         return _reordered

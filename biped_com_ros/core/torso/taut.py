@@ -110,6 +110,11 @@ class SlackDetector:
         self.broken: tuple[int, ...] = ()
 
     @property
+    def are_all_taut(self) -> bool:
+        """Whether no tendon is loose, for however short a time."""
+        return not self._is_any_loose
+
+    @property
     def problem(self) -> str:
         """Return what is wrong, in words."""
         if self.broken:

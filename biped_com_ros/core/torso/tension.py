@@ -188,18 +188,23 @@ class TensionDistributor:
         """Give each pair its share of the pull, across which the other pair has none."""
         assert self._pairs is not None
         low, high, tensions = self.limits.lowest, self.limits.highest, [0.0] * 4
-        middle, missing = min(max(co_contraction, low), high), 0j
-        forward, left, most = pull.real, pull.imag, 0.5 * (high - low)
+        missing, forward, left, most = 0j, pull.real, pull.imag, 0.5 * (high - low)
         for i, k, ahead, aside in self._pairs:
-            wanted = 0.5 * (ahead * forward + aside * left)
-            half = abs(wanted)
+            half = 0.5 * (ahead * forward + aside * left)
+            if half < 0.0:
+                i, k, half, ahead, aside = k, i, -half, -ahead, -aside
             if half > most:
-                missing += 2.0 * math.copysign(half - most, wanted) * complex(ahead, aside)
+                missing += 2.0 * (half - most) * complex(ahead, aside)
                 half = most
-            center = min(max(middle, low + guard + half), high - half)
+            # Within limits first of all, then as taut as the guard wants, then as preferred.
+            center, least = co_contraction, low + guard + half
+            if center < least:
+                center = least
+            if center > high - half:
+                center = high - half
+            more, less = center + half, center - half
             # Rounding may cost the last bit.
-            more, less = min(center + half, high), max(center - half, low)
-            tensions[i], tensions[k] = (more, less) if wanted > 0.0 else (less, more)
+            tensions[i], tensions[k] = more if more < high else high, less if less > low else low
         return Tensions(tensions, missing)
 
 
