@@ -28,6 +28,7 @@ import argparse
 from collections.abc import Sequence
 import gc
 import itertools
+import math
 import sys
 import time
 
@@ -65,25 +66,32 @@ DEMO = ('_lengths', '_joints')
 NO_STAMP = 'tendons with other stamps'
 
 
+BEND, ROUND = math.radians(6.0), 500
+"""The torso goes around with so much bend, rad, in so many instants."""
+
+
 class Subject:
-    """The node and what it hears: a torso bent by 6 deg, standing arms."""
+    """The node and what it hears: standing arms, a torso that goes around as it is asked to."""
 
     def __init__(self, node: TorsoController) -> None:
         model, body = node.model, node.body
         assert model is not None and body is not None
-        shape, imus = make_shape(0.1, 0.7), model.config.imus
+        directions, imus = np.linspace(0.0, 2.0 * np.pi, ROUND, False), model.config.imus
+        self._shapes = [make_shape(BEND, direction) for direction in directions]
+        self._attitudes = [quaternion_from_rotation(body.backbone.tip(shape).rotation)
+                           for shape in self._shapes]
+        self._lengths = [body.backbone.lengths(shape) for shape in self._shapes]
         others = [name for name in model.joint_names if name not in body.joint_names]
         topics = {LOWER: imus['base'].topic, UPPER: imus['torso'].topic,
                   JOINTS: 'joint_states', TENDONS: 'tendon_states'}
         callbacks = {s.topic_name.lstrip('/'): s.callback for s in node.subscriptions}
         self._callbacks = {name: callbacks[topic] for name, topic in topics.items()}
         self._messages = {
-            LOWER: _imu(imus['base'].frame, np.eye(3)),
-            UPPER: _imu(imus['torso'].frame, body.backbone.tip(shape).rotation),
+            LOWER: _imu(imus['base'].frame), UPPER: _imu(imus['torso'].frame),
             JOINTS: _joints(others, model.posture()[model.joint_index(others)], 0.0),
             TENDONS: _joints([f'tendon_{i}' for i in range(body.backbone.count)],
-                             body.backbone.lengths(shape), 12.0)}
-        self._now = time.time_ns()
+                             self._lengths[0], 12.0)}
+        self._controller, self._now, self._step = node.controller, time.time_ns(), 0
 
     def instants(self, order: Sequence[str], count: int, tendons_late: int = 0) -> Array:
         """Hand over the messages of instants; return the mean time of each callback, s."""
@@ -91,12 +99,20 @@ class Subject:
         calls = [(self._callbacks[name], self._messages[name],
                   tendons_late if name == TENDONS else 0) for name in order]
         for _ in range(count):
-            self._now += PERIOD
+            self._move_on()
             for i, (callback, message, late) in enumerate(calls):
                 start = clock()
                 callback(message.serialize(Stamp.from_ns(self._now - late)))
                 times[i] += clock() - start
         return np.array(times) / count
+
+    def _move_on(self) -> None:
+        """Let the torso go on, before anybody tells of it."""
+        self._now, self._step = self._now + PERIOD, (self._step + 1) % ROUND
+        self._messages[UPPER].fields['attitude'][...] = self._attitudes[self._step]
+        self._messages[TENDONS].fields['position'][...] = self._lengths[self._step]
+        if not self._step % 10:
+            self._controller.set_target(self._shapes[self._step])
 
 
 Results = dict[str, tuple[Sequence[str], Array]]
@@ -147,10 +163,9 @@ def _turn(call: object) -> float:
     return (time.perf_counter() - start) / TURN
 
 
-def _imu(frame: str, rotation: Array) -> Template:
-    x, y, z, w = quaternion_from_rotation(rotation).tolist()
-    message = Imu(header=Header(frame_id=frame), orientation=Quaternion(x=x, y=y, z=z, w=w))
-    template = Template(message, {'gyro': 'angular_velocity'})
+def _imu(frame: str) -> Template:
+    message = Imu(header=Header(frame_id=frame), orientation=Quaternion(w=1.0))
+    template = Template(message, {'gyro': 'angular_velocity', 'attitude': 'orientation'})
     template.fields['gyro'][...] = 0.01, -0.005, 0.002
     return template
 
@@ -159,7 +174,7 @@ def _joints(names: list[str], positions: Array, effort: float) -> Template:
     count = len(names)
     return Template(JointState(
         name=names, position=positions.tolist(), velocity=[0.0] * count,
-        effort=[effort] * count), {'velocity': 'velocity'})
+        effort=[effort] * count), {'position': 'position'})
 
 
 def report(rounds: int) -> list[Target]:
