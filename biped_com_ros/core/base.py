@@ -19,6 +19,7 @@ not move, so the base is where the legs put it: ``p = anchor - R_world_base p_ba
 over the soles in contact. When the contacts change, the anchors are taken anew from the estimate
 of that moment, whatever the feet have slipped: the base never jumps. Where a change is told late,
 what came since is gone through again, so that a foot that swung meanwhile has moved nothing.
+A robot that hung in the air is put down where it was, its soles as high as they last stood.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ class StanceBase:
     Leg odometry: the pose of the base from an IMU and the soles on the ground.
 
     The first estimate puts ``base_footprint`` (the mean of the soles in contact) at the origin of
-    the world, z = 0; the heading is the IMU's. While no sole is in contact the position is held.
+    the world, z = 0; the heading is the IMU's. While no sole is in contact the position is held;
+    whichever touches the ground then is as high as when it last stood.
 
     Parameters
     ----------
@@ -172,6 +174,8 @@ class StanceBase:
         count = len(self._feet)
         #: Share of each sole in carrying the robot, and where the mean of them stands.
         self._weights, self._anchor = np.zeros(count), np.zeros(3)
+        #: How high each sole stood when it last did, m.
+        self._heights = np.zeros(count)
         self.is_held = True
         self.sole_placements = np.zeros((count, 4, 3))
         self.stance = Stance(self.sole_placements[:, 3], (False,) * count)
@@ -182,6 +186,7 @@ class StanceBase:
         """Go on from another estimate, whose soles stay where they are."""
         self._position, self._anchor = other._position, other._anchor
         self._weights, self.is_held, self.stance = other._weights, other.is_held, other.stance
+        self._heights = other._heights
         self.sole_placements = other.sole_placements
         self._past.clear()
 
@@ -234,7 +239,8 @@ class StanceBase:
             again.append(self._past.pop())
         if not again:
             return
-        self._position, self._anchor, self._weights, self.is_held, self.stance = again[-1][3]
+        (self._position, self._anchor, self._weights, self._heights, self.is_held,
+         self.stance) = again[-1][3]
         for stamp_ns, soles_from_base, assumed, _ in reversed(again):
             contacts = contacts_at(stamp_ns) or assumed
             self._remember(stamp_ns, soles_from_base, contacts)
@@ -244,7 +250,8 @@ class StanceBase:
     def _remember(self, stamp_ns: int, soles_from_base: Array,
                   contacts: tuple[bool, ...]) -> None:
         self._past.append((stamp_ns, soles_from_base, contacts, (
-            self._position, self._anchor, self._weights, self.is_held, self.stance)))
+            self._position, self._anchor, self._weights, self._heights, self.is_held,
+            self.stance)))
 
     def _follow(self, soles_from_base: Array, contacts: tuple[bool, ...]) -> Array:
         """Take the soles (F, 3) from the base, in axes of the world; return where the base is."""
@@ -308,11 +315,17 @@ class StanceBase:
         """Continue from the last estimate, by the soles that stood since and still do."""
         if self._position is None:
             self._position = -footprint_position(soles_from_base, contacts)
-        elif not self.is_held:
+        elif self.is_held:
+            # In the air the posture may have changed, and nothing told how high it was.
+            x, y, _ = self._position
+            z = _weights(contacts).dot(self._heights - soles_from_base[:, 2])
+            self._position = np.array((x, y, z))
+        else:
             stood = self.stance.in_contact
             stayed = tuple(before and now for before, now in zip(stood, contacts))
             weights = _weights(stayed if any(stayed) else stood)
             self._position = weights.dot(self.stance.soles_in_world - soles_from_base)
+            self._heights = np.where(stood, self.stance.soles_in_world[:, 2], self._heights)
         self._weights = _weights(contacts)
         self._anchor = self._weights.dot(soles_from_base) + self._position
         self.is_held = not any(contacts)

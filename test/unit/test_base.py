@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from stance_motion import BOTH, H, LEFT, Motion, NONE, RIGHT
+from zmp_pipeline import Pipeline
 
 
 @pytest.fixture(params=[{}, {'imu': 'backpack'}, {'base_rpy': [0.1, -0.2, np.pi]}],
@@ -114,7 +115,59 @@ def test_the_base_never_jumps_at_a_switch_even_when_feet_have_slipped(sequence):
         last = t - 0.01
         following = sequence[(sequence.index(contacts) + 1) % len(sequence)]
         after = estimator.update(motion.state(last), motion.R_world_imu(last), following)
-        np.testing.assert_allclose(after.position, before.position, atol=1e-12)
+        known = 2 if contacts == NONE else 3  # in the air nothing tells the height
+        np.testing.assert_allclose(after.position[:known], before.position[:known], atol=1e-12)
+
+
+@pytest.mark.parametrize('stood, stands', [
+    (BOTH, BOTH), (BOTH, LEFT), (BOTH, RIGHT), (LEFT, LEFT), (RIGHT, RIGHT)])
+def test_who_was_in_the_air_lands_where_its_soles_last_stood(stood, stands):
+    """Whatever the legs did meanwhile, and on whatever steps the feet stood."""
+    motion = Motion(12)
+    estimator = StanceBase(motion.model, 'imu_link')
+    estimator.update(motion.state(0.0), motion.R_world_imu(0.0), stood)
+    estimator.update(motion.state(0.1), motion.R_world_imu(0.1), stood)
+    steps = estimator.stance.soles_in_world[:, 2].copy()
+    for t in (0.1, 0.5, 0.9):
+        held = estimator.update(motion.state(t), motion.R_world_imu(t), NONE)
+    landed = estimator.update(motion.state(0.9), motion.R_world_imu(0.9), stands)
+    touching = np.array(stands)
+    off = (estimator.stance.soles_in_world[:, 2] - steps)[touching]
+    assert off.mean() == pytest.approx(0.0, abs=1e-12)
+    assert abs(landed.position[2] - held.position[2]) > 0.01
+    np.testing.assert_allclose(landed.position[:2], held.position[:2], atol=1e-12)
+
+
+def test_a_landing_that_is_told_late_comes_to_the_same():
+    motion, heights = Motion(12), []
+    for late in (False, True):
+        estimator = StanceBase(motion.model, 'imu_link')
+        for ms in range(0, 500, 10):
+            t = 1e-3 * ms
+            contacts = NONE if 100 <= ms < (450 if late else 400) else BOTH
+            estimator.update(motion.state(t), motion.R_world_imu(t), contacts, ms)
+            if late and ms == 450:
+                estimator.revise(400, lambda at: BOTH)
+        heights.append(estimator.stance.soles_in_world.copy())
+    np.testing.assert_allclose(*heights, atol=1e-12)
+
+
+def test_a_hoisted_robot_that_bends_its_knees_is_put_down_on_the_same_floor():
+    pipeline = Pipeline()
+
+    def run(seconds, height):
+        for _ in pipeline.run(seconds, lambda t: (0.0, 0.0, height)):
+            pass
+        return pipeline.base.position - pipeline.plant.truth().base_position
+    np.testing.assert_allclose(run(0.2, 0.0), 0.0, atol=1e-4)
+    pipeline.plant.hoist.lift()
+    assert run(2.1, 0.0)[2] < -0.09  # nothing tells how high it hangs
+    run(0.3, -0.015)
+    pipeline.plant.hoist.lower()
+    x, y, z = run(2.5, -0.015)
+    assert abs(z) < 1e-4
+    assert max(abs(x), abs(y)) < 1e-3  # how it swung before its feet stood firmly
+    assert not pipeline.plant.hoist.holds
 
 
 def test_two_feet_share_the_base_evenly():
