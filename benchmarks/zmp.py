@@ -48,7 +48,7 @@ FUSED = 'com_estimator, com_fused listened to'
 STEP_NS = 2_000_000
 #: So many instants make a turn, of which one is the model's in zmp_monitor, and so many does the
 #: filter of the fused CoM take at once.
-TOGETHER = {QUIET: 5, MARGINS: 5, EVERYTHING: 5, FUSED: 7}
+TOGETHER = {QUIET: 10, MARGINS: 10, EVERYTHING: 10, FUSED: 7}
 
 
 class Instants:

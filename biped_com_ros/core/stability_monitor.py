@@ -39,7 +39,7 @@ import numpy as np
 
 LONGEST_STEP_NS = 500_000_000
 """After a longer silence, or a step back in time, filters start anew."""
-_UNHEARD_STEP_NS = 10_000_000
+_UNHEARD_STEP_NS = 20_000_000
 """How often the model's ZMP is found where nobody asks for every one."""
 
 _WORLD = Plane.level(0.0)
@@ -264,7 +264,7 @@ class StabilityMonitor:
         Whether margins or the polygon are wanted at every instant; else they are found when
         somebody asks, or they might be small.
     every_model
-        Whether the model's ZMP is wanted at every instant; else a hundred times a second will do,
+        Whether the model's ZMP is wanted at every instant; else fifty times a second will do,
         for the statistics of its difference.
 
     """

@@ -248,7 +248,8 @@ class SupportPolygon:
 
     def distance(self, point: Point) -> float:
         """Return the margin's distance, m, of a point along the axes of the plane."""
-        least = min(self._distances(point), default=0.0)
+        distances = self._distances(point)
+        least = min(distances) if distances else 0.0
         return least if least > _THIN else _margin_by_segments(self.corners, point).distance
 
     def time_to_edge(self, dcm: Array, zmp: Array, omega_0: float) -> float:
@@ -314,7 +315,7 @@ class Soles:
 
     def __init__(self, polygons: Iterable[Sequence[Point]]) -> None:
         self._outlines = [[(float(x), float(y)) for x, y in corners] for corners in polygons]
-        self._boxes = [_box_inside(_hull(outline)) for outline in self._outlines]
+        self._boxes = [_box_inside(convex_hull(outline)) for outline in self._outlines]
         self._reach = max(math.hypot(x, y) for outline in self._outlines for x, y in outline)
 
     @classmethod
@@ -519,13 +520,15 @@ def convex_hull(points: Iterable[Sequence[float]]) -> tuple[Point, ...]:
         If there is no point, or one is not finite.
 
     """
-    return _hull([(float(x), float(y)) for x, y in points])
+    corners = [(float(x), float(y)) for x, y in points]
+    # A sum that is not finite has a term that is not.
+    if not corners or not math.isfinite(sum(map(sum, corners))):
+        raise InputError(f'a hull needs one or more finite points, not {corners}')
+    return _hull(corners)
 
 
 def _hull(points: list[Point]) -> tuple[Point, ...]:
-    # A sum that is not finite has a term that is not.
-    if not points or not math.isfinite(sum(map(sum, points))):
-        raise InputError(f'a hull needs one or more finite points, not {points}')
+    """Return :func:`convex_hull` of points that are known to be finite."""
     ordered = sorted(points)
     if ordered[0] == ordered[-1]:
         return (ordered[0],)

@@ -153,7 +153,8 @@ class ZmpMonitorParameters(RobotNodeParameters):
         0.03, "Relative difference of the measured weight from the model's that is accepted",
         '', 0.0, 1.0, read_only=True)
     marker_rate: float = parameter(
-        15.0, 'How often markers are published; 0 turns them off', 'Hz', 0.0, 10000.0)
+        15.0, 'How often markers are published while somebody listens, else once a second; 0 '
+        'turns them off', 'Hz', 0.0, 10000.0)
     trail: int = parameter(
         60, 'Number of past points of the trails of ZMP markers', '', 2, 10000, read_only=True)
     force_scale: float = parameter(
@@ -219,7 +220,7 @@ class ZmpMonitor(Node):
         assert monitor is not None
         if wrenches is None:
             monitor.in_contact = self.inputs.base.stance.in_contact
-        monitor.every_model = self._outputs.models_wanted
+        monitor.every_model = self._outputs.models_wanted or self._markers.heard
         monitor.every_margin = self._outputs.margins_wanted
         report = monitor.update(stamp.ns, state, twist, wrenches)
         self._outputs.publish(stamp, report, monitor.in_contact)

@@ -49,6 +49,8 @@ _FAINT_BLUE, _FAINT_ORANGE = (*markers.BLUE[:3], 0.35), (*markers.ORANGE[:3], 0.
 
 _ASK_EVERY = 0.1
 """How often it is asked whether anybody listens, s."""
+_UNHEARD_MARKERS_NS = 1_000_000_000
+"""How old markers may be for who begins to listen."""
 
 #: An output, the field of its message, and what goes there; nothing goes out for None.
 _Find = Callable[[Report], Any]
@@ -197,7 +199,15 @@ class StabilityOutputs:
 
 
 class StabilityMarkers:
-    """Polygon coloured by level, CoM and its projection, ZMPs with trails, DCM, foot forces."""
+    """
+    Polygon coloured by level, CoM and its projection, ZMPs with trails, DCM, foot forces.
+
+    Attributes
+    ----------
+    heard
+        Whether anybody listened when last it was asked to publish.
+
+    """
 
     def __init__(self, node: Any, model: RobotModel, params: MarkerParameters,
                  corner_count: int) -> None:
@@ -230,9 +240,20 @@ class StabilityMarkers:
         self._out = marker_array_publisher(
             node, '~/markers', markers.marker_array(*shown), fields, qos=LATCHED)
         self._trails = (_Trail(params.trail), _Trail(params.trail))
+        self.heard, self._drawn_ns = False, 0
 
     def publish(self, stamp: Stamp, report: Report, level: Level) -> None:
-        """Publish an instant; what is unknown disappears."""
+        """Publish an instant, while nobody listens one per second."""
+        for trail, point in zip(self._trails, (report.zmp, report.zmp_model)):
+            trail.add(point)
+        self.heard = self._out.publisher.get_subscription_count() > 0
+        if self.heard or not 0 <= stamp.ns - self._drawn_ns < _UNHEARD_MARKERS_NS:
+            self._drawn_ns = stamp.ns
+            self._draw(report, level)
+            self._out.publish(stamp)
+
+    def _draw(self, report: Report, level: Level) -> None:
+        """Show an instant; what is unknown disappears."""
         fields, support = self._out.fields, report.support
         actions = np.full(self._polygon + 3, Marker.ADD)
         position = np.zeros((self._polygon + 3, 3))
@@ -250,13 +271,10 @@ class StabilityMarkers:
         actions[self._polygon] = _action(support)
         if support is not None:
             self._draw_polygon(support.corners_in_world, level)
-        for i, (trail, point, name) in enumerate(zip(
-                self._trails, (report.zmp, report.zmp_model), ('trail', 'model_trail'))):
-            trail.add(point)
+        for i, (trail, name) in enumerate(zip(self._trails, ('trail', 'model_trail'))):
             actions[self._polygon + 1 + i] = Marker.ADD if trail.count else Marker.DELETE
             fields[name][...] = trail.points
         fields['position'][...], fields['action'][...] = position, actions
-        self._out.publish(stamp)
 
     def _draw_polygon(self, corners: Array, level: Level) -> None:
         fields = self._out.fields

@@ -297,6 +297,25 @@ def test_markers_show_what_is_known_and_remove_what_is_not(robot, swaying):
     assert shown['com', 0].action == Marker.ADD
 
 
+def test_markers_are_drawn_once_a_second_while_nobody_listens(robot, swaying):
+    _, samples = swaying
+    rig = robot()
+    markers = rig.node._markers
+    mine = next(s for s in rig.peer.subscriptions if s.topic_name.endswith('/markers'))
+    rig.peer.destroy_subscription(mine)
+    rig.until(lambda: not markers._out.publisher.get_subscription_count(), what='silence')
+    stamps, publish = [], markers._out.publish
+    markers._out.publish = lambda stamp: (stamps.append(stamp.ns), publish(stamp))
+    rig.play([s for k in range(4) for s in shifted(samples[::5], 0.6 * k)])
+    assert np.diff(stamps).min() >= 1e9 and len(stamps) == 3
+    late = rig.listen(MarkerArray, f'{rig.space}/zmp_monitor/markers', LATCHED)
+    rig.until(lambda: late, what='the latched markers')
+    trail = next(m for m in late[-1].markers if m.ns == 'zmp_trail')
+    assert len({p.x for p in trail.points}) > 30, 'points of the time when nobody listened'
+    rig.play(shifted(samples[:20], 2.5))
+    assert len(late) > 10
+
+
 def test_lifting_feet_changes_the_phase_and_what_is_published(robot, swaying):
     _, samples = swaying
     rig = robot()
