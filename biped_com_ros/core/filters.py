@@ -92,7 +92,7 @@ class LowPass:
         if dt != self._dt:
             self._design(dt)
         self._in[-1] = sample
-        np.dot(self._matrix, self._in, self._out)
+        self._matrix.dot(self._in, self._out)  # as a function it takes longer
         self._in[:-1] = self._out[:-1]
         return self._filtered
 

@@ -43,8 +43,8 @@ _ABSURD_SQUARED = 1e12
 #: How many states a shared model keeps: one message's, with and without its velocities.
 _RECENT = 4
 _ROOT_POSE, _MOVING = slice(7), slice(7, None)  # of Pinocchio's configuration
+_JOINTS = slice(6, None)  # of its velocity
 _IDENTITY = Pose.identity()
-_AT_REST = np.zeros(6)
 # Looked up at every update, it would take as long as a small array operation.
 _center_of_mass = pin.centerOfMass
 
@@ -216,10 +216,12 @@ class RobotModel:
 
         """
         if self._moves_as_told and len(joint_positions) == len(self.joint_names):
-            return np.concatenate((self._root_pose, joint_positions))
+            q = self._q_template.copy()
+            q[_MOVING] = joint_positions
+            return q
         # A matrix of mostly zeros: one product takes less than picking and scaling the entries.
         try:
-            q: Array = self._q_from_joints.dot(joint_positions)
+            q = self._q_from_joints.dot(joint_positions)
         except ValueError:
             raise self._wrong_shape('positions', joint_positions) from None
         q[_ROOT_POSE] = self._root_pose
@@ -236,9 +238,11 @@ class RobotModel:
         if joint_velocities is None:
             return self._v_at_rest
         if self._moves_as_told and len(joint_velocities) == len(self.joint_names):
-            return np.concatenate((_AT_REST, joint_velocities))
+            v = self._v_at_rest.copy()
+            v[_JOINTS] = joint_velocities
+            return v
         try:
-            v: Array = self._v_from_joints.dot(joint_velocities)
+            v = self._v_from_joints.dot(joint_velocities)
         except ValueError:
             raise self._wrong_shape('velocities', joint_velocities) from None
         return v
@@ -326,6 +330,7 @@ class RobotModel:
             self.config.base_rpy, np.zeros(3))
         pose_base_root = pose_root_base.inverse()
         self._root_pose = np.concatenate((pose_base_root.position, pose_base_root.quaternion))
+        self._q_template = np.concatenate((self._root_pose, np.zeros(self.pin_model.nq - 7)))
 
 
 class SharedRobotModel(RobotModel):

@@ -19,9 +19,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from biped_com_ros.core.pose import Array
-import numpy as np
-
 DEPTH = 16
 """How many samples of a source are kept while they wait for those of the others."""
 _LONG_DEPTH = 128
@@ -42,25 +39,21 @@ class Synchronizer:
     ----------
     sources
         Number of sources.
-    width
-        Length of a sample.
+
+    Attributes
+    ----------
+    latest : list
+        The samples of the last set.
 
     """
 
-    def __init__(self, sources: int, width: int) -> None:
-        self._values = np.zeros((DEPTH, sources, width))
-        self._set = np.zeros((sources, width))
-        self._waiting: list[deque[tuple[int, int]]] = [
+    def __init__(self, sources: int) -> None:
+        self.latest: list[Any] = []
+        self._waiting: list[deque[tuple[int, Any]]] = [
             deque(maxlen=DEPTH) for _ in range(sources)]
-        self._slots, self._last_ns = [0] * sources, [0] * sources
-        self._periods = [0.0] * sources
+        self._last_ns, self._periods = [0] * sources, [0.0] * sources
 
-    @property
-    def latest(self) -> Array:
-        """Return the last set, shape (sources, width); the same array every time."""
-        return self._set
-
-    def add(self, source: int, stamp_ns: int, sample: Array) -> bool:
+    def add(self, source: int, stamp_ns: int, sample: Any) -> bool:
         """
         Take a sample.
 
@@ -71,7 +64,7 @@ class Synchronizer:
         stamp_ns
             When.
         sample
-            Shape (width,); copied.
+            What; kept as it is.
 
         Returns
         -------
@@ -79,18 +72,25 @@ class Synchronizer:
             Whether it completed a set, which then is :attr:`latest`.
 
         """
-        if len(self._slots) == 1:
-            self._set[0] = sample
+        everybody = self._waiting
+        if len(everybody) == 1:
+            self.latest = [sample]
             return True
-        self._note_step(source, stamp_ns)
-        slot = self._slots[source]
-        self._slots[source] = (slot + 1) % DEPTH
-        self._values[slot, source] = sample
-        self._waiting[source].append((stamp_ns, slot))
-        return self._complete(stamp_ns, 0.5 * max(self._periods))
+        if stamp_ns - self._last_ns[source] != self._periods[source]:  # mostly, nothing to note
+            self._note_step(source, stamp_ns)
+        self._last_ns[source] = stamp_ns
+        everybody[source].append((stamp_ns, sample))
+        for waiting in everybody:
+            if not waiting or waiting[-1][0] != stamp_ns:
+                return self._complete(stamp_ns)
+        # The newest samples of all are of this very time.
+        self.latest = [waiting[-1][1] for waiting in everybody]
+        for waiting in everybody:
+            waiting.clear()
+        return True
 
     def _note_step(self, source: int, stamp_ns: int) -> None:
-        last, self._last_ns[source] = self._last_ns[source], stamp_ns
+        last = self._last_ns[source]
         step = stamp_ns - last
         if step < 0:  # the clock was set anew
             for waiting in self._waiting:
@@ -99,10 +99,9 @@ class Synchronizer:
             period = self._periods[source]
             self._periods[source] = period + 0.1 * (step - period) if period else float(step)
 
-    def _complete(self, stamp_ns: int, tolerance: float) -> bool:
-        if self._complete_at_once(stamp_ns):
-            return True
-        chosen = []
+    def _complete(self, stamp_ns: int) -> bool:
+        """Complete a set of samples that are not of one time."""
+        tolerance, chosen = 0.5 * max(self._periods), []
         for waiting in self._waiting:
             nearest = _nearest(waiting, stamp_ns)
             if nearest is None or abs(nearest[0] - stamp_ns) > tolerance:
@@ -111,20 +110,10 @@ class Synchronizer:
         times = [stamp for stamp, _ in chosen]
         if max(times) - min(times) > tolerance:
             return False
-        for source, (waiting, (stamp, slot)) in enumerate(zip(self._waiting, chosen)):
-            self._set[source] = self._values[slot, source]
+        self.latest = [sample for _, sample in chosen]
+        for waiting, stamp in zip(self._waiting, times):
             while waiting and waiting[0][0] <= stamp:
                 waiting.popleft()
-        return True
-
-    def _complete_at_once(self, stamp_ns: int) -> bool:
-        """Take the newest sample of each source if all of them are of this very time."""
-        for waiting in self._waiting:
-            if not waiting or waiting[-1][0] != stamp_ns:
-                return False
-        for source, waiting in enumerate(self._waiting):
-            self._set[source] = self._values[waiting[-1][1], source]
-            waiting.clear()
         return True
 
 

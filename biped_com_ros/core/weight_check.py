@@ -67,7 +67,8 @@ class WeightCheck:
         self._foot_sums = np.zeros(len(sensors_of))
         self._start()
 
-    def add(self, vertical_force: float, foot_forces: Array, in_contact: bool) -> None:
+    def add(self, vertical_force: float, foot_forces: Array | Sequence[float],
+            in_contact: bool) -> None:
         """
         Take one instant.
 

@@ -88,18 +88,16 @@ class SensorChannel:
         self.name, self.config, self._sign = name, config, config.sign
         self.offset = np.zeros(6)
         self.signed, self.filtered = np.zeros(6), np.zeros(6)
-        self._untared = np.empty(6)
         self.low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
         self._stamp_ns = 0
 
     def take(self, raw: Array, stamp_ns: int) -> None:
         """Take a reading (6,) as it came from the sensor."""
         np.multiply(raw, self._sign, self.signed)
-        np.subtract(self.signed, self.offset, self._untared)
         step_ns, self._stamp_ns = stamp_ns - self._stamp_ns, stamp_ns
         if not 0 < step_ns < LONGEST_STEP_NS:
             self.low_pass.reset()
-        self.filtered = self.low_pass.update(self._untared, 1e-9 * step_ns)
+        self.filtered = self.low_pass.update(self.signed - self.offset, 1e-9 * step_ns)
 
     def set_offset(self, offset: Sequence[float] | Array) -> None:
         """Use another offset from the next reading on, without a step of the low-pass."""
@@ -117,10 +115,14 @@ class ContactBody:
         Name of the foot or hand.
     sensors
         Where its sensors stand among the channels.
-    wrench
-        Environment on robot in the sole (or hand) frame, shape (6,).
+    wrench, numbers
+        Environment on robot in the sole (or hand) frame, shape (6,), and as plain numbers.
     detector
         Whether it is on the ground; None for a hand.
+    in_contact
+        Whether the foot is on the ground; a hand never counts.
+    place
+        Where it stands among the bodies.
 
     """
 
@@ -128,12 +130,15 @@ class ContactBody:
                  detector: ContactDetector | None) -> None:
         self.name, self.sensors, self.detector = name, sensors, detector
         self.wrench = np.zeros(6)
-        self.samples = Synchronizer(len(sensors), 6)
+        self.numbers: list[float] = self.wrench.tolist()
+        self.in_contact, self.place = False, 0
+        self.samples = Synchronizer(len(sensors))
 
-    @property
-    def in_contact(self) -> bool:
-        """Whether the foot is on the ground; a hand never counts."""
-        return self.detector is not None and self.detector.in_contact
+    def judge(self, stamp_ns: int) -> None:
+        """Take over a new wrench, of a time (ns)."""
+        self.numbers = numbers = self.wrench.tolist()
+        if self.detector is not None:
+            self.in_contact = self.detector.update(numbers[2], stamp_ns)
 
 
 class WrenchAggregation:
@@ -177,8 +182,9 @@ class WrenchAggregation:
         self.channels = [SensorChannel(name, c, settings) for name, c in sensors.items()]
         self._subtrees = [model.subtree_links(c.link or c.frame) for c in sensors.values()]
         self.bodies = self._make_bodies()
-        self._place = {id(body): i for i, body in enumerate(self.bodies)}
-        self._samples = Synchronizer(len(self.bodies), 6)
+        for place, body in enumerate(self.bodies):
+            body.place = place
+        self._samples = Synchronizer(len(self.bodies))
         self._refuse_double_counting()
         self._prepare_frames()
         self.ready = False
@@ -235,8 +241,7 @@ class WrenchAggregation:
             np.add.reduce(body.samples.latest, axis=0, out=body.wrench)
         else:
             return None
-        if body.detector is not None:
-            body.detector.update(body.wrench.item(2), stamp_ns)
+        body.judge(stamp_ns)
         return body
 
     @property
@@ -255,19 +260,19 @@ class WrenchAggregation:
             ``base_footprint``, shape (6,); valid until the next call.
 
         """
-        if not self._samples.add(self._place[id(body)], stamp_ns, body.wrench):
+        if not self._samples.add(body.place, stamp_ns, body.numbers):
             return None
         places = self._places
         if places is None:
             n = len(self.channels)
             self._places = places = self._in_level[n:n + len(self.bodies)].tolist()
-        self._total[:] = add_up(self._samples.latest.tolist(), places, self.footprint_in_level())
+        self._total[:] = add_up(self._samples.latest, places, self.footprint_in_level())
         return self._total
 
     @property
-    def foot_forces(self) -> Array:
+    def foot_forces(self) -> list[float]:
         """Return the normal force on each foot with sensors as of the last total, N."""
-        return self._samples.latest[:self._foot_count, 2]
+        return [numbers[2] for numbers in self._samples.latest[:self._foot_count]]
 
     def footprint_in_level(self) -> tuple[float, float, float]:
         """Return the origin of ``base_footprint`` from the base, in level axes, m."""
@@ -406,16 +411,20 @@ def add_up(wrenches: Sequence[Sequence[float]], places: Sequence[Sequence[Sequen
     """
     px, py, pz = point
     sum_fx = sum_fy = sum_fz = sum_mx = sum_my = sum_mz = 0.0
-    for (a, b, c, d, e, f), (x, y, z, (rx, ry, rz)) in zip(wrenches, places):
-        fx, fy, fz = (a * x[0] + b * y[0] + c * z[0], a * x[1] + b * y[1] + c * z[1],
-                      a * x[2] + b * y[2] + c * z[2])
-        rx, ry, rz = rx - px, ry - py, rz - pz
+    for (a, b, c, d, e, f), ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz), (rx, ry, rz)) in zip(
+            wrenches, places):
+        fx = a * xx + b * yx + c * zx
+        fy = a * xy + b * yy + c * zy
+        fz = a * xz + b * yz + c * zz
+        rx -= px
+        ry -= py
+        rz -= pz
         sum_fx += fx
         sum_fy += fy
         sum_fz += fz
-        sum_mx += d * x[0] + e * y[0] + f * z[0] + ry * fz - rz * fy
-        sum_my += d * x[1] + e * y[1] + f * z[1] + rz * fx - rx * fz
-        sum_mz += d * x[2] + e * y[2] + f * z[2] + rx * fy - ry * fx
+        sum_mx += d * xx + e * yx + f * zx + ry * fz - rz * fy
+        sum_my += d * xy + e * yy + f * zy + rz * fx - rx * fz
+        sum_mz += d * xz + e * yz + f * zz + rx * fy - ry * fx
     return sum_fx, sum_fy, sum_fz, sum_mx, sum_my, sum_mz
 
 
@@ -424,7 +433,7 @@ def level_rotation(R_world_base: Array) -> Array:
     x, y = R_world_base.item(0, 0), R_world_base.item(1, 0)
     length = math.hypot(x, y)
     c, s = (x / length, y / length) if length else (1.0, 0.0)
-    turn_back = np.array(((c, s, 0.0), (-s, c, 0.0), (0.0, 0.0, 1.0)))
+    turn_back = np.array((c, s, 0.0, -s, c, 0.0, 0.0, 0.0, 1.0)).reshape(3, 3)
     levelled: Array = turn_back.dot(R_world_base)
     return levelled
 

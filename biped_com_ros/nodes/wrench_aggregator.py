@@ -135,7 +135,7 @@ class FootOutput:
             self._wrench.publish(stamp)
         in_contact = body.in_contact
         if in_contact and self._cop.wanted:
-            _, _, fz, mx, my, _ = body.wrench.tolist()
+            _, _, fz, mx, my, _ = body.numbers
             if fz > least_force:
                 self._cop.fields['point'][:2] = -my / fz, mx / fz
                 self._cop.publish(stamp)
@@ -149,7 +149,7 @@ class ContactsOutput:
     """Publishes which feet are on the ground, once each of them has felt anew, with a stamp."""
 
     def __init__(self, node: Node, feet: Sequence[ContactBody]) -> None:
-        self._feet = feet
+        self._feet, self._order = feet, {foot.place: i for i, foot in enumerate(feet)}
         self._contacts = joint_state_publisher(
             node, '~/contacts', [foot.name for foot in feet], ('position', 'effort'))
         self._felt_ns, self._complete_ns = [0] * len(feet), 0
@@ -161,7 +161,7 @@ class ContactsOutput:
         ns = stamp.ns
         if ns < self._complete_ns:  # the clock was set anew
             self._felt_ns, self._complete_ns = [0] * len(self._feet), 0
-        self._felt_ns[self._feet.index(foot)] = ns
+        self._felt_ns[self._order[foot.place]] = ns
         oldest = min(self._felt_ns)
         if oldest == ns or oldest > self._complete_ns:
             self._complete_ns = ns
@@ -173,7 +173,7 @@ class ContactsOutput:
             return
         self._said, self._said_ns = in_contact, stamp.ns
         self._contacts.fields['position'][...] = in_contact
-        self._contacts.fields['effort'][...] = [foot.wrench.item(2) for foot in self._feet]
+        self._contacts.fields['effort'][...] = [foot.numbers[2] for foot in self._feet]
         self._contacts.publish(stamp)
 
 
@@ -242,7 +242,7 @@ class WrenchAggregator(Node):
     def _make_outputs(self, aggregation: WrenchAggregation) -> None:
         config = aggregation.model.config
         self._feet = {
-            id(body): FootOutput(self, body, self._sole_frame(aggregation.model, body.name))
+            body.place: FootOutput(self, body, self._sole_frame(aggregation.model, body.name))
             for body in aggregation.bodies if body.detector is not None}
         self._contacts = ContactsOutput(self, [
             body for body in aggregation.bodies if body.detector is not None])
@@ -348,7 +348,7 @@ class WrenchAggregator(Node):
         if body is None:
             return
         least_force, contact_period_ns = self._least_force, self._contact_period_ns
-        foot = self._feet.get(id(body))
+        foot = self._feet.get(body.place)
         if foot is not None:
             foot.publish(stamp, least_force, contact_period_ns)
             self._contacts.take(body, stamp, contact_period_ns)

@@ -24,10 +24,10 @@ MS = 1_000_000
 
 def run(sources, arrivals):
     """Feed (source, stamp in ms) whose value is the stamp; return the sets."""
-    synchronizer, sets = Synchronizer(sources, 1), []
+    synchronizer, sets = Synchronizer(sources), []
     for source, stamp in arrivals:
-        if synchronizer.add(source, round(stamp * MS), np.array([stamp])):
-            sets.append(synchronizer.latest[:, 0].tolist())
+        if synchronizer.add(source, round(stamp * MS), stamp):
+            sets.append(synchronizer.latest)
     return sets
 
 
