@@ -80,19 +80,15 @@ class Pose:
         matrix[:3], matrix[3] = self.rotation.T, self.position
         return matrix
 
-    @cached_property
-    def numbers(self) -> tuple[float, ...]:
-        """Return the rotation row by row, then the position."""
-        return (*self.rotation.ravel().tolist(), *self.position.tolist())
-
     def turn(self, x: float, y: float, z: float) -> Numbers:
         """Take one vector along the axes of B to those of A."""
-        xx, xy, xz, yx, yy, yz, zx, zy, zz, _, _, _ = self.numbers
+        (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = self.rotation.tolist()
         return xx * x + xy * y + xz * z, yx * x + yy * y + yz * z, zx * x + zy * y + zz * z
 
     def place(self, x: float, y: float, z: float) -> Numbers:
         """Take one point from frame B to frame A."""
-        xx, xy, xz, yx, yy, yz, zx, zy, zz, px, py, pz = self.numbers
+        (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = self.rotation.tolist()
+        px, py, pz = self.position.tolist()
         return (xx * x + xy * y + xz * z + px, yx * x + yy * y + yz * z + py,
                 zx * x + zy * y + zz * z + pz)
 

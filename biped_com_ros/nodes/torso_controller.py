@@ -78,7 +78,7 @@ from biped_com_ros.core.torso.sight import Sight, Tip, UPRIGHT
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.ros.common_parameters import ManagedNodeParameters
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.diagnostics import ERROR, OK, Report, steady_clock, Throttle, WARN
+from biped_com_ros.ros.diagnostics import ERROR, OK, Report, Throttle, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.inputs import ImuInput, Input, JointStateInput, WrenchInput
 from biped_com_ros.ros.lifecycle import ManagedNode
@@ -87,6 +87,7 @@ from biped_com_ros.ros.qos import COMMAND_INPUT
 from biped_com_ros.ros.readings import NEVER, Refusal
 from biped_com_ros.ros.services import switch_service
 from biped_com_ros.ros.torso_outputs import TorsoOutputs
+from biped_com_ros.ros.watchdog import watchdog
 from geometry_msgs.msg import Vector3Stamped
 import numpy as np
 from rcl_interfaces.msg import SetParametersResult
@@ -240,8 +241,7 @@ class TorsoController(ManagedNode):
         self._make_inputs(body)
         self._weigh(Stamp.from_ns(0))
         self.keep(switch_service(self, '~/freeze', self._freeze))
-        self.keep(self.create_timer(
-            1.0 / params.fallback_rate, self._watch, clock=steady_clock()))
+        self.keep(watchdog(self, 1.0 / params.fallback_rate, self._watch))
 
     def start(self) -> None:
         """Begin to move, from where the torso is."""
@@ -299,7 +299,8 @@ class TorsoController(ManagedNode):
         self._positions = first_posture(body.model)
         self._set_timeout()
         self._lower = ImuInput(self, lower.topic, lower.frame, self._on_lower, **options)
-        self._arms = JointStateInput(self, others, self._on_arms, required=False, **options)
+        self._arms = JointStateInput(
+            self, others, self._on_arms, required=False, period=1e-9 * _POSTURE_PERIOD, **options)
         self._tendons = JointStateInput(
             self, tendons, self._on_tendons, topic='tendon_states', required=False, **options)
         self._hands = [
@@ -441,8 +442,12 @@ class TorsoController(ManagedNode):
         if not missing:
             self._command()
 
-    def _watch(self) -> None:
-        """Go on without the IMU when it is late, and without those that it waits for."""
+    def _watch(self) -> bool:
+        """
+        Go on without the IMU when it is late, and without those that it waits for.
+
+        Tells whether it is late.
+        """
         stamp, instants = Stamp.now(self), self._instants
         if instants.missing and self._waiting_ns == instants.ns:
             self._go_on(0)
@@ -455,6 +460,7 @@ class TorsoController(ManagedNode):
         if self._hands and not 0 <= stamp.ns - self._weighed_ns < 2 * _POSTURE_PERIOD:
             with contextlib.suppress(Refusal):  # said where it comes from
                 self._weigh(stamp)
+        return self._in_open_loop
 
     def _last_tip(self) -> Tip | None:
         """Return what the torso's IMU said last, unless that is too long ago."""
@@ -509,8 +515,8 @@ class TorsoController(ManagedNode):
     # -- the upper body
 
     def _on_arms(self, stamp: Stamp, positions: Array, *_: Array) -> None:
+        self._positions[self._others] = positions
         if not 0 <= stamp.ns - self._weighed_ns < _POSTURE_PERIOD:
-            self._positions[self._others] = positions
             self._weigh(stamp)
 
     def _on_hand(self, stamp: Stamp, _: Array) -> None:

@@ -37,6 +37,9 @@ class Stamp:
 
     __slots__ = ('ns', 'raw')
 
+    ns: int
+    raw: bytes
+
     def __init__(self, ns: int, raw: bytes) -> None:
         self.ns = ns
         self.raw = raw

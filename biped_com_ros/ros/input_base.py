@@ -60,6 +60,8 @@ class Input:
         0 accepts any.
     reset_after
         A stamp going back by more than this means that the clock was set anew (s).
+    period
+        Least time between stamped messages that are used; others are passed over (s).
     required
         Whether silence is an ERROR in diagnostics, or only a WARN.
     plain
@@ -82,7 +84,7 @@ class Input:
                  kind: type[Reading], what: tuple[Any, ...] = (), *,
                  diagnostics: Diagnostics | None = None, qos: QoSProfile = SENSOR_INPUT,
                  timeout: float = 0.5, max_age: float = 1.0, reset_after: float = 1.0,
-                 required: bool = True, plain: bool | None = None) -> None:
+                 period: float = 0.0, required: bool = True, plain: bool | None = None) -> None:
         self.node, self.callback, self.required = node, callback, required
         self._timeout = timeout
         self.refused: dict[str, int] = {}
@@ -94,7 +96,7 @@ class Input:
         self._name, self._qos = topic, qos
         self._connect(Order(
             kind, message_type, what, int(max_age * SECOND), int(reset_after * SECOND), plain,
-            self._clock.ros_time_is_active))
+            self._clock.ros_time_is_active, int(period * SECOND)))
         if diagnostics is not None:
             diagnostics.add(f'input {self.topic}', self.report)
 

@@ -74,11 +74,11 @@ class Company:
         with shared_inputs(self.exchange):
             return Listener(node, *arguments, **options)
 
-    def send(self, value=0.0, velocity=2.0, step=1_000_000):
+    def send(self, value=0.0, velocity=2.0, step=1_000_000, names=JOINTS):
         """Bring joint states, each a millisecond after the other, to all."""
         self._ns += step
-        message = JointState(name=list(JOINTS), position=[value, value + 1.0, value + 2.0],
-                             velocity=[velocity] * 3, effort=[3.0] * 3)
+        message = JointState(name=list(names), position=[value + i for i in range(len(names))],
+                             velocity=[velocity] * len(names), effort=[3.0] * len(names))
         message.header.stamp = Stamp.from_ns(self._ns).to_msg()
         for subscription in self.subscriptions:
             subscription.callback(bytes(serialize_message(message)))
@@ -137,6 +137,19 @@ def test_callbacks_come_in_the_order_of_the_inputs(company):
     company.send()
     company.send()
     assert order == list('abcabc')
+
+
+def test_who_wants_fewer_messages_gets_each_part_of_the_robot_as_often(company):
+    everything = company.listener(('left', 'rite'))
+    seldom = company.listener(('left', 'rite'), period=0.01)
+    for i in range(60):  # in turns, a millisecond after each other; their messages are as long
+        company.send(0.002 * i, velocity=2.0, names=(('left', 'rite')[i % 2],))
+    full = {stamp.ns: positions for stamp, positions, *_ in everything.got}
+    times = [stamp.ns for stamp, *_ in seldom.got]
+    assert len(full) == 29 and np.diff(times).tolist() == [10_000_000] * 4
+    assert seldom.source.count == 5 and seldom.source.refused == everything.source.refused
+    for (_, positions, *_), ns in zip(seldom.got, times):
+        assert positions == pytest.approx(full[ns])  # carried on from further back
 
 
 def test_who_wants_other_joints_shares_what_comes(company):
