@@ -268,6 +268,8 @@ def _lines(parts: Iterable[str]) -> str:
 
 
 def _coloured_com(shot: Snapshot) -> str:
+    if math.isnan(shot.com_distance):
+        return '-'
     x, y, z = 1e3 * shot.com_error
     colour = GOOD if shot.com_distance < COM_LIMIT else BAD
     return (f'[{colour}]{1e3 * shot.com_distance:.2f} mm[/]\n'
@@ -275,6 +277,8 @@ def _coloured_com(shot: Snapshot) -> str:
 
 
 def _coloured_weight(shot: Snapshot) -> str:
+    if math.isnan(shot.weight):
+        return '-'
     colour = GOOD if abs(shot.weight_error) < WEIGHT_LIMIT else BAD
     return (f'[{colour}]{100.0 * shot.weight_error:+.2f} %, {_kilograms(shot):+.3f} kg[/]\n'
             f'{shot.weight:.2f} N, by the URDF {shot.model_weight:.2f} N')

@@ -78,6 +78,16 @@ def test_says_what_it_waits_for_instead_of_numbers():
     assert 'Nothing was measured: waiting for joint_states' in summary(shot)
 
 
+def test_what_is_not_measured_just_now_is_a_dash():
+    hangs = snapshot(com_error=np.full(3, math.nan), weight=math.nan, doing='hangs',
+                     health=(1, 'held where it was: no foot stands'))
+    assert line(hangs) == 'hangs; held where it was: no foot stands'
+    console = Console(width=120, record=True, file=open('/dev/null', 'w'))
+    console.print(table(hangs, snapshot(), 'title'))
+    text = console.export_text()
+    assert 'nan' not in text and re.search(r'CoM - truth.* - .*13\.00 mm', text)
+
+
 def test_brackets_in_words_of_others_are_shown():
     words = "com: link 'a[0]' [/dev/imu] [bold]"
     assert words in rendered(snapshot(health=(2, words)))
