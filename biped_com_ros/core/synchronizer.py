@@ -24,6 +24,8 @@ DEPTH = 16
 _LONG_DEPTH = 128
 """The same for :class:`Instants`, which waits longer."""
 _NEVER = -2 ** 62
+#: By so little a step may differ from the mean one without being noted.
+_NEGLIGIBLE_NS = 1000
 
 _T = TypeVar('_T')
 
@@ -76,8 +78,9 @@ class Synchronizer:
         if len(everybody) == 1:
             self.latest = [sample]
             return True
-        if stamp_ns - self._last_ns[source] != self._periods[source]:  # mostly, nothing to note
-            self._note_step(source, stamp_ns)
+        step = stamp_ns - self._last_ns[source]
+        if not -_NEGLIGIBLE_NS < step - self._periods[source] < _NEGLIGIBLE_NS:
+            self._note_step(source, step)
         self._last_ns[source] = stamp_ns
         everybody[source].append((stamp_ns, sample))
         for waiting in everybody:
@@ -89,13 +92,11 @@ class Synchronizer:
             waiting.clear()
         return True
 
-    def _note_step(self, source: int, stamp_ns: int) -> None:
-        last = self._last_ns[source]
-        step = stamp_ns - last
+    def _note_step(self, source: int, step: int) -> None:
         if step < 0:  # the clock was set anew
             for waiting in self._waiting:
                 waiting.clear()
-        elif last:
+        elif self._last_ns[source]:
             period = self._periods[source]
             self._periods[source] = period + 0.1 * (step - period) if period else float(step)
 

@@ -40,6 +40,8 @@ _CLOCK_TAKES = 5.0
 
 _MAX_PLANS = 32
 
+_STAMP_AT, _STAMP = codec.HEADER_STAMP, slice(codec.HEADER_STAMP, codec.AFTER_STAMP)
+_NO_PLAN = codec.NO_PLAN
 _blank = object.__new__
 _unpack_stamp = struct.Struct('<iI').unpack_from
 _monotonic_ns = time.monotonic_ns
@@ -238,14 +240,14 @@ class StampedReading(Reading):
         """Take a message as it came; whatever is wrong with it stays here."""
         # The hot path, with as few calls as possible: each costs as much as a comparison.
         try:
-            plan = self._plans.get(len(raw), codec.NO_PLAN)
+            plan = self._plans.get(len(raw), _NO_PLAN)
             for segment, offset in plan.segments:
                 if not raw.startswith(segment, offset):
                     plan = self._new_plan(raw)
                     if plan is None:
                         return
                     break
-            seconds, nanoseconds = _unpack_stamp(raw, codec.HEADER_STAMP)
+            seconds, nanoseconds = _unpack_stamp(raw, _STAMP_AT)
             ns = seconds * SECOND + nanoseconds
             source = plan.data
             if self._period_ns and 0 <= ns - source.last_ns < self._period_ns:
@@ -268,7 +270,7 @@ class StampedReading(Reading):
             log_exception(self.takers[0].node, error)
             return
         stamp = _blank(Stamp)  # a third of the time of its constructor
-        stamp.ns, stamp.raw = ns, raw[codec.HEADER_STAMP:codec.AFTER_STAMP]
+        stamp.ns, stamp.raw = ns, raw[_STAMP]
         self._deliver(stamp)
 
     def _new_plan(self, raw: bytes) -> Any:
