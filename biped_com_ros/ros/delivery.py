@@ -60,14 +60,13 @@ class Desk:
 
     def serve(self, reader: Reader, raw: bytes) -> None:
         """Let a message be read, and then what was published meanwhile."""
-        self.serving = True
-        for reading in reader.readings:
-            reading.receive(raw)
-        waiting = self.waiting
-        while waiting:
-            reader, raw = waiting.popleft()
+        self.serving, waiting = True, self.waiting
+        while True:
             for reading in reader.readings:
                 reading.receive(raw)
+            if not waiting:
+                break
+            reader, raw = waiting.popleft()
         self.serving = False
 
 

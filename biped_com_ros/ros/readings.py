@@ -241,12 +241,10 @@ class StampedReading(Reading):
         # The hot path, with as few calls as possible: each costs as much as a comparison.
         try:
             plan = self._plans.get(len(raw), _NO_PLAN)
-            for segment, offset in plan.segments:
-                if not raw.startswith(segment, offset):
-                    plan = self._new_plan(raw)
-                    if plan is None:
-                        return
-                    break
+            if plan.structure_of(raw) != plan.structure:
+                plan = self._new_plan(raw)
+                if plan is None:
+                    return
             seconds, nanoseconds = _unpack_stamp(raw, _STAMP_AT)
             ns = seconds * SECOND + nanoseconds
             source = plan.data
@@ -282,10 +280,10 @@ class StampedReading(Reading):
         try:
             self._examine_structure(plan.data)
         except Refusal as refusal:
-            if plan.segments and not refusal.details:
+            if not (plan.is_plain or refusal.details):
                 self._useless, self._refusal = plan, refusal
             raise
-        if plan.segments:
+        if not plan.is_plain:
             if len(self._plans) >= _MAX_PLANS:
                 self._plans.clear()
             self._plans[len(raw)] = plan

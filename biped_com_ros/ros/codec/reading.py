@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any
 
 from biped_com_ros.ros.codec.layout import (
@@ -52,19 +53,35 @@ class Selection:
 
 
 class Plan:
-    """How to read the selected values of all messages that share one structure."""
+    """
+    How to read the selected values of all messages that share one structure.
 
-    __slots__ = ('data', 'segments', '_structure', '_reference', '_offset', '_count', '_indices',
-                 '_scratch')
+    Attributes
+    ----------
+    data
+        That of the selection.
+    size
+        Of the structure, bytes.
+    structure_of
+        Returns those parts of at least so many bytes that make the structure.
+    structure
+        What they are where the structure is this one, except for padding.
+
+    """
+
+    __slots__ = ('data', 'size', 'structure_of', 'structure', '_positions', '_reference',
+                 '_offset', '_count', '_indices', '_scratch')
+    is_plain = False
 
     def __init__(self, raw: bytes, layout: Layout, selection: Selection) -> None:
         offsets = _element_offsets(layout, selection.paths)
         self.data = selection.data
-        #: (bytes, offset) that a message of this structure has, except for padding.
-        self.segments = _segments(raw, layout)
-        self._structure = np.concatenate(
+        parts = _structure(layout)
+        self.structure_of = parts.unpack_from
+        self.size, self.structure = parts.size, parts.unpack_from(raw)
+        self._positions = np.concatenate(
             [np.arange(*span) for span in layout.structure] or [np.arange(0)])
-        self._reference = np.frombuffer(raw, np.uint8)[self._structure].tobytes()
+        self._reference = np.frombuffer(raw, np.uint8)[self._positions].tobytes()
         self._offset = int(offsets.min()) if len(offsets) else ENCAPSULATION
         self._count = (int(offsets.max()) - self._offset) // 8 + 1 if len(offsets) else 0
         indices = (offsets - self._offset) // 8
@@ -73,17 +90,14 @@ class Plan:
 
     def matches(self, raw: bytes) -> bool:
         """Tell whether a message has this structure (may deny it where only padding differs)."""
-        for segment, offset in self.segments:
-            if not raw.startswith(segment, offset):
-                return False
-        return True
+        return len(raw) >= self.size and self.structure_of(raw) == self.structure
 
     def matches_despite_padding(self, raw: bytes) -> bool:
         """Tell the same from the structure's bytes alone: slower; padding may hold anything."""
         if (not raw.startswith(LITTLE_ENDIAN_CDR)
-                or len(raw) <= (self._structure[-1] if len(self._structure) else 0)):
+                or len(raw) <= (self._positions[-1] if len(self._positions) else 0)):
             return False
-        return np.frombuffer(raw, np.uint8)[self._structure].tobytes() == self._reference
+        return np.frombuffer(raw, np.uint8)[self._positions].tobytes() == self._reference
 
     def gather(self, raw: bytes, out: np.ndarray) -> None:
         """Write the selected values into `out` (k,), float64."""
@@ -99,7 +113,7 @@ class PlainPlan:
     """The same through rclpy's own conversion, valid for one message."""
 
     __slots__ = ('data', '_values')
-    segments = ()
+    is_plain = True
 
     def __init__(self, message: Any, selection: Selection) -> None:
         self.data = selection.data
@@ -115,13 +129,13 @@ class PlainPlan:
 
 
 class _NoPlan:
-    """Matches nothing."""
+    """Stands for the plan of messages that have none: no message is built like this."""
 
-    segments = ((b'no message begins like this', 0),)
+    structure = None
 
-    def matches(self, raw: bytes) -> bool:
-        """Return False."""
-        return False
+    def structure_of(self, raw: bytes) -> tuple[bytes, ...]:
+        """Return nothing that would be this structure."""
+        return ()
 
 
 NO_PLAN = _NoPlan()
@@ -215,15 +229,17 @@ class Reader:
         self.plain, self.plain_reason = True, reason
 
 
-def _segments(raw: bytes, layout: Layout) -> tuple[tuple[bytes, int], ...]:
-    """Merge neighbouring structure ranges: few long comparisons are cheaper than many."""
-    merged: list[list[int]] = []
+def _structure(layout: Layout) -> Struct:
+    """Return what unpacks the structure: neighbouring parts at once, few long ones are cheaper."""
+    merged = [[0, len(LITTLE_ENDIAN_CDR)]]
     for start, end in layout.structure:
-        if merged and start - merged[-1][1] < 4:  # nothing but padding between
+        if start - merged[-1][1] < 4:  # nothing but padding between
             merged[-1][1] = end
         else:
             merged.append([start, end])
-    return ((LITTLE_ENDIAN_CDR, 0),) + tuple((raw[a:b], a) for a, b in merged)
+    ends = [0, *(end for _, end in merged)]
+    return Struct('<' + ''.join(f'{start - before}x{end - start}s' for (start, end), before in zip(
+        merged, ends)))
 
 
 def _element_offsets(layout: Layout, paths: Iterable[Path]) -> np.ndarray:
