@@ -281,11 +281,14 @@ class TorsoController(ManagedNode):
         self._joystick = Joystick(self.body.max_bend, params.joy_dead_zone)
         self._outputs.set_rates(params.tf_rate, params.marker_rate)
         self._set_timeout()
-        for source in self._inputs:
-            source.timeout = params.imu_timeout
 
     def _set_timeout(self) -> None:
-        self._timeout_ns = round(1e9 * self.params.imu_timeout)
+        timeout = self.params.imu_timeout
+        self._timeout_ns = round(1e9 * timeout)
+        for source in self._inputs:
+            source.timeout = timeout
+        # Of these, most messages are passed over.
+        self._arms.timeout = max(timeout, 5e-9 * _POSTURE_PERIOD)
 
     def _make_inputs(self, body: TorsoBody) -> None:
         params, config = self.params, body.model.config
@@ -297,7 +300,6 @@ class TorsoController(ManagedNode):
         self._others = body.model.joint_index(others)
         tendons = [f'tendon_{i}' for i in range(body.backbone.count)]
         self._positions = first_posture(body.model)
-        self._set_timeout()
         self._lower = ImuInput(self, lower.topic, lower.frame, self._on_lower, **options)
         self._arms = JointStateInput(
             self, others, self._on_arms, required=False, period=1e-9 * _POSTURE_PERIOD, **options)
@@ -309,9 +311,10 @@ class TorsoController(ManagedNode):
         self._upper = ImuInput(self, upper.topic, upper.frame, self._on_upper, **options)
         self._lower_values, self._upper_values = self._lower.values[:7], self._upper.values[:7]
         self._inputs: tuple[Input, ...] = (
-            self._lower, self._arms, self._tendons, *self._hands, self._upper)
-        for source in self._inputs:
+            self._lower, self._tendons, *self._hands, self._upper)
+        for source in (*self._inputs, self._arms):
             self.keep(source)
+        self._set_timeout()
         # Commands come seldom, and from people: their stamps are not looked at.
         self.keep(self.create_subscription(
             Vector3Stamped, '~/target', self._on_target, COMMAND_INPUT))
@@ -446,21 +449,22 @@ class TorsoController(ManagedNode):
         """
         Go on without the IMU when it is late, and without those that it waits for.
 
-        Tells whether it is late.
+        Tells whether one of them is late.
         """
         stamp, instants = Stamp.now(self), self._instants
-        if instants.missing and self._waiting_ns == instants.ns:
+        late = self._elapsed.since(stamp.ns)
+        is_late = late > self.params.imu_timeout
+        if instants.missing and (is_late or self._waiting_ns == instants.ns):
             self._go_on(0)
         self._waiting_ns = instants.ns
-        late = self._elapsed.since(stamp.ns)
-        if late > self.params.imu_timeout:
+        if is_late:
             self._begin(stamp, None)
         elif self._in_open_loop and late > 0.9 / self.params.fallback_rate:
             self._begin(stamp, self._last_tip())
         if self._hands and not 0 <= stamp.ns - self._weighed_ns < 2 * _POSTURE_PERIOD:
             with contextlib.suppress(Refusal):  # said where it comes from
                 self._weigh(stamp)
-        return self._in_open_loop
+        return self._in_open_loop or instants.missing > 0
 
     def _last_tip(self) -> Tip | None:
         """Return what the torso's IMU said last, unless that is too long ago."""
@@ -516,8 +520,7 @@ class TorsoController(ManagedNode):
 
     def _on_arms(self, stamp: Stamp, positions: Array, *_: Array) -> None:
         self._positions[self._others] = positions
-        if not 0 <= stamp.ns - self._weighed_ns < _POSTURE_PERIOD:
-            self._weigh(stamp)
+        self._weigh(stamp)
 
     def _on_hand(self, stamp: Stamp, _: Array) -> None:
         if not 0 <= stamp.ns - self._weighed_ns < _POSTURE_PERIOD:

@@ -63,8 +63,8 @@ class Instants:
             if told == ns:
                 steps[i] += 1
             elif told == before:
-                missing |= (steps[i] >= ENOUGH) << i
                 steps[i] += 1
+                missing |= (steps[i] >= ENOUGH) << i
             else:
                 steps[i] = 0
         self.ns, self.missing = ns, missing
