@@ -273,10 +273,10 @@ class StampedReading(Reading):
 
     def _new_plan(self, raw: bytes) -> Any:
         """Return how to read a message that is not built like others of its length; None: not."""
-        plan = self._find_plan(raw)
-        if plan is self._useless:
+        if self._useless is not None and self._useless.matches(raw):
             self._refuse(self._refusal)
             return None
+        plan = self._find_plan(raw)
         try:
             self._examine_structure(plan.data)
         except Refusal as refusal:
