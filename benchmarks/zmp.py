@@ -21,6 +21,7 @@ What watching stability and the fused CoM cost, and what simplifications of the 
 The nodes' work at one instant is compared with a stock relay's callback. `zmp_monitor` gets four
 messages for each instant, a relay one; so the floor is four relays, of which three do nothing. So
 does the fused CoM of `com_estimator`; what that node does besides is in benchmarks/callbacks.py.
+The callbacks of the four messages are timed one by one, too: the last one completes the instant.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 import sys
+import time
 from typing import Any
 
 from benchmarks.common import (
@@ -112,11 +114,11 @@ def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
     model = RobotModel.load(robot)
     for i, name in enumerate((QUIET, MARGINS, EVERYTHING)):
         nodes.append(make_node(robot, 'zmp_monitor', i))
-        calls[name] = repeated(four_messages(model, nodes[-1].inputs), TOGETHER[name])
+        calls[name] = repeated(FourMessages(model, nodes[-1].inputs), TOGETHER[name])
     nodes.append(make_node(robot, 'com_estimator', 0))
     fusion = nodes[-1]._fusion
     fusion._start()
-    calls[FUSED] = repeated(four_messages(model, fusion.inputs), TOGETHER[FUSED])
+    calls[FUSED] = repeated(FourMessages(model, fusion.inputs), TOGETHER[FUSED])
     return calls, nodes
 
 
@@ -139,41 +141,74 @@ def make_node(robot: str, name: str, number: int) -> Any:
         cli_args=['--ros-args', '-r', f'__node:={name}_{number}'])
 
 
-def four_messages(model: RobotModel, inputs: Any) -> Call:
-    """Return a call that hands the messages of an instant to inputs."""
-    from biped_com_ros.ros.codec import Template
-    from biped_com_ros.ros.conversions import Stamp
-    from geometry_msgs.msg import Wrench, WrenchStamped
-    from sensor_msgs.msg import Imu, JointState
-    from std_msgs.msg import Header
-    instants = Instants(model.config.name)
-    count = len(model.joint_names)
-    joints = Template(JointState(
-        name=list(model.joint_names), position=model.posture().tolist(),
-        velocity=[0.01] * count), {'position': 'position'})
-    imu = Imu(header=Header(frame_id=model.config.imu.frame))
-    orientation = model.state(model.posture()).pose_in_base(model.config.imu.frame).quaternion
-    for name, value in zip('xyzw', orientation.tolist()):
-        setattr(imu.orientation, name, value)
-    pairs = [(inputs.joints, joints), (inputs.inputs['orientation'], Template(imu, {}))]
-    for source, sole in zip(inputs.wrenches, inputs.soles):
-        message = WrenchStamped(header=Header(frame_id=sole.sole_frame), wrench=Wrench())
-        message.wrench.force.z = float(instants.wrenches[0, 2])
-        pairs.append((source, Template(message, {})))
-    ns = 10**9
+class FourMessages:
+    """
+    Hands the messages of an instant to inputs, when called.
 
-    def call() -> None:
-        nonlocal ns
-        ns += STEP_NS
-        stamp = Stamp.from_ns(ns)
-        joints.fields['position'][0] += 1e-9
-        for source, template in pairs:
-            source.reading.receive(bytes(template.serialize(stamp)))
-    return call
+    Parameters
+    ----------
+    model, inputs
+        The robot, and who takes them.
+    since_ns
+        Before the first instant.
+
+    Attributes
+    ----------
+    single
+        What hands over one message each, by what to call it; to be called in turn.
+
+    """
+
+    def __init__(self, model: RobotModel, inputs: Any, since_ns: int = 10**9) -> None:
+        from biped_com_ros.ros.codec import Template
+        from geometry_msgs.msg import Wrench, WrenchStamped
+        from sensor_msgs.msg import Imu, JointState
+        from std_msgs.msg import Header
+        instants, self._ns = Instants(model.config.name), since_ns
+        self._joints = Template(JointState(
+            name=list(model.joint_names), position=model.posture().tolist(),
+            velocity=[0.01] * len(model.joint_names)), {'position': 'position'})
+        imu = Imu(header=Header(frame_id=model.config.imu.frame))
+        orientation = model.state(model.posture()).pose_in_base(model.config.imu.frame).quaternion
+        for name, value in zip('xyzw', orientation.tolist()):
+            setattr(imu.orientation, name, value)
+        self.single = {
+            'joint states': self._sender(inputs.joints, self._joints, step=STEP_NS),
+            'IMU': self._sender(inputs.inputs['orientation'], Template(imu, {}))}
+        for foot, source, sole in zip(model.soles.names, inputs.wrenches, inputs.soles):
+            message = WrenchStamped(header=Header(frame_id=sole.sole_frame), wrench=Wrench())
+            message.wrench.force.z = float(instants.wrenches[0, 2])
+            self.single[f'{foot} wrench'] = self._sender(source, Template(message, {}))
+        self._all = tuple(self.single.values())
+
+    def _sender(self, source: Any, template: Any, step: int = 0) -> Call:
+        from biped_com_ros.ros.conversions import Stamp
+
+        def send() -> None:
+            if step:
+                self._ns += step
+                self._joints.fields['position'][0] += 1e-9
+            source.reading.receive(bytes(template.serialize(Stamp.from_ns(self._ns))))
+        return send
+
+    def __call__(self) -> None:
+        for send in self._all:
+            send()
 
 
-def time_nodes(robot: str, rounds: int) -> dict[str, np.ndarray]:
-    """Time the callbacks."""
+def time_callbacks(calls: dict[str, Call], count: int) -> dict[str, np.ndarray]:
+    """Return the times, s, of calls that follow one another, each of them so often."""
+    times = {name: np.empty(count) for name in calls}
+    for turn in range(count):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            times[name][turn] = time.perf_counter() - start
+    return times
+
+
+def time_nodes(robot: str, rounds: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Time the callbacks of instants, and those of zmp_monitor one by one."""
     import rclpy
     rclpy.init()
     calls, nodes = node_calls(robot)
@@ -187,7 +222,11 @@ def time_nodes(robot: str, rounds: int) -> dict[str, np.ndarray]:
     try:
         with _listened_to(wanted):
             times = alternate(calls, 5 * rounds, budget=3e-4)
-            return {name: turns / TOGETHER.get(name, 1) for name, turns in times.items()}
+            messages = FourMessages(RobotModel.load(robot), nodes[2].inputs, since_ns=10**12)
+            one_by_one = time_callbacks(
+                {'relay': calls['relay'], **messages.single}, 100 * rounds)
+            return {name: turns / TOGETHER.get(name, 1)
+                    for name, turns in times.items()}, one_by_one
     finally:
         for node in nodes:
             node.destroy_node()
@@ -217,9 +256,14 @@ def main() -> int:
     rounds = 20 if options.quick else 100
     console.print(machine())
     core = alternate(core_calls(options.robot), rounds, budget=2e-3)
-    node = {} if options.no_ros else time_nodes(options.robot, rounds)
+    node, single = ({}, {}) if options.no_ros else time_nodes(options.robot, rounds)
     print_table(f'Stability of {options.robot}', ('what', 'us'), [
         (name, f'{microseconds(times):.1f}') for name, times in {**core, **node}.items()])
+    if single:
+        print_table('zmp_monitor, polygon, margins and ZMP listened to, callback by callback', (
+            'what', 'us', 'to one relay'), [
+                (name, f'{microseconds(times):.1f}', f'{ratio(single, name, "relay"):.2f}')
+                for name, times in single.items()])
     print_targets(targets(core, node))
     print_approximations(options.robot)
     return 0
