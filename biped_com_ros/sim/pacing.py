@@ -39,8 +39,8 @@ BATCH = 0.02
 SHORTEST_TICK, LONGEST_TICK = 5e-4, 0.05
 """Nobody is asked to look for steps that are due more or less often than this (s)."""
 
-REGULAR_AFTER = 20
-"""Commands after which their usual distance is known."""
+REGULAR_AFTER, LEARNT_AFTER = 20, 200
+"""Commands after which their usual distance is used, and over which it is the mean."""
 
 SLOWEST = 10.0
 """Commands that come less often than in every so many steps follow no sensors."""
@@ -71,15 +71,20 @@ class Stream:
     def told(self) -> None:
         """Take note of a command."""
         now = self._pacer.steps
-        if self._count:
-            age = now - self._at
-            self._distance += (age - self._distance) / min(self._count, REGULAR_AFTER)
+        # One that was waited for says nothing of how far apart they usually are.
+        if self._count and not (self._pacer.waits and now >= self.until):
+            self._learn(now - self._at)
         self._count += 1
         self._at = now
         if self._count >= REGULAR_AFTER and self._distance <= SLOWEST:
             self.until = now + 1 + round(2.0 * self._distance)
         else:
             self.until = math.inf
+
+    def _learn(self, age: int) -> None:
+        """Take account of a distance, in steps; a pause counts no more than being slow."""
+        window = LEARNT_AFTER if self.until < math.inf else REGULAR_AFTER
+        self._distance += (min(age, 2.0 * SLOWEST) - self._distance) / min(self._count, window)
 
     def give_up(self) -> None:
         """Wait no more until a command comes again."""

@@ -122,6 +122,33 @@ def test_who_answers_regularly_is_waited_for(factor, every, most):
     assert bench.pacer.lost == 0.0
 
 
+def test_who_becomes_slow_is_not_taken_for_somebody_who_seldom_answers():
+    """An overloaded computer: for a second every answer comes 7 ms late, or not at all."""
+    bench = Bench()
+    stream = bench.pacer.stream()
+    bench.run(1.0, stream.told)
+    on_one_command = []
+    for tick in range(150):
+        on_one_command.append(bench.run(0.007))
+        if tick % 3:
+            stream.told()
+    assert max(on_one_command) <= 3
+    assert np.mean(on_one_command) < 3.0
+    bench.run(0.5, stream.told)
+    assert bench.run(0.09) <= 3
+
+
+def test_who_really_answers_less_often_soon_sets_the_pace():
+    bench = Bench()
+    stream = bench.pacer.stream()
+    bench.run(1.0, stream.told)
+    bench.run(2.0, stream.told, 5)  # waits in vain some times, and learns
+    waited = bench.pacer.waited
+    assert bench.run(2.0, stream.told, 5) == pytest.approx(2.0 / DT, abs=1)
+    assert bench.pacer.waited == waited
+    assert 5 < bench.run(0.09) <= 11
+
+
 def test_two_who_answer_are_both_waited_for():
     bench = Bench()
     fast, slow = bench.pacer.stream(), bench.pacer.stream()
