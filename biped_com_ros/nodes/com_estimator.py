@@ -65,7 +65,8 @@ from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.inputs import JointStateInput
 from biped_com_ros.ros.later import soon
 from biped_com_ros.ros.model_check import ModelCheck, ModelCheckParameters
-from biped_com_ros.ros.outputs import point_publisher, pose_array_publisher, vector_publisher
+from biped_com_ros.ros.outputs import (
+    Audiences, point_publisher, pose_array_publisher, vector_publisher)
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.robot import RobotSource
 from biped_com_ros.ros.waiting import Waiting
@@ -170,6 +171,7 @@ class ComEstimator(Node):
         self._dcm = point_publisher(self, '~/dcm', world, later=True)
         self._links = pose_array_publisher(
             self, '~/link_coms', world, len(model.link_names), later=True)
+        self._audiences = Audiences(self._com, self._links, self._velocity, self._dcm)
         self._frames = FrameOutput(self, model, params)
         soon(self, lambda: self._markers)
         self._frame_pace, self._marker_pace = Pace(params.tf_rate), Pace(params.marker_rate)
@@ -209,23 +211,24 @@ class ComEstimator(Node):
     def _publish(self, instant: Instant) -> None:
         """Publish what goes out with every message, as far as anybody listens."""
         self._published += 1
-        if self._com.wanted:
+        com, links, velocity, dcm = self._audiences.wanted()
+        if com:
             point = self._com.fields['point']  # entry by entry is faster than a small array
             point[0], point[1], point[2] = instant.xyz
             self._com.publish(instant.stamp)
-        if self._links.wanted:
+        if links:
             self._links.fields['position'][...] = instant.state.link_coms_in_world
             self._links.publish(instant.stamp)
-        if self._velocity.wanted or self._dcm.wanted:
-            self._publish_motion(instant)
+        if velocity or dcm:
+            self._publish_motion(instant, velocity, dcm)
 
-    def _publish_motion(self, instant: Instant) -> None:
+    def _publish_motion(self, instant: Instant, wants_velocity: bool, wants_dcm: bool) -> None:
         velocity, dcm, self._dcm_problem = instant.motion
-        if velocity is not None and self._velocity.wanted:
+        if velocity is not None and wants_velocity:
             vector = self._velocity.fields['vector']
             vector[0], vector[1], vector[2] = velocity
             self._velocity.publish(instant.stamp)
-        if dcm is not None and self._dcm.wanted:
+        if dcm is not None and wants_dcm:
             point = self._dcm.fields['point']
             point[0], point[1], point[2] = dcm
             self._dcm.publish(instant.stamp)

@@ -48,7 +48,7 @@ from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.inputs import ImuInput, JointStateInput, WrenchInput
 from biped_com_ros.ros.outputs import (
-    bool_publisher, float_array_publisher, joint_state_publisher, point_publisher,
+    Audiences, bool_publisher, float_array_publisher, joint_state_publisher, point_publisher,
     vector_publisher, wrench_publisher)
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.qos import LATCHED
@@ -124,17 +124,19 @@ class FootOutput:
         self._wrench = wrench_publisher(node, f'~/{body.name}/wrench', frame_id)
         self._cop = point_publisher(node, f'~/{body.name}/cop', frame_id)
         self._contact = bool_publisher(node, f'~/{body.name}/contact', qos=LATCHED)
+        self._audiences = Audiences(self._wrench, self._cop)
         self._said: bool | None = None
         self._said_ns = 0
 
     def publish(self, stamp: Stamp, least_force: float, contact_period_ns: int) -> None:
         """Publish wrench, CoP (in contact, above `least_force` N) and, if it is time, contact."""
         body = self._body
-        if self._wrench.wanted:
+        wants_wrench, wants_cop = self._audiences.wanted()
+        if wants_wrench:
             self._wrench.fields['wrench'][...] = body.wrench
             self._wrench.publish(stamp)
         in_contact = body.in_contact
-        if in_contact and self._cop.wanted:
+        if in_contact and wants_cop:
             _, _, fz, mx, my, _ = body.numbers
             if fz > least_force:
                 self._cop.fields['point'][:2] = -my / fz, mx / fz
@@ -185,14 +187,16 @@ class TotalOutput:
         self._point = point_publisher(node, '~/line/point', frame_id)
         self._direction = vector_publisher(node, '~/line/direction', frame_id)
         self._resting = wrench_publisher(node, '~/resting_wrench', frame_id)
+        self._audiences = Audiences(self._wrench, self._point, self._direction)
         self._mean = RestMean(6)
 
     def publish(self, stamp: Stamp, total: np.ndarray, least_force: float) -> None:
         """Publish the total (6,) and, if it carries more than `least_force` N, the line."""
-        if self._wrench.wanted:
+        wants_wrench, *wants_line = self._audiences.wanted()
+        if wants_wrench:
             self._wrench.fields['wrench'][...] = total
             self._wrench.publish(stamp)
-        if total[2] > least_force and (self._point.wanted or self._direction.wanted):
+        if any(wants_line) and total[2] > least_force:
             line = com_line(total)
             self._point.fields['point'][:2] = line.alpha, line.gamma
             self._direction.fields['vector'][...] = line.beta, line.delta, 1.0

@@ -86,6 +86,31 @@ class Audience:
         return self._wanted
 
 
+class Audiences:
+    """
+    Several audiences that are asked together, in half the time of two.
+
+    Parameters
+    ----------
+    audiences
+        The publishers.
+
+    """
+
+    def __init__(self, *audiences: Audience) -> None:
+        self._audiences = audiences
+        self._wanted: tuple[bool, ...] = ()
+        self._ask_again = 0.0
+
+    def wanted(self) -> tuple[bool, ...]:
+        """Tell of each whether anybody listens, 0.15 s after somebody begins to at the latest."""
+        now = monotonic()
+        if now > self._ask_again:
+            self._ask_again = now + 0.05  # they themselves ask every 0.1 s
+            self._wanted = tuple([audience.wanted for audience in self._audiences])
+        return self._wanted
+
+
 class TemplatePublisher(Audience):
     """
     Publishes one message again and again with new numbers in it.
