@@ -84,6 +84,7 @@ bench:
 	@$(environment) --level robots -- python benchmarks/core.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/gravity.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/zmp.py $(ARGS)
+	@$(environment) --level robots -- python benchmarks/torso_callback.py
 	@$(environment) --level robots -- python benchmarks/latency.py $(ARGS)
 	@$(environment) --level robots -- python benchmarks/suite.py
 	@$(environment) --level robots -- python benchmarks/identification.py --quick

@@ -186,15 +186,20 @@ class TorsoBody:
             each in its frame and about its origin.
 
         """
-        row = state.placements_in_base(self._tip)[0]
-        coms = (state.link_coms_in_base[self._links] - row[3]).dot(row[:3].T)
-        masses = self._masses
-        lever = coms[:, 2] + 0.5 * self.backbone.length
-        squares = lever * lever + 0.5 * (coms[:, 0] ** 2 + coms[:, 1] ** 2)
+        tip, coms = state.placements_in_base(self._tip)[0], state.link_coms_in_base
+        axes, origin, mass = tip[:3], tip[3], self.mass
+        # Moments of the masses about the base, and what they are about the tip.
+        first, second = self._masses.dot(coms), coms.T.dot(self._mass_column * coms)
+        com = vector_of(axes.dot(first / mass - origin))
+        up, height, half = axes[2], com[1], 0.5 * self.backbone.length
+        below = float(up.dot(origin))
+        along = float(up.dot(second).dot(up)) - mass * below * (below + 2.0 * height)
+        total = float(second.trace() - origin.dot(2.0 * first - mass * origin))
+        # Of (z + l / 2)^2 + (x^2 + y^2) / 2.
+        inertia = 0.5 * (along + total) + mass * half * (2.0 * height + half)
         contact = (None if hand_wrenches is None
-                   else wrench_of(self._contact(state, row, hand_wrenches)))
-        com = vector_of(masses.dot(coms) / self.mass)
-        return Weight(self.mass, com, gravity_in_base, contact), float(masses.dot(squares))
+                   else wrench_of(self._contact(state, tip, hand_wrenches)))
+        return Weight(mass, com, gravity_in_base, contact), inertia
 
     def use_hands(self, frames: Sequence[str]) -> None:
         """
@@ -256,8 +261,11 @@ class TorsoBody:
         self.imus = ImuPair(np.eye(3), np.eye(3))
 
     def _find_upper_body(self) -> None:
-        self._links = self.model.subtree_links(self.config.upper)
-        self._masses = self.model.link_masses[self._links]
+        links, masses = self.model.subtree_links(self.config.upper), self.model.link_masses
+        # Of all links, zero below: what multiplies by zero takes less than what selects.
+        self._masses = np.zeros(len(masses))
+        self._masses[links] = masses[links]
+        self._mass_column = self._masses[:, np.newaxis].copy()
         self.mass = float(self._masses.sum())
 
     def straight(self) -> Array:
