@@ -152,6 +152,19 @@ def test_who_wants_fewer_messages_gets_each_part_of_the_robot_as_often(company):
         assert positions == pytest.approx(full[ns])  # carried on from further back
 
 
+def test_two_who_tell_the_whole_robot_do_not_make_time_go_back_and_forth(company):
+    listener, more = company.listener(), (*JOINTS, 'finger')
+    for _ in range(5):  # from the second time on, both ways to build a message are known
+        company.send(names=more, step=2_000_000)
+        company.send(names=JOINTS, step=-1_000_000)
+        company.send(names=JOINTS, step=2_000_000)
+        company.send(names=more, step=-1_000_000)
+        company.send(names=more, step=1_000_000)
+    times = [stamp.ns for stamp, *_ in listener.got]
+    assert len(times) == 10 and (np.diff(times) > 0).all()
+    assert listener.source.refused == {'stamp going backward': 10, 'repeated stamp': 5}
+
+
 def test_who_wants_other_joints_shares_what_comes(company):
     forward, backward = company.listener(), company.listener(JOINTS[::-1])
     company.send(1.0)
