@@ -240,6 +240,7 @@ class StabilityInputs:
 
     def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
         state = self._model.state(positions, velocities)
+        state.placements_in_base(self._model.stance_frames)  # kept by it, and nobody waits yet
         for samples in self._instants.add(0, stamp.ns, (stamp, state)):
             self._complete(samples)
 
