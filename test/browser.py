@@ -187,15 +187,22 @@ class Browser:
         return self._driver.get_screenshot_as_png()
 
     def picture(self):
-        """Return the robot as it is drawn now, (h, w, 3) of bytes."""
+        """
+        Return the robot as it is drawn now, (160, 300, 3) of bytes.
+
+        Always of one size: the page draws fewer pixels on a computer that is busy.
+        """
         import imageio.v3 as imageio
         # What WebGL has drawn can be read until the browser takes it away at the script's end.
         found = self._driver.execute_script("""
             const area = canvas => canvas.width * canvas.height;
             const canvas = [...document.querySelectorAll('canvas')].reduce(
                 (one, other) => area(one) < area(other) ? other : one);
+            const small = document.createElement('canvas');
+            [small.width, small.height] = [300, 160];
             window.drawNow();
-            return canvas.toDataURL('image/png');""")
+            small.getContext('2d').drawImage(canvas, 0, 0, 300, 160);
+            return small.toDataURL('image/png');""")
         return imageio.imread(io.BytesIO(base64.b64decode(found.split(',')[1])))[..., :3]
 
     def _all(self, selector, words):
