@@ -25,7 +25,7 @@ from typing import Any
 
 from biped_com_ros.ros.diagnostics import steady_clock
 
-_SELDOM = 0.05  # s
+_SELDOM = 0.03  # s
 
 
 def watchdog(node: Any, period: float, look: Callable[[], bool]) -> Any:
@@ -37,7 +37,7 @@ def watchdog(node: Any, period: float, look: Callable[[], bool]) -> Any:
     node
         The rclpy node.
     period
-        How often to go on, s; up to 50 ms pass before it begins to.
+        How often to go on, s; up to 30 ms pass before it begins to.
     look
         Goes on if that is needed, and tells whether it was.
 

@@ -22,7 +22,7 @@ from biped_com_ros.ros.watchdog import watchdog
 import pytest
 from rclpy.node import Node
 
-PERIOD, SELDOM = 0.005, 0.05
+PERIOD, SELDOM = 0.005, 0.03
 
 
 @pytest.mark.parametrize('kind', ['events', 'single'])
@@ -48,7 +48,7 @@ def test_looks_seldom_until_it_is_needed_and_again_after(monkeypatch, kind):
         # Medians: a busy machine delays some, and none comes early for long.
         assert steps_until(6)[2] == pytest.approx(SELDOM, rel=0.5)
         silent = True
-        assert steps_until(32)[15] < 0.5 * SELDOM
+        assert steps_until(32)[15] < 0.6 * SELDOM
         silent = False
         assert steps_until(7)[3] == pytest.approx(SELDOM, rel=0.5)
     finally:
