@@ -532,12 +532,23 @@ def convex_hull(points: Iterable[Sequence[float]]) -> tuple[Point, ...]:
 def _hull(points: list[Point]) -> tuple[Point, ...]:
     """Return :func:`convex_hull` of points that are known to be finite."""
     ordered = sorted(points)
-    if ordered[0] == ordered[-1]:
-        return (ordered[0],)
-    lower = _half_hull(ordered)
-    ordered.reverse()
-    upper = _half_hull(ordered)
-    return (*lower[:-1], *upper[:-1])
+    first, last = ordered[0], ordered[-1]
+    if first == last:
+        return (first,)
+    # What is above the line between both ends is none of the lower chain's business.
+    (ax, ay), (bx, by) = first, last
+    along_x, along_y = bx - ax, by - ay
+    below, above = [first], [first]
+    for point in ordered:
+        side = along_x * (point[1] - ay) - along_y * (point[0] - ax)
+        if side < 0.0:
+            below.append(point)
+        elif side > 0.0:
+            above.append(point)
+    below.append(last)
+    above.append(last)
+    above.reverse()
+    return (*_half_hull(below)[:-1], *_half_hull(above)[:-1])
 
 
 def margin(corners: Sequence[Point], point: Point) -> Margin:
