@@ -25,7 +25,7 @@ and all four with four of them::
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import gc
 import itertools
 import math
@@ -55,7 +55,10 @@ PERIOD = 2_000_000
 """Between the stamps of two instants, ns."""
 
 TURN = 50
-"""Instants in a row: what has a rate of its own is in it as often as it is due."""
+"""Instants in a row, and calls of the relay: about a millisecond of each callback."""
+
+WARM_UP = ENOUGH + 1
+"""Instants before each turn: after them all are in step, or none."""
 
 LOWER, UPPER, JOINTS, TENDONS = 'base IMU', 'torso IMU', 'joint states', 'tendon states'
 SIMULATED = LOWER, UPPER, JOINTS, TENDONS
@@ -141,7 +144,7 @@ def measure(rounds: int) -> tuple[Array, Results]:
                 range(rounds), enumerate(cases.items())):
             relay_times[turn, k] = _turn(call)
             with _listened_to(wanted):
-                subject.instants(order, ENOUGH + 1, late)  # until all are in step, or none
+                subject.instants(order, WARM_UP, late)
                 results[name][1][turn] = subject.instants(order, TURN, late)
     finally:
         gc.enable()
@@ -156,10 +159,10 @@ def orders() -> list[tuple[str, ...]]:
     return [SIMULATED, *others]
 
 
-def _turn(call: object) -> float:
+def _turn(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     for _ in range(TURN):
-        call()  # type: ignore[operator]
+        call()
     return (time.perf_counter() - start) / TURN
 
 
@@ -183,7 +186,7 @@ def report(rounds: int) -> list[Target]:
     relay, rows, largest, total = microseconds(relay_times), [], {}, {}
     for name, (order, times) in results.items():
         each = {what: microseconds(times[:, i]) / relay for i, what in enumerate(order)}
-        largest[name], total[name] = max(each.values()), microseconds(times.sum(1)) / relay
+        largest[name], total[name] = max(each.values()), sum(each.values())
         rows.append((name, *(f'{each[what]:.2f}' for what in SIMULATED),
                      f'{total[name]:.2f}', f'{total[name] / len(order):.2f}'))
     print_table(f'torso_controller, times one callback of the relay ({relay:.1f} us)',
@@ -205,7 +208,7 @@ def main() -> int:
     parser.add_argument('--check', action='store_true',
                         help='exit with 1 if a target is missed again and again')
     options = parser.parse_args()
-    rounds = 30 if options.quick else 150
+    rounds = 40 if options.quick else 200
     console.print(machine())
     rclpy.init()
     try:

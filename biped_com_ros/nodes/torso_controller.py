@@ -405,13 +405,18 @@ class TorsoController(ManagedNode):
         self._hear(_TENDONS, stamp)
 
     def _hear(self, companion: int, stamp: Stamp) -> None:
-        """Go on with the instant that waited for this; or plan, if it is the first of one."""
+        """Go on with the instant that waited for this; or plan and prepare the next one."""
         instants = self._instants
         if instants.tell(companion, stamp.ns):
+            if instants.missing >> _LOWER & 1:
+                self.controller.prepare()
             self._go_on(instants.missing)
-        elif (stamp.ns != self._planned.last_ns and instants.is_in_step(companion)
-                and self.is_active and not instants.missing):
-            self._plan(stamp)
+        elif self.is_active and not instants.missing and instants.is_in_step(companion):
+            if stamp.ns != self._planned.last_ns:
+                self._plan(stamp)
+                if instants.is_in_step(_LOWER + _TENDONS - companion):
+                    return  # who comes next prepares it
+            self.controller.prepare()
 
     def _on_upper(self, stamp: Stamp, *_: Array) -> None:
         if self._instants.missing:
@@ -435,6 +440,8 @@ class TorsoController(ManagedNode):
             missing = self._instants.open(stamp.ns)
         if stamp.ns != self._planned.last_ns:
             self._plan(stamp)
+        elif missing >> _LOWER & 1:
+            self.controller.prepare()
         self._go_on(missing)
 
     def _go_on(self, missing: int) -> None:

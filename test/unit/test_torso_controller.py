@@ -25,7 +25,7 @@ from biped_com_ros.core.torso.controller import Measurement, TorsoController
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.reference import BendReference, MotionLimits
 from biped_com_ros.core.torso.sight import ImuPair, Sight, UPRIGHT
-from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics
+from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
 from biped_com_ros.core.torso.taut import Guard
 from biped_com_ros.core.torso.tension import TensionLimits
 from hypothesis import given, settings, strategies as st
@@ -370,6 +370,22 @@ def test_measurements_that_are_no_numbers_are_refused(change, words):
     with pytest.raises(InputError, match='time must pass'):
         controller.update(0.0, pendulum.measure())
     run(controller, pendulum, 0.1)
+
+
+@pytest.mark.parametrize('bend', [(0.0, 0.0), (0.2, 0.0)])
+def test_gyroscopes_that_cannot_be_true_open_the_loop(bend):
+    """Finite numbers, whose products are not always: messages with them are read."""
+    controller, pendulum = make_controller(), Pendulum()
+    pendulum.bend = np.array(bend)
+    controller.reset(make_shape(math.hypot(*bend)))
+    controller.plan(DT, Weight(2.0, (0j, 0.1), (0j, -9.81)), 0.03)
+    wrong = pendulum.measure().sight._replace(gyros=((0j, 0.0), (1e308 + 1e308j, -1e308)))
+    controller.see(wrong)
+    out = controller.command(DT)
+    assert not out.is_closed_loop and 'IMUs that turn by' in out.problems[0]
+    assert out.rates == (0j, 0.0) and np.isfinite(out.lengths).all()
+    controller.see(pendulum.measure().sight)
+    assert controller.command(DT).is_closed_loop
 
 
 @pytest.mark.parametrize('flip', [

@@ -25,8 +25,8 @@ tension in any case.
 
 What an update takes is in steps, which can be taken as soon as what they need is there:
 :meth:`~TorsoController.feel` with the tendons' states, :meth:`~TorsoController.plan` when an
-instant begins, :meth:`~TorsoController.see` with both IMUs, and then, last of all,
-:meth:`~TorsoController.command`.
+instant begins, :meth:`~TorsoController.prepare` then, :meth:`~TorsoController.see` with both IMUs,
+and last of all :meth:`~TorsoController.command`.
 
 The IMUs below and above need not agree about north: their relative yaw, which drifts, turns
 direction and torsion alike, and is told from both by :class:`.YawDrift`.
@@ -67,6 +67,12 @@ LEARN_EVERY = 0.02
 
 LONGEST_STEP = 0.03
 """Longer gaps between updates count as this long, s: late is better than jerky."""
+
+FASTEST = 1000.0
+"""From here on gyroscopes are not believed, rad/s: none measures that."""
+
+NOT_SHARED = -1.0
+"""Instead of the level of the guard by which tendons share what is planned."""
 
 AT_REST: tuple[complex, float] = 0j, 0.0
 """Rates of bend and torsion that are not known."""
@@ -195,7 +201,7 @@ class TorsoController:
         self.slack.options = self.guard.options = options
         self.length_limits = self._length_limits()
         self._taut = max(limits.lowest, options.slack_tension)
-        self._guarded = -1.0  # what is planned already has to be shared out anew
+        self._guarded = NOT_SHARED  # by these options
 
     def reset(self, shape: Array | None = None) -> None:
         """Rest at a shape (4,), straight by default, and forget corrections."""
@@ -218,6 +224,7 @@ class TorsoController:
         self.arc = self.reference_arc = self.backbone.arc(self._target, self._torsion)
         self.rates = AT_REST
         self._feedforward(no_load, 0.0)
+        self._share_out()
 
     @property
     def target(self) -> Array:
@@ -297,7 +304,7 @@ class TorsoController:
 
     def plan(self, dt: float, load: Load, inertia: float) -> None:
         """
-        Let `dt` seconds pass: where the torso is to be, and which tensions hold it there.
+        Let `dt` seconds pass: where the torso is to be, and which moment holds it there.
 
         This can be ahead of :meth:`see` and :meth:`command`, though by :data:`LONGEST_STEP` at
         most. `load` and `inertia` are those of a :class:`Measurement`.
@@ -314,15 +321,24 @@ class TorsoController:
         self._contract(dt)
         self._feedforward(load, inertia)
 
+    def prepare(self) -> None:
+        """Share among the tendons what was planned; otherwise :meth:`command` does it."""
+        if self._guarded == NOT_SHARED:
+            self._share_out()
+
     def see(self, sight: Sight) -> None:
-        """Take what the IMUs say, finite numbers: from now on :attr:`arc` and :attr:`rates`."""
+        """Take what the IMUs say: from now on :attr:`arc` and :attr:`rates`."""
         bend = sight.bend
         self._sight, self._is_blind, self._mistrusted = sight, bend is None, self._mistrust(bend)
-        if bend is None or self._mistrusted:
-            self._seen, self.arc, self.rates = None, self.reference_arc, AT_REST
-            return
-        self._seen = self.arc = arc = self.backbone.arc(bend, sight.torsion, self._stretch)
-        self.rates = sight.rates(arc)
+        if not (bend is None or self._mistrusted):
+            arc = Arc(bend, sight.torsion, self._stretch, self.backbone.length)
+            rates = sight.rates(arc)
+            turning, twisting = rates
+            if abs(turning.real) + abs(turning.imag) + abs(twisting) < FASTEST:
+                self._seen, self.arc, self.rates = arc, arc, rates
+                return
+            self._mistrusted = f'open loop: IMUs that turn by {sight.gyros} rad/s'
+        self._seen, self.arc, self.rates = None, self.reference_arc, AT_REST
 
     def command(self, dt: float, tendons_age: float = 0.0) -> TorsoCommand:
         """
@@ -338,7 +354,7 @@ class TorsoController:
         Raises
         ------
         InputError
-            If what was seen was not finite.
+            If lengths would not be finite.
 
         """
         self._ahead = 0.0
@@ -418,17 +434,15 @@ class TorsoController:
             self._unexplained + share * (self._half_explained - self._unexplained), most)
 
     def _feedforward(self, load: Load, inertia: float) -> None:
-        """Find the tensions that hold the reference against spring, load and inertia."""
+        """Find the moment that holds the reference against spring, load and inertia."""
         position, _, acceleration = self.reference.motion
-        self.reference_arc = arc = self.backbone.arc(position, self._torsion, self._stretch)
+        self.reference_arc = arc = Arc(
+            position, self._torsion, self._stretch, self.backbone.length)
         bending, _, self._axial = self.statics.work(arc, load)
         moment = (self.statics.stiffness.bending * position - bending
                   + inertia * acceleration - self._unexplained)
         self._lever = lever = self.backbone.lever(arc)
-        self._pull = moment / lever
-        self._share_out()
-        if self._is_blind:
-            self._expect(load)
+        self._pull, self._load, self._guarded = moment / lever, load, NOT_SHARED
 
     def _share_out(self) -> None:
         """Share what is to be pulled among the tendons, and find the lengths that do it."""
@@ -436,7 +450,9 @@ class TorsoController:
         self._tensions, shortfall = self.distributor.distribute(
             self._pull, self._level + guard, guard)
         self._is_held = abs(shortfall) < CLOSE
-        if not self._is_blind:
+        if self._is_blind:
+            self._expect()
+        else:
             self._stretch = (self._axial - sum(self._tensions)) / self.statics.stiffness.axial
         drive, arc = self.options.drive, self.reference_arc
         pretension, softness = drive.pretension, 1.0 / drive.stiffness
@@ -466,14 +482,14 @@ class TorsoController:
         if not is_within:
             lengths = [min(max(length, low), high) for length in lengths]
         if not math.isfinite(sum(lengths)):
-            raise InputError(f'what was seen makes no sense: bend {bend} rad, rates {self.rates}')
+            raise InputError(f'no lengths for a bend of {bend} rad, tensions {self._tensions} N')
         self._is_saturated = not (self._is_held and bend == wanted and is_within)
         return lengths
 
-    def _expect(self, load: Load) -> None:
+    def _expect(self) -> None:
         """Learn what follows of itself in open loop: elongation and torsion."""
         expected = self.statics.with_passive_parts(
-            self.reference_arc.shape, np.array(self._tensions), load)
+            self.reference_arc.shape, np.array(self._tensions), self._load)
         self._stretch, self._torsion = float(expected[ELONGATION]), float(expected[TORSION])
 
     def _contract(self, dt: float) -> None:

@@ -107,12 +107,12 @@ class BendReference:
 
     def update(self, target: complex, dt: float) -> None:
         """Let `dt` seconds pass on the way to `target`, rad."""
-        if dt <= LONGEST_STEP:
-            self._step(target, dt)
-            return
-        steps = math.ceil(dt / LONGEST_STEP)
-        for _ in range(steps):
-            self._step(target, dt / steps)
+        if dt > LONGEST_STEP:
+            steps = math.ceil(dt / LONGEST_STEP)
+            dt /= steps
+            for _ in range(steps - 1):
+                self._step(target, dt)
+        self._step(target, dt)
 
     def _step(self, target: complex, dt: float) -> None:
         before = self._speed
@@ -134,10 +134,11 @@ class BendReference:
 
     def _plan(self, target: complex, dt: float) -> None:
         limits, way = self.limits, target - self._planned
-        distance = abs(way)
-        speed = min(limits.speed, distance / dt,
-                    math.sqrt(2.0 * BRAKING_SHARE * limits.acceleration * distance))
-        change = (way * (speed / distance) if distance > 0.0 else 0j) - self._speed
+        distance, change = abs(way), -self._speed
+        if distance > 0.0:
+            change += way / distance * min(
+                limits.speed, distance / dt,
+                math.sqrt(2.0 * BRAKING_SHARE * limits.acceleration * distance))
         size, most = abs(change), limits.acceleration * dt
         self._speed += change * (most / size) if size > most else change
         self._planned += dt * self._speed

@@ -134,15 +134,13 @@ class ImuPair:
         w, z, x, y, gyro_x, gyro_y, gyro_z = tip
         turn = rect(1.0, -0.5 * relative_yaw)
         c, d = turn * complex(w, z), turn * complex(x, y)
-        bend, torsion = _bent(back * c + b * d.conjugate(), back * d - b * c.conjugate())
-        return Sight(up, bend, torsion, (lower_gyro, (complex(gyro_x, gyro_y), gyro_z)))
-
-
-def _bent(a: complex, b: complex) -> tuple[complex, float]:
-    """Return bend and torsion of the tip turned by a + b i against the base."""
-    size = abs(a) * abs(b)
-    bend = 2.0 * math.atan2(abs(b), abs(a))
-    return -1j * b * a * (bend / size) if size > 1e-12 else complex(bend), phase(a * a)
+        # The tip is turned by a + b i against the base.
+        a, b = back * c + b * d.conjugate(), back * d - b * c.conjugate()
+        size_a, size_b = abs(a), abs(b)
+        bend, size = complex(2.0 * math.atan2(size_b, size_a)), size_a * size_b
+        if size > 1e-12:
+            bend *= -1j * b * a / size
+        return Sight(up, bend, phase(a * a), (lower_gyro, (complex(gyro_x, gyro_y), gyro_z)))
 
 
 def _carried(R_link_imu: Array) -> Callable[[Array], Tip]:
