@@ -89,6 +89,8 @@ While an unknown force may move more than noise in so much time, s, each reading
 one has to surprise by so many times more than a mean, since there are many.
 """
 _UNWATCHED = [(0.0, 0.0, math.inf, 0.0)] * 3
+_SURPRISING = 4.0
+"""A moment that surprises by the root of so many times what is expected counts little."""
 _MEAN_OVER = 0.01
 """For which the settings give the noise of means, s."""
 _WORST = (*[0.001] * 3, *[0.02] * 3)
@@ -136,19 +138,19 @@ class ComFilterSettings:
 
     """
 
-    kinematic_position: float = 0.00005
+    kinematic_position: float = 0.00001
     kinematic_velocity: float = 0.0001
     acceleration: float = 0.02
-    moment: float = 0.00004
-    momentum: float = 0.02
+    moment: float = 0.00001
+    momentum: float = 0.005
     load_cutoff: float = 3.0
     initial_moment: float = 0.015
-    moment_drift: float = 0.00003
+    moment_drift: float = 0.00001
     initial_mass: float = 0.1
     mass_drift: float = 0.0003
     force_drift: float = 0.0003
     force_time: float = 10.0
-    push_sigmas: float = 4.2
+    push_sigmas: float = 3.8
     push_delay: float = 0.02
     push_force: float = 0.1
     push_lever: float = 0.3
@@ -453,17 +455,22 @@ class ComFilter:
         Innovations and their variances, expected and by noise; returns whether there is such a
         force.
         """
-        s, pushed = self.settings, False
+        s = self.settings
         limit, passed = s.push_sigmas ** 2, 0.5 * min(dt / (count * s.push_delay), 1.0)
+        missed, pushed = [0.0] * 3, [False] * 3
         for axis, (now, variance, white) in enumerate(zip(
                 innovation.tolist(), expected.tolist(), noise.tolist())):
-            each = count * white
-            mean_squared = self._surprise[axis] ** 2 * (variance + each)
-            sudden = now * now > limit * (variance + white)
-            if sudden or mean_squared > limit * (variance + passed * each):
-                pushed = True
-                self._open_up(axis, now * now if sudden else mean_squared)
-        return pushed
+            each, squared = count * white, now * now
+            missed[axis] = self._surprise[axis] ** 2 * (variance + each)
+            pushed[axis] = missed[axis] > limit * (variance + passed * each)
+            if squared > _SURE ** 2 * limit * (variance + white):
+                missed[axis], pushed[axis] = squared, True
+        # It may have any direction, but seldom is one that lifts.
+        pushed[0] = pushed[1] = pushed[0] or pushed[1]
+        for axis in range(3):
+            if pushed[axis]:
+                self._open_up(axis, missed[axis])
+        return any(pushed)
 
     def _open_up(self, axis: int, missed: float) -> None:
         """Expect any force along an axis; the velocity is off by the root of `missed`, m/s."""
@@ -491,30 +498,45 @@ class ComFilter:
         rows = np.zeros((2, SIZE))
         rows[:, H], rows[:, S] = equation.rows[:, :3], equation.rows[:, 3] + equation.residual
         residual = equation.residual - rows.dot(self.state)
-        # Noise of the velocities would look like height: how much is learnt of that, goes by the
-        # acceleration that the feet feel, which has nothing to do with it.
-        witness, in_world = rows.copy(), equation.rows[:, :3].dot(rotation.T)
+        # Noise of the velocities would look like height: whether and how much is learnt of that
+        # goes by the acceleration that the feet feel, which has nothing to do with it.
+        in_world, height = equation.rows[:, :3].dot(rotation.T), equation.height
         seen = in_world[:, 2]  # more than that, or the opposite, would make it diverge
-        in_world[:, 2] = np.clip(equation.height, np.minimum(seen, 0.0), np.maximum(seen, 0.0))
+        felt = np.clip(height, np.minimum(seen, 0.0), np.maximum(seen, 0.0))
+        witness = rows.copy()
+        in_world[:, 2] = felt
         witness[:, H] = in_world.dot(rotation)
-        variance = equation.noise / equation.span + equation.repeats * (
-            s.moment ** 2 + (s.momentum * equation.spin) ** 2
-            + (s.push_lever * equation.push) ** 2)
-        self._correct(rows, witness, residual, variance)
+        in_world[:, 2] = np.where(felt != 0.0, seen, 0.0)
+        rows[:, H] = in_world.dot(rotation)
+        wrong = (s.moment ** 2 + (s.momentum * equation.spin) ** 2
+                 + (s.push_lever * equation.push) ** 2)
+        surprise = 0.5 * (float(residual.dot(residual)) - _SURPRISING * np.einsum(
+            'ij,jk,ik', rows, self.covariance, rows).item())
+        wrong += max(surprise - _SURPRISING * (equation.scatter + wrong), 0.0)
+        self._correct(rows, witness, residual,
+                      equation.noise / equation.span + equation.repeats * wrong,
+                      None if felt.any() else rotation[2])
 
-    def _correct(self, rows: Array, witness: Array, residual: Array, variance: float) -> None:
+    def _correct(self, rows: Array, witness: Array, residual: Array, variance: float,
+                 unfelt: Array | None) -> None:
         """
         Correct by rows whose noise is that of the residual, too.
 
         A `witness`, the part of them that is free of that noise, says how much is learnt, and of
-        what: an instrumental variable.
+        what: an instrumental variable. Along the direction `unfelt`, (3,), the first moment stays:
+        what noise of orientations would tell of it is none.
         """
-        P, noise = self.covariance, variance * np.eye(len(rows))
-        PWt = P.dot(witness.T)
-        gain = eigenpy.LLT(rows.dot(P).dot(rows.T) + noise).solve(PWt.T).T
+        P = self.covariance
+        PRt = P.dot(rows.T)
+        innovation = rows.dot(PRt)
+        innovation[0, 0] += variance
+        innovation[1, 1] += variance
+        gain = eigenpy.LLT(innovation).solve(witness.dot(P)).T
+        if unfelt is not None:
+            gain[H] -= np.outer(unfelt, unfelt.dot(gain[H]))
         self.state += gain.dot(residual)
-        lost = gain.dot(PWt.T)
-        P = P - lost - lost.T + gain.dot(witness.dot(PWt) + noise).dot(gain.T)
+        lost = gain.dot(PRt.T)
+        P = P - lost - lost.T + gain.dot(innovation).dot(gain.T)
         self.covariance = 0.5 * (P + P.T)
 
 

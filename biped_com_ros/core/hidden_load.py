@@ -52,6 +52,8 @@ _PAUSE, _LONGEST = 0.5, 2.0
 """There is an equation after so many delays of the filter, and it speaks for at most so many."""
 _CERTAIN = 5.0
 """By how many standard deviations an acceleration has to stand out."""
+_MOVES = 1.0 / 3.0
+"""Where motion has its frequencies, as a share of the bandwidth."""
 _WORST = np.repeat((0.01, 0.002, 0.005, 0.0005), 2)
 """
 Noise of force, velocity (m/s over the weight), moment (m) and angular momentum (m s), over the
@@ -167,7 +169,10 @@ class LoadEquation(NamedTuple):
         shape (2,): by the horizontal force of the feet, and by how the carrier moves otherwise
         than the centre of mass, where these stand out against their noise.
     noise
-        White noise of the sensors in the residual, m^2 s: its variance over a second.
+        Noise of the sensors in the residual at the frequencies of motion, m^2 s: its variance
+        over a second.
+    scatter
+        Variance by noise of this one residual, m^2.
 
     """
 
@@ -179,6 +184,7 @@ class LoadEquation(NamedTuple):
     repeats: float
     height: Array
     noise: float
+    scatter: float
 
 
 class LoadWrench:
@@ -206,8 +212,12 @@ class LoadWrench:
         self._filter = Differentiator(cutoff, _SIZE)
         self._sample = np.zeros(_SIZE)
         self._noise = NoiseMeter(self._mass * gravity * _WORST)
-        # Of noise in the momentum counts what there is at the frequencies of the motion.
-        self._weights = np.repeat((0.0, 0.0, 1.0, (math.pi * cutoff) ** 2), 2)
+        # Noise of the momentum, whose rate counts, grows with frequency. What equations tell
+        # together goes by that of the motion, one of them by all that the filter lets pass: as
+        # white noise has in two delays, and of the momentum's what is at the cutoff.
+        omega = 2.0 * math.pi * cutoff
+        self._weights = 0.5 * np.repeat((
+            (0.0, 0.0, 1.0, (_MOVES * omega) ** 2), (0.0, 0.0, 1.0, omega ** 2)), 2, axis=1)
         self._age = self._silence = 0.0
 
     def reset(self) -> None:
@@ -256,11 +266,15 @@ class LoadWrench:
         com = filtered[_COM]
         demanded, spin = self._demanded(filtered, rate, com)
         residual = (filtered[_MEASURED][3:] - cross(com, filtered[_MEASURED][:3]) - demanded)[:2]
+        lasting, once = (self._weights.dot(noise) * (dt / upward ** 2)).tolist()
+        scatter = once / (_LONGEST * delay)
+        if span >= _LONGEST * delay:  # alone, after a silence
+            lasting = once
         return LoadEquation(
             residual / upward, self._rows(filtered, rate, com) * (self._mass / upward),
             float(np.abs(filtered[_PUSH]).max()) / upward, spin / upward,
             span, max(2.0 * delay / span, 1.0), self._height(filtered, rate, noise, dt),
-            0.5 * float(noise.dot(self._weights)) * dt / upward ** 2)
+            lasting, scatter)
 
     def _height(self, filtered: Array, rate: Array, noise: Array, dt: float) -> Array:
         """Return the column for the height of the load, where it stands out against noise."""

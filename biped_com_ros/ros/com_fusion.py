@@ -61,7 +61,7 @@ class FusionParameters:
         '', 'For com_fused: link that carries what the URDF does not know; empty: the heaviest '
         'one above the base that is not part of a leg', read_only=True)
     fusion_kinematic_position: float = parameter(
-        0.00005, 'Least standard deviation of the kinematic CoM; measured noise comes on top', 'm',
+        0.00001, 'Least standard deviation of the kinematic CoM; measured noise comes on top', 'm',
         1e-6, 1.0, read_only=True)
     fusion_kinematic_velocity: float = parameter(
         0.0001, 'Least standard deviation of its velocity; measured noise comes on top', 'm/s',
@@ -70,10 +70,10 @@ class FusionParameters:
         0.02, 'Least standard deviation of the acceleration by the foot forces, as a mean over '
         '10 ms; measured noise comes on top', 'm/s2', 1e-4, 100.0, read_only=True)
     fusion_moment: float = parameter(
-        0.00004, 'Least standard deviation of the level CoM by the moments of the feet, filtered; '
+        0.00001, 'Least standard deviation of the level CoM by the moments of the feet, filtered; '
         'measured noise comes on top', 'm', 1e-6, 1.0, read_only=True)
     fusion_momentum: float = parameter(
-        0.02, "Error of the model's rate of angular momentum, as a share of it", '', 1e-4, 10.0,
+        0.005, "Error of the model's rate of angular momentum, as a share of it", '', 1e-4, 10.0,
         read_only=True)
     fusion_load_cutoff: float = parameter(
         3.0, 'Bandwidth with which moments are compared; above that of the motion', 'Hz', 0.1,
@@ -82,14 +82,14 @@ class FusionParameters:
         0.015, 'Standard deviation of the first moment of the unknown load about the centre of '
         "mass of its link at first, over the robot's mass", 'm', 1e-6, 1.0, read_only=True)
     fusion_moment_drift: float = parameter(
-        0.00003, 'How that wanders per square root of a second', 'm', 1e-7, 1.0, read_only=True)
+        0.00001, 'How that wanders per square root of a second', 'm', 1e-7, 1.0, read_only=True)
     fusion_initial_mass: float = parameter(
         0.1, "Standard deviation of the unknown mass at first, as a share of the robot's", '',
         1e-6, 1.0, read_only=True)
     fusion_mass_drift: float = parameter(
         0.0003, 'How that wanders per square root of a second', '', 1e-7, 1.0, read_only=True)
     fusion_push_sigmas: float = parameter(
-        4.2, 'A push is felt where the velocity differs by so many standard deviations from what '
+        3.8, 'A push is felt where the velocity differs by so many standard deviations from what '
         'the known forces explain', '', 1.0, 100.0, read_only=True)
     fusion_push_force: float = parameter(
         0.1, 'Standard deviation of a push, as a share of the weight', '', 1e-4, 10.0,

@@ -77,7 +77,7 @@ class Robot:
         self.filter.update(
             dt, seen if sees else None, force if feels else None,
             LoadEquation(residual, rows, np.abs(external).max() / force[2], 0.0, dt, 0.1 / dt,
-                         (rows[:, :3] @ rotation.T)[:, 2], 0.0)
+                         (rows[:, :3] @ rotation.T)[:, 2], 0.0, 0.0)
             if feels and sees else None)
 
     def felt(self, rotation, point, upward):
