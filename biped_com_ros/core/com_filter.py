@@ -44,19 +44,23 @@ feet alone: its traces in velocities are smaller than what else is wrong with th
 
 How noisy velocities, forces and moments are is measured: white noise shows in the fourth
 differences of signals that are smooth themselves (:class:`NoiseMeter`). With good sensors the
-estimate follows the kinematics, with bad ones it is calmer.
+estimate follows the kinematics, with bad ones it is calmer. What no meter sees counts by its
+surprise: a moment that is off by more than twice what is expected, as at the touch of a foot, is
+taken to be as wrong as it surprises.
 
 The rows of the height of h are accelerations. By noisy joint velocities, whose noise is in the
 residual, too, they would teach a height where nothing accelerates. So what is learnt of it goes by
 accelerations that stand out against noise, mostly those that the feet feel: instruments, in the
-words of regression.
+words of regression. Where none does the height stays, and only levels are learnt.
 
 Assumptions. The load is fixed to the carrier. Where an external force acts is unknown: while one
 is felt, and shortly before it was, the moments of the feet do not count. A lasting vertical force
-cannot be told from weight: what lasts is weight. Feet that press less than a threshold carry
+cannot be told from weight: what lasts is weight. A push is noticed 20 ms after it began, by what
+it has done to the velocity; until then the velocity is off by more than its covariance says. Feet that press less than a threshold carry
 nothing. At rest the feet say nothing on the height of the CoM: it is learnt while the robot
 accelerates horizontally, and until then is as good as the assumption that the load is near the
-carrier's centre of mass. Errors of the masses of what lies beyond the foot sensors are not seen.
+carrier's centre of mass. Errors of the masses of what lies beyond the foot sensors are not seen,
+nor does the covariance count them: 5 % of their masses and 5 mm move the CoM by 0.3 mm.
 """
 
 from __future__ import annotations

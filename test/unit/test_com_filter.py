@@ -65,8 +65,8 @@ class Robot:
     def velocity(self):
         return self.rate(self.com)
 
-    def step(self, external=(0.0, 0.0, 0.0), dt=DT, feels=True, sees=True):
-        """Let time pass; the external force acts somewhere."""
+    def step(self, external=(0.0, 0.0, 0.0), dt=DT, feels=True, sees=True, jolt=0.0):
+        """Let time pass; the external force acts somewhere, a jolt makes the moments wrong, m."""
         self.t += dt
         rotation, point = self.carrier(self.t)
         turning = self.rate(lambda t: self.carrier(t)[0])
@@ -76,8 +76,9 @@ class Robot:
                     Carrier(rotation, turning, point, self.rate(lambda t: self.carrier(t)[1])))
         self.filter.update(
             dt, seen if sees else None, force if feels else None,
-            LoadEquation(residual, rows, np.abs(external).max() / force[2], 0.0, dt, 0.1 / dt,
-                         (rows[:, :3] @ rotation.T)[:, 2], 0.0, 0.0)
+            LoadEquation(
+                residual + jolt, rows, np.abs(external).max() / force[2], 0.0, dt, 0.1 / dt,
+                (rows[:, :3] @ rotation.T)[:, 2], 0.0, 0.0)
             if feels and sees else None)
 
     def felt(self, rotation, point, upward):
@@ -121,6 +122,16 @@ def test_a_push_is_felt_and_let_go():
     robot.run(0.5)
     assert np.linalg.norm(robot.filter.external_force) < 3.0
     assert np.linalg.norm((robot.filter.com - robot.com())[:2]) < 1e-3
+
+
+def test_a_jolt_in_the_moments_counts_little():
+    """What 8 mm for 0.1 s feign would be 0.2 mm in a mean over these 4 s."""
+    robot, calm = Robot(), Robot()
+    robot.run(4.0)
+    robot.run(0.1, jolt=0.008)
+    robot.run(0.2)
+    calm.run(4.3)
+    assert np.abs(robot.filter.state[H] - calm.filter.state[H]).max() < 2e-5
 
 
 def test_without_foot_forces_the_known_load_still_helps():
@@ -213,7 +224,7 @@ def test_it_is_as_uncertain_as_it_is_wrong(motion):
     assert (nees > low).all() and (nees < high).all(), nees
 
 
-@pytest.mark.parametrize('robot', ['g1', 'talos'])
+@pytest.mark.parametrize('robot', ['g1', 'sabian', 'talos'])
 def test_heavy_robots_that_sway_are_as_uncertain_as_wrong(robot):
     """Their weight on compliant soles feigned a push at first, and their feet an acceleration."""
     rigs = [Rig(sensors=NOISE, robot=robot, seed=seed, dt=0.004) for seed in (1, 2)]
@@ -248,17 +259,18 @@ def test_with_exact_sensors_it_is_no_worse(motion):
     result = Rig(dt=0.004).run(motion, MOTIONS[motion])
     assert result.rms('fused', C) < 0.2 * result.rms('kinematic', C)
     assert result.rms('fused', V) < 0.5 * result.rms('kinematic', V)
+    assert (result.mean_nees() < chi_square_bounds(1)[1]).all()
 
 
-def test_the_height_of_a_robot_that_stands_does_not_creep():
-    """Noise of the velocities must not look like acceleration that tells the height."""
-    rig = Rig(sensors=NOISE, dt=0.004)
-    found = rig.run('stand', 30.0)
-    errors = found.errors('fused', since=1.5)[:, 2]
-    assert np.ptp(errors) < 5e-3
+@pytest.mark.parametrize(('robot', 'seed'), [('biped', 5), ('g1', 21)])
+def test_the_height_of_a_robot_that_stands_stays(robot, seed):
+    """Noise of velocities and orientations must not look like what tells the height."""
+    rig = Rig(sensors=NOISE, robot=robot, seed=seed, dt=0.004)
+    found = rig.run('stand', 10.0)
+    assert np.ptp(found.errors('fused')[:, 2]) < 1e-3
     # Nobody knows it, and that is told.
-    assert np.sqrt(rig.fusion.filter.com_covariance[2, 2]) > 0.01
-    assert found.rms('fused', slice(0, 2), since=20.0) < 2e-4
+    assert np.sqrt(rig.fusion.filter.com_covariance[2, 2]) > 0.014
+    assert found.rms('fused', slice(0, 2), since=6.0) < 1.5e-4
 
 
 def test_bounds_of_chi_square():

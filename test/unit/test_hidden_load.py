@@ -121,6 +121,34 @@ def test_a_push_is_told_through_the_same_filter(model):
     assert last.push == pytest.approx(7.0 / ((model.mass + LOAD) * 9.81), rel=0.02)
 
 
+def test_noise_of_one_equation_and_of_many_is_what_they_scatter(model):
+    """That of the momentum, whose rate counts, averages out sooner than white noise."""
+    rng, wrench = np.random.default_rng(3), LoadWrench(model)
+    still, carries = Twist(np.zeros(3), np.zeros(3)), CarrierFrame(model, LINK)
+    v, found = np.zeros(len(model.joint_names)), []
+    weight = 9.81 * model.mass
+    for _ in range(7000):
+        v[:] = 0.02 * rng.standard_normal(len(v))
+        state = model.state(model.posture(), v)
+        force = np.array((0.0, 0.0, weight)) + 0.1 * rng.standard_normal(3)
+        measured = np.concatenate((
+            force, np.cross(state.com_in_world, force) + 0.05 * rng.standard_normal(3)))
+        equation = wrench.update(
+            state, still, carries.motion(state, still), DT, measured, np.zeros(3))
+        if equation is not None:
+            found.append(equation)
+    first, later = found[0], found[30:]
+    assert first.noise / first.span == pytest.approx(first.scatter)
+    residuals = np.array([equation.residual for equation in later])
+    scatter = np.mean([equation.scatter for equation in later])
+    assert scatter == pytest.approx((residuals ** 2).mean(), rel=0.25)
+    # Over half a second the mean of them scatters less than white noise would, as is claimed.
+    many = round(0.5 / later[0].span)
+    means = residuals[:len(residuals) // many * many].reshape(-1, many, 2).mean(axis=1)
+    claimed = np.mean([equation.noise for equation in later]) / 0.5
+    assert 0.4 * claimed < (means ** 2).mean() < 1.2 * claimed
+
+
 @pytest.mark.parametrize(('robot', 'link'), [
     ('biped', 'torso'), ('talos', 'torso_2_link'), ('g1', 'torso_link'), ('icub', 'chest')])
 def test_the_trunk_carries_by_default(robot, link):
