@@ -56,11 +56,12 @@ words of regression. Where none does the height stays, and only levels are learn
 Assumptions. The load is fixed to the carrier. Where an external force acts is unknown: while one
 is felt, and shortly before it was, the moments of the feet do not count. A lasting vertical force
 cannot be told from weight: what lasts is weight. A push is noticed 20 ms after it began, by what
-it has done to the velocity; until then the velocity is off by more than its covariance says. Feet that press less than a threshold carry
-nothing. At rest the feet say nothing on the height of the CoM: it is learnt while the robot
-accelerates horizontally, and until then is as good as the assumption that the load is near the
-carrier's centre of mass. Errors of the masses of what lies beyond the foot sensors are not seen,
-nor does the covariance count them: 5 % of their masses and 5 mm move the CoM by 0.3 mm.
+it has done to the velocity; until then the velocity is off by more than its covariance says. Feet
+that press less than a threshold carry nothing. At rest the feet say nothing on the height of the
+CoM: it is learnt while the robot accelerates horizontally, and until then is as good as the
+assumption that the load is near the carrier's centre of mass. Errors of the masses of what lies
+beyond the foot sensors are not seen, nor does the covariance count them: 5 % of their masses and 5
+mm move the CoM by 0.3 mm.
 """
 
 from __future__ import annotations
