@@ -437,7 +437,7 @@ class TorsoController(ManagedNode):
             self._instants.forget()  # what has no guide is in step with nobody
             missing = 0
         else:
-            missing = self._instants.open(stamp.ns)
+            missing = self._instants.begin(stamp.ns)
         if stamp.ns != self._planned.last_ns:
             self._plan(stamp)
         elif missing >> _LOWER & 1:

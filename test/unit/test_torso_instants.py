@@ -47,7 +47,7 @@ class Replay:
         if who == GUIDE:
             if instants.missing:
                 self.done.append((instants.ns, GUIDE))
-            if not instants.open(ns):
+            if not instants.begin(ns):
                 self.done.append((ns, GUIDE))
         elif instants.tell(who, ns) and not instants.missing:
             self.done.append((instants.ns, who))
@@ -91,7 +91,7 @@ def test_every_instant_is_done_once_and_before_the_next(steps, regular):
 def test_other_rates_and_stamps_are_never_waited_for(every, shift):
     instants = Instants(1)
     for k in range(1, 200):
-        assert not instants.open(k * PERIOD)
+        assert not instants.begin(k * PERIOD)
         if not k % every:
             instants.tell(0, k * PERIOD + shift)
         assert not instants.is_in_step(0)
@@ -101,7 +101,7 @@ def test_other_rates_and_stamps_are_never_waited_for(every, shift):
 def test_who_lets_an_instant_pass_is_not_waited_for_until_it_is_in_step_again(comes_late):
     instants, waited = Instants(1), []
     for k in range(1, 4 * ENOUGH):
-        waited.append(bool(instants.open(k * PERIOD)))
+        waited.append(bool(instants.begin(k * PERIOD)))
         if k == 2 * ENOUGH + 1 and comes_late:
             instants.tell(0, (k - 1) * PERIOD)  # after the guide has gone on
         if k != 2 * ENOUGH:
@@ -115,7 +115,7 @@ def test_who_lets_an_instant_pass_is_not_waited_for_until_it_is_in_step_again(co
 def test_who_tells_of_a_later_instant_is_missing_no_more():
     instants = Instants(2)
     for k in range(1, ENOUGH + 2):
-        instants.open(k * PERIOD)
+        instants.begin(k * PERIOD)
         if k <= ENOUGH:
             instants.tell(0, k * PERIOD)
             instants.tell(1, k * PERIOD)

@@ -56,7 +56,7 @@ class Instants:
         """Take nobody for in step, and wait for nobody."""
         self._steps, self.missing = [0] * self._count, 0
 
-    def open(self, ns: int) -> int:
+    def begin(self, ns: int) -> int:
         """Open an instant, and return the companions that it waits for, a bit each."""
         before, steps, missing = self.ns, self._steps, 0
         for i, told in enumerate(self._told):
