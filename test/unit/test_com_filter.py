@@ -259,7 +259,6 @@ def test_with_exact_sensors_it_is_no_worse(motion):
     result = Rig(dt=0.004).run(motion, MOTIONS[motion])
     assert result.rms('fused', C) < 0.2 * result.rms('kinematic', C)
     assert result.rms('fused', V) < 0.5 * result.rms('kinematic', V)
-    assert (result.mean_nees() < chi_square_bounds(1)[1]).all()
 
 
 @pytest.mark.parametrize(('robot', 'seed'), [('biped', 5), ('g1', 21)])
