@@ -58,7 +58,7 @@ class Push(Chapter):
                 while stage.time < end and not self._event.startswith('fallen'):
                     stage.say(f'is pushed forward with {force:.1f} N; {self._words()}')
                     yield stage.commanded
-                rows.append((f'push of {force:.1f} N', f'{1e3 * self._least:.0f} mm', self._event))
+                rows.append((f'push of {force:.1f} N', self._margin(), self._event))
                 if self._event.startswith('fallen'):
                     break
         finally:
@@ -66,8 +66,12 @@ class Push(Chapter):
         return Comparison(('least margin', 'then'), rows)
 
     def _words(self) -> str:
-        margin = '' if math.isinf(self._least) else f'margin down to {1e3 * self._least:.0f} mm; '
+        margin = '' if math.isinf(self._least) else f'margin down to {self._margin()}; '
         return margin + self._event
+
+    def _margin(self) -> str:
+        """Return the least margin in words, never as -0 mm."""
+        return 'unknown' if math.isinf(self._least) else f'{round(1e3 * self._least)} mm'
 
     def _on_event(self, message: Any) -> None:
         self._event = message.status[0].message
