@@ -222,7 +222,7 @@ def test_sigint_is_forwarded_once(start: Start) -> None:
     runner.wait_for('ready', 2)
     code, duration = runner.end()
     assert code == 0, runner.output
-    assert duration < 15.0  # it ends with its processes, not with its patience
+    assert duration < 2.5  # it ends with its processes, not with its patience
     assert runner.output.count('got SIGINT') == 1
     assert 'got SIGTERM' not in runner.output
     assert 'ERROR' not in runner.output
@@ -255,11 +255,13 @@ def test_who_ignores_signals_is_killed_within_three_seconds(start: Start) -> Non
 def test_ctrl_c_again_is_harder(start: Start) -> None:
     runner = start(node('stubborn', PATIENT))
     runner.wait_for('ready', 2)
+    start_time = time.monotonic()
     for sent in ('shutting down', 'ignored 15'):
         runner.process.send_signal(signal.SIGINT)
         runner.wait_for(sent)
     runner.end()
     assert 'still running' not in runner.output  # no timeout had to pass
+    assert time.monotonic() - start_time < 1.8, runner.output
     assert runner.survivors() == []
 
 
@@ -327,7 +329,7 @@ def test_respawn_stops_on_ctrl_c(start: Start) -> None:
     runner = start(node('ends', 'respawn="true" respawn_delay="30" output="screen"'))
     runner.wait_for('finished cleanly')
     code, duration = runner.end()
-    assert code == 0 and duration < 15.0
+    assert code == 0 and duration < 1.5
     assert runner.output.count('process started') == 1
 
 
