@@ -34,7 +34,7 @@ release = version = re.search(r'<version>(.*)</version>',
 
 extensions = ['sphinx.ext.autodoc', 'sphinx.ext.autosummary', 'sphinx.ext.napoleon']
 templates_path = ['_templates']
-exclude_patterns = ['_templates']
+exclude_patterns = ['_templates', '_static']
 nitpicky = False
 
 # The mathematics of the API pages. What is not installed is mocked: the build farm that runs
@@ -54,7 +54,8 @@ suppress_warnings = ['ref.python']
 
 html_theme = 'sphinx_rtd_theme'
 html_title = f'{project} {release}'
-html_static_path = []
+html_static_path = ['_static']
+html_css_files = ['pages.css']
 html_show_sourcelink = False
 html_theme_options = {'navigation_depth': 3}
 
