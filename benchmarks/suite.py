@@ -24,9 +24,10 @@ which are the middleware's, from ``/proc``. It is read twice: while the simulato
 share all cores, and with the suite on a core of its own and everything else on the others, as a
 robot has it that is no simulation; that is what the target is about. With ``--each``, also what
 it takes there without one of the nodes; with ``--profile``, in which functions the time goes.
-CPU time on a busy machine is up to twice what it is on an idle one, and a suite that does not keep
-up looks cheap: the rate that it reached is printed beside it, and the target only counts where it
-did.
+CPU time on a busy machine, or a virtual one with busy neighbours, is up to twice what it is on an
+idle one: so the same is read of a node that does nothing but answer every joint state by a point,
+written as in rclpy's tutorials. A suite that does not keep up looks cheap: the rate that it
+reached is printed beside it, and the target only counts where it did.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ from benchmarks.common import console, machine, print_table, print_targets, Targ
 
 FIVE = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation',
         'torso_controller')
+IDLE = ('relay',)
+"""A node that does nothing (``benchmarks/subject.py``)."""
+
 RATE, LIMIT = 500.0, 30.0
 """Joint states per second, and per cent of one core for all five."""
 
@@ -182,6 +186,8 @@ def simulator_command(robot: str, rate: float, nodes: Sequence[str]) -> list[str
 
 def suite_command(robot: str, nodes: Sequence[str], profile: str = '') -> list[str]:
     """Return how to start the nodes in one process."""
+    if nodes is IDLE:
+        return ['-m', 'benchmarks.subject', *IDLE]
     start = ['-c', _PROFILED.format(file=profile)] if profile else [
         '-m', 'biped_com_ros.nodes.suite']
     return [*start, '--ros-args', '-p', f'nodes:=[{",".join(nodes)}]', '-p', f'robot:={robot}',
@@ -207,7 +213,7 @@ class Listener:
         self._executor.add_node(self._node)
         topics = {'wrench_aggregator': ('wrench', WrenchStamped), 'com_estimator': (
             'com', PointStamped), 'zmp_monitor': ('zmp', PointStamped),
-            'gravity_compensation': ('effort', JointState)}
+            'gravity_compensation': ('effort', JointState), 'relay': ('com', PointStamped)}
         self.counts = {name: 0 for name in nodes if name in topics}
         for name in self.counts:
             topic, kind = topics[name]
@@ -305,6 +311,8 @@ def main() -> int:
     rows = [('all five, all cores shared', *shared.cells(), '')]
     if all_five is not shared:
         rows.append(('all five, a core of its own', *all_five.cells(), ''))
+    idle = measure(options, IDLE)
+    rows.append(('one that does nothing, as in tutorials', *idle.cells(), ''))
     if options.each:
         for name in FIVE[1:]:  # without wrenches the others have nothing to do
             without = measure(options, [node for node in FIVE if node != name])
@@ -316,6 +324,8 @@ def main() -> int:
     if options.rate == RATE:
         print_targets([Target('suite', 'five mission nodes composed at 500 Hz, of their own core',
                               all_five.cpu if kept_up else None, LIMIT, unit='%')])
+    console.print(f'All five take {all_five.update / idle.update:.2f} times as much as one that '
+                  'does nothing.')
     if not kept_up:
         console.print(f'They did not keep up ({all_five.rate:.0f} of {options.rate:.0f} Hz): the '
                       'machine has too much other work.')
