@@ -314,9 +314,13 @@ def _joint(element: ElementTree.Element) -> Joint:
         _origin(element, where), _axis(element, where),
         lower=-math.inf if unbounded else _number(limit, 'lower', where, 0.0),
         upper=math.inf if unbounded else _number(limit, 'upper', where, 0.0),
-        effort=_number(limit, 'effort', where, 0.0) or math.inf,
-        velocity=_number(limit, 'velocity', where, 0.0) or math.inf,
+        effort=_limit(limit, 'effort', where), velocity=_limit(limit, 'velocity', where),
         damping=_number(dynamics, 'damping', where, 0.0), mimic=_mimic(element, where))
+
+
+def _limit(element: ElementTree.Element | None, key: str, where: str) -> float:
+    value = _number(element, key, where, 0.0)
+    return value if value > 0.0 else math.inf
 
 
 def _mimic(element: ElementTree.Element, where: str) -> Mimic | None:

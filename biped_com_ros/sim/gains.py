@@ -106,7 +106,7 @@ def set_rotor_inertias(model: Any, data: Any, joints: tuple[str, ...], gains: Ga
 
 @dataclass(frozen=True)
 class UpperBody:
-    """What stands on the backbone: its weight, N, and its centre of mass over the foot, m."""
+    """What the lowest vertebra carries: its weight, N, and centre of mass above that, m."""
 
     weight: float
     height: float

@@ -217,7 +217,8 @@ class Plant:
         if not 0.0 <= duration <= 60.0:
             raise InputError(f'a push lasts between 0 and 60 s, not {duration}')
         steps = round(duration / self.options.world.timestep)
-        self._pushes.append((self._bodies[link], wrench, steps))
+        if steps:
+            self._pushes.append((self._bodies[link], wrench, steps))
 
     def truth(self) -> Truth:
         """Return what is really so, at the instant of the last observation."""

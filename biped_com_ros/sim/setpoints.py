@@ -67,12 +67,12 @@ class Trajectory:
     velocities: Array | None
 
     def at(self, time: float) -> tuple[Array, Array]:
-        """Positions and velocities (j,) at a time; the first and last knot outside."""
-        if time >= self.times[-1]:
-            return self.positions[-1], np.zeros(len(self.joints))
-        k = max(int(np.searchsorted(self.times, time, side='right')) - 1, 0)
+        """Positions and velocities (j,) at a time; at rest in the first and last knot outside."""
+        if not self.times[0] <= time < self.times[-1]:
+            return self.positions[0 if time < self.times[0] else -1], np.zeros(len(self.joints))
+        k = int(np.searchsorted(self.times, time, side='right')) - 1
         span = self.times[k + 1] - self.times[k]
-        s = max(time - self.times[k], 0.0) / span
+        s = (time - self.times[k]) / span
         start, change = self.positions[k], self.positions[k + 1] - self.positions[k]
         if self.velocities is None:
             return start + s * change, change / span
@@ -127,8 +127,10 @@ class Setpoints:
 
     def set_positions(self, positions: Array) -> None:
         """Take positions in the order of `names`; ends a trajectory that is running."""
-        self._trajectory = None
-        self._goal[self._order] = self._checked('positions', positions)
+        positions = self._checked('positions', positions)
+        if self._trajectory is not None:
+            self._goal[:], self._trajectory = self._now, None  # the other joints stay here
+        self._goal[self._order] = positions
         self._is_moving = True
         if (self._order >= self._count).any():
             self._take_tendons_back()
@@ -165,7 +167,7 @@ class Setpoints:
         positions, velocities
             Shape (k, j); `velocities` may be None.
         start
-            Time at which it starts, s.
+            Time at which it starts, s; until then the joints stay where they are.
 
         Raises
         ------
@@ -218,6 +220,8 @@ class Setpoints:
 
     def _follow(self, trajectory: Trajectory, time: float) -> None:
         self._velocity[:] = 0.0
+        if time < trajectory.times[0]:
+            return
         self._now[trajectory.joints], self._velocity[trajectory.joints] = trajectory.at(time)
         if time >= trajectory.times[-1]:
             self._goal[:] = self._now

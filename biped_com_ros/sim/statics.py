@@ -26,9 +26,9 @@ from typing import Any
 from biped_com_ros.core.config import RobotConfig
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.sim import hidden
-from biped_com_ros.sim.description import Array, parse, quaternion_wxyz
+from biped_com_ros.sim.description import Array, parse, quaternion_wxyz, resolve_mimics
 from biped_com_ros.sim.hidden import LinkError
-from biped_com_ros.sim.mjcf import resolve_mimics, WorldOptions, Writer
+from biped_com_ros.sim.mjcf import WorldOptions, Writer
 import mujoco
 import numpy as np
 

@@ -104,7 +104,7 @@ def mount(robot: Description, torso: TorsoConfig) -> Mount:
     rest = torso.backbone_length if limits.lower <= torso.backbone_length <= limits.upper else 0.0
     down = Transform(position=np.array((0.0, 0.0, rest - torso.backbone_length)))
     mass = sum(robot.links[j.child].mass for j in moving[:-1])
-    return Mount(before @ down, after, rest, mass, names == orders[1] and names != orders[0])
+    return Mount(before @ down, after, rest, mass, names == orders[1])
 
 
 def write_vertebrae(lower: ElementTree.Element, torso: TorsoConfig,

@@ -81,6 +81,7 @@ def test_joints_keep_their_particulars(robot):
     assert robot.joints['neck'].lower == -math.inf
     assert robot.joints['neck'].effort == 8.0
     assert robot.joints['antenna'].effort == math.inf  # 0 in the file: no limit given.
+    assert parse(URDF.replace('effort="8"', 'effort="-8"')).joints['neck'].effort == math.inf
     np.testing.assert_allclose(robot.joints['shoulder'].axis, (0.0, 1.0, 0.0))
     assert resolve_mimics(robot) == {'thumb': ('grip', -1.5, 0.1)}
 

@@ -126,6 +126,30 @@ def test_positions_end_a_trajectory(setpoints):
     assert position[-1] == pytest.approx(0.1)
 
 
+def test_positions_leave_a_joint_that_is_not_theirs_where_the_trajectory_had_it(plant):
+    plant.reset()
+    setpoints = Setpoints(plant, [NECK])
+    setpoints.set_trajectory([ELBOW], (0.2,), [(0.4,)], None, 0.0)
+    elbow = plant.actuated_joint_names.index(ELBOW)
+    for k in range(50):
+        reached = setpoints.command(0.002 * k).position[elbow]
+    assert reached == pytest.approx(0.2)
+    setpoints.set_positions(np.zeros(1))
+    for k in range(50, 400):
+        command = setpoints.command(0.002 * k)
+    assert command.position[elbow] == reached
+
+
+@pytest.mark.parametrize('first', (0.0, 0.1))
+def test_a_trajectory_that_starts_later_lets_the_joints_rest_until_then(setpoints, first):
+    setpoints.set_trajectory([ELBOW], (first,), [(0.3,)], None, 0.2)
+    elbow, velocity = history(setpoints, ELBOW, 0.0, 0.4)
+    np.testing.assert_array_equal(elbow[:99], 0.0)
+    np.testing.assert_array_equal(velocity[:99], 0.0)
+    assert elbow[99 + round(first / 0.002)] == pytest.approx(0.3)
+    assert velocity[-1] == 0.0
+
+
 def test_efforts_go_to_their_joints_in_the_order_asked_for(plant):
     plant.reset()
     names = plant.actuated_joint_names[::-1]
