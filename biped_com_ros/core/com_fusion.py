@@ -141,7 +141,8 @@ class FusedCom:
 
     def _begin(self) -> None:
         self._instants.clear()
-        self._path, self._begun, self._force = _NOTHING, 0.0, _STILL
+        self._path, self._begun = _NOTHING, 0.0
+        self._force: Numbers | None = None
 
     def reset(self) -> None:
         """Forget everything."""
@@ -217,13 +218,13 @@ class FusedCom:
 
     def _forces(self, wrenches: Array | None, follows: bool) -> tuple[Numbers, Numbers]:
         """Return the force of all feet in the world at the instant before and at this one, N."""
-        before, now = self._force, _STILL
-        if wrenches is not None:
-            # Soles that carry turn too little until the filter is asked again to matter.
-            x, y, z = self._turn.reshape(3, -1).dot(wrenches.reshape(-1)).tolist()
-            now = x, y, z
-        self._force = now
-        return before if follows else now, now
+        if wrenches is None:
+            self._force = None
+            return _STILL, _STILL
+        # Soles that carry turn too little until the filter is asked again to matter.
+        x, y, z = self._turn.reshape(3, -1).dot(wrenches.reshape(-1)).tolist()
+        before, self._force = self._force, (x, y, z)
+        return before if follows and before else self._force, self._force
 
     def _tell(self) -> None:
         """Tell the filter the mean of what was collected, as of the middle."""

@@ -248,6 +248,22 @@ def test_between_two_steps_of_the_filter_the_com_goes_on():
     assert np.abs(errors[:, 1] - errors[:, 1].mean()).max() < 1e-4
 
 
+class Lossy(Rig):
+    """Loses every third message of the feet for two seconds, as a busy computer does."""
+
+    def _feel(self, seen, state, base):
+        wrenches = super()._feel(seen, state, base)
+        return None if seen.time < 2.6 and round(seen.time / self.plant.dt) % 3 == 0 else wrenches
+
+
+def test_no_force_is_missed_where_the_feet_were_not_heard():
+    result = Lossy(dt=0.004).run('sway', 4.5)
+    worst = np.abs(result.errors('fused', 0.0)).max(axis=0)
+    assert (worst[:3] < (0.005, 0.005, 0.03)).all(), "at first it is the model's"
+    assert worst[V].max() < 0.01
+    assert result.rms('fused', C, 4.0) < 1e-3
+
+
 def test_a_push_is_found_within_a_tenth_in_03_s():
     for result in loaded_robots('push'):
         found = push_estimate(result, 0.3)
