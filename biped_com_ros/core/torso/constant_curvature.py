@@ -86,6 +86,8 @@ class Backbone:
     ----------
     directions
         Of the attachments, forward + i left, of length 1.
+    shares
+        What each tendon has of the least tensions with a pull: of their product, the real part.
 
     Raises
     ------
@@ -102,6 +104,8 @@ class Backbone:
         self._cos, self._sin = np.cos(self.angles), np.sin(self.angles)
         self._circle = np.column_stack((self._cos, self._sin))
         self.directions = tuple(map(complex, self._cos.tolist(), self._sin.tolist()))
+        least = np.linalg.pinv(self._circle.T)
+        self.shares = tuple(complex(x, -y) for x, y in least.tolist())
 
     @staticmethod
     def from_config(config: TorsoConfig) -> Backbone:
@@ -200,8 +204,8 @@ class Backbone:
         reach = self.radius * sinc(half) * rect(1.0, half) * bend.conjugate()
         twist = self.radius * torsion
         extra = 0.5 * twist * twist
-        lengths = [length - (direction * reach).real for direction in self.directions]
-        return [bent + extra / bent for bent in lengths] if extra else lengths
+        return [(bent := length - (direction * reach).real) + extra / bent
+                for direction in self.directions]
 
     def approximate_lengths(self, shape: Array) -> Array:
         """Return :meth:`tendon_lengths` of a shape (4,) as (n,)."""

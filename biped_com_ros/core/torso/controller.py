@@ -39,7 +39,7 @@ from __future__ import annotations
 from cmath import isfinite, phase
 from collections.abc import Sequence
 import math
-from operator import mul
+from operator import mul, sub
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
@@ -441,8 +441,8 @@ class TorsoController:
         bending, _, self._axial = self.statics.work(arc, load)
         moment = (self.statics.stiffness.bending * position - bending
                   + inertia * acceleration - self._unexplained)
-        self._lever = lever = self.backbone.lever(arc)
-        self._pull, self._load, self._guarded = moment / lever, load, NOT_SHARED
+        self._pull, self._load = moment / self.backbone.lever(arc), load
+        self._guarded = NOT_SHARED
 
     def _share_out(self) -> None:
         """Share what is to be pulled among the tendons, and find the lengths that do it."""
@@ -454,29 +454,21 @@ class TorsoController:
             self._expect()
         else:
             self._stretch = (self._axial - sum(self._tensions)) / self.statics.stiffness.axial
-        drive, arc = self.options.drive, self.reference_arc
+        drive = self.options.drive
         pretension, softness = drive.pretension, 1.0 / drive.stiffness
         # Drives pull as expected of tendons that are longer by what they are stretched.
-        self._planned = [
-            length - softness * (tension + trim - pretension) for length, tension, trim in zip(
-                self.backbone.lengths_at(
-                    arc.bend, arc.torsion, self.backbone.length + self._stretch),
-                self._tensions, self.guard.trim)]
+        self._shortened = [softness * (tension + trim - pretension)
+                           for tension, trim in zip(self._tensions, self.guard.trim)]
 
     def _lengths(self, correction: complex) -> list[float]:
-        """
-        Return the lengths for reference and correction, within all limits.
-
-        They are those of the plan, and linear in the rest of the bend: within 1e-4 of what that
-        adds, see :meth:`.Backbone.lever`.
-        """
+        """Return the lengths for reference and correction, within all limits."""
         position, velocity, _ = self.reference.motion
         bend = wanted = position + self.options.drive.lead * velocity + correction
         if not abs(bend) <= self._widest_bend:
             bend = _limited(wanted, self._widest_bend)
-        reach = self._lever * (bend - self.reference_arc.bend).conjugate()
-        lengths = [length - (direction * reach).real for length, direction in zip(
-            self._planned, self.backbone.directions)]
+        lengths = list(map(sub, self.backbone.lengths_at(
+            bend, self.reference_arc.torsion, self.backbone.length + self._stretch),
+            self._shortened))
         low, high = self.length_limits
         is_within = low <= min(lengths) and max(lengths) <= high
         if not is_within:

@@ -81,7 +81,7 @@ class Foot(NamedTuple):
 
 
 Tip = Sequence[float]
-"""Quaternion w, z, x, y of the tip, and its angular velocity along its axes, rad/s."""
+"""Quaternion x, y, z, w of the tip, and its angular velocity along its axes, rad/s."""
 
 
 class ImuPair:
@@ -119,7 +119,7 @@ class ImuPair:
     def foot(self, lower: Array) -> Foot:
         """Return what the lower IMU says by itself; its values as for :meth:`see`."""
         # A quaternion is a + b i with the complex numbers a = w + k z and b = x + k y.
-        w, z, x, y, gyro_x, gyro_y, gyro_z = self._of_base(lower)
+        x, y, z, w, gyro_x, gyro_y, gyro_z = self._of_base(lower)
         back, b = complex(w, -z), complex(x, y)
         square_a, square_b = w * w + z * z, x * x + y * y
         scale = 1.0 / (square_a + square_b)
@@ -131,7 +131,7 @@ class ImuPair:
         if tip is None:
             return Sight(foot.up)
         up, back, b, lower_gyro = foot
-        w, z, x, y, gyro_x, gyro_y, gyro_z = tip
+        x, y, z, w, gyro_x, gyro_y, gyro_z = tip
         turn = rect(1.0, -0.5 * relative_yaw)
         c, d = turn * complex(w, z), turn * complex(x, y)
         # The tip is turned by a + b i against the base.
@@ -144,16 +144,11 @@ class ImuPair:
 
 
 def _carried(R_link_imu: Array) -> Callable[[Array], Tip]:
-    """Return what takes an IMU's values (7,) to the quaternion w, z, x, y and gyro of its link."""
+    """Return what takes an IMU's values (7,) to those of its link."""
     if (R_link_imu == np.eye(3)).all():
-        return _reordered
+        return np.ndarray.tolist
     x, y, z, w = quaternion_from_rotation(R_link_imu.T).tolist()
     matrix = np.zeros((7, 7))
-    matrix[:4, :4] = ((-x, -y, -z, w), (y, -x, w, z), (w, z, -y, x), (-z, w, x, y))
+    matrix[:4, :4] = ((w, z, -y, x), (-z, w, x, y), (y, -x, w, z), (-x, -y, -z, w))
     matrix[4:, 4:] = R_link_imu
     return lambda values: matrix.dot(values).tolist()
-
-
-def _reordered(values: Array) -> tuple[float, ...]:
-    x, y, z, w, gyro_x, gyro_y, gyro_z = values.tolist()
-    return w, z, x, y, gyro_x, gyro_y, gyro_z

@@ -24,10 +24,8 @@ from collections.abc import Sequence
 import math
 from operator import mul
 
-from biped_com_ros.core.pose import Array
 from biped_com_ros.core.torso.constant_curvature import Backbone
 from biped_com_ros.core.torso.options import ControllerOptions
-import numpy as np
 
 GUARD_TIME, GUARD_DECAY = 0.02, 2.5
 """
@@ -60,7 +58,6 @@ class Guard:
 
     def __init__(self, backbone: Backbone, options: ControllerOptions) -> None:
         self.backbone, self.options = backbone, options
-        self._shares = _shares(np.array(backbone.directions))
         self.reset()
 
     def reset(self) -> None:
@@ -80,7 +77,7 @@ class Guard:
         apart, share = [e - m for e, m in zip(expected, measured)], min(1.0, TRIM_RATE * dt)
         pull = self.backbone.pull(apart)
         trim = [t + share * (difference - (own * pull).real)
-                for t, difference, own in zip(self.trim, apart, self._shares)]
+                for t, difference, own in zip(self.trim, apart, self.backbone.shares)]
         most, square = self.options.tensions.highest, sum(map(mul, trim, trim))
         if square > most * most:
             trim = [t * (most / math.sqrt(square)) for t in trim]
@@ -137,9 +134,3 @@ class SlackDetector:
 
     def _loose_longer_than(self, limit: float) -> tuple[int, ...]:
         return tuple(i for i, time in enumerate(self._loose_for) if time > limit)
-
-
-def _shares(directions: Array) -> tuple[complex, ...]:
-    """Return what each tendon has of the least tensions with a pull: of it, the real part."""
-    least = np.linalg.pinv(np.array((directions.real, directions.imag)))
-    return tuple(complex(x, -y) for x, y in least.tolist())

@@ -137,7 +137,8 @@ class TensionDistributor:
     """
     Tensions for a backbone's tendons.
 
-    Four evenly spaced tendons are two antagonistic pairs and have a closed form, much faster than
+    Mostly no limit is met, and what pulls least comes on top of what is preferred. Else, four
+    evenly spaced tendons are two antagonistic pairs and have a closed form, much faster than
     :func:`distribute`, which serves all others.
 
     Parameters
@@ -154,6 +155,9 @@ class TensionDistributor:
         pairs = antagonists(backbone.angles)
         self._pairs = None if pairs is None else tuple(
             (*pair, *self._directions[:, pair[0]].tolist()) for pair in pairs)
+        #: What is left of tensions that are all 1 without their pull, and of the least per pull.
+        aside = backbone.pull([1.0] * backbone.count)
+        self._parts = [(1.0 - (share * aside).real, share) for share in backbone.shares]
 
     def distribute(self, pull: complex, co_contraction: float, guard: float = 0.0) -> Tensions:
         """
@@ -169,9 +173,13 @@ class TensionDistributor:
             What the least tension is raised by where the moment leaves room for it, N.
 
         """
+        limits = self.limits
+        tensions = [even * co_contraction + (share * pull).real for even, share in self._parts]
+        if limits.lowest + guard <= min(tensions) and max(tensions) <= limits.highest:
+            return Tensions(tensions, 0j)
         if self._pairs is not None:
             return self._by_pairs(pull, co_contraction, guard)
-        preferred, limits = np.full(self.backbone.count, co_contraction), self.limits
+        preferred = np.full(self.backbone.count, co_contraction)
         if guard > 0.0 and limits.lowest + guard < limits.highest:
             raised = TensionLimits(limits.lowest + guard, limits.highest)
             found = self._in_general(pull, preferred, raised)
