@@ -48,5 +48,7 @@ class SharedClock:
         if self._source is None:
             self._source = TimeSource(node=self._node)
             self._source.ros_time_is_active = True
-        node._time_source.detach_node()
+        for subscription in tuple(node.subscriptions):
+            if subscription.topic_name == CLOCK_TOPIC:
+                node.destroy_subscription(subscription)
         self._source.attach_clock(clock)

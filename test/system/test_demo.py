@@ -20,7 +20,6 @@ What the estimators publish is compared with the simulator's truth here, by code
 from __future__ import annotations
 
 from collections import defaultdict
-import contextlib
 from contextlib import contextmanager
 import os
 from pathlib import Path
@@ -36,17 +35,17 @@ import uuid
 
 from biped_com_ros.core.resources import package_share
 from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.ros.executor import make_executor
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 from geometry_msgs.msg import PointStamped, WrenchStamped
 import numpy as np
 import pytest
 import rclpy
-from rclpy.context import Context
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
+from rclpy.task import Future
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import Float64MultiArray
 from tf2_msgs.msg import TFMessage
@@ -68,27 +67,28 @@ class Recorder:
         'wrench_aggregator/wrench': WrenchStamped, 'tf': TFMessage}
 
     def __init__(self):
-        self._context = Context()
-        rclpy.init(context=self._context)
-        self.node = Node('recorder', context=self._context)
+        rclpy.init()
+        self.node, self._executor = Node('recorder'), make_executor()
         self._raw = defaultdict(list)
         qos = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
         for topic, kind in self.TOPICS.items():
             self.node.create_subscription(
                 kind, topic, self._raw[topic].append, qos, raw=True)
-        self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
+        self._is_open = True
         self._thread = threading.Thread(target=self._spin, daemon=True)
         self._thread.start()
 
     def _spin(self):
-        with contextlib.suppress(ExternalShutdownException):
-            while self._context.ok():
-                self._executor.spin_once(timeout_sec=0.1)
+        while self._is_open:
+            self._executor.spin_until_future_complete(Future(), 0.2)
 
     def close(self):
-        self._context.try_shutdown()
+        self._is_open = False
         self._thread.join(5.0)
+        self._executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown()
 
     def messages(self, topic):
         return [deserialize_message(raw, self.TOPICS[topic]) for raw in self._raw[topic]]
