@@ -47,7 +47,8 @@ from struct import Struct
 from typing import Protocol, TypeAlias
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.pose import Array, cross, Pose
+from biped_com_ros.core.pose import (
+    Array, combined, cross, Pose, rotation_from_quaternion)
 from biped_com_ros.core.robot import FrameSet, Kinematics, RobotModel, RobotState, ROOT
 import numpy as np
 import pinocchio as pin
@@ -269,7 +270,7 @@ class GravityModel:
     def _forces_under(self, load: GravityLoad, wrenches: Sequence[Wrench]) -> Array:
         """Return the forces on all moving joints that balance contact wrenches, base axes."""
         burdens: list[float] = []  # about the base's origin, turned about
-        for (fx, fy, fz, mx, my, mz), (_, _, _, (x, y, z)) in zip(wrenches, load.rows):
+        for (fx, fy, fz, mx, my, mz), (x, y, z) in zip(wrenches, load.points):
             burdens += (-fx, -fy, -fz,
                         z * fy - y * fz - mx, x * fz - z * fx - my, y * fx - x * fy - mz)
         for members in self._shared:
@@ -378,10 +379,9 @@ class MountedImu:
     def __init__(self, model: RobotModel, frame: str) -> None:
         frames = model.frames((frame,))
         self._joint, self._in_joint = int(frames.joints[0]), frames.placement_in_joint[0, :3]
-        joints = model.state(np.zeros(len(model.joint_names))).placements_in_base(frames)
-        # On the base it does not move.
-        self._R_imu_base: list[list[float]] | None = (
-            joints[0, :3].tolist() if self._joint == ROOT else None)
+        state = model.state(np.zeros(len(model.joint_names)))
+        self._is_along_base = self._joint == ROOT and bool(np.allclose(
+            state.placements_in_base(frames)[0, :3], np.eye(3), rtol=0.0, atol=1e-12))
         self.turn(np.array((0.0, 0.0, 0.0, 1.0)))
 
     def turn(self, quaternion: Array) -> None:
@@ -394,15 +394,7 @@ class MountedImu:
             If this is no rotation; the one before then stays.
 
         """
-        x, y, z, w = quaternion.tolist()
-        norm_squared = x * x + y * y + z * z + w * w
-        if not 1e-12 < norm_squared < 1e12:
-            raise InputError(
-                f'the quaternion (x {x}, y {y}, z {z}, w {w}) of the IMU is no rotation')
-        s = 2.0 / norm_squared
-        self._up = [s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y)]
-        self._up_along_base = (
-            None if self._R_imu_base is None else _turned_back(self._up, self._R_imu_base))
+        self._up: list[float] = rotation_from_quaternion(quaternion)[2].tolist()
 
     def up_along_base(self, joints: Array) -> list[float]:
         """
@@ -414,15 +406,9 @@ class MountedImu:
             Placements of all joints in the base, (joints, 4, 3).
 
         """
-        return self._up_along_base or _turned_back(
-            self._up, self._in_joint.dot(joints[self._joint]).tolist())
-
-
-def _turned_back(up: list[float], R_imu_base: list[list[float]]) -> list[float]:
-    (ax, ay, az), (bx, by, bz), (cx, cy, cz) = R_imu_base
-    ux, uy, uz = up
-    return [ux * ax + uy * bx + uz * cx, ux * ay + uy * by + uz * cy,
-            ux * az + uy * bz + uz * cz]
+        if self._is_along_base:
+            return self._up
+        return list(combined(self._in_joint.dot(joints[self._joint]).tolist(), *self._up))
 
 
 class GravityLoad:
@@ -443,6 +429,8 @@ class GravityLoad:
         Centres of the contacts (K, 4, 3; as `RobotState.placements_in_base`), base.
     rows
         The same as plain numbers.
+    points
+        Of these, where the centres are.
 
     """
 
@@ -451,6 +439,7 @@ class GravityLoad:
         self.gravity_model, self.up_parts, self.com_parts = gravity_model, up_parts, com_parts
         self.placements = placements
         self.rows: list[list[list[float]]] = placements.tolist()
+        self.points = [row[3] for row in self.rows]
         self.gravity_forces = gravity_model._forces_of_weight(up_parts)
         self.columns = gravity_model._columns.copy('F')
 
@@ -530,7 +519,7 @@ class Support:
     @property
     def carrying(self) -> list[bool]:
         """Which contacts carry anything."""
-        return [share > 0.0 for share in self._shares]
+        return list(map(bool, self._shares))  # none is negative
 
     @cached_property
     def wrenches_at_centres(self) -> Array:
@@ -565,7 +554,7 @@ class MinimumNorm:
         x, y, z = load.com_parts
         return Support(load, shares, _carry(
             (fx, fy, fz), (y * fz - z * fy, z * fx - x * fz, x * fy - y * fx),
-            [row[3] for row in load.rows], shares, load.gravity_model.levers))
+            load.points, shares, load.gravity_model.levers))
 
 
 MINIMUM_NORM = MinimumNorm()

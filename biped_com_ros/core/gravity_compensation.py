@@ -224,8 +224,8 @@ class GravityCompensator:
         felt_ns = self._felt_ns
         felt_ns[contact] = stamp_ns
         self._are_new = True
-        if (self._load is not None and abs(stamp_ns - self._load_ns) < _AXES_LAST_NS
-                and felt_ns.count(stamp_ns) == len(felt_ns)):
+        if (felt_ns.count(stamp_ns) == len(felt_ns) and self._load is not None
+                and abs(stamp_ns - self._load_ns) < _AXES_LAST_NS):
             self._share(self._load, stamp_ns)
 
     def wanted(self, state: RobotState, up_in_base: Array, stamp_ns: int,
@@ -352,10 +352,10 @@ class GravityCompensator:
             raise ConfigurationError("support 'auto' needs the measured wrenches of the contacts")
         ux, uy, uz = load.up_parts
         # Of each contact: its axes' parts along the vertical, times its force.
-        self._forces = [(x[0] * ux + x[1] * uy + x[2] * uz) * fx
-                        + (y[0] * ux + y[1] * uy + y[2] * uz) * fy
-                        + (z[0] * ux + z[1] * uy + z[2] * uz) * fz
-                        for (x, y, z, _), (fx, fy, fz, _, _, _) in zip(load.rows, self._felt)]
+        self._forces = [(ax * ux + ay * uy + az * uz) * fx + (bx * ux + by * uy + bz * uz) * fy
+                        + (cx * ux + cy * uy + cz * uz) * fz
+                        for ((ax, ay, az), (bx, by, bz), (cx, cy, cz), _), (fx, fy, fz, _, _, _)
+                        in zip(load.rows, self._felt)]
         # Joints and wrenches do not come in one order: nothing that is a little late is a step
         # back in time.
         if not 0 <= self._shared_ns - stamp_ns < LONGEST_STEP_NS:

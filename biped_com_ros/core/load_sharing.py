@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import sub
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.pose import Array
@@ -191,14 +192,10 @@ class LoadSharing:
 
     def _approach(self, targets: list[float], dt: float) -> None:
         values, limit, fraction = self.values, self.settings.max_rate * dt, 1.0
-        always = _SLOWEST_UP * limit
-        for target, value in zip(targets, values):
-            if not -always <= target - value <= always:
-                break
-        else:
+        changes = list(map(sub, targets, values))
+        if max(map(abs, changes)) <= _SLOWEST_UP * limit:  # always allowed
             self.values = targets
             return
-        changes = [target - value for target, value in zip(targets, values)]
         # All move by the same fraction, so that the sum stays 1.
         for value, change in zip(values, changes):
             slowest = _SLOWEST_UP if change > 0.0 else _SLOWEST_DOWN

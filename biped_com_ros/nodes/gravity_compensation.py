@@ -268,6 +268,8 @@ class GravityCompensation(ManagedNode):
 
     def _set_timeout(self) -> None:
         self._timeout_ns = round(1e9 * self.params.input_timeout)
+        # Of the senders: without the contacts, the IMU alone.
+        self._needed = slice(None if self.params.support == AUTO else 1)
 
     # -- on every message
 
@@ -310,10 +312,12 @@ class GravityCompensation(ManagedNode):
 
     def _examine_ages(self, ns: int) -> None:
         """Raise InputError if something that is needed is too old."""
-        told, limit = self._told_ns, self._timeout_ns
-        for told_ns in told if self.params.support == AUTO else told[:1]:
+        told, limit = self._told_ns[self._needed], self._timeout_ns
+        if ns - limit <= min(told) and max(told) <= ns + limit:
+            return
+        for name, told_ns in zip(self._senders, told):
             if not -limit <= ns - told_ns <= limit:
-                raise InputError(self._silence(self._senders[told.index(told_ns)], ns - told_ns))
+                raise InputError(self._silence(name, ns - told_ns))
 
     def _silence(self, name: str, age_ns: int) -> str:
         """Tell why an input is too old: silent, on another clock, or late."""
