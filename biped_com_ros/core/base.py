@@ -170,7 +170,6 @@ class StanceBase:
     def reset(self) -> None:
         """Forget where the robot is; the next update starts at the origin again."""
         self._position: Array | None = None
-        self._placements = np.zeros((len(self._feet) + 1, 4, 3))
         count = len(self._feet)
         #: Share of each sole in carrying the robot, and where the mean of them stands.
         self._weights, self._anchor = np.zeros(count), np.zeros(3)
@@ -207,16 +206,14 @@ class StanceBase:
             Time of the state, ns, for :meth:`revise`.
 
         """
-        self._placements = placements = state.placements_in_base(self._frames)
-        R_world_base = R_world_imu.dot(placements[-1, :3])  # the rows are R_imu_base
-        # All in one product, which does not know how many they are: in half the time.
-        along_world = placements.reshape(-1, 3).dot(R_world_base.T).reshape(placements.shape)
-        self.sole_placements = along_world[:-1]
-        soles = self.sole_placements[:, 3]
-        contacts = self._contacts(soles, in_contact)
+        R_world_base, along_world = state.along_world(self._frames, R_world_imu)
+        soles_from_base = along_world[:-1, 3]
+        contacts = self._contacts(soles_from_base, in_contact)
         if stamp_ns is not None:
-            self._remember(stamp_ns, soles.copy(), contacts)
-        position = self._follow(soles, contacts)
+            self._remember(stamp_ns, soles_from_base, contacts)
+        position = self._follow(soles_from_base, contacts)
+        self.sole_placements = along_world[:-1].copy()
+        soles = self.sole_placements[:, 3]
         soles += position
         self.stance = Stance(soles, contacts)
         return Pose(R_world_base, position)
@@ -288,7 +285,8 @@ class StanceBase:
             return None
         # In plain numbers, and only what counts: a third of the time of arrays.
         placements, twists = state.joints_of(self._frames)
-        joints, motions, soles = placements.tolist(), twists.tolist(), self._placements.tolist()
+        joints, motions = placements.tolist(), twists.tolist()
+        soles = state.placements_in_base(self._frames).tolist()
         omega = _difference(combined(soles[-1][:3], *angular_velocity_in_imu.tolist()),
                             combined(joints[-1][:3], *motions[-1][3:]))
         wx, wy, wz = omega

@@ -58,9 +58,10 @@ class LowPass:
         # Stamps of real sensors jitter, so that it is written for almost every sample: flat, in
         # half the time.
         self._flat_matrix = self._matrix.reshape(-1)
-        self._in = np.zeros((order + 1, size))
-        self._out = np.zeros((order + 1, size))
-        self._filtered: Array = self._out[-1]
+        # The states and, as the last row, what came out; there the next sample is put, and then
+        # the two change places, so that no state is ever copied.
+        now, following = np.zeros((2, order + 1, size))
+        self._now, self._following = (now, now[-1]), (following, following[-1])
         self._dt = 0.0
         self._started = False
 
@@ -91,18 +92,20 @@ class LowPass:
             return self._start(sample)
         if dt != self._dt:
             self._design(dt)
-        self._in[-1] = sample
-        self._matrix.dot(self._in, self._out)  # as a function it takes longer
-        self._in[:-1] = self._out[:-1]
-        return self._filtered
+        states, last = self._now
+        last[...] = sample
+        following, filtered = self._following
+        self._matrix.dot(states, following)  # as a function it takes longer
+        self._now, self._following = self._following, self._now
+        return filtered
 
     def _start(self, sample: Array) -> Array:
         """Put the states where a signal that was always `sample` would have brought them."""
-        self._in[:] = 0.0
-        self._in[self.order - 1] = sample
-        self._filtered[:] = sample
+        states, last = self._now
+        states[:] = 0.0
+        states[self.order - 1] = last[:] = sample
         self._started = True
-        return self._filtered
+        return last
 
     def _design(self, dt: float) -> None:
         """Fill the matrix from (states, input) to (next states, output) for the step `dt`."""

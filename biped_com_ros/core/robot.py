@@ -193,7 +193,7 @@ class RobotModel:
         state = blank_state(RobotState)
         state.model, state.base, state.q, state.v = self, _IDENTITY, q, v
         state._points_in_base = state._points_in_world = None
-        state._stance = state._soles = None
+        state._stance = state._soles = state._along_world = None
         kinematics = self._kinematics
         if at_rest:
             _center_of_mass(self.pin_model, kinematics.data, q, False)

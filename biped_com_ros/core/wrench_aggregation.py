@@ -34,7 +34,7 @@ from biped_com_ros.core.contact import ContactDetector, ContactThresholds
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.filters import LowPass
 from biped_com_ros.core.footprint import mean_sole
-from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.pose import Array, Numbers
 from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.core.synchronizer import Synchronizer
 from biped_com_ros.core.wrench import set_weight_matrix, wrench_adjoint
@@ -85,7 +85,8 @@ class SensorChannel:
 
     def __init__(self, name: str, config: WrenchSensorConfig,
                  settings: AggregationSettings) -> None:
-        self.name, self.config, self._sign = name, config, config.sign
+        self.name, self.config = name, config
+        self._sign = np.full(6, config.sign)  # a single number is made an array every time
         self.offset = np.zeros(6)
         self.signed, self.filtered = np.zeros(6), np.zeros(6)
         self.low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
@@ -172,9 +173,6 @@ class WrenchAggregation:
 
     """
 
-    #: The bodies in level axes as plain numbers; None until they are asked for.
-    _places: list[list[list[float]]] | None
-
     def __init__(self, model: RobotModel, settings: AggregationSettings) -> None:
         self.model, self.settings = model, settings
         self.body_weight = model.mass * settings.gravity
@@ -201,14 +199,12 @@ class WrenchAggregation:
             Orientation of the IMU's link, shape (3, 3), z up; its heading does not matter.
 
         """
-        in_base = state.placements_in_base(self._frames)
-        self._refresh_moving(state, in_base)
-        R_world_base = R_world_imu.dot(in_base[-1, :3])  # the row is R_base_imu transposed
-        # Level axes headed like the base: those of base_footprint.
-        in_base.reshape(-1, 3).dot(level_rotation(R_world_base).T, self._level_rows)
-        # Of the axes of each sensor, the vertical parts: what weight its load exerts along them.
-        self._weights_of_all.dot(self._verticals.take(self._sensor_axes), self._expected)
-        self._places = None
+        if self._moving_weights or self._moving_frames:
+            self._refresh_moving(state)
+        self._R_world_base, placed = state.along_world(self._frames, R_world_imu)
+        self._places: list[list[list[float]]] = placed.tolist()
+        # The vertical parts of the axes: what weight a sensor's load exerts along them.
+        self._weights_of_all.dot(placed.take(self._verticals), self._expected)
         self.ready = True
 
     def take(self, sensor: int, raw: Array, stamp_ns: int) -> ContactBody | None:
@@ -263,10 +259,9 @@ class WrenchAggregation:
         if not self._samples.add(body.place, stamp_ns, body.numbers):
             return None
         places = self._places
-        if places is None:
-            n = len(self.channels)
-            self._places = places = self._in_level[n:n + len(self.bodies)].tolist()
-        self._total[:] = add_up(self._samples.latest, places, self.footprint_in_level())
+        self._total[:] = headed(self._R_world_base, *add_up(
+            self._samples.latest, [places[row] for row in self._body_rows],
+            self.footprint_from_base()))
         return self._total
 
     @property
@@ -274,11 +269,10 @@ class WrenchAggregation:
         """Return the normal force on each foot with sensors as of the last total, N."""
         return [numbers[2] for numbers in self._samples.latest[:self._foot_count]]
 
-    def footprint_in_level(self) -> tuple[float, float, float]:
-        """Return the origin of ``base_footprint`` from the base, in level axes, m."""
-        return mean_sole(
-            self._soles_in_level.tolist(),
-            [foot is not None and foot.in_contact for foot in self._feet])
+    def footprint_from_base(self) -> Numbers:
+        """Return the origin of ``base_footprint`` from the base, along the world's axes, m."""
+        soles = [place[3] for place in self._places[:len(self._feet)]]
+        return mean_sole(soles, [foot is not None and foot.in_contact for foot in self._feet])
 
     def _make_bodies(self) -> tuple[ContactBody, ...]:
         config = self.model.config
@@ -319,69 +313,82 @@ class WrenchAggregation:
                         "'link'")
 
     def _prepare_frames(self) -> None:
-        """Stack sensors, bodies and soles, so that one product places them all."""
-        model, config, n = self.model, self.model.config, len(self.channels)
-        soles = list(zip(model.soles.joints, _poses(model.soles)))
+        """Lay out soles, hands and sensors, so that one product places them all."""
+        model, config, count = self.model, self.model.config, len(self._feet)
+        self._sensors = model.frames(channel.config.frame for channel in self.channels)
         hands = model.frames(h.frame for h in config.hands.values() if h.wrench_sensors)
-        sensors = model.frames(c.config.frame for c in self.channels)
-        imu = model.frames((config.imu.frame,))
-        rows = [*zip(sensors.joints, _poses(sensors)),
-                *(sole for sole, foot in zip(soles, self._feet) if foot is not None),
-                *zip(hands.joints, _poses(hands)), *soles, *zip(imu.joints, _poses(imu))]
-        self._frames = FrameSet(map(str, range(len(rows))), *zip(*rows))
-        self._in_level = np.zeros((len(rows), 4, 3))
-        self._level_rows = self._in_level.reshape(-1, 3)
-        self._soles_in_level = self._in_level[-1 - len(soles):-1, 3]
-        self._foot_count = sum(foot is not None for foot in self._feet)
-        self._places = None
+        bodies = model.soles + hands
+        self._body_rows = [i for i, foot in enumerate(self._feet) if foot is not None]
+        self._body_rows += range(count, count + len(hands.names))
+        lone = self._sort_moving_from_rigid(bodies)
+        frames = bodies + model.frames(self._sensors.names[i] for i in lone)
+        frames += model.frames((config.imu.frame,))
+        # Without hands and lone sensors they are those that others ask for, too.
+        usual = model.stance_frames
+        self._frames = usual if usual.names == frames.names else frames
+        self._foot_count = count - self._feet.count(None)
         self._total, self._contact = np.zeros(6), np.zeros(6)
-        self._prepare_weights(n)
         self._weigh_subtrees()
-        self._sort_moving_from_rigid()
+        self._prepare_products(len(bodies.names), lone)
 
-    def _prepare_weights(self, n: int) -> None:
+    def _sort_moving_from_rigid(self, bodies: FrameSet) -> list[int]:
+        """Note what joints change; return which sensors are not at rest on their body."""
+        link_joints = self.model.frames(self.model.link_names).joints
+        joints = self._sensors.joints
+        self._rows = [None if body is None else self._body_rows[body.place]
+                      for body, _ in self._owners]
+        self._moving_weights = [i for i, links in enumerate(self._subtrees)
+                                if np.any(link_joints[links] != joints[i])]
+        self._moving_frames = [i for i, row in enumerate(self._rows)
+                               if row is not None and joints[i] != bodies.joints[row]]
+        return [i for i, row in enumerate(self._rows)
+                if row is None or i in self._moving_weights or i in self._moving_frames]
+
+    def _prepare_products(self, bodies: int, lone: Sequence[int]) -> None:
         """Lay out one product for what all sensors read of what hangs on them."""
-        # Gravity is -g times the vertical parts of a sensor's axes: rows 0-2 of its placement.
-        self._verticals = self._level_rows[:4 * n, 2]
-        self._sensor_axes = np.array([4 * i + axis for i in range(n) for axis in range(3)],
-                                     np.intp)
-        self._weights_of_all = np.zeros((6 * n, 3 * n))
-        self._weights = [self._weights_of_all[6 * i:6 * i + 6, 3 * i:3 * i + 3]
-                         for i in range(n)]
-        self._expected = np.zeros(6 * n)
+        n, rows = len(self.channels), bodies + len(lone)
+        # Gravity is -g times the vertical parts of the axes: rows 0-2 of a placement.
+        self._verticals = np.array([12 * row + 3 * axis + 2 for row in range(rows)
+                                    for axis in range(3)], np.intp)
+        self._weights_of_all, self._expected = np.zeros((6 * n, 3 * rows)), np.zeros(6 * n)
         self.expected = self._expected.reshape(n, 6)
         self._expected_of = list(self.expected)
-        self._to_body = np.zeros((n, 6, 6))
-        self._to_body_of = list(self._to_body)
-
-    def _sort_moving_from_rigid(self) -> None:
-        """Compute once what no joint changes, and note what one does."""
-        link_joints = self.model.frames(self.model.link_names).joints
-        joints, n = self._frames.joints, len(self.channels)
-        row = {id(body): n + i for i, body in enumerate(self.bodies)}
-        self._body_row = [row.get(id(body)) for body, _ in self._owners]
-        everything = list(range(n))
-        self._moving_weights, self._moving_frames = everything, everything
+        self._to_body_of = list(np.zeros((n, 6, 6)))
         state = self.model.state(np.zeros(len(self.model.joint_names)))
-        self._refresh_moving(state, state.placements_in_base(self._frames))
-        self._moving_weights = [
-            i for i in everything if np.any(link_joints[self._subtrees[i]] != joints[i])]
-        self._moving_frames = [i for i in everything if (r := self._body_row[i]) is not None
-                               and joints[i] != joints[r]]
+        sensors, frames = map(state.placements_in_base, (self._sensors, self._frames))
+        self._weights = []
+        for i, row in enumerate(self._rows):
+            # Along its own axes, or along those of its body, which are there anyway.
+            axes = bodies + lone.index(i) if i in lone or row is None else row
+            block = self._weights_of_all[6 * i:6 * i + 6, 3 * axes:3 * axes + 3]
+            self._weights.append(block)
+            self._weigh(i, state, sensors)
+            if axes == row:
+                block[:] = block @ sensors[i, :3] @ frames[row, :3].T
+            self._move_to_body(i, sensors, frames)
 
-    def _refresh_moving(self, state: RobotState, in_base: Array) -> None:
+    def _refresh_moving(self, state: RobotState) -> None:
+        sensors, frames = map(state.placements_in_base, (self._sensors, self._frames))
         for i in self._moving_weights:
-            mass, shares, links = self._carried[i]
-            com_in_base = shares.dot(state.link_coms_in_base[links])
-            R_sensor_base, p_sensor_in_base = in_base[i, :3], in_base[i, 3]
-            set_weight_matrix(self._weights[i], -self.settings.gravity * mass,
-                              R_sensor_base.dot(com_in_base - p_sensor_in_base))
+            self._weigh(i, state, sensors)
         for i in self._moving_frames:
-            if (r := self._body_row[i]) is not None:
-                R_body_base = in_base[r, :3]
-                self._to_body[i] = wrench_adjoint(
-                    R_body_base @ in_base[i, :3].T,
-                    R_body_base @ (in_base[i, 3] - in_base[r, 3]))
+            self._move_to_body(i, sensors, frames)
+
+    def _weigh(self, i: int, state: RobotState, sensors: Array) -> None:
+        """Find what a sensor reads of what hangs on it, along its axes."""
+        mass, shares, links = self._carried[i]
+        com_in_base = shares.dot(state.link_coms_in_base[links])
+        R_sensor_base, p_sensor_in_base = sensors[i, :3], sensors[i, 3]
+        set_weight_matrix(self._weights[i], -self.settings.gravity * mass,
+                          R_sensor_base.dot(com_in_base - p_sensor_in_base))
+
+    def _move_to_body(self, i: int, sensors: Array, frames: Array) -> None:
+        """Find what moves the wrench of a sensor to its foot or hand."""
+        row = self._rows[i]
+        if row is not None:
+            R_body_base = frames[row, :3]
+            self._to_body_of[i][:] = wrench_adjoint(
+                R_body_base @ sensors[i, :3].T, R_body_base @ (sensors[i, 3] - frames[row, 3]))
 
     def _weigh_subtrees(self) -> None:
         """Note what hangs on each sensor: its mass, the share of each link, the links."""
@@ -428,16 +435,10 @@ def add_up(wrenches: Sequence[Sequence[float]], places: Sequence[Sequence[Sequen
     return sum_fx, sum_fy, sum_fz, sum_mx, sum_my, sum_mz
 
 
-def level_rotation(R_world_base: Array) -> Array:
-    """Return the attitude (3, 3) of the base in level axes that share its heading."""
+def headed(R_world_base: Array, fx: float, fy: float, fz: float, mx: float, my: float,
+           mz: float) -> tuple[float, float, float, float, float, float]:
+    """Return a wrench along the world's axes along level ones that share the base's heading."""
     x, y = R_world_base.item(0, 0), R_world_base.item(1, 0)
     length = math.hypot(x, y)
     c, s = (x / length, y / length) if length else (1.0, 0.0)
-    turn_back = np.array((c, s, 0.0, -s, c, 0.0, 0.0, 0.0, 1.0)).reshape(3, 3)
-    levelled: Array = turn_back.dot(R_world_base)
-    return levelled
-
-
-def _poses(frames: FrameSet) -> list[Pose]:
-    """Return the poses of frames in the joints that carry them."""
-    return [Pose(row[:3, :3].T, row[3, :3]) for row in frames.placement_in_joint]
+    return c * fx + s * fy, c * fy - s * fx, fz, c * mx + s * my, c * my - s * mx, mz

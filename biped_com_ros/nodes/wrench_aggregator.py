@@ -43,7 +43,7 @@ from biped_com_ros.core.wrench import com_line
 from biped_com_ros.core.wrench_aggregation import (
     AggregationSettings, ContactBody, SensorChannel, WrenchAggregation)
 from biped_com_ros.ros.common_parameters import RobotNodeParameters
-from biped_com_ros.ros.conversions import Stamp, ZERO_STAMP
+from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.inputs import ImuInput, JointStateInput, WrenchInput
@@ -52,6 +52,7 @@ from biped_com_ros.ros.outputs import (
     vector_publisher, wrench_publisher)
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.ros.readings import NEVER
 from biped_com_ros.ros.robot import RobotSource
 from biped_com_ros.ros.services import trigger_service
 from biped_com_ros.ros.tf import StaticTransformBroadcaster
@@ -298,9 +299,7 @@ class WrenchAggregator(Node):
         options: dict[str, Any] = {
             'diagnostics': self.diagnostics, 'timeout': params.sensor_timeout,
             'max_age': params.max_stamp_age}
-        n = len(model.joint_names)
-        self._positions, self._velocities, self._quaternion = np.zeros(n), np.zeros(n), np.zeros(4)
-        self._joints_stamp = self._imu_stamp = ZERO_STAMP
+        self._joints_ns = self._imu_ns = NEVER
         self._moved = False
         imu = model.config.imu
         self.joints = JointStateInput(self, model.joint_names, self._on_joints, **options)
@@ -333,16 +332,14 @@ class WrenchAggregator(Node):
     def _on_joints(self, stamp: Stamp, positions: np.ndarray, velocities: np.ndarray,
                    efforts: np.ndarray) -> None:
         # Velocities too: another node of the process may have asked for this very state.
-        self._positions[:], self._velocities[:] = positions, velocities
-        self._joints_stamp = stamp
-        self._moved = True
+        self._state = self.aggregation.model.state(positions, velocities)
+        self._joints_ns, self._moved = stamp.ns, True
         self._still.take(velocities, stamp.ns)
 
     def _on_imu(self, stamp: Stamp, quaternion: np.ndarray, angular_velocity: np.ndarray,
                 linear_acceleration: np.ndarray) -> None:
-        self._quaternion[:] = quaternion
-        self._imu_stamp = stamp
-        self._moved = True
+        self._R_world_imu = rotation_from_quaternion(quaternion)
+        self._imu_ns, self._moved = stamp.ns, True
 
     def _on_wrench(self, sensor: int, stamp: Stamp, wrench: np.ndarray) -> None:
         aggregation = self.aggregation
@@ -366,17 +363,15 @@ class WrenchAggregator(Node):
     def _state_is_fresh(self, stamp: Stamp) -> bool:
         """Whether posture and attitude are those of this instant; brings them up to date."""
         ns, limit = stamp.ns, self._state_timeout_ns
-        if not -limit <= ns - self._joints_stamp.ns <= limit:
+        if not -limit <= ns - self._joints_ns <= limit:
             self._late = 'joint_states'
             return False
-        if not -limit <= ns - self._imu_stamp.ns <= limit:
+        if not -limit <= ns - self._imu_ns <= limit:
             self._late = 'the IMU'
             return False
         if self._moved:
             self._moved = False
-            self.aggregation.set_state(
-                self.aggregation.model.state(self._positions, self._velocities),
-                rotation_from_quaternion(self._quaternion))
+            self.aggregation.set_state(self._state, self._R_world_imu)
         self._late = ''
         return True
 
@@ -406,7 +401,7 @@ class WrenchAggregator(Node):
         limits = TareLimits(
             params.tare_max_force_deviation, params.tare_max_torque_deviation,
             params.tare_max_joint_speed, params.tare_max_offset_share * aggregation.body_weight)
-        now_ns = max(self._joints_stamp.ns, *(recent.newest_ns for recent in self._recent))
+        now_ns = max(self._joints_ns, *(recent.newest_ns for recent in self._recent))
         try:
             return self._recent[sensor].tare(
                 aggregation.expected[sensor], self._still, limits,

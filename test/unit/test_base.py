@@ -16,6 +16,7 @@
 from biped_com_ros.core.base import ContactGuess, Stance, StanceBase, twist_from_stance
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.pose import yaw_of
+from biped_com_ros.core.robot import SharedRobotModel
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -57,6 +58,25 @@ def test_changing_feet_keeps_following_the_truth(motion):
         estimate = estimator.update(motion.state(t), motion.R_world_imu(t), contacts)
         np.testing.assert_allclose(estimate.position + start, motion.base(t).position, atol=1e-12)
         np.testing.assert_allclose(estimate.rotation, motion.base(t).rotation, atol=1e-12)
+
+
+def test_two_that_share_the_states_of_a_robot_keep_their_own_stance():
+    motion = Motion(7)
+    motion.model = SharedRobotModel(motion.model.config, motion.model.urdf)
+    together = [StanceBase(motion.model, motion.imu) for _ in range(2)]
+    alone = [StanceBase(motion.model, motion.imu) for _ in range(2)]
+    for t in np.linspace(0.0, 1.0, 20):
+        R_world_imu = motion.R_world_imu(t)
+        shared = R_world_imu.copy()
+        shared.setflags(write=False)
+        state = motion.state(t)
+        for one, other, contacts in zip(together, alone, (LEFT, BOTH if t < 0.5 else RIGHT)):
+            base, expected = (one.update(state, shared, contacts),
+                              other.update(state, R_world_imu, contacts))
+            np.testing.assert_array_equal(base.position, expected.position)
+            np.testing.assert_array_equal(base.rotation, expected.rotation)
+            np.testing.assert_array_equal(one.sole_placements, other.sole_placements)
+    assert np.abs(together[0].sole_placements - together[1].sole_placements).max() > 0.01
 
 
 def walk(told_late_by, revised=True):

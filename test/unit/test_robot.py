@@ -215,6 +215,33 @@ def test_in_world_moves_everything_and_leaves_the_state_as_it_was(model, rng):
     np.testing.assert_array_equal(state.com_in_world, before)
 
 
+def test_frames_along_the_world_are_found_once_and_only_for_what_cannot_change(model, rng):
+    state, frames = model.state(*random_joints(model, rng)), model.stance_frames
+    imu, tilt = frames.names[-1], random_rotation(rng)
+
+    def check(found, R_world_imu):
+        R_world_base, placed = found
+        np.testing.assert_allclose(
+            R_world_base @ state.pose_in_base(imu).rotation, R_world_imu, atol=1e-14)
+        np.testing.assert_allclose(
+            placed, state.placements_in_base(frames) @ R_world_base.T, atol=1e-14)
+
+    first = state.along_world(frames, tilt)
+    check(first, tilt)
+    tilt[:] = random_rotation(rng)  # may be written to, so that nothing is kept of it
+    check(state.along_world(frames, tilt), tilt)
+    tilt.setflags(write=False)
+    kept = state.along_world(frames, tilt)
+    assert all(a is b for a, b in zip(state.along_world(frames, tilt), kept))
+    others = model.soles + model.frames((imu,))
+    check(state.along_world(others, tilt), tilt)
+    other = random_rotation(rng)
+    check(state.along_world(frames, other), other)
+    for array in kept:
+        with pytest.raises(ValueError, match='read-only'):
+            array[:] = 0.0
+
+
 def test_a_state_does_not_change_when_a_later_one_is_made(model, rng):
     positions, velocities = random_joints(model, rng)
     state = model.state(positions, velocities)
