@@ -22,7 +22,7 @@ samples of the walk::
     python -m benchmarks.walking [--pace 1.0] [--seeds 1 2 3 4 5] [--pattern preview] [--steps 10]
 
 At a pace below 1 nodes have more time for each message: what is measured then is what they do, and
-not how busy the machine is. With ``--keep``, what was recorded goes into files, sample by sample.
+not how busy the machine is.
 """
 
 from __future__ import annotations

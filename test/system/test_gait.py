@@ -15,15 +15,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 
 from biped_com_ros.core.resources import package_share
 from biped_com_ros.ros.qos import LATCHED
 from geometry_msgs.msg import PointStamped
+from launched import launched
 import numpy as np
 import pytest
 import rclpy
@@ -35,20 +32,6 @@ import yaml
 LIMIT = 120.0  # s, for starting and walking on a busy machine
 #: Slow enough for a busy machine: nobody may be late.
 SIMULATOR = {'rate': 100.0, 'real_time_factor': 0.6}
-LAUNCH = """
-<launch>
-  <include file="$(find-pkg-share biped_com_ros)/launch/simulation.launch.xml">
-    <arg name="simulator_params" value="{params}"/>
-    <arg name="hidden" value="masses"/>
-  </include>
-  <include file="$(find-pkg-share biped_com_ros)/launch/gravity_compensation.launch.xml">
-    <arg name="use_sim_time" value="true"/>
-  </include>
-  <include file="$(find-pkg-share biped_com_ros)/launch/gait.launch.xml">
-    <arg name="use_sim_time" value="true"/>
-  </include>
-</launch>
-"""
 
 
 @pytest.fixture
@@ -58,17 +41,9 @@ def robot(tmp_path):
     params = yaml.safe_load(file.read_text())
     params['/**/simulator']['ros__parameters'].update(SIMULATOR)
     (tmp_path / 'simulator.yaml').write_text(yaml.safe_dump(params))
-    launch = tmp_path / 'steps.launch.xml'
-    launch.write_text(LAUNCH.format(params=tmp_path / 'simulator.yaml'))
-    process = subprocess.Popen(
-        [sys.executable, '-m', 'biped_com_ros.standalone.launch', str(launch)],
-        start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    yield process
-    os.killpg(process.pid, signal.SIGINT)
-    try:
-        process.wait(10.0)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+    with launched('gait_simulation.launch.xml', 'hidden:=masses',
+                  f'simulator_params:={tmp_path / "simulator.yaml"}') as process:
+        yield process
 
 
 class Observer:

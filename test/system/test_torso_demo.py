@@ -15,16 +15,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.joystick import Joystick, tour, TOUR_PERIOD
 from biped_com_ros.nodes.torso_teleop import split_keys, Stick
 from geometry_msgs.msg import PointStamped, Vector3Stamped
+from launched import launched
 import numpy as np
 import pytest
 import rclpy
@@ -46,15 +43,8 @@ def listener():
 
 @pytest.fixture
 def demo():
-    process = subprocess.Popen(
-        [sys.executable, '-m', 'biped_com_ros.standalone.launch', 'torso_demo.launch.xml'],
-        start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    yield process
-    os.killpg(process.pid, signal.SIGINT)
-    try:
-        process.wait(10.0)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+    with launched('torso_demo.launch.xml') as process:
+        yield process
 
 
 def keep(node, kind, topic, field, times):
