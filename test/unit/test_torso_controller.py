@@ -141,6 +141,20 @@ def test_the_reference_does_not_overshoot():
     assert reference.position[1] == 0.0
 
 
+def test_a_motion_comes_to_an_end_and_the_next_begins_from_there():
+    limits, ends = MotionLimits(1.5, 20.0, 0.03), (0.2 + 0.1j, 0.05 - 0.2j)
+    reference, fresh = BendReference(limits), BendReference(limits)
+    for _ in range(1000):
+        reference.update(ends[0], DT)
+    assert reference.motion == (ends[0], 0j, 0j)
+    fresh.reset(np.array((ends[0].real, ends[0].imag)))
+    for _ in range(100):
+        reference.update(ends[1], DT)
+        fresh.update(ends[1], DT)
+        assert reference.motion == fresh.motion
+    assert abs(reference.motion[1]) > 1.0
+
+
 def test_holding_stops_within_the_acceleration():
     controller, pendulum = make_controller(), Pendulum()
     controller.set_target(make_shape(MAX_BEND, 0.5))

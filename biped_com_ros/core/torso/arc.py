@@ -75,14 +75,14 @@ class Arc:
     """
 
     __slots__ = ('bend', 'torsion', 'elongation', 'length', 'cos', 'sinc', 'versine', 'defect',
-                 'second', 'half_turn', '_back')
+                 'second', 'turn', '_back')
 
     def __init__(self, bend: complex, torsion: float, elongation: float, rest: float) -> None:
         self.bend, self.torsion, self.elongation = bend, torsion, elongation
         self.length, self._back = rest + elongation, bend.conjugate()
         self.cos, self.sinc, self.versine, self.defect, self.second = stumpff(
             bend.real * bend.real + bend.imag * bend.imag)
-        self.half_turn = rect(1.0, 0.5 * torsion)
+        self.turn = rect(1.0, torsion)
 
     @property
     def shape(self) -> Array:
@@ -98,7 +98,7 @@ class Arc:
 
     def rotate(self, across: complex, along: float) -> Vector:
         """Return ``R v`` of a vector given along the axes of the tip."""
-        across *= self.half_turn * self.half_turn
+        across *= self.turn
         leaning = (self._back * across).real
         return (across + (self.sinc * along - self.versine * leaning) * self.bend,
                 self.cos * along - self.sinc * leaning)
@@ -107,8 +107,7 @@ class Arc:
         """Return ``R' v`` of a vector given in the base."""
         leaning = (self._back * across).real
         turned = across - (self.sinc * along + self.versine * leaning) * self.bend
-        back = self.half_turn.conjugate()
-        return turned * back * back, self.cos * along + self.sinc * leaning
+        return turned * self.turn.conjugate(), self.cos * along + self.sinc * leaning
 
     # -- motion
 

@@ -92,18 +92,17 @@ class TorsoBody:
     def positions(self, arc: Arc) -> tuple[float, ...]:
         """Return the virtual joints, x, y, z, roll, pitch, yaw."""
         # Axes of :meth:`.Arc.rotate` and its inverse: the tip's z, then its x, or the base's.
-        bend, turn = arc.bend, arc.half_turn * arc.half_turn
+        bend, turn = arc.bend, arc.turn
         if self._is_yaw_first:
-            last = -arc.sinc * bend * turn.conjugate()
-            roll, pitch = math.atan2(last.imag, arc.cos), math.asin(_clamped(-last.real))
+            last = arc.sinc * bend * turn.conjugate()
             yaw = phase(turn - arc.versine * (bend.conjugate() * turn).real * bend)
         else:
             last = arc.sinc * bend
-            roll, pitch = math.atan2(-last.imag, arc.cos), math.asin(_clamped(last.real))
             yaw = -phase((1.0 - arc.versine * bend.real * bend) * turn.conjugate())
         across = arc.length * arc.versine * bend
-        return (across.real, across.imag, arc.length * arc.sinc + self._z_offset, roll, pitch,
-                yaw)
+        return (across.real, across.imag, arc.length * arc.sinc + self._z_offset,
+                math.atan2(-last.imag, arc.cos),
+                math.atan2(last.real, math.hypot(last.imag, arc.cos)), yaw)
 
     def velocities(self, arc: Arc, rates: tuple[complex, float],
                    positions: tuple[float, ...]) -> tuple[float, ...]:
@@ -271,7 +270,3 @@ class TorsoBody:
     def straight(self) -> Array:
         """Return the virtual joints (6,) of the straight backbone."""
         return self.joint_positions(make_shape(0.0))
-
-
-def _clamped(sine: float) -> float:
-    return max(-1.0, min(1.0, float(sine)))

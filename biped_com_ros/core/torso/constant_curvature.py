@@ -201,7 +201,7 @@ class Backbone:
     def lengths_at(self, bend: complex, torsion: float, length: float) -> list[float]:
         """Return :meth:`tendon_lengths` of a backbone that is `length` long, without an arc."""
         half = 0.5 * torsion
-        reach = self.radius * sinc(half) * rect(1.0, half) * bend.conjugate()
+        reach = rect(self.radius * sinc(half), half) * bend.conjugate()
         twist = self.radius * torsion
         extra = 0.5 * twist * twist
         return [(bent := length - (direction * reach).real) + extra / bent
@@ -222,9 +222,8 @@ class Backbone:
         The derivative of the lengths by the bend. Torsion shortens all levers by the same share,
         which is right to 1e-4 of them up to 5 deg.
         """
-        twist = self.radius * arc.torsion / arc.length
-        return self.radius * sinc(0.5 * arc.torsion) * (
-            1.0 - 0.5 * twist * twist) * arc.half_turn
+        half, twist = 0.5 * arc.torsion, self.radius * arc.torsion / arc.length
+        return rect(self.radius * sinc(half) * (1.0 - 0.5 * twist * twist), half)
 
     def moment_columns(self, shape: Array) -> Array:
         """Return the bending moment (2, n) of each tendon per newton, m; see :meth:`lever`."""

@@ -33,6 +33,9 @@ BRAKING_SHARE = 0.8
 LONGEST_STEP = 0.005
 """Longer steps are divided, s."""
 
+NOTHING = 1e-12
+"""Once the low-passes are this near to a motion that has ended, they have ended, too, rad."""
+
 
 @dataclass(frozen=True)
 class MotionLimits:
@@ -107,6 +110,8 @@ class BendReference:
 
     def update(self, target: complex, dt: float) -> None:
         """Let `dt` seconds pass on the way to `target`, rad."""
+        if not self._speed and self.motion == (target, 0j, 0j):
+            return
         if dt > LONGEST_STEP:
             steps = math.ceil(dt / LONGEST_STEP)
             dt /= steps
@@ -127,6 +132,9 @@ class BendReference:
         share, gain = self._share, self._gain
         self._first += share * (self._planned - self._first)
         self._second += share * (self._first - self._second)
+        if not self._speed and (abs(self._planned - self._first) < NOTHING
+                                and abs(self._planned - self._second) < NOTHING):
+            self._first = self._second = self._planned
         # What lags behind tells the slope, and depends less on uneven steps than differences do.
         velocity = gain * (self._first - self._second)
         acceleration = gain * (gain * (self._planned - self._first) - velocity)
