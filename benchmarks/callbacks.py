@@ -51,8 +51,7 @@ from sensor_msgs.msg import JointState
 #: Parameters by what is measured. The naive node does what the first one does, without TF.
 THREE = 'com_estimator, three outputs'
 EVERYTHING = 'com_estimator, all outputs'
-#: The node's outputs; besides, its markers, which are latched, always go out.
-COMPLETE = ('_com', '_velocity', '_dcm', '_links', '_frames.bundle')
+COMPLETE = ('_com', '_velocity', '_dcm', '_links', '_frames.bundle', '_markers._out')
 
 
 class Variant(NamedTuple):
@@ -63,7 +62,7 @@ class Variant(NamedTuple):
 
 
 VARIANTS = {
-    THREE: Variant({'marker_rate': 1e4, 'tf_rate': 0.0}, ('_com', '_links')),
+    THREE: Variant({'marker_rate': 1e4, 'tf_rate': 0.0}, ('_com', '_links', '_markers._out')),
     EVERYTHING: Variant({'marker_rate': 1e4}),
     'com_estimator, all and TF at every update': Variant({'marker_rate': 1e4, 'tf_rate': 1e4}),
     'com_estimator, all at default rates': Variant({})}
@@ -125,9 +124,10 @@ def _call(node: Node, message: _Message) -> Callable[[], object]:
 @contextmanager
 def _listened_to(outputs: Collection[Audience]) -> Iterator[None]:
     """Let these outputs believe that somebody listens, and no other one."""
-    saved = Audience.wanted
-    Audience.wanted = property(lambda self: self in outputs)  # type: ignore[assignment]
+    saved = Audience.wanted, Audience.heard
+    Audience.wanted = Audience.heard = property(  # type: ignore[assignment]
+        lambda self: self in outputs)
     try:
         yield
     finally:
-        Audience.wanted = saved  # type: ignore[method-assign]
+        Audience.wanted, Audience.heard = saved  # type: ignore[method-assign]

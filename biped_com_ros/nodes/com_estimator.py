@@ -100,7 +100,8 @@ class ComEstimatorParameters(RobotNodeParameters, ModelCheckParameters, FusionPa
     tf_rate: float = parameter(
         30.0, 'How often transforms are sent; 0 turns them off', 'Hz', 0.0, 10000.0)
     marker_rate: float = parameter(
-        15.0, 'How often markers are published; 0 turns them off', 'Hz', 0.0, 10000.0)
+        15.0, 'How often markers are published while somebody listens, else once a second; 0 '
+        'turns them off', 'Hz', 0.0, 10000.0)
     marker_density: float = parameter(
         8000.0, 'Each link is shown as a ball of its mass and of this density', 'kg/m3', 1.0, 1e6,
         read_only=True)

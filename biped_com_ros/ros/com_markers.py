@@ -44,7 +44,7 @@ class MarkerOutput:
             'position': 'markers[*].pose.position', 'arrow': f'markers[{arrow}].points',
             'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
         }, qos=LATCHED)
-        self._shown = True, True
+        self._shown, self._drawn_ns = (True, True), 0
 
     @cached_property
     def _position(self) -> Any:
@@ -56,7 +56,15 @@ class MarkerOutput:
         return tail, head
 
     def publish(self, instant: Instant) -> None:
-        """Publish the markers of an instant; what is unknown disappears."""
+        """Publish the markers of an instant, while nobody listens one per second."""
+        ns = instant.stamp.ns
+        if self._out.heard or not 0 <= ns - self._drawn_ns < markers.UNHEARD_NS:
+            self._drawn_ns = ns
+            self._draw(instant)
+            self._out.publish(instant.stamp)
+
+    def _draw(self, instant: Instant) -> None:
+        """Show an instant; what is unknown disappears."""
         position, com = self._position, instant.com
         position[0] = position[1] = com
         position[1, 2] = instant.stance.ground_height
@@ -70,7 +78,6 @@ class MarkerOutput:
             head[...] = com + _ARROW_TIME * np.array(velocity)
         if (shown := (dcm is not None, velocity is not None)) != self._shown:
             self._show(*shown)
-        self._out.publish(instant.stamp)
 
     def _show(self, dcm: bool, arrow: bool) -> None:
         self._shown = dcm, arrow

@@ -82,8 +82,13 @@ class Audience:
         now = monotonic()
         if now > self._ask_again:
             self._ask_again = now + 0.1
-            self._wanted = self._latched or self.publisher.get_subscription_count() > 0
+            self._wanted = self._latched or self.heard
         return self._wanted
+
+    @property
+    def heard(self) -> bool:
+        """Tell whether anybody listens now; asks the middleware."""
+        return bool(self.publisher.get_subscription_count() > 0)
 
 
 class Audiences:

@@ -436,6 +436,22 @@ def test_a_robot_whose_base_link_is_turned(own_rig):
     assert_truth(rig, rig.motion.sole_in_world.position)
 
 
+def test_markers_are_drawn_once_a_second_while_nobody_listens(own_rig):
+    rig = own_rig(max_stamp_age=0.0)
+    out = rig.node._markers._out
+    mine = next(s for s in rig.peer.subscriptions if s.topic_name.endswith('/markers'))
+    rig.peer.destroy_subscription(mine)
+    rig.until(lambda: not out.heard, what='silence')
+    stamps, publish = [], out.publish
+    out.publish = lambda stamp: (stamps.append(stamp.ns), publish(stamp))
+    for k in range(26):
+        rig.step(stamp=Time(sec=1 + k // 10, nanosec=k % 10 * 100_000_000))
+    assert np.diff(stamps).min() >= 1e9 and len(stamps) == 3
+    late = []
+    rig.peer.create_subscription(MarkerArray, 'com_estimator/markers', late.append, LATCHED)
+    rig.until(lambda: late, what='the latched markers')
+
+
 def test_rates_of_transforms_and_markers(own_rig):
     rig = own_rig(tf_rate=50.0, marker_rate=0.0, publish_base_tf=False, publish_link_tf=False,
                   max_stamp_age=0.0)
