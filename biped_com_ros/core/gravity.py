@@ -259,11 +259,9 @@ class GravityModel:
             joints.reshape(-1, 3).take(self._placed, 0)).reshape(-1, 4, 3)
         return placements
 
-    def _forces_of_weight(self, up_parts: Sequence[float]) -> Array:
-        """Return the generalized gravity of all moving joints at the last pass."""
-        x, y, z = up_parts
-        weight = self.weight
-        self._write_force(weight * x, weight * y, weight * z)
+    def _forces_of(self, force: Sequence[float]) -> Array:
+        """Return what a force that carries the weight asks of all joints at the last pass."""
+        self._write_force(*force)
         forces: Array = self._force.dot(self._com_rows)
         return forces
 
@@ -419,6 +417,8 @@ class GravityLoad:
     ----------
     up_parts
         Unit vector against gravity, base axes, as three plain numbers.
+    force
+        What carries the weight, base axes, as three plain numbers, N.
     gravity_forces
         Generalized gravity of all moving joints, mimicking and locked ones included, N m or N.
     columns
@@ -440,7 +440,9 @@ class GravityLoad:
         self.placements = placements
         self.rows: list[list[list[float]]] = placements.tolist()
         self.points = [row[3] for row in self.rows]
-        self.gravity_forces = gravity_model._forces_of_weight(up_parts)
+        (x, y, z), weight = up_parts, gravity_model.weight
+        self.force = weight * x, weight * y, weight * z
+        self.gravity_forces = gravity_model._forces_of(self.force)
         self.columns = gravity_model._columns.copy('F')
 
     @cached_property
@@ -549,11 +551,9 @@ class MinimumNorm:
 
     def support(self, load: GravityLoad, shares: list[float]) -> Support:
         """Return the robot on these wrenches; see :class:`WrenchDistribution`."""
-        weight, (ux, uy, uz) = load.gravity_model.weight, load.up_parts
-        fx, fy, fz = weight * ux, weight * uy, weight * uz
-        x, y, z = load.com_parts
+        (fx, fy, fz), (x, y, z) = load.force, load.com_parts
         return Support(load, shares, _carry(
-            (fx, fy, fz), (y * fz - z * fy, z * fx - x * fz, x * fy - y * fx),
+            load.force, (y * fz - z * fy, z * fx - x * fz, x * fy - y * fx),
             load.points, shares, load.gravity_model.levers))
 
 
@@ -666,7 +666,7 @@ def in_contact_axes(wrenches: Array, placements: Array) -> Array:
 
 def _weight_about_base(load: GravityLoad) -> tuple[Array, Array]:
     """Return force and moment about the base's origin that hold the weight."""
-    force = load.gravity_model.weight * load.up
+    force = np.array(load.force)
     return force, cross(load.com, force)
 
 
