@@ -35,6 +35,21 @@ Z_AXIS = np.array([0.0, 0.0, 1.0])
 Z_AXIS.setflags(write=False)
 
 
+def largest_credible_load(mass: float) -> float:
+    """
+    Return what no sensor of a robot truly feels: N, or N m about a point of the robot.
+
+    About a hundred times the weight: hard landings bring it to ten, simulated ones to more.
+
+    Parameters
+    ----------
+    mass
+        Of the robot, kg.
+
+    """
+    return 1000.0 * mass
+
+
 def skew(vector: ArrayLike) -> Array:
     """Return the matrices (..., 3, 3) whose product with `b` is the cross product with `b`."""
     v = np.asarray(vector, dtype=float)

@@ -45,6 +45,7 @@ from biped_com_ros.core.load_sharing import SharingSettings
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.support_qp import SupportLimits
+from biped_com_ros.core.wrench import largest_credible_load
 from biped_com_ros.ros.common_parameters import ManagedNodeParameters
 from biped_com_ros.ros.controller_check import ControllerCheck
 from biped_com_ros.ros.conversions import Stamp
@@ -230,7 +231,8 @@ class GravityCompensation(ManagedNode):
             self._senders.append(name)
             self._inputs[name] = self.keep(WrenchInput(
                 self, topic, '', partial(self._on_wrench, i),
-                required=params.support == AUTO, **options))
+                largest=largest_credible_load(model.mass), required=params.support == AUTO,
+                **options))
         contacts = tuple(contact.name for contact in compensation.gravity_model.contacts)
         if params.support == AUTO and tuple(model.config.feet) == contacts:
             self._plan = self.keep(ArrayInput(

@@ -39,7 +39,7 @@ from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.tare import (
     load_offsets, RecentReadings, save_offsets, SensorOffset, StillnessWatch, TareLimits)
 from biped_com_ros.core.weight_check import WeightCheck
-from biped_com_ros.core.wrench import com_line
+from biped_com_ros.core.wrench import com_line, largest_credible_load
 from biped_com_ros.core.wrench_aggregation import (
     AggregationSettings, ContactBody, SensorChannel, WrenchAggregation)
 from biped_com_ros.ros.common_parameters import RobotNodeParameters
@@ -306,7 +306,8 @@ class WrenchAggregator(Node):
         self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, **options)
         self.sensors = [
             WrenchInput(self, channel.config.topic, channel.config.frame,
-                        partial(self._on_wrench, i), **options)
+                        partial(self._on_wrench, i), largest=largest_credible_load(model.mass),
+                        **options)
             for i, channel in enumerate(aggregation.channels)]
 
     def _change(self, params: WrenchAggregatorParameters) -> None:

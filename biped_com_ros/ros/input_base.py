@@ -62,6 +62,8 @@ class Input:
         A stamp going back by more than this means that the clock was set anew (s).
     period
         Least time between stamped messages that are used; others are passed over (s).
+    largest
+        Messages with a value beyond this, in its own unit, are refused.
     required
         Whether silence is an ERROR in diagnostics, or only a WARN.
     plain
@@ -84,7 +86,8 @@ class Input:
                  kind: type[Reading], what: tuple[Any, ...] = (), *,
                  diagnostics: Diagnostics | None = None, qos: QoSProfile = SENSOR_INPUT,
                  timeout: float = 0.5, max_age: float = 1.0, reset_after: float = 1.0,
-                 period: float = 0.0, required: bool = True, plain: bool | None = None) -> None:
+                 period: float = 0.0, largest: float = 1e9, required: bool = True,
+                 plain: bool | None = None) -> None:
         self.node, self.callback, self.required = node, callback, required
         self._timeout = timeout
         self.refused: dict[str, int] = {}
@@ -96,7 +99,7 @@ class Input:
         self._name, self._qos = topic, qos
         self._connect(Order(
             kind, message_type, what, int(max_age * SECOND), int(reset_after * SECOND), plain,
-            self._clock.ros_time_is_active, int(period * SECOND)))
+            self._clock.ros_time_is_active, int(period * SECOND), largest))
         if diagnostics is not None:
             diagnostics.add(f'input {self.topic}', self.report)
 

@@ -95,6 +95,7 @@ class VectorReading(StampedReading):
                if not np.isfinite(value)]
         if bad:
             raise Refusal('not finite', ', '.join(bad))
+        self._examine_sizes(self._fields, source.flat)
 
     def _use(self, source: _FramedSource, ns: int) -> bool:
         self._values[...] = source.flat

@@ -309,6 +309,8 @@ class JointStateReading(StampedReading):
                 names = [f"'{self._names[i]}' = {value}" for i, value in
                          zip(source.targets[bad], values[bad])]
                 raise Refusal('not finite', f'{field} of {", ".join(names[:5])}')
+            self._examine_sizes(
+                [f"{field} of '{self._names[i]}'" for i in source.targets], values)
 
     def _use(self, source: JointSource, ns: int) -> bool:
         routine = self._routine

@@ -20,6 +20,7 @@ the messages is here, what it is about one taker (its accounts, its callback) in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 import struct
 import time
@@ -32,7 +33,6 @@ import numpy as np
 
 SECOND = 1_000_000_000
 NEVER = -2 ** 62
-_INFINITY = float('inf')
 #: How long a stamp that agreed with the clock vouches for those that follow it closely.
 _TRUST_NS = 50_000_000
 #: How long after the start /clock may be missing: DDS needs up to 3 s to find its publisher.
@@ -83,6 +83,8 @@ class Order:
         Whether the clock is that of the simulation.
     period_ns
         What is stamped by less than this after the last message of its kind is not used.
+    largest
+        Messages with a value beyond this, in its own unit, are refused.
 
     """
 
@@ -94,6 +96,7 @@ class Order:
     plain: bool | None
     simulated: bool
     period_ns: int = 0
+    largest: float = 1e9
 
     def make(self) -> Reading:
         """Return a reading that nobody takes yet."""
@@ -235,6 +238,7 @@ class StampedReading(Reading):
         self._trusted_ns = self._trusted_until = NEVER
         self._started = time.monotonic()
         self._period_ns = order.period_ns
+        self._limit = order.largest ** 2
 
     def receive(self, raw: bytes) -> None:
         """Take a message as it came; whatever is wrong with it stays here."""
@@ -255,8 +259,8 @@ class StampedReading(Reading):
                 self._examine_stamp(ns, source)
             values = source.flat
             plan.gather(raw, values)
-            # NaN and infinity survive; four times cheaper than ``np.isfinite().all()``.
-            if not values.dot(values) < _INFINITY:
+            # NaN and infinity fail it; four times cheaper than ``np.isfinite().all()``.
+            if not values.dot(values) < self._limit:
                 self._examine_values(source)
             source.last_ns = ns
             if not self._use(source, ns):
@@ -293,8 +297,16 @@ class StampedReading(Reading):
         """Raise Refusal if no message built like this can be used."""
 
     def _examine_values(self, source: Any) -> None:
-        """Raise Refusal if values are not finite, unless that is harmless."""
+        """Raise Refusal if values are not finite, unless that is harmless, or too large."""
         raise NotImplementedError
+
+    def _examine_sizes(self, names: Sequence[str], values: np.ndarray) -> None:
+        """Raise Refusal for a value that is too large to be true."""
+        for name, value in zip(names, values.tolist()):
+            if abs(value) > self.order.largest:
+                raise Refusal('too large', (
+                    f'{name} = {value:g} cannot be true (limit {self.order.largest:g}): check '
+                    'its unit, and the sensor'))
 
     def _use(self, source: Any, ns: int) -> bool:
         """Take good values over into `arguments`; tell whether to deliver them."""

@@ -31,7 +31,7 @@ from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.core.synchronizer import Instants
-from biped_com_ros.core.wrench import wrench_adjoint
+from biped_com_ros.core.wrench import largest_credible_load, wrench_adjoint
 from biped_com_ros.ros.base_sources import (
     BaseSource, Contacts, FixedBase, ImuBase, LocationParameters, OdometryBase, TfBase)
 from biped_com_ros.ros.conversions import Stamp
@@ -214,7 +214,7 @@ class StabilityInputs:
         for foot, topic in enumerate(topics):
             self.wrenches.append(WrenchInput(
                 node, topic, '', partial(self._on_wrench, foot),
-                **{**options, 'required': needs_wrenches}))
+                largest=largest_credible_load(model.mass), **{**options, 'required': needs_wrenches}))
         feet = model.soles.names
         self.inputs: dict[str, Input] = {
             'joint states': self.joints, **self.base.inputs,

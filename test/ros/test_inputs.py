@@ -353,6 +353,15 @@ def test_simulated_time_is_the_measure_where_it_is_used(plain):
         rig.close()
 
 
+@pytest.mark.parametrize('field', ['position', 'velocity', 'effort'])
+def test_values_too_large_to_be_true_are_refused_by_joint(joints, field):
+    bad = whole()
+    getattr(bad, field)[1] = 1e200
+    joints.send(bad)
+    assert joints.source.refused == {'too large': 1} and not joints.received
+    assert f"{field} of 'knee' = 1e+200 cannot be true" in joints.source.last_error
+
+
 # -- the other inputs
 
 
@@ -372,6 +381,21 @@ def test_wrench(rig, plain):
     assert 'wrench.torque.y = nan' in source.last_error
     assert source.refused == {'wrong frame': 4, 'not finite': 1} and len(received) == 1
     assert source.values.tolist() == [1.0, 2.0, 3.0, 4.0, 0.0, 6.0]
+
+
+@pytest.mark.parametrize('value', [1e3 + 1.0, -1e200])
+def test_what_is_too_large_to_be_true_is_refused(rig, plain, value):
+    received = []
+    source = WrenchInput(
+        rig.node, 'left/wrench', 'l_foot', keep(received), largest=1e3, plain=plain)
+    feed = Feed(rig, source, WrenchStamped, received)
+    message = WrenchStamped(header=Header(frame_id='l_foot'))
+    message.wrench.force.z, message.wrench.torque.x = value, -999.0
+    feed.send(message)
+    assert f'wrench.force.z = {value:g} cannot be true (limit 1000): check' in source.last_error
+    message.wrench.force.z = 999.0  # each by itself is small enough
+    feed.send(message)
+    assert source.refused == {'too large': 1} and len(received) == 1
 
 
 def test_any_frame_is_told(rig, plain):
