@@ -14,8 +14,8 @@
 """
 What the demo's table tells: estimates against the simulator's truth, rates, diagnostics.
 
-While no foot stands nothing tells how high a robot hangs, and its feet do not weigh it: that is
-no error, and left out.
+While no foot stands nothing tells how high a robot hangs, and its feet do not weigh it; nor does
+anything tell where one lies that has fallen. That is no error, and left out.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from rclpy.node import Node
 
 _REMEMBERED = 2000  # truths kept until the estimate of the same stamp comes
 _DIAGNOSTICS_LAST = 3.0  # s
+#: The robot has fallen when its centre of mass is below this share of its height at first.
+_FALLEN = 0.75
 
 
 class Measurements:
@@ -61,7 +63,7 @@ class Measurements:
         self._truths: OrderedDict[int, np.ndarray] = OrderedDict()
         self._period, self._all = Period(), Period()
         self._contacts = dict.fromkeys(model.config.feet, (math.nan, False))
-        self._is_in_air = False
+        self._is_in_air, self._height = False, math.nan
         self._start_ns = sys.maxsize
         self._shown_ns = self.now_ns = 0
         self._shown_at = self._started_at = time.monotonic()
@@ -80,6 +82,14 @@ class Measurements:
              BoolInput(node, f'wrench_aggregator/{foot}/contact',
                        partial(self._on_contact, foot)))
             for foot in model.config.feet]
+
+    @property
+    def has_fallen(self) -> bool:
+        """Tell whether the simulated robot lies on the floor."""
+        height = float(self.truth[2])
+        if math.isnan(self._height):
+            self._height = height
+        return height < _FALLEN * self._height
 
     def begin(self, ns: int) -> None:
         """Count from `ns` on, and forget what came before."""
@@ -120,6 +130,9 @@ class Measurements:
     def _time(self) -> float:
         return (self.now_ns - self._start_ns) * 1e-9 if self.running else 0.0
 
+    def _counts(self, stamp: Stamp) -> bool:
+        return stamp.ns >= self._start_ns and not (self._is_in_air or self.has_fallen)
+
     def _on_truth(self, stamp: Stamp, point: np.ndarray) -> None:
         self._truths[stamp.ns] = self.truth = point.copy()
         if len(self._truths) > _REMEMBERED:
@@ -127,14 +140,14 @@ class Measurements:
 
     def _on_com(self, stamp: Stamp, point: np.ndarray) -> None:
         truth = self._truths.get(stamp.ns)
-        if truth is not None and stamp.ns >= self._start_ns and not self._is_in_air:
+        if truth is not None and self._counts(stamp):
             for period in (self._period, self._all):
                 period.com_error.add(point - truth)
 
     def _on_foot(self, foot: str, stamp: Stamp, wrench: np.ndarray) -> None:
         force = float(wrench[2])
         self._contacts[foot] = (force, self._contacts[foot][1])
-        if stamp.ns >= self._start_ns and not self._is_in_air:
+        if self._counts(stamp):
             for period in (self._period, self._all):
                 period.vertical_forces.setdefault(foot, Mean(1)).add(force)
 

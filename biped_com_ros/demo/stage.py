@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-import math
 from typing import Any
 
 from biped_com_ros.core.motion import minimum_jerk
@@ -31,8 +30,6 @@ from std_srvs.srv import Trigger
 
 #: How long a node that may still be starting is waited for, simulated s.
 PATIENCE = 15.0
-#: The robot has fallen when its centre of mass is below this share of its height at first.
-_FALLEN = 0.75
 #: Joints that are nearer to where they should be need not move there, rad (or m).
 _THERE = 1e-6
 Commands = Generator['Array | None', None, Any]
@@ -77,7 +74,6 @@ class Stage:
         self.stamp, self.time = Stamp.from_ns(0), 0.0
         self.commanded: Array | None = model.posture()
         self.doing = 'settles'
-        self._height = math.nan
         self._subscriptions: list[Any] = []
         self._clients: dict[str, Any] = {}
 
@@ -92,10 +88,7 @@ class Stage:
     @property
     def has_fallen(self) -> bool:
         """Tell whether the simulated robot lies on the floor."""
-        height = float(self.measurements.truth[2])
-        if math.isnan(self._height):
-            self._height = height
-        return height < _FALLEN * self._height
+        return self.measurements.has_fallen
 
     def move_to(self, posture: Array, seconds: float) -> Commands:
         """Move all joints to positions (n,), smoothly, from where they are commanded."""

@@ -50,6 +50,8 @@ import numpy as np
 BASE_SOURCES = ('imu', 'odometry', 'tf', 'fixed')
 
 _SECOND = 1_000_000_000
+#: Upward share of the base's z axis below which it lies, and above which it stands again.
+_LYING, _UPRIGHT = 0.5, 0.87
 #: So many changes of contact are remembered.
 _CHANGES = 16
 
@@ -185,10 +187,13 @@ class BaseSource:
         What has to arrive, by what to call it.
     problem
         Why the last :meth:`locate` returned None; '' if it did not.
+    has_stood_up
+        Whether at the last :meth:`locate` a robot that had lain began anew, at the origin.
 
     """
 
     name = ''
+    has_stood_up = False
 
     def __init__(self, model: RobotModel, params: LocationParameters, contacts: Contacts) -> None:
         count = len(model.soles.names)
@@ -257,7 +262,12 @@ class BaseSource:
 
 
 class ImuBase(BaseSource):
-    """Orientation from the IMU, position from the soles that stand."""
+    """
+    Orientation from the IMU, position from the soles that stand.
+
+    Soles do not tell where a robot rolls to that lies: once it stands again, it begins at the
+    origin.
+    """
 
     name = 'imu'
 
@@ -267,6 +277,7 @@ class ImuBase(BaseSource):
         imu = model.config.imu
         self._estimator = StanceBase(model, imu.frame, self._guess)
         self._quaternion, self._gyro, self._ns = np.zeros(4), np.zeros(3), -_SECOND * 1000
+        self._lies = False
         self._input = ImuInput(node, imu.topic, imu.frame, self._on_imu, **options)
         self.inputs = {'orientation': self._input}
 
@@ -284,9 +295,18 @@ class ImuBase(BaseSource):
             contacts.revised_ns = None
         if late_ns:
             quaternion = turned(quaternion, self._gyro, late_ns / _SECOND)
-        base = estimator.update(
-            state, rotation_from_quaternion(quaternion), told,
-            stamp.ns if contacts.inputs else None)  # what nobody tells is never revised
+        R_world_imu = rotation_from_quaternion(quaternion)
+        # What nobody tells is never revised.
+        stamp_ns = stamp.ns if contacts.inputs else None
+        base = estimator.update(state, R_world_imu, told, stamp_ns)
+        upward = base.rotation.item(8)
+        if upward < _LYING:
+            self._lies = True
+        self.has_stood_up = self._lies and upward > _UPRIGHT and not estimator.is_held
+        if self.has_stood_up:
+            self._lies = False
+            estimator.reset()
+            base = estimator.update(state, R_world_imu, told, stamp_ns)
         self._stance, self.is_held = estimator.stance, estimator.is_held
         return state.in_world(base, estimator.sole_placements)
 
@@ -303,6 +323,7 @@ class ImuBase(BaseSource):
         """Start at the origin again."""
         super().reset()
         self._estimator.reset()
+        self._lies = False
 
     def _on_imu(self, stamp: Stamp, quaternion: Array, gyro: Array, _: Array) -> None:
         self._quaternion[:], self._gyro[:], self._ns = quaternion, gyro, stamp.ns

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 _LOOK = 0.2
 """How often it is asked whether anybody listens, s."""
+_LONG = 1e3
+"""A gap after which the filter begins anew, s."""
 _PREFIX = 'fusion_'
 _LINEAR = np.arange(36).reshape(6, 6)[:3, :3].ravel()
 """Where in a covariance of six numbers is that of the first three."""
@@ -175,7 +177,10 @@ class ComFusion:
         step_ns, self._last_ns = stamp.ns - self._last_ns, stamp.ns
         self._came, self._feels = True, wrenches is not None
         self._stands = twist is not None
-        self.fusion.update(1e-9 * step_ns, state, twist, wrenches)
+        assert self.inputs is not None
+        # Position and velocity of a robot that was put on its feet begin anew; the load is kept.
+        dt = _LONG if self.inputs.base.has_stood_up else 1e-9 * step_ns
+        self.fusion.update(dt, state, twist, wrenches)
         if self.fusion.filter.is_started and self.wanted:
             self._publish(stamp)
 

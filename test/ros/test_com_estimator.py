@@ -30,6 +30,7 @@ import time
 import types
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.pose import Pose
 from biped_com_ros.nodes.com_estimator import ComEstimator, ComEstimatorParameters
 from biped_com_ros.ros.executor import make_executor
 from biped_com_ros.ros.qos import LATCHED
@@ -607,6 +608,29 @@ def test_in_the_air_the_base_is_held_and_there_is_no_velocity(rig):
     assert actions['robot_com', 2] == actions['robot_com', 3] == Marker.DELETE
     assert actions['robot_com', 0] == Marker.ADD
     assert rig.health('base', WARN) == 'held where it was: no foot stands'
+
+
+def test_who_has_lain_begins_anew_at_the_origin(rig):
+    motion, keep = rig.motion, (rig.motion.foot, rig.motion.sole_in_world)
+
+    def put(position, roll):
+        base = Pose(Rotation.from_euler('ZYX', (0.4, 0.0, roll)).as_matrix(), np.array(position))
+        motion.nail(0, base @ motion.sole_in_base(rig.t, 0))
+    put((0.5, 0.2, 0.3), 1.4)
+    for rig.contacts in (LEFT, NONE):  # it rolls over its feet, and off them
+        rig.play(3)
+    put((3.0, 2.0, 0.8), 0.0)
+    rig.play(3)
+    assert rig.node.base.is_held and not rig.node.base.has_stood_up, 'no foot stands yet'
+    rig.contacts = LEFT
+    rig.play(3)
+    assert_truth(rig, motion.sole_in_world.position)
+    com = vector(rig.got['com'][-1].point)
+    put((5.0, 2.0, 0.8), 0.3)  # leaning is not lying: it is the same foot that stands
+    rig.play(3)
+    assert np.linalg.norm((vector(rig.got['com'][-1].point) - com)[:2]) < 0.5
+    assert not rig.node.base.has_stood_up
+    motion.nail(*keep)
 
 
 def test_a_robot_without_wrench_sensors_needs_no_contact_topics(own_rig):

@@ -65,3 +65,14 @@ def test_while_the_robot_hangs_nothing_is_measured(measurements):
 def test_a_robot_that_feels_no_contacts_is_measured_all_the_same(measurements):
     feel(measurements, range(10), 0.003, 100.0)
     assert shot(measurements).com_distance == pytest.approx(0.003)
+
+
+def test_a_robot_that_lies_is_not_measured_until_it_stands_again(measurements):
+    feel(measurements, range(10), 0.003, 100.0)
+    for ns in range(10, 20):
+        measurements._on_truth(Stamp.from_ns(ns), np.array((0.5, 0.2, 0.1)))
+        assert measurements.has_fallen
+        measurements._on_com(Stamp.from_ns(ns), np.array((0.1, 0.2, 0.9)))
+    feel(measurements, range(20, 30), 0.003, 100.0)
+    assert not measurements.has_fallen
+    assert shot(measurements).com_error_largest == pytest.approx(0.003)

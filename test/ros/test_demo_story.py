@@ -19,6 +19,7 @@ from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.demo import CHAPTERS
 from biped_com_ros.demo.chapter import Chapter, Comparison
+from biped_com_ros.demo.measurements import Measurements
 from biped_com_ros.demo.push import Push
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.demo.story import chosen_chapters, Story
@@ -39,8 +40,10 @@ PERIOD = 0.01
 class Measured:
     """Stands in for the measurements."""
 
+    has_fallen = Measurements.has_fallen
+
     def __init__(self):
-        self.truth, self.begun = np.array([0.0, 0.0, 0.4]), []
+        self.truth, self.begun, self._height = np.array([0.0, 0.0, 0.4]), [], 0.4
 
     def begin(self, ns):
         self.begun.append(ns)
