@@ -14,6 +14,9 @@
 """
 Prints a robot's URDF, for robot_state_publisher, for a look, or for a file.
 
+Before, it checks that URDF and YAML belong together: every link, joint and frame that the YAML
+names.
+
 ::
 
     ros2 run biped_com_ros robot_description talos > talos.urdf
@@ -27,17 +30,22 @@ import sys
 
 from biped_com_ros.core.config import load_robot_config
 from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.urdf import load_urdf
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return 1 if there is no such robot or URDF."""
+    """Run the command line; return 1 if robot or URDF do not exist or do not fit."""
     parser = argparse.ArgumentParser(description='Print the URDF of a robot.')
     parser.add_argument('robot', help='a name, or the path of a robot YAML')
     parser.add_argument('urdf', nargs='?', default='', help="overrides the robot's URDF")
     options = parser.parse_args(argv)
     try:
-        print(load_urdf(load_robot_config(options.robot), options.urdf))
+        config = load_robot_config(options.robot)
+        model = RobotModel(config, load_urdf(config, options.urdf))
+        for posture in config.postures:
+            model.posture(posture)
+        print(model.urdf)
         return 0
     except BipedComError as error:
         print(error, file=sys.stderr)
