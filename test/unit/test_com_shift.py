@@ -91,6 +91,16 @@ def test_path_is_smooth_and_ends_there():
     assert (np.diff(y) > -1e-9).all() or (np.diff(y) < 1e-9).all()
 
 
+def test_a_path_bends_the_knees_no_further_than_it_may():
+    model = RobotModel.load('g1')
+    whole, path = (ComShift(model, model.posture()) for _ in range(2))
+    whole.over('left')
+    path.path('left', 20)
+    assert path.lowered == pytest.approx(whole.lowered) and path.lowered > 0.0
+    with pytest.raises(InputError, match='joint|leg'):
+        ComShift(model, model.posture(), 0.0).path('left', 20)
+
+
 def test_a_limit_in_the_way_is_named_and_nothing_moves():
     model = RobotModel.load('talos')
     shift = ComShift(model, model.posture())

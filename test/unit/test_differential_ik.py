@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 
-from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.legs.differential_ik import DifferentialIk
 from biped_com_ros.core.legs.gait import single_step
 from biped_com_ros.core.pose import Pose
@@ -98,6 +98,11 @@ def test_the_weight_goes_over_a_foot_whatever_the_legs(robot):
                     for side in ('lower', 'upper'))
     q = model.configuration(positions)[7:]
     assert (q >= lower - 1e-9).all() and (q <= upper + 1e-9).all()
+
+
+def test_a_foot_that_does_not_exist_is_named(biped):
+    with pytest.raises(UnknownNameError, match="unknown foot 'lefft' in biped; did you mean"):
+        DifferentialIk(biped, biped.posture()).over('lefft')
 
 
 def test_a_foot_is_lifted_while_the_other_one_carries():

@@ -195,6 +195,17 @@ def test_soles_never_sink_and_only_move_in_the_air():
     assert moving[low].max() < 1e-4
 
 
+def test_the_heading_goes_on_beyond_half_a_turn():
+    start, goal = 3.0, math.remainder(3.0 + 0.4, 2.0 * math.pi)
+    left, right = (Footprint(-y * math.sin(start), y * math.cos(start), start)
+                   for y in (0.05, -0.05))
+    steps = [Footstep(0, left._replace(yaw=goal)), Footstep(1, right._replace(yaw=goal))]
+    plan = StepPlan((left, right), steps, TARGETS, (0.0, 0.0))
+    yaws = np.array([plan.soles(t)[:, 3] for t in np.linspace(0.0, plan.duration, 200)])
+    assert np.diff(yaws, axis=0).min() >= 0.0
+    assert yaws[-1] == pytest.approx(3.4)
+
+
 @pytest.mark.parametrize('feet, steps', ((FEET[:1], [Footstep(0, FEET[0])]),
                                          (FEET, [Footstep(2, FEET[0])])))
 def test_plans_of_other_than_two_feet_are_refused(feet, steps):

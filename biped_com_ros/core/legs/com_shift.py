@@ -181,7 +181,7 @@ class ComShift:
             If it cannot get there.
 
         """
-        there = ComShift(self._model, self.positions)
+        there = ComShift(self._model, self.positions, self.max_lowering - self.lowered)
         there.over(foot, point)
         whole, down, done = self.offset_from(foot, point), there.lowered, 0.0
         rows = np.empty((count, len(self.positions)))
@@ -192,6 +192,7 @@ class ComShift:
                 self.increment(left - down * (part - done) * self._normal)
                 done = part
             rows[i] = self.positions
+        self.lowered += down
         return rows
 
     # -- inside

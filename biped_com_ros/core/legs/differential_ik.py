@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot import RobotModel
 import numpy as np
@@ -173,7 +173,10 @@ class DifferentialIk:
             Of the way.
 
         """
-        sole = self.soles[self._model.soles.names.index(foot)]
+        names = self._model.soles.names
+        if foot not in names:
+            raise UnknownNameError('foot', foot, names, self._model.config.name)
+        sole = self.soles[names.index(foot)]
         here = self.com[:2]
         return self.solve(here + share * (sole.position[:2] - here))
 

@@ -330,6 +330,7 @@ def _middle(footprints: tuple[Footprint, Footprint]) -> Footprint:
 
 def _stepped(footprints: tuple[Footprint, Footprint],
              step: Footstep) -> tuple[Footprint, Footprint]:
-    if step.foot == 0:
-        return step.footprint, footprints[1]
-    return footprints[0], step.footprint
+    """Return the footprints after a step; the heading goes on from where it was, beyond pi too."""
+    before, goal = footprints[step.foot].yaw, step.footprint
+    landed = goal._replace(yaw=before + math.remainder(goal.yaw - before, 2.0 * math.pi))
+    return (landed, footprints[1]) if step.foot == 0 else (footprints[0], landed)
