@@ -182,12 +182,32 @@ def test_what_is_missing_is_named(recorded, tmp_path):
     (tmp_path / 'no.mcap').write_bytes(b'nonsense')
     with pytest.raises(ConfigurationError, match='cannot be read'):
         captures_of(tmp_path / 'no.mcap', true.model)
-    broken = tmp_path / 'broken.csv'
-    broken.write_text(path.read_text())
-    write_csv(broken, true, instants[:3])
-    broken.write_text(broken.read_text().replace('0.02,', 'x,', 1))
-    with pytest.raises(InputError, match=r'broken.csv:3: every column must be a number'):
+    broken = write_csv(tmp_path / 'broken.csv', true, instants[:3])
+    whole = broken.read_text()
+    for column in ('time', f'effort/{true.model.joint_names[0]}'):
+        rows = [line.split(',') for line in whole.splitlines()]
+        rows[2][rows[0].index(column)] = 'x'
+        broken.write_text('\n'.join(map(','.join, rows)))
+        with pytest.raises(InputError, match=r'broken.csv:3: every column must be a number'):
+            captures_of(broken, true.model)
+    broken.write_bytes(b'\xff\xfe')
+    with pytest.raises(ConfigurationError, match='broken.csv. cannot be read'):
         captures_of(broken, true.model)
+
+
+def test_joint_states_without_positions_are_left_out(recorded, tmp_path, monkeypatch):
+    true, poses, instants = recorded
+    whole = message_of
+
+    def without_some(store, topic, true, now):
+        message = whole(store, topic, true, now)
+        if topic == '/joint_states' and now.time > instants[-3].time:
+            message.position = np.zeros(0)
+        return message
+
+    monkeypatch.setitem(globals(), 'message_of', without_some)
+    path = write_bag(tmp_path / 'bag', true, instants, 'SQLITE3')
+    assert len(captures_of(path, true.model)) == len(poses)
 
 
 def test_a_robot_that_never_rests(recorded, tmp_path):

@@ -134,6 +134,8 @@ class CaptureFinder:
                          f'{reasons or self._watch.problem}')
 
     def _take_joints(self, event: Event) -> None:
+        if not event.names:
+            return
         for k, name in enumerate(event.names):
             if name in self._index:
                 self._positions[self._index[name]] = event.values[k]
@@ -192,17 +194,20 @@ def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterat
 
 def read_csv(path: Path, model: RobotModel) -> Iterator[Event]:
     """Read a CSV as the module says; see :func:`read_recording`."""
-    with path.open(newline='', encoding='utf-8') as file:
-        lines = csv.DictReader(file)
-        header = tuple(lines.fieldnames or ())
-        sensors = tuple(model.config.wrench_sensors)
-        needed = ['time', *(f'position/{name}' for name in model.joint_names),
-                  *(f'{sensor}/{axis}' for sensor in sensors for axis in AXES),
-                  *(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw'))]
-        _require('columns', needed, header, str(path))
-        size = path.stat().st_size
-        for number, line in enumerate(lines, start=2):
-            yield from _events_of_line(line, model, header, f'{path}:{number}', file, size)
+    sensors = tuple(model.config.wrench_sensors)
+    needed = ['time', *(f'position/{name}' for name in model.joint_names),
+              *(f'{sensor}/{axis}' for sensor in sensors for axis in AXES),
+              *(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw'))]
+    try:
+        with path.open(newline='', encoding='utf-8') as file:
+            lines = csv.DictReader(file)
+            header = tuple(lines.fieldnames or ())
+            _require('columns', needed, header, str(path))
+            size = path.stat().st_size
+            for number, line in enumerate(lines, start=2):
+                yield from _events_of_line(line, model, header, f'{path}:{number}', file, size)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigurationError(f"recording '{path}' cannot be read: {error}") from None
 
 
 def _events_of_line(line: Mapping[str, str], model: RobotModel, header: tuple[str, ...],
@@ -218,7 +223,7 @@ def _events_of_line(line: Mapping[str, str], model: RobotModel, header: tuple[st
     for sensor in model.config.wrench_sensors:
         yield Event(time, sensor, numbers(f'{sensor}/{axis}' for axis in AXES))
     names = model.joint_names
-    efforts = np.array([float(line[f'effort/{n}']) if f'effort/{n}' in header else math.nan
+    efforts = np.array([numbers([f'effort/{n}'])[0] if f'effort/{n}' in header else math.nan
                         for n in names])
     yield Event(time, 'joints', numbers(f'position/{n}' for n in names), names, efforts, share)
 
@@ -274,10 +279,11 @@ def _time_of(message: Any, received: float) -> float:
 
 
 def _joint_event(message: Any, received: float, share: float) -> Event:
-    efforts = np.asarray(message.effort, dtype=float)
-    complete = len(efforts) == len(message.name)
-    return Event(_time_of(message, received), 'joints', np.asarray(message.position, dtype=float),
-                 tuple(message.name), efforts if complete else np.zeros(0), share)
+    # Some publishers tell efforts alone, or none of them.
+    positions, efforts = (np.asarray(values, dtype=float) if len(values) == len(message.name)
+                          else np.zeros(0) for values in (message.position, message.effort))
+    return Event(_time_of(message, received), 'joints', positions,
+                 tuple(message.name) if len(positions) else (), efforts, share)
 
 
 def _imu_event(message: Any, received: float, share: float) -> Event:
