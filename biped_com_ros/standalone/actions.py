@@ -267,7 +267,7 @@ class Planner:
             number = float(text)
         except ValueError:
             number = float('nan')
-        if not number >= minimum:
+        if not minimum <= number < float('inf'):
             raise LaunchFileError(
                 element.where, f"{attribute} is '{text}' (valid: a number >= {minimum:g})")
         return number

@@ -62,7 +62,6 @@ class Supervisor:
         self._foreground = foreground
         self._ending = asyncio.Event()
         self._signals = 0
-        self._hurry: dict[int, int] = {}
         self._running: dict[str, Process] = {}
         self._last_words: dict[str, bytes] = {}
         self._exit_code = 0

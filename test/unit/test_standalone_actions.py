@@ -252,6 +252,7 @@ def test_a_relative_include_is_refused(plan: Plan) -> None:
     ('<node pkg="fake" exec="talk" on_exit="restart"/>', "value of on_exit 'restart'.*shutdown"),
     ('<node pkg="fake" exec="talk" respawn="maybe"/>', "respawn is 'maybe'"),
     ('<node pkg="fake" exec="talk" respawn_delay="-1"/>', "respawn_delay is '-1'.*>= 0"),
+    ('<node pkg="fake" exec="talk" respawn_max_retries="inf"/>', "retries is 'inf'.*>= -1"),
     ('<node pkg="fake" exec="talk" args="\'open"/>', "attribute 'args': No closing quotation"),
     ('<executable cmd=" "/>', "'cmd' is empty"),
     ('<log message="$(var x)"/>', "unknown launch variable 'x'.*valid: none"),
