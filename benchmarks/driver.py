@@ -155,7 +155,6 @@ class Channel:
         self._joints = joint_state_publisher(
             node, f'{namespace}/joint_states', robot.joint_names)
         self._joints.fields['position'][...] = robot.posture('stand')
-        self._jitter = np.zeros(len(robot.joint_names))
         self._random = np.random.default_rng(0)
         self._sensors = _sensors(node, namespace, robot) if sensors else []
         qos = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)

@@ -94,12 +94,12 @@ def looks_of(model: RobotModel) -> Looks:
         for visual in link.findall('visual'):
             try:
                 shape = _shape(visual, str(link.get('name')))
+                at = pose @ _origin(visual, str(link.get('name')))
+                colour = _colour_of(visual, materials)
             except BipedComError as error:
                 problems.append(str(error))
                 continue
-            at = pose @ _origin(visual, str(link.get('name')))
-            found[int(joint), _colour_of(visual, materials)].append(
-                shape.moved(at.rotation, at.position))
+            found[int(joint), colour].append(shape.moved(at.rotation, at.position))
     surfaces = [Surface(joint, colour, joined(parts)) for (joint, colour), parts in found.items()]
     return Looks(tuple(surfaces or _sticks(model)), tuple(problems))
 
