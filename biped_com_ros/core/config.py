@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, MISSING, replace
 import math
 from pathlib import Path
+import re
 import types
 import typing
 from typing import Any, Union
@@ -34,6 +35,10 @@ import yaml
 
 Vector3 = tuple[float, float, float]
 ZERO: Vector3 = (0.0, 0.0, 0.0)
+#: How far a corner of a sole may be from its frame, along either axis, m.
+LONGEST_SOLE = 1.0
+#: Relative or absolute name of a topic; rclpy itself complains only when a node subscribes.
+_TOPIC = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
 
 
 @dataclass(frozen=True)
@@ -300,8 +305,17 @@ def _check_feet(config: RobotConfig) -> None:
             raise ConfigurationError(
                 f"feet.{name}.polygon of '{config.name}' must have three or more corners in "
                 f'counter-clockwise order, not {foot.polygon}')
+        _check_corners(name, foot)
     for name, hand in config.hands.items():
         _check_names(config, f'hands.{name}', hand.wrench_sensors)
+
+
+def _check_corners(name: str, foot: FootConfig) -> None:
+    for corner in foot.polygon:
+        if max(map(abs, corner)) > LONGEST_SOLE:
+            raise ConfigurationError(
+                f'feet.{name}.polygon has a corner at {corner}, in metres: a sole reaches at '
+                f'most {LONGEST_SOLE:g} m from its frame')
 
 
 def _check_names(config: RobotConfig, where: str, sensors: tuple[str, ...]) -> None:
@@ -317,6 +331,17 @@ def _check_sensors(config: RobotConfig) -> None:
             raise ConfigurationError(
                 f"wrench_sensors.{name}.sign of '{config.name}' is {sensor.sign}; use 1 for "
                 'environment on robot or -1 for robot on environment')
+        _check_topic(config, f'wrench_sensors.{name}', sensor.topic)
+    for name, imu in config.imus.items():
+        _check_topic(config, f'imus.{name}', imu.topic)
+
+
+def _check_topic(config: RobotConfig, where: str, topic: str) -> None:
+    if not _TOPIC.fullmatch(topic) or '__' in topic:
+        raise ConfigurationError(
+            f"{where}.topic of '{config.name}' is '{topic}', which is no name of a ROS topic: "
+            'use words of letters, digits and _ that do not begin with a digit, with / between '
+            'them, as in left_foot/wrench')
 
 
 def _signed_area(polygon: tuple[tuple[float, float], ...]) -> float:

@@ -24,6 +24,9 @@ from biped_com_ros.core.pose import Pose
 import numpy as np
 import pinocchio as pin
 
+#: How far beyond the limit of its joint a configured position may be, rad or m.
+_BEYOND = 0.05
+
 
 def build_model(urdf: str) -> Any:
     """Return Pinocchio's model with a floating base."""
@@ -67,6 +70,20 @@ def check_names(
         raise ConfigurationError(
             f'{", ".join(sorted(both))} of {config.name} cannot be passive (measured) and locked '
             '(not measured) at once')
+
+
+def check_postures(config: RobotConfig, model: Any) -> None:
+    """Refuse positions that a joint cannot have, such as degrees for radians."""
+    for where, positions in (('locked_joints', config.locked_joints),
+                             *((f'postures.{n}', p) for n, p in config.postures.items())):
+        for name, position in positions.items():
+            index = model.joints[model.getJointId(name)].idx_q
+            least, most = (float(limits[index]) for limits in (
+                model.lowerPositionLimit, model.upperPositionLimit))
+            if least < most and not least - _BEYOND <= position <= most + _BEYOND:
+                raise ConfigurationError(
+                    f"{where}.{name} of '{config.name}' is {position:g}; the URDF limits that "
+                    f'joint to {least:g} ... {most:g} (rad, or m where it slides)')
 
 
 def _configured_joints(config: RobotConfig) -> list[str]:

@@ -30,7 +30,7 @@ from biped_com_ros.core.errors import InputError, RobotDescriptionError, Unknown
 from biped_com_ros.core.frames import FrameSet as FrameSet, PointSet, ROOT as ROOT
 from biped_com_ros.core.kinematics import Kinematics as Kinematics
 from biped_com_ros.core.pinocchio_model import (
-    build_model, check_names, parent_joint, pose_of, unbound)
+    build_model, check_names, check_postures, parent_joint, pose_of, unbound)
 from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot_state import blank_state, RobotState as RobotState
 import numpy as np
@@ -96,6 +96,7 @@ class RobotModel:
         self.pin_model = build_model(urdf_tools.for_kinematics(robot))
         check_names(config, tuple(self.pin_model.names)[2:], self.frame_names)
         unbound(self.pin_model, urdf_tools.continuous_joints(robot))
+        check_postures(config, self.pin_model)
         self._set_joints(mimics)
         self._set_links(inertials)
         self.soles = self._make_soles()

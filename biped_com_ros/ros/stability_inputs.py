@@ -214,7 +214,8 @@ class StabilityInputs:
         for foot, topic in enumerate(topics):
             self.wrenches.append(WrenchInput(
                 node, topic, '', partial(self._on_wrench, foot),
-                largest=largest_credible_load(model.mass), **{**options, 'required': needs_wrenches}))
+                **{**options, 'largest': largest_credible_load(model.mass),
+                   'required': needs_wrenches}))
         feet = model.soles.names
         self.inputs: dict[str, Input] = {
             'joint states': self.joints, **self.base.inputs,

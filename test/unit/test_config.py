@@ -94,6 +94,26 @@ def test_a_polygon_that_encloses_nothing_is_refused(polygon):
         small_config(**foot(polygon=polygon))
 
 
+def test_a_polygon_in_millimetres_is_refused():
+    with pytest.raises(ConfigurationError, match=(
+            r'feet\.left\.polygon has a corner at \(95\.0, -50\.0\), in metres.*at most 1 m')):
+        small_config(**foot(polygon=[[95, -50], [95, 50], [-95, 0]]))
+
+
+@pytest.mark.parametrize('topic', ['', '7', 'left foot/wrench', 'a//b', 'a/', 'imu-1', 'a__b'])
+def test_a_topic_that_ros_does_not_take_is_refused(topic):
+    with pytest.raises(ConfigurationError, match=(
+            f"imus.base.topic of 'small' is '{topic}', which is no name of a ROS topic")):
+        small_config(imus={'base': {'frame': 'imu_link', 'topic': topic}})
+    with pytest.raises(ConfigurationError, match=r'wrench_sensors\.ft\.topic'):
+        small_config(wrench_sensors={'ft': {'frame': 'left_foot', 'topic': topic}})
+
+
+def test_a_topic_may_be_absolute():
+    config = small_config(imus={'base': {'frame': 'imu_link', 'topic': '/robot_2/_imu'}})
+    assert config.imu.topic == '/robot_2/_imu'
+
+
 def test_a_foot_names_its_sensors():
     with pytest.raises(UnknownNameError, match=(
             r"unknown wrench sensor 'ft' in feet\.left\.wrench_sensors of small")):

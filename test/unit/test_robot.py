@@ -107,6 +107,19 @@ def test_a_continuous_joint_has_no_limits_and_turns_past_a_full_turn(model):
                        model.state(model.positions({'waist': 0.4})).com_in_base, atol=1e-12)
 
 
+@pytest.mark.parametrize(('changes', 'message'), [
+    ({'postures': {'sit': {'left_knee': 90.0}}},
+     r"postures\.sit\.left_knee of 'small' is 90; the URDF limits that joint to -2 \.\.\. 2"),
+    ({'locked_joints': {'hatch': -2.1}}, r"locked_joints\.hatch of 'small' is -2\.1; the URDF")])
+def test_a_configured_position_beyond_its_limits_is_refused(changes, message):
+    with pytest.raises(ConfigurationError, match=message):
+        small_robot(**changes)
+
+
+def test_a_configured_position_may_be_on_its_limit_and_turn_without_one():
+    assert small_robot(postures={'stand': {'left_knee': 2.001, 'waist': 90.0}})
+
+
 def test_masses_are_those_of_the_urdf_also_behind_fixed_joints(model):
     assert 'backpack' in model.link_names
     assert 'base_link' not in model.link_names
