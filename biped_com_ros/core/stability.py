@@ -217,10 +217,10 @@ class FallWatch:
     def ignores(self, zmp_margin: float | None, dcm_margin: float | None,
                 tilt: float | None) -> bool:
         """Tell at a glance that :meth:`update` does nothing at these, nor at larger margins."""
-        return self._is_calm and not (
-            (zmp_margin is not None and zmp_margin < self._margin)
-            or (dcm_margin is not None and dcm_margin < self._margin)
-            or (tilt is not None and tilt > self._tilt))
+        # What is not a number is no glance's business.
+        return (self._is_calm and (zmp_margin is None or zmp_margin >= self._margin)
+                and (dcm_margin is None or dcm_margin >= self._margin)
+                and (tilt is None or tilt <= self._tilt))
 
     def _explain(self, zmp_margin: float | None, dcm_margin: float | None,
                  tilt: float | None) -> tuple[str, ...]:

@@ -29,12 +29,13 @@ from biped_com_ros.core.base import Twist
 from biped_com_ros.core.com import com_velocity_along_base, natural_frequency
 from biped_com_ros.core.contact import ContactThresholds, FootContacts
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.pose import Array, combined, components
+from biped_com_ros.core.pose import Array, combined
 from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.core.stability import Change, FallWatch, StabilityThresholds, tilt_of
 from biped_com_ros.core.support import (
-    Margin, margin, Placement, Plane, Point, Soles, SupportPolygon, Wrench)
-from biped_com_ros.core.zmp import ModelWrench, pressure_point, summed_wrench
+    Margin, NOTHING_KNOWN, Placement, Plane, Point, Soles, SupportPolygon, Vector, Wrench)
+from biped_com_ros.core.zmp import (
+    ModelWrench, pressure_point, summed_wrench, zero_moment_point, zmp_in_plane)
 import numpy as np
 
 LONGEST_STEP_NS = 500_000_000
@@ -91,10 +92,9 @@ class Report:
     plane
         That of support; the level plane through the world's origin where there is none.
     wrench
-        Of all feet about the origin of the plane, along its axes, N and N m; None where the feet
-        do not feel.
-    zmp_in_plane, dcm_in_plane
-        Along the axes of the plane, (x, y), m.
+        Of all feet about the world's origin, N and N m; None where the feet do not feel.
+    zmp_in_world, dcm_in_world
+        Measured, and the divergent component on the plane of support, m, in plain numbers.
     omega_0
         Natural frequency of the pendulum, rad/s.
     zmp_model
@@ -112,8 +112,8 @@ class Report:
     stands: bool
     plane: Plane
     wrench: Wrench | None
-    zmp_in_plane: Point | None
-    dcm_in_plane: Point | None
+    zmp_in_world: Vector | None
+    dcm_in_world: Vector | None
     omega_0: float
     zmp_model: Array | None
     difference: Array | None
@@ -141,62 +141,58 @@ class Report:
     @property
     def force(self) -> Array:
         """Of all feet, shape (3,), N; zero where they do not feel."""
-        return np.array((0.0,) * 3 if self.wrench is None
-                        else self.plane.wrench_to_world(self.wrench)[:3])
+        return np.array((0.0,) * 3 if self.wrench is None else self.wrench[:3])
 
     @property
     def vertical_force(self) -> float:
         """Return the last number of :attr:`force`, N."""
-        if self.wrench is None:
-            return 0.0
-        x, y, z, *_ = self.wrench
-        return x * self.plane.x_axis[2] + y * self.plane.y_axis[2] + z * self.plane.normal[2]
+        return 0.0 if self.wrench is None else self.wrench[2]
 
     @property
     def zmp(self) -> Array | None:
         """Measured, (3,), m."""
-        return None if self.zmp_in_plane is None else self.plane.point_in_world(self.zmp_in_plane)
+        return None if self.zmp_in_world is None else np.array(self.zmp_in_world)
 
     @property
     def dcm(self) -> Array | None:
         """Divergent component on the plane of support, (3,), m."""
-        return None if self.dcm_in_plane is None else self.plane.point_in_world(self.dcm_in_plane)
+        return None if self.dcm_in_world is None else np.array(self.dcm_in_world)
 
     @property
     def zmp_margin(self) -> Margin | None:
         """Of the ZMP inside the support polygon."""
-        return self._margin(self.zmp_in_plane)
+        return self._margin(self.zmp_in_world)
 
     @property
     def dcm_margin(self) -> Margin | None:
         """Of the DCM inside the support polygon."""
-        return self._margin(self.dcm_in_plane)
+        return self._margin(self.dcm_in_world)
 
     @property
     def zmp_distance(self) -> float | None:
         """Distance of the :attr:`zmp_margin`, m."""
         if self._zmp_distance is None:
-            self._zmp_distance = self._distance(self.zmp_in_plane)
+            self._zmp_distance = self._distance(self.zmp_in_world)
         return self._zmp_distance
 
     @property
     def dcm_distance(self) -> float | None:
         """Distance of the :attr:`dcm_margin`, m."""
         if self._dcm_distance is None:
-            self._dcm_distance = self._distance(self.dcm_in_plane)
+            self._dcm_distance = self._distance(self.dcm_in_world)
         return self._dcm_distance
 
-    def _distance(self, point: Point | None) -> float | None:
+    def _distance(self, point: Vector | None) -> float | None:
         return None if point is None or self.support is None else self.support.distance(point)
 
-    def _margin(self, point: Point | None) -> Margin | None:
-        return None if self.support is None or point is None else margin(
-            self.support.corners, point)
+    def _margin(self, point: Vector | None) -> Margin | None:
+        return None if point is None or self.support is None else self.support.margin(
+            np.array(point))
 
     @property
     def time_to_edge(self) -> float | None:
         """When the DCM will leave the polygon if the ZMP stays, s."""
-        zmp, dcm = self.zmp_in_plane, self.dcm_in_plane
+        zmp, dcm = self.zmp_in_world, self.dcm_in_world
         if self.support is None or zmp is None or dcm is None:
             return None
         return self.support.time_left(dcm, zmp, self.omega_0)
@@ -281,6 +277,7 @@ class StabilityMonitor:
         self._model_wrench = ModelWrench(model, settings.cutoff, settings.method,
                                          settings.gravity)
         self._model_ns = 0
+        self._known = NOTHING_KNOWN
         self.every_margin = self.every_model = True
         self.in_contact: tuple[bool, ...] = (False,) * count
         self.problem = ''
@@ -319,21 +316,20 @@ class StabilityMonitor:
             feel its feet, whose contacts are then :attr:`in_contact` as set from outside.
 
         """
-        soles, R_world_base = (
-            state.sole_placements_in_world.tolist(), state.base.rotation.tolist())
+        soles = state.sole_placements_in_world.tolist()
         felt = None if wrenches is None else wrenches.tolist()
         plane, stands = self._plane(soles)
-        wrench = None if felt is None else plane.turned(
-            summed_wrench(soles, felt, plane.origin))
-        zmp = None if wrench is None or not stands else pressure_point(wrench, self._least_force)
+        wrench = None if felt is None else summed_wrench(soles, felt)
+        zmp = None if wrench is None or not stands else zero_moment_point(
+            wrench, plane, self._least_force)
         dcm, omega_0 = None, 0.0
         if stands and twist is not None:
-            dcm, omega_0 = self._dcm(state, twist, R_world_base, plane)
+            dcm, omega_0 = self._dcm(state, twist, plane)
         report = Report(
             state, stands, plane, wrench, zmp, dcm, omega_0,
             *self._modelled(ns, state, twist, plane, wrench, stands),
             _Feet(self._soles, soles, felt, self.in_contact, self._least_force))
-        report.change = self._watch(ns, report, tilt_of(R_world_base[2][2]))
+        report.change = self._watch(ns, report, tilt_of(state.base.rotation.item(2, 2)))
         return report
 
     def _plane(self, soles: Sequence[Placement]) -> tuple[Plane, bool]:
@@ -349,11 +345,14 @@ class StabilityMonitor:
     def _watch(self, ns: int, report: Report, tilt: float) -> Change | None:
         """Return a change of level; mostly it is seen without the polygon that there is none."""
         if report.stands and not self.every_margin:
-            zmp, dcm = self._soles.least_margins(
-                report.plane, report.feet.placements, self.in_contact,
-                (report.zmp_in_plane, report.dcm_in_plane))
+            plane, soles = report.plane, report.feet.placements
+            points = report.zmp_in_world, report.dcm_in_world
+            zmp, dcm = self._known.least(plane.normal, soles, self.in_contact, points)
             if self.watch.ignores(zmp, dcm, tilt):
                 return None
+            self._known = self._soles.known(
+                plane, soles, self.in_contact, points,
+                (report.zmp_distance, report.dcm_distance))
         return self.watch.update(ns, report.zmp_distance, report.dcm_distance, tilt)
 
     def _modelled(self, ns: int, state: RobotState, twist: Twist | None, plane: Plane,
@@ -368,36 +367,24 @@ class StabilityMonitor:
         if twist is None:
             return None, None
         found = self._model_wrench.update(
-            state, twist, 1e-9 * step_ns,
-            None if wrench is None else np.array(plane.wrench_to_world(wrench)))
+            state, twist, 1e-9 * step_ns, None if wrench is None else np.array(wrench))
         if not stands:
             return None, None
-        model, measured = (
-            None if contact is None else pressure_point(
-                plane.wrench_to_plane(contact.tolist()), self._least_force) for contact in found)
-        if model is None:
-            return None, None
-        zmp_model = plane.point_in_world(model)
-        if measured is None:
-            return zmp_model, None
-        return zmp_model, np.array(combined(
-            plane[:3], model[0] - measured[0], model[1] - measured[1], 0.0))
+        model, measured = (None if contact is None else zmp_in_plane(
+            contact, plane, minimum_force=self._least_force) for contact in found)
+        if model is None or measured is None:
+            return model, None
+        return model, model - measured
 
-    def _dcm(self, state: RobotState, twist: Twist, R_world_base: Sequence[Sequence[float]],
-             plane: Plane) -> tuple[Point | None, float]:
-        """Return the DCM along the axes of the plane of support, and the frequency, rad/s."""
-        axes = plane[:3]
-        x, y, z = components(R_world_base, *state.com_in_base.tolist())
-        px, py, pz = state.base.position.tolist()
-        x, y, z = plane.coordinates(x + px, y + py, z + pz)
-        dx, dy, dz = components(axes, *components(
-            R_world_base, *com_velocity_along_base(state, twist)))
-        # What is up, along the axes of the plane.
-        (_, _, up_x), (_, _, up_y), (_, _, up_z) = axes
+    def _dcm(self, state: RobotState, twist: Twist,
+             plane: Plane) -> tuple[Vector | None, float]:
+        """Return the DCM on the plane of support, and the frequency of the pendulum, rad/s."""
+        x, y, z = state.base.place(*state.com_in_base.tolist())
+        vx, vy, _ = state.base.turn(*com_velocity_along_base(state, twist))
         try:
-            omega_0 = natural_frequency(z / up_z, self.settings.gravity)
+            omega_0 = natural_frequency(z - plane.height_at(x, y), self.settings.gravity)
         except InputError as error:
             self.problem = str(error)
             return None, 0.0
-        height = (z + dz / omega_0) / up_z
-        return (x + dx / omega_0 - height * up_x, y + dy / omega_0 - height * up_y), omega_0
+        x, y = x + vx / omega_0, y + vy / omega_0
+        return (x, y, plane.height_at(x, y)), omega_0

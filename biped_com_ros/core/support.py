@@ -108,57 +108,21 @@ class Plane(NamedTuple):
         ox, oy, oz = self.origin
         return components(self[:3], x - ox, y - oy, z - oz)
 
-    def level_coordinates(self, point: Array) -> Point:
-        """Return the first two of :meth:`to_plane` of one point (3,), as plain numbers."""
-        return self.coordinates(*point.tolist())[:2]
-
     def to_world(self, points: Array) -> Array:
         """Return points (..., 2) of the plane in the world, (..., 3)."""
         in_world: Array = points.dot(np.array((*self.x_axis, *self.y_axis)).reshape(2, 3))
         in_world += np.array(self.origin)
         return in_world
 
-    def in_world(self, x: float, y: float) -> Vector:
-        """Return one point of the plane in the world, in plain numbers."""
-        (xx, xy, xz), (yx, yy, yz), _, (ox, oy, oz) = self
-        return ox + x * xx + y * yx, oy + x * xy + y * yy, oz + x * xz + y * yz
-
-    def point_in_world(self, point: Point) -> Array:
-        """Return one point of the plane in the world, (3,)."""
-        return np.array(self.in_world(*point))
-
-    def turned(self, wrench: Wrench) -> Wrench:
-        """Return a wrench along the axes of the world along those of the plane."""
-        fx, fy, fz, mx, my, mz = wrench
-        return (*components(self[:3], fx, fy, fz), *components(self[:3], mx, my, mz))
-
-    def wrench_to_plane(self, wrench: Sequence[float],
-                        about: Sequence[float] = (0.0, 0.0, 0.0)) -> Wrench:
-        """Return a wrench about a point of the world, (6,), about the origin, in its axes."""
-        (ox, oy, oz), (ax, ay, az) = self.origin, about
-        fx, fy, fz, mx, my, mz = wrench
-        x, y, z = ax - ox, ay - oy, az - oz
-        return self.turned((
-            fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx))
-
-    def wrench_to_world(self, wrench: Wrench) -> Wrench:
-        """Return a wrench about the origin, in the plane's axes, about the world's origin."""
-        (xx, xy, xz), (yx, yy, yz), (nx, ny, nz), (ox, oy, oz) = self
-        x, y, z, roll, pitch, yaw = wrench
-        fx = x * xx + y * yx + z * nx
-        fy = x * xy + y * yy + z * ny
-        fz = x * xz + y * yz + z * nz
-        return (fx, fy, fz,
-                roll * xx + pitch * yx + yaw * nx + oy * fz - oz * fy,
-                roll * xy + pitch * yy + yaw * ny + oz * fx - ox * fz,
-                roll * xz + pitch * yz + yaw * nz + ox * fy - oy * fx)
+    def height_at(self, x: float, y: float) -> float:
+        """Return how high the plane is above or below a point of the world, m."""
+        (nx, ny, nz), (ox, oy, oz) = self.normal, self.origin
+        return oz - ((x - ox) * nx + (y - oy) * ny) / nz
 
     def below(self, point: Array) -> Array:
         """Return the point (3,) of the plane straight above or below a point (3,)."""
-        nx, ny, nz = self.normal
-        x, y, z = point.tolist()
-        ox, oy, oz = self.origin
-        return np.array((x, y, oz - ((x - ox) * nx + (y - oy) * ny) / nz))
+        x, y, _ = point.tolist()
+        return np.array((x, y, self.height_at(x, y)))
 
 
 class Margin(NamedTuple):
@@ -207,7 +171,7 @@ class SupportPolygon:
         self.plane, self.corners = plane, corners
         self._soles = soles
         self._half_planes = half_planes(corners)
-        self._found: dict[Point, list[float]] = {}
+        self._found: dict[Vector, list[float]] = {}
 
     @property
     def unevenness(self) -> float:
@@ -246,20 +210,19 @@ class SupportPolygon:
             In the world, shape (3,), m; its height over the plane does not count.
 
         """
-        return margin(self.corners, self.plane.level_coordinates(point))
+        return margin(self.corners, self.plane.coordinates(*point.tolist())[:2])
 
-    def distance(self, point: Point) -> float:
-        """Return the margin's distance, m, of a point along the axes of the plane."""
+    def distance(self, point: Vector) -> float:
+        """Return the distance of :meth:`margin`, m, of a point in plain numbers."""
         distances = self._distances(point)
         least = min(distances) if distances else 0.0
-        return least if least > _THIN else _margin_by_segments(self.corners, point).distance
+        return least if least > _THIN else self.margin(np.array(point)).distance
 
     def time_to_edge(self, dcm: Array, zmp: Array, omega_0: float) -> float:
-        """Return :meth:`time_left` for points of the plane in the world, shape (3,), m."""
-        return self.time_left(self.plane.level_coordinates(dcm),
-                              self.plane.level_coordinates(zmp), omega_0)
+        """Return :meth:`time_left` for arrays, shape (3,)."""
+        return self.time_left(tuple(dcm.tolist()), tuple(zmp.tolist()), omega_0)
 
-    def time_left(self, dcm: Point, zmp: Point, omega_0: float) -> float:
+    def time_left(self, dcm: Vector, zmp: Vector, omega_0: float) -> float:
         """
         Return when the DCM will leave the polygon if the ZMP stays where it is, s.
 
@@ -269,7 +232,7 @@ class SupportPolygon:
         Parameters
         ----------
         dcm, zmp
-            Along the axes of the plane, (x, y), m.
+            Points of the plane in the world, m.
         omega_0
             Natural frequency of the pendulum, rad/s.
 
@@ -292,12 +255,71 @@ class SupportPolygon:
                 growth = first / (first - now)
         return math.log(max(growth, 1.0)) / omega_0
 
-    def _distances(self, point: Point) -> list[float]:
+    def _distances(self, point: Vector) -> list[float]:
         """Return how far inside a point is of each edge's line; mostly asked twice."""
         found = self._found.get(point)
         if found is None:
-            found = self._found[point] = _distances(self._half_planes, point)
+            found = self._found[point] = _distances(
+                self._half_planes, self.plane.coordinates(*point)[:2])
         return found
+
+
+class KnownMargins(NamedTuple):
+    """
+    What the margins of an instant tell of those of others, as long as little moves.
+
+    Attributes
+    ----------
+    normal, soles, in_contact
+        Of the plane of support, placements of all soles, and which of them span the polygon.
+    points, margins
+        Points of the plane in the world, and how far each is inside of the polygon, m.
+    give
+        By how much a margin changes at most for what the soles and the normal move.
+
+    """
+
+    normal: Vector
+    soles: Sequence[Placement]
+    in_contact: Sequence[bool]
+    points: Sequence[Vector | None]
+    margins: Sequence[float | None]
+    give: float
+
+    def least(self, normal: Vector, soles: Sequence[Placement], in_contact: Sequence[bool],
+              points: Iterable[Vector | None]) -> list[float | None]:
+        """
+        Return how far points are inside the polygon of another instant at least, m.
+
+        Enough to know that nothing happens, for a tenth of the polygon's work.
+
+        Parameters
+        ----------
+        normal, soles, in_contact, points
+            Of that instant; for a point that is None, so is its margin.
+
+        Notes
+        -----
+        A margin changes by no more than the point moves and the corners move along the plane.
+        Corners move by no more than the origins of their soles and, times their coordinates, the
+        axes; what a plane that turns does to a corner, and to a margin, is no more than its normal
+        moves, times how far the corner is from the plane's origin.
+
+        """
+        if in_contact != self.in_contact:
+            return [-math.inf for _ in points]
+        moved = math.dist(normal, self.normal)
+        for touches, sole, before in zip(in_contact, soles, self.soles):
+            if touches:
+                moved += sum(map(math.dist, sole, before))
+        slack = self.give * moved + _THIN
+        return [None if point is None else -math.inf if before is None or margin is None
+                else margin - slack - math.dist(point, before)
+                for point, before, margin in zip(points, self.points, self.margins)]
+
+
+NOTHING_KNOWN = KnownMargins((0.0, 0.0, 1.0), (), (), (), (), 1.0)
+"""Of margins at no instant."""
 
 
 class Soles:
@@ -317,7 +339,6 @@ class Soles:
 
     def __init__(self, polygons: Iterable[Sequence[Point]]) -> None:
         self._outlines = [[(float(x), float(y)) for x, y in corners] for corners in polygons]
-        self._boxes = [_box_inside(convex_hull(outline)) for outline in self._outlines]
         self._reach = max(math.hypot(x, y) for outline in self._outlines for x, y in outline)
 
     @classmethod
@@ -393,79 +414,24 @@ class Soles:
             points += _projected(plane, sole, outline)
         return SupportPolygon(plane, _hull(points), touching)
 
-    def least_margins(self, plane: Plane, soles: Sequence[Placement],
-                      in_contact: Sequence[bool],
-                      points: Iterable[Point | None]) -> list[float | None]:
+    def known(self, plane: Plane, soles: Sequence[Placement], in_contact: Sequence[bool],
+              points: Sequence[Vector | None],
+              margins: Sequence[float | None]) -> KnownMargins:
         """
-        Return how far points are inside the support polygon at least, m, without the polygon.
-
-        Half of the polygon's work, and enough to know that nothing happens.
+        Return what margins tell of those at other instants.
 
         Parameters
         ----------
         plane, soles, in_contact
             As for :meth:`polygon`.
-        points
-            Along the axes of the plane; None stays None.
-
-        Notes
-        -----
-        A point between the same spot of two soles has at least the margin that this spot has in
-        a box inside of the outline of either: the discs about both spots lie in the polygon, and
-        so does what is between them. Along the plane an outline is shorter than along its sole
-        by the cosine of their angle.
+        points, margins
+            Points of the plane in the world, and how far each is inside of the polygon, m.
 
         """
-        (xx, xy, xz), (yx, yy, yz), (nx, ny, nz), (ox, oy, oz) = plane
-        feet, slack = [], _THIN
-        for touches, sole, box in zip(in_contact, soles, self._boxes):
-            if touches:
-                (a, b, c), (d, e, f), (g, h, i), (x, y, z) = sole
-                x, y, z = x - ox, y - oy, z - oz
-                feet.append((
-                    x * xx + y * xy + z * xz, x * yx + y * yy + z * yz,
-                    a * xx + b * xy + c * xz, a * yx + b * yy + c * yz,
-                    d * xx + e * xy + f * xz, d * yx + e * yy + f * yz, box))
-                slack += 3.0 * self._reach * (1.0 - (g * nx + h * ny + i * nz))
-        return [None if point is None else _least_margin(feet, point) - slack
-                for point in points]
-
-
-_Box = tuple[float, float, float, float]
-"""Least and largest x, least and largest y."""
-
-_Foot = tuple[float, float, float, float, float, float, _Box]
-"""Along two axes of a plane: where a sole is, its x axis, its y axis; and a box in its outline."""
-
-
-def _least_margin(feet: Sequence[_Foot], point: Point) -> float:
-    """Return the margin of a point in the soles that the same spot of one or two has."""
-    if not 0 < len(feet) <= 2:
-        return -math.inf
-    (ax, ay, *_), (bx, by, *_), (x, y) = feet[0], feet[-1], point
-    x, y, along_x, along_y = x - ax, y - ay, bx - ax, by - ay
-    squared = along_x * along_x + along_y * along_y
-    share = (along_x * x + along_y * y) / squared if squared else 0.0
-    share = 0.0 if share < 0.0 else 1.0 if share > 1.0 else share
-    x, y, least = x - share * along_x, y - share * along_y, math.inf
-    for _, _, ux, uy, vx, vy, (left, right, low, high) in feet:
-        u, v = ux * x + uy * y, vx * x + vy * y
-        least = min(least, u - left, right - u, v - low, high - v)
-    return least if least > 0.0 else -math.inf
-
-
-def _box_inside(corners: tuple[Point, ...]) -> _Box:
-    """Return a large box inside of a convex polygon, about its middle along x."""
-    x = 0.5 * (min(corners)[0] + max(corners)[0])
-    edges = [(c - a * x, abs(a), b) for a, b, c in half_planes(corners)]
-    widest = min((-k / a for k, a, b in edges if a > abs(b)), default=0.0)
-    best = x, x, 0.0, 0.0
-    for wide in (0.05 * part * widest for part in range(1, 21)):
-        low = max(((k + a * wide) / b for k, a, b in edges if b > _THIN), default=0.0)
-        high = min(((k + a * wide) / b for k, a, b in edges if b < -_THIN), default=0.0)
-        if wide * (high - low) > 0.5 * (best[1] - best[0]) * (best[3] - best[2]):
-            best = x - wide, x + wide, low, high
-    return best
+        size = self._reach + max(math.dist(sole[3], plane.origin)
+                                 for sole, touches in zip(soles, in_contact) if touches)
+        return KnownMargins(
+            plane.normal, soles, in_contact, points, margins, max(1.0, 2.0 * size))
 
 
 def _projected(plane: Plane, sole: Placement, outline: Sequence[Point]) -> list[Point]:

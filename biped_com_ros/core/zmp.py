@@ -39,7 +39,7 @@ from biped_com_ros.core.base import Twist
 from biped_com_ros.core.com import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.filters import Differentiator
-from biped_com_ros.core.pose import Array, combined, cross, Pose
+from biped_com_ros.core.pose import Array, cross, Pose
 from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState, ROOT
 from biped_com_ros.core.support import Placement, Plane, Point, Vector, Wrench
 import numpy as np
@@ -74,25 +74,16 @@ def total_wrench(placements: Array, wrenches: Array) -> Wrench:
     return summed_wrench(placements.tolist(), wrenches.tolist())
 
 
-def summed_wrench(soles: Sequence[Placement], wrenches: Sequence[Sequence[float]],
-                  about: Vector = (0.0, 0.0, 0.0)) -> Wrench:
-    """
-    Return what :func:`total_wrench` does, of plain numbers, and about any point.
-
-    For two feet that is faster than any array.
-    """
-    ax, ay, az = about
+def summed_wrench(soles: Sequence[Placement], wrenches: Sequence[Sequence[float]]) -> Wrench:
+    """Return what :func:`total_wrench` does, of plain numbers: for two feet that is faster."""
     fx = fy = fz = mx = my = mz = 0.0
-    for (x_axis, y_axis, z_axis, (px, py, pz)), (x, y, z, roll, pitch, yaw) in zip(
+    for ((a, b, c), (d, e, f), (g, h, i), (px, py, pz)), (x, y, z, roll, pitch, yaw) in zip(
             soles, wrenches):
-        axes = x_axis, y_axis, z_axis
-        x, y, z = combined(axes, x, y, z)
-        roll, pitch, yaw = combined(axes, roll, pitch, yaw)
-        px, py, pz = px - ax, py - ay, pz - az
+        x, y, z = a * x + d * y + g * z, b * x + e * y + h * z, c * x + f * y + i * z
         fx, fy, fz = fx + x, fy + y, fz + z
-        mx += roll + py * z - pz * y
-        my += pitch + pz * x - px * z
-        mz += yaw + px * y - py * x
+        mx += a * roll + d * pitch + g * yaw + py * z - pz * y
+        my += b * roll + e * pitch + h * yaw + pz * x - px * z
+        mz += c * roll + f * pitch + i * yaw + px * y - py * x
     return fx, fy, fz, mx, my, mz
 
 
@@ -141,8 +132,38 @@ def zmp_in_plane(wrench: Array, plane: Plane, about: Sequence[float] = (0.0, 0.0
         In the world, m; None where the force is too small, or not finite.
 
     """
-    point = pressure_point(plane.wrench_to_plane(wrench.tolist(), about), minimum_force)
-    return None if point is None else plane.point_in_world(point)
+    (fx, fy, fz, mx, my, mz), (x, y, z) = wrench.tolist(), about
+    point = zero_moment_point((
+        fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx),
+        plane, minimum_force)
+    return None if point is None else np.array(point)
+
+
+def zero_moment_point(wrench: Wrench, plane: Plane, minimum_force: float = 0.0) -> Vector | None:
+    """
+    Return what :func:`zmp_in_plane` does, of plain numbers.
+
+    Parameters
+    ----------
+    wrench
+        About the world's origin.
+    plane, minimum_force
+        As there.
+
+    Notes
+    -----
+    ``(n x M + (n . o) F) / (n . F)`` for the normal n and a point o of the plane.
+
+    """
+    fx, fy, fz, mx, my, mz = wrench
+    (nx, ny, nz), (ox, oy, oz) = plane.normal, plane.origin
+    normal_force = nx * fx + ny * fy + nz * fz
+    if not max(minimum_force, 0.0) < normal_force < math.inf:
+        return None
+    away = nx * ox + ny * oy + nz * oz
+    return ((ny * mz - nz * my + away * fx) / normal_force,
+            (nz * mx - nx * mz + away * fy) / normal_force,
+            (nx * my - ny * mx + away * fz) / normal_force)
 
 
 def zmp_by_links(masses: ArrayLike, coms: ArrayLike, accelerations: ArrayLike | None = None,

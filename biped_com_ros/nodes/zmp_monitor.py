@@ -323,7 +323,7 @@ class Accounts:
         """Take an instant."""
         self._report = report
         self.instants += 1
-        self._measured += report.zmp_in_plane is not None
+        self._measured += report.zmp_in_world is not None
         if report.difference is not None:
             self._squares += report.difference.dot(report.difference).item()
             self._compared += 1

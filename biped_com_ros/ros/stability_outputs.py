@@ -25,7 +25,6 @@ from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.stability import Change, Level
 from biped_com_ros.core.stability_monitor import Report
-from biped_com_ros.core.support import Vector
 from biped_com_ros.ros import markers
 from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
@@ -142,9 +141,9 @@ class StabilityOutputs:
             'dcm_distance': float_publisher(node, '~/dcm_margin'),
             'time_to_edge': float_publisher(node, '~/time_to_edge')}
         self._finders: tuple[_Finder, ...] = (
-            (self._points['zmp'], 'point', _zmp_in_world),
+            (self._points['zmp'], 'point', attrgetter('zmp_in_world')),
             (self._points['zmp_model'], 'point', attrgetter('zmp_model')),
-            (self._points['dcm'], 'point', _dcm_in_world),
+            (self._points['dcm'], 'point', attrgetter('dcm_in_world')),
             (self._difference, 'vector', attrgetter('difference')),
             *((out, 'data', attrgetter(name)) for name, out in self._numbers.items()))
         #: Of those that somebody listens to, what finds, holds and publishes the numbers: what
@@ -321,16 +320,6 @@ def describe_change(change: Change) -> str:
     if change.before >= Level.UNSTABLE:
         return f'recovered, now {change.now.name.lower()}{reasons}'
     return f'{change.now.name.lower()}{reasons}'
-
-
-def _zmp_in_world(report: Report) -> Vector | None:
-    point = report.zmp_in_plane
-    return None if point is None else report.plane.in_world(*point)
-
-
-def _dcm_in_world(report: Report) -> Vector | None:
-    point = report.dcm_in_plane
-    return None if point is None else report.plane.in_world(*point)
 
 
 def _action(value: Any) -> int:

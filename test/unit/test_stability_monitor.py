@@ -13,9 +13,12 @@
 # limitations under the License.
 """What the monitor makes of one instant."""
 
+import math
+
 from biped_com_ros.core.base import Twist
 from biped_com_ros.core.pose import Pose
 from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.stability import Level
 from biped_com_ros.core.stability_monitor import MonitorSettings, StabilityMonitor
 import numpy as np
 import pytest
@@ -61,9 +64,10 @@ def test_what_is_found_only_when_asked_for_is_the_same(model):
     random = np.random.default_rng(2)
     monitors = [StabilityMonitor(model, MonitorSettings()) for _ in range(2)]
     monitors[1].every_margin = False
-    state = model.state(model.posture()).in_world(Pose.identity())
-    wrenches, changes, unasked = np.zeros((2, 6)), 0, 0
+    standing, wrenches, changes, unasked = model.state(model.posture()), np.zeros((2, 6)), 0, 0
     for k in range(4000):
+        trembling = Pose.from_rpy(3e-4 * random.normal(size=3), 3e-4 * random.normal(size=3))
+        state = standing.in_world(trembling)
         share = 0.5 + 0.5 * np.sin(k / 100.0) * np.sin(k / 700.0)
         wrenches[:, 2] = np.array((1.0 - share, share)) * 9.81 * model.mass
         wrenches[:, 4] = -wrenches[:, 2] * (0.02 + 0.08 * np.sin(k / 500.0))
@@ -78,3 +82,18 @@ def test_what_is_found_only_when_asked_for_is_the_same(model):
         assert always.zmp_distance == seldom.zmp_distance
         assert always.support.corners == seldom.support.corners
     assert changes > 4 and unasked > 1000
+
+
+def test_an_instant_that_is_not_a_number_hides_nothing_that_follows(model):
+    monitor = StabilityMonitor(model, MonitorSettings())
+    monitor.every_margin = False
+    state = model.state(model.posture()).in_world(Pose.identity())
+    wrenches, levels = np.zeros((2, 6)), []
+    wrenches[:, 2] = 0.5 * 9.81 * model.mass
+    for k in range(20):
+        lever = math.nan if k in (0, 5) else 0.02 if k < 10 else 0.12
+        wrenches[:, 4] = -lever * wrenches[:, 2]
+        monitor.feel(2 * k * MS, wrenches)
+        monitor.update(2 * k * MS, state, Twist(np.zeros(3), np.zeros(3)), wrenches)
+        levels.append(monitor.watch.level)
+    assert levels == [Level.STABLE] * 15 + [Level.MARGINAL] * 5  # after its dwell
