@@ -265,8 +265,8 @@ class ImuBase(BaseSource):
     """
     Orientation from the IMU, position from the soles that stand.
 
-    Soles do not tell where a robot rolls to that lies: once it stands again, it begins at the
-    origin.
+    Soles do not tell where a robot rolls to that lies: once it stands again, on all feet, it
+    begins at the origin.
     """
 
     name = 'imu'
@@ -302,7 +302,9 @@ class ImuBase(BaseSource):
         upward = base.rotation.item(8)
         if upward < _LYING:
             self._lies = True
-        self.has_stood_up = self._lies and upward > _UPRIGHT and not estimator.is_held
+        # On all feet: the origin is between those that stand, and for every node at one place.
+        self.has_stood_up = (
+            self._lies and upward > _UPRIGHT and all(estimator.stance.in_contact))
         if self.has_stood_up:
             self._lies = False
             estimator.reset()
