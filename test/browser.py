@@ -173,6 +173,33 @@ class Browser:
         thumbs = self._driver.find_elements('css selector', '[role=slider]')
         thumbs[index].send_keys((Keys.ARROW_RIGHT if keys > 0 else Keys.ARROW_LEFT) * abs(keys))
 
+    @contextlib.contextmanager
+    def phone(self):
+        """Have a small window that is higher than wide."""
+        self._driver.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', {
+            'width': 390, 'height': 844, 'deviceScaleFactor': 0.5, 'mobile': True})
+        yield
+        self._driver.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+
+    def look_of(self, words):
+        """Return the box of words as shares of the window, and how bright ink and ground are."""
+        return self._driver.execute_script("""
+            const element = [...document.querySelectorAll('*')].filter(
+                e => e.children.length <= 1 && e.textContent.trim() === arguments[0]
+                     && e.checkVisibility())[0];
+            if (!element) return null;
+            const box = element.getBoundingClientRect();
+            let behind = element;
+            const colour = e => getComputedStyle(e).backgroundColor;
+            while (behind.parentElement && colour(behind) === 'rgba(0, 0, 0, 0)')
+                behind = behind.parentElement;
+            const grey = text => text.match(/[0-9.]+/g).slice(0, 3).reduce(
+                (sum, part) => sum + Number(part), 0) / 765;
+            return {box: [box.left / innerWidth, box.top / innerHeight,
+                          box.right / innerWidth, box.bottom / innerHeight],
+                    ink: grey(getComputedStyle(element).color), ground: grey(colour(behind))};
+            """, words)
+
     def dismiss(self):
         """Close what has popped up over the page."""
         for button in self._driver.find_elements(

@@ -116,8 +116,8 @@ class Chart:
                  height: int = 150) -> None:
         self._strips, self._colours = strips, dict(series)
         self._shown: tuple[str, ...] = ()
-        axis = {'stroke': '#6b7280', 'font': '11px sans-serif', 'grid': {
-            'stroke': '#edf0f4', 'width': 1}, 'ticks': {'show': False}}
+        # Without colours: the page then takes those that fit, light or dark.
+        axis = {'font': '11px sans-serif', 'grid': {'width': 1}, 'ticks': {'show': False}}
         self._at_least = self._range = at_least
         self._updates = 0
         self._handle = gui.add_uplot(

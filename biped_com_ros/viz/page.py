@@ -25,6 +25,7 @@ import re
 from typing import Any
 
 from biped_com_ros.core.com import GRAVITY
+from biped_com_ros.core.identification.limits import effort_limits
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.charts import Chart, Strips
@@ -35,6 +36,8 @@ import numpy as np
 
 #: Seconds between two updates of words and charts; the scene moves with every frame.
 _WORDS, _CHARTS = 0.25, 0.25
+#: Limits above this, N m, are those of URDFs without any.
+_LARGEST_EFFORT = 1e6
 _CAPTURED = re.compile(r'(\d+) of (\d+) captured')
 
 CommandHandler = Callable[[str, Any], None]
@@ -82,10 +85,9 @@ class Page:
         self._scene: Scene | None = None
         self._model: RobotModel | None = None
         self._words_at = self._charts_at = -np.inf
-        self._server.gui.configure_theme(
-            show_logo=False, show_share_button=False, dark_mode=False, control_width='medium',
-            brand_color=palette.FORCE)
+        self._set_theme(False)
         self._make_controls()
+        self._server.on_client_connect(self._frame)
 
     # -- from the node
 
@@ -102,17 +104,15 @@ class Page:
     def set_robot(self, model: RobotModel) -> tuple[str, ...]:
         """Draw a robot from now on; return what could not be drawn, in words."""
         self._model = model
-        limits = np.zeros(len(model.joint_names))
-        pin_model = model.pin_model
-        for i, name in enumerate(model.joint_names):
-            limit = pin_model.effortLimit[pin_model.joints[pin_model.getJointId(name)].idx_v]
-            limits[i] = limit if 0.0 < limit < 1e6 else 0.0
-        self._limits = limits
+        limits = effort_limits(model)
+        self._limits = np.where(limits < _LARGEST_EFFORT, limits, 0.0)
         self._driven = tuple(name for name in model.joint_names
                              if name not in model.config.passive_joints)
         self._make_figures(model)
         self._scene = Scene(self._server, model)
         self._apply_looks()
+        for client in self._server.get_clients().values():
+            self._frame(client)
         self._waiting.visible = False
         return self._scene.looks.problems
 
@@ -169,10 +169,22 @@ class Page:
 
     # -- set-up
 
+    def _set_theme(self, is_dark: bool) -> None:
+        self._server.gui.configure_theme(
+            show_logo=False, show_share_button=False, dark_mode=is_dark, control_width='medium',
+            brand_color=palette.FORCE)
+
+    def _frame(self, client: Any) -> None:
+        """Have a browser see all of the robot."""
+        if self._scene is not None:
+            self._scene.frame(client.camera)
+
     def _make_controls(self) -> None:
         gui = self._server.gui
         gui.main_panel.dock_right()
         gui.main_panel.set_width(330)
+        gui.add_html(widgets.NARROW)
+        self._brief = gui.add_html('')
         self._waiting = gui.add_html(widgets.note('waiting for the robot description'))
         tabs = gui.add_tab_group()
         with tabs.add_tab('Controls'):
@@ -185,6 +197,8 @@ class Page:
             self._health = gui.add_html('')
         with tabs.add_tab('Look'):
             self._make_look_controls(gui)
+        with tabs.add_tab('Words'):
+            gui.add_html(widgets.glossary())
 
     def _make_sensor_controls(self, gui: Any) -> None:
         with gui.add_folder('Foot sensors'):
@@ -205,7 +219,7 @@ class Page:
     def _make_push_controls(self, gui: Any) -> None:
         with gui.add_folder('Simulated robot'):
             strength = gui.add_slider(
-                '% of weight', min=2, max=60, step=1, initial_value=15)
+                'force [% of weight]', min=2, max=60, step=1, initial_value=15)
             towards = gui.add_dropdown('towards', tuple(PUSHES))
             button = gui.add_button('Push', hint='A short shove at the heaviest link')
             button.on_click(lambda event: self._on_command(
@@ -222,7 +236,6 @@ class Page:
         with gui.add_folder('Torso'):
             sliders = [gui.add_slider(label, min=-15.0, max=15.0, step=0.5, initial_value=0.0)
                        for label in ('forward [deg]', 'left [deg]')]
-            self._torso_sliders = sliders
 
             def send(_: Any = None) -> None:
                 self._on_command('torso', tuple(slider.value for slider in sliders))
@@ -269,10 +282,11 @@ class Page:
             self._note(gui, 'calibration')
 
     def _make_look_controls(self, gui: Any) -> None:
-        opacity = gui.add_slider('robot [%]', min=0, max=100, step=5, initial_value=45)
+        dark = gui.add_checkbox('dark', False)
+        dark.on_update(lambda event: self._set_theme(dark.value))
+        opacity = gui.add_slider('robot is solid [%]', min=0, max=100, step=5, initial_value=45)
         links = gui.add_checkbox('centres of mass of the links', True)
         forces = gui.add_checkbox('forces of the ground', True)
-        self._opacity = opacity
 
         def look(_: Any = None) -> None:
             if self._scene is not None:
@@ -320,7 +334,6 @@ class Page:
                 self._chart('bend [deg]', {'bend': palette.BAD}, (0.0, 2.0))
         panel.dock_left()
         panel.set_width(370)
-        self._panel = panel
 
     def _chart(self, title: str, series: Mapping[str, palette.Colour],
                at_least: tuple[float, float]) -> None:
@@ -352,6 +365,7 @@ class Page:
     def _write(self, view: View) -> None:
         model = self._model
         assert model is not None
+        self._put(self._brief, widgets.brief(view))
         self._put(self._headline, widgets.headline(view, model.mass * GRAVITY))
         self._put(self._legend, widgets.legend(view))
         efforts = view.efforts

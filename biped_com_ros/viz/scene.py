@@ -102,6 +102,17 @@ class Scene:
         self._draw_forces(view, state)
         self._draw_polygon(view.polygon, view.margin)
 
+    def frame(self, camera: Any) -> None:
+        """
+        Have a browser's camera see all of the robot.
+
+        Where the page is higher than wide, as on a phone, the controls cover its lower half.
+        """
+        if camera.image_width < camera.image_height:
+            look_at = np.array((0.0, 0.0, -0.07 * self.height))
+            camera.position = look_at + self.height * np.array((2.9, -1.75, 0.78))
+            camera.look_at = look_at  # after the position, which takes it along
+
     def show(self, what: str, shown: bool) -> None:
         """Show or hide a group: ``robot``, ``links`` or ``forces``."""
         self._hidden.discard(what)

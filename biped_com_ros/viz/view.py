@@ -125,3 +125,10 @@ class View:
         """Return the distance between two points, m; NaN where one is not known."""
         here, there = self.point(kind), self.point(reference)
         return math.nan if here is None or there is None else float(np.linalg.norm(here - there))
+
+    def offset(self, kind: str) -> tuple[float, float] | None:
+        """Return how far off a point is on the level and in height, m; None: not known."""
+        here, there = self.point(kind), self.point('truth')
+        if here is None or there is None:
+            return None
+        return float(np.hypot(*(here - there)[:2])), float(here[2] - there[2])

@@ -22,14 +22,56 @@ import math
 
 from biped_com_ros.core.pose import Array
 from biped_com_ros.viz import palette
+from biped_com_ros.viz.charts import SPAN
 from biped_com_ros.viz.view import Report, View
 import numpy as np
 
-_TEXT = 'font-size:12.5px;line-height:1.45;padding:2px 14px 2px 10px;color:#23272f;'
-_FAINT = 'color:#6b7280;'
+# The page's own colours, which follow whether it is light or dark.
+_TEXT = 'font-size:12.5px;line-height:1.45;padding:2px 14px 2px 10px;'
+_FAINT = 'color:var(--mantine-color-dimmed);'
+_ABSENT = 'color:var(--mantine-color-placeholder)'
+_TRACK = 'rgba(128,140,158,0.18)'
 _NUMBER = 'font-variant-numeric:tabular-nums;text-align:right;white-space:nowrap;'
 #: Bars are yellow from this share of a limit on, and red from the second.
 _HIGH, _FULL = 0.7, 0.95
+#: Longer times to the edge are those of any robot that stands, s.
+_SOON = 0.5
+#: What is shown on a narrow screen only.
+_BRIEF = 'biped-com-brief'
+#: On a narrow screen viser has all panels in a sheet over the lower part of the page, which leaves
+#: a part of the width free and puts the figures below all controls. Where its markup is another
+#: one, that is how it stays.
+NARROW = ('<style>'
+          f'.{_BRIEF}{{display:none}}'
+          '@media (max-width:36em){'
+          f'.{_BRIEF}{{display:block}}'
+          '.mantine-Paper-root[style*="width: 20em"]'
+          '{width:100%!important;max-height:50%!important}'
+          '.mantine-Paper-root [style*="width: 20em"]{width:100%!important}'
+          '.mantine-Paper-root [style*="width: 20em"]>:last-child'
+          '{display:flex;flex-direction:column}'
+          '.mantine-Paper-root [style*="width: 20em"]>:last-child>:nth-child(3){order:1}'
+          '}</style>')
+
+#: What the page's words mean.
+GLOSSARY = {
+    'CoM': 'Centre of mass: the whole weight acts as if it were in this point.',
+    'URDF': 'The file that describes the robot. Its masses are seldom those of the real robot.',
+    'CoM fused with forces': 'The centre of mass that agrees with the URDF and with what the feet '
+                             'feel. Its height is learnt while the robot sways.',
+    'error': 'Distance from the true centre of mass, which only the simulator knows: on the '
+             'level, and how much too high or too low.',
+    'support': 'The ground between the outlines of the feet that stand.',
+    'ZMP': 'Zero-moment point: where the force of the ground acts on all feet together. At the '
+           'edge of the support the robot begins to tip.',
+    'DCM': 'Divergent component of motion: where the centre of mass is going. Once it is outside '
+           'the support only a step keeps the robot from falling.',
+    'to the edge': 'How far inside the support the ZMP is.',
+    'tare': 'Have the force sensors read zero while nothing touches the feet.',
+    'feedforward': 'Torque sent to the joints in advance that carries the weight, so that the '
+                   'robot does not sag.',
+    'calibration': 'Find the masses that the links really have, from poses in which the robot '
+                   'is weighed by its feet.'}
 
 
 def box(content: str) -> str:
@@ -53,7 +95,7 @@ def dot(colour: palette.Colour, flat: bool = False) -> str:
 def number(value: float, unit: str, digits: int = 1) -> str:
     """Return a figure with its unit, or a dash."""
     if not math.isfinite(value):
-        return '<span style="color:#9ca3af">–</span>'
+        return f'<span style="{_ABSENT}">–</span>'
     return f'{value:.{digits}f}&thinsp;<span style="{_FAINT}">{unit}</span>'
 
 
@@ -62,20 +104,25 @@ def legend(view: View) -> str:
     rows = []
     for kind, mark in palette.MARKS.items():
         point = view.point(kind)
-        error = view.error(kind) if kind in ('com', 'fused', 'calibrated') else math.nan
+        error = view.offset(kind) if kind in ('com', 'fused', 'calibrated') else None
         words = escape(mark.words) if point is not None else (
-            f'<span style="color:#9ca3af">{escape(mark.words)}</span>')
+            f'<span style="{_ABSENT}">{escape(mark.words)}</span>')
         rows.append((dot(mark.colour, mark.on_ground) + words,
                      '' if point is None else _coordinates(point, mark.on_ground),
-                     number(1e3 * error, 'mm', 2) if math.isfinite(error) else ''))
+                     '' if error is None else _off(*error)))
     others = (dot(palette.LINK_COM) + 'CoM of a link',
               _line(palette.FORCE) + 'force of the ground',
               _line(palette.GOOD) + 'support polygon, by margin')
-    head = ('<span style="color:#6b7280">what is drawn</span>',
-            '<span style="color:#6b7280">x, y, z [mm]</span>',
-            '<span style="color:#6b7280">error</span>')
+    head = [f'<span style="{_FAINT}">{column}</span>'
+            for column in ('what is drawn', 'x, y, z [mm]', 'error [mm]')]
     return box(_table([head, *rows]) + '<div style="display:flex;flex-wrap:wrap;gap:2px 14px;'
-               'margin-top:5px">' + ''.join(f'<span>{one}</span>' for one in others) + '</div>')
+               'margin-top:5px">' + ''.join(f'<span>{one}</span>' for one in others) + '</div>'
+               f'<div style="{_FAINT}margin-top:5px">Charts: the last {SPAN:.0f} s</div>')
+
+
+def _off(level: float, up: float) -> str:
+    """Say how far off a point is on the level and in height, from m: only one tips a robot."""
+    return f'{1e3 * level:.2f}, {1e3 * abs(up):.1f} {"high" if up >= 0.0 else "low"}'
 
 
 def _line(colour: palette.Colour) -> str:
@@ -100,18 +147,25 @@ def headline(view: View, weight: float) -> str:
     vertical = {name: float(foot.wrench[2]) for name, foot in view.feet.items()}
     known = [force for force in vertical.values() if math.isfinite(force)]
     total = sum(known) if known else math.nan
-    colour = palette.of_margin(view.margin)
-    margin = ('margin not known' if not math.isfinite(view.margin) else
-              f'{1e3 * view.margin:.0f} mm to the edge' if view.margin > 0.0 else
-              f'{-1e3 * view.margin:.0f} mm over the edge')
     rows = [('stands on', escape(_stance(view.phase))),
             ('weight felt / expected', f'{number(total, "N")} / {number(weight, "N")}')]
     rows += [(f'{escape(name)} foot', number(force, 'N')) for name, force in vertical.items()]
-    if math.isfinite(view.time_to_edge):
-        rows.append(('DCM reaches the edge in', number(view.time_to_edge, 's', 2)))
-    return box(
-        f'<div style="display:flex;align-items:center;margin:2px 0 4px;font-size:17px;'
-        f'font-weight:600">{dot(colour)}{margin}</div>' + _table(rows))
+    if view.time_to_edge < _SOON:
+        rows.append(('has to react within', number(view.time_to_edge, 's', 2)))
+    return box(_margin(view) + _table(rows))
+
+
+def brief(view: View) -> str:
+    """Say the same in a line, for where there is no room for more."""
+    return f'<div class="{_BRIEF}">{box(_margin(view))}</div>'
+
+
+def _margin(view: View) -> str:
+    margin = ('margin not known' if not math.isfinite(view.margin) else
+              f'{1e3 * view.margin:.0f} mm to the edge' if view.margin > 0.0 else
+              f'{1e3 * abs(view.margin):.0f} mm over the edge')
+    return ('<div style="display:flex;align-items:center;margin:2px 0 4px;font-size:17px;'
+            f'font-weight:600">{dot(palette.of_margin(view.margin))}{margin}</div>')
 
 
 def _stance(phase: str) -> str:
@@ -163,12 +217,12 @@ def _bar(name: str, effort: float, limit: float, feedforward: float) -> str:
     if limit > 0.0 and math.isfinite(feedforward):
         at = 50.0 + 50.0 * max(-1.0, min(feedforward / limit, 1.0))
         stroke = (f'<span style="position:absolute;left:calc({at:.1f}% - 1px);top:-1px;width:2px;'
-                  'height:11px;background:#111827"></span>')
+                  'height:11px;background:currentColor"></span>')
     return (
         '<div style="display:flex;align-items:center;gap:8px;height:16px">'
         '<span style="width:116px;flex:none;overflow:hidden;text-overflow:ellipsis;white-space:'
         f'nowrap" title="{escape(name)}">{escape(name)}</span>'
-        '<span style="position:relative;flex:1;height:9px;background:#eceff3;border-radius:2px">'
+        f'<span style="position:relative;flex:1;height:9px;background:{_TRACK};border-radius:2px">'
         f'<span style="position:absolute;left:{left:.1f}%;width:{50.0 * abs(shown):.1f}%;'
         f'height:9px;background:{palette.css(colour)};border-radius:2px"></span>'
         '<span style="position:absolute;left:50%;width:1px;height:9px;background:#9ca3af"></span>'
@@ -194,8 +248,8 @@ def tendons(view: View, largest: float) -> str:
     rows = [(f'tendon {i}', number(1e3 * _at(view.tendon_lengths, i), 'mm'),
              _tension_bar(_at(view.tensions, i), top), number(_at(view.tensions, i), 'N'),
              number(_at(view.expected_tensions, i), 'N')) for i in range(count)]
-    faint = '<span style="color:#6b7280">{}</span>'
-    head = tuple(faint.format(word) for word in ('', 'length', 'tension', 'measured', 'model'))
+    head = tuple(f'<span style="{_FAINT}">{word}</span>'
+                 for word in ('', 'length', 'tension', 'measured', 'model'))
     bend, direction, elongation = view.torso
     return box(_table([head, *rows]) + _table([
         ('torso is bent by', number(math.degrees(bend), '°', 2)),
@@ -210,7 +264,7 @@ def _at(values: Array, i: int) -> float:
 def _tension_bar(tension: float, top: float) -> str:
     share = 100.0 * max(0.0, min(tension / top, 1.0)) if math.isfinite(tension) else 0.0
     return ('<span style="display:inline-block;position:relative;width:70px;height:8px;background:'
-            '#eceff3;border-radius:2px"><span style="position:absolute;left:0;height:8px;width:'
+            f'{_TRACK};border-radius:2px"><span style="position:absolute;left:0;height:8px;width:'
             f'{share:.0f}%;background:{palette.css(palette.TENDON)};border-radius:2px"></span>'
             '</span>')
 
@@ -231,6 +285,12 @@ def health(reports: Sequence[Report]) -> str:
     rows.append(f'<div style="margin-top:4px">{dot(palette.GOOD)}{well} of {len(reports)} checks '
                 f'are well <span style="{_FAINT}">({escape(", ".join(nodes))})</span></div>')
     return box(''.join(rows))
+
+
+def glossary() -> str:
+    """Say what the page's words mean."""
+    return box(''.join(f'<div style="margin-bottom:6px"><b>{escape(word)}</b><br>{escape(meaning)}'
+                       '</div>' for word, meaning in GLOSSARY.items()))
 
 
 def note(text: str, good: bool | None = None) -> str:

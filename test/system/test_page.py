@@ -233,6 +233,30 @@ def test_figures_are_those_of_the_nodes(live):
     browser.tab('Controls')
 
 
+def test_a_phone_shows_the_robot_above_the_controls_and_figures_first(live):
+    browser, _ = live
+    with browser.phone():
+        sheet = browser.until(lambda: browser.look_of('Balance · Joints · Torso'), 'the figures')
+        button = browser.look_of('Tare')
+        assert 0.5 <= sheet['box'][1] < button['box'][1]
+        assert button['box'][2] - button['box'][0] > 0.85
+        assert re.search(r'^\d+ mm to the edge', browser.text, re.MULTILINE)
+    browser.until(lambda: not browser.look_of('Balance · Joints · Torso'), 'the wide page again')
+
+
+def test_words_can_be_read_light_and_dark(live):
+    browser, _ = live
+    light = browser.look_of('stands on')
+    assert light['ink'] < light['ground'] - 0.5
+    browser.tab('Look')
+    browser.tick('dark')
+    browser.until(lambda: browser.look_of('stands on')['ground'] < 0.3, 'a dark page')
+    dark = browser.look_of('stands on')
+    assert dark['ink'] > dark['ground'] + 0.5
+    browser.tick('dark')
+    browser.tab('Controls')
+
+
 def test_gravity_feedforward_is_turned_off_and_on(live):
     browser, robot = live
     browser.until(lambda: robot.feedforward_state() == State.PRIMARY_STATE_ACTIVE, 'active')

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 import math
+import re
 
 from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.charts import Chart, RENEWED, round_range, Strips
@@ -55,9 +56,12 @@ def words(html):
 
 def test_the_legend_tells_the_distance_from_the_truth():
     view = View(points={'truth': np.array((0.010, 0.0, 0.4)), 'com': np.array((0.013, 0.004, 0.4)),
+                        'fused': np.array((0.010, 0.001, 0.3955)),
                         'zmp': np.array((0.02, -0.01, 0.0))})
     text = words(widgets.legend(view))
-    assert 'CoM by the URDF 13, 4, 400 5.00 mm' in text
+    assert 'CoM by the URDF 13, 4, 400 5.00, 0.0 high' in text
+    assert 'CoM fused with forces 10, 1, 396 1.00, 4.5 low' in text
+    assert view.offset('calibrated') is None
     assert 'ZMP measured 20, -10' in text
     for mark in palette.MARKS.values():
         assert mark.words in text
@@ -77,6 +81,34 @@ def test_the_headline_tells_margin_stance_and_weight():
     assert 'the left foot' in words(widgets.headline(view, 35.3))
     assert palette.css(palette.BAD) in widgets.headline(view, 35.3)
     assert 'margin not known' in words(widgets.headline(View(), 35.3))
+    assert words(widgets.brief(view)) == words(widgets.headline(view, 35.3)).split(' stands')[0]
+
+
+def test_a_time_to_the_edge_is_told_only_when_it_is_short():
+    assert 'react' not in words(widgets.headline(View(time_to_edge=0.85), 35.3))
+    assert 'has to react within 0.21 s' in words(widgets.headline(View(time_to_edge=0.21), 35.3))
+
+
+def test_the_words_of_the_page_are_explained():
+    text = words(widgets.glossary())
+    for word, meaning in widgets.GLOSSARY.items():
+        assert f'{word} {meaning}' in text
+    shown = words(widgets.legend(View())) + words(widgets.headline(View(margin=0.1), 1.0))
+    for word in ('CoM', 'URDF', 'CoM fused with forces', 'error', 'support', 'ZMP', 'DCM',
+                 'to the edge'):
+        assert word in shown and word in widgets.GLOSSARY
+
+
+def test_the_page_is_readable_light_and_dark():
+    """Words have the page's colour, and nothing that is there for contrast a fixed one."""
+    view = View(feet={'left': FootView()}, tendon_lengths=np.ones(4), margin=0.01)
+    for html in (widgets.headline(view, 1.0), widgets.tendons(view, 60.0), widgets.legend(view),
+                 widgets.effort_bars(['knee'], {}, np.ones(1), np.ones(1), {'knee': 0.5})):
+        assert not re.search(r'(?<!-)color:#', html)
+
+
+def test_the_very_edge_is_no_minus_nothing_over_it():
+    assert '-' not in words(widgets.headline(View(margin=0.0), 35.3)).partition(' mm over')[0]
 
 
 def test_margins_go_from_red_to_green():
