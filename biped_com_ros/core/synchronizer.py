@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 DEPTH = 16
@@ -83,9 +83,10 @@ class Synchronizer:
             self._note_step(source, step)
         self._last_ns[source] = stamp_ns
         everybody[source].append((stamp_ns, sample))
-        for waiting in everybody:
-            if not waiting or waiting[-1][0] != stamp_ns:
-                return self._complete(stamp_ns)
+        if not all(everybody):
+            return False
+        if self._last_ns.count(stamp_ns) < len(everybody):
+            return self._complete(stamp_ns)
         # The newest samples of all are of this very time.
         self.latest = [waiting[-1][1] for waiting in everybody]
         for waiting in everybody:
@@ -105,7 +106,7 @@ class Synchronizer:
         tolerance, chosen = 0.5 * max(self._periods), []
         for waiting in self._waiting:
             nearest = _nearest(waiting, stamp_ns)
-            if nearest is None or abs(nearest[0] - stamp_ns) > tolerance:
+            if abs(nearest[0] - stamp_ns) > tolerance:
                 return False
             chosen.append(nearest)
         times = [stamp for stamp, _ in chosen]
@@ -153,7 +154,7 @@ class Instants:
         self._first_ns = _NEVER
         self._awaited = 0
 
-    def add(self, source: int, stamp_ns: int, sample: Any) -> Iterable[list[Any]]:
+    def add(self, source: int, stamp_ns: int, sample: Any) -> Sequence[list[Any]]:
         """
         Take a sample and return the sets that are complete by it.
 
@@ -168,8 +169,8 @@ class Instants:
 
         Returns
         -------
-        iterable of list
-            One sample of each source; to be gone through before the next call.
+        sequence of list
+            One sample of each source.
 
         """
         last = self._last_ns[source]
@@ -182,16 +183,12 @@ class Instants:
         # Only the first source itself, or what was waited for, can decide anything.
         if source and source != self._awaited:
             return ()
-        leading = self._leading
-        return self._sets() if leading and self._is_decided(leading[0][0]) else ()
-
-    def _sets(self) -> Iterator[list[Any]]:
-        leading, decided = self._leading, True
-        while decided:
+        leading, sets = self._leading, []
+        while leading and self._is_decided(leading[0][0]):
             found = self._complete(*leading.popleft())
             if found is not None:
-                yield found
-            decided = bool(leading) and self._is_decided(leading[0][0])
+                sets.append(found)
+        return sets
 
     def _start_anew(self) -> None:
         for waiting in self._waiting:
@@ -230,9 +227,9 @@ class Instants:
             if waiting and waiting[0][0] == ns:  # mostly
                 found.append(waiting[0][1])
                 continue
-            nearest = _nearest(waiting, ns)
-            if nearest is not None and abs(nearest[0] - ns) <= tolerance:
-                found.append(nearest[1])
+            stamp, nearest = _nearest(waiting, ns) if waiting else (_NEVER, None)
+            if abs(stamp - ns) <= tolerance:
+                found.append(nearest)
             elif optional:
                 found.append(None)
             else:
@@ -240,11 +237,6 @@ class Instants:
         return found
 
 
-def _nearest(waiting: deque[tuple[int, _T]], stamp_ns: int) -> tuple[int, _T] | None:
-    """Return the (stamp, sample) nearest in time of a queue in order of time."""
-    best = None
-    for entry in reversed(waiting):
-        if best is not None and abs(entry[0] - stamp_ns) >= abs(best[0] - stamp_ns):
-            break
-        best = entry
-    return best
+def _nearest(waiting: deque[tuple[int, _T]], stamp_ns: int) -> tuple[int, _T]:
+    """Return the (stamp, sample) nearest in time; of two as near, the later one."""
+    return min(reversed(waiting), key=lambda entry: abs(entry[0] - stamp_ns))
