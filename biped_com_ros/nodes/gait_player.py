@@ -274,6 +274,7 @@ class GaitPlayer(Node):
     def _begin(self, playback: GaitPlayback) -> None:
         assert self.player is not None and self.joints.stamp is not None
         self._last_ns, self._next_ns = self.joints.stamp.ns, 0
+        self._off_since_ns = self._last_ns
         self.player.begin(playback)
         self._send()
 

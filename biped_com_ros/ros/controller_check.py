@@ -50,7 +50,6 @@ class ControllerCheck:
         self._node, self._name, self._joints = node, controller, list(joints)
         self._client: Any = None
         self._timer: Any = None
-        self._future: Any = None
         self.problem, self.state = '', 'not compared'
         if controller:
             self._client = node.create_client(GetParameters, f'{controller}/get_parameters')
@@ -73,17 +72,16 @@ class ControllerCheck:
             self._client = None
 
     def _try(self) -> None:
-        if self._client is None or self._future is not None:
+        if self._client is None:
             return
         if not self._client.service_is_ready():
             self.problem = self.state = (
                 f"controller '{self._name}' does not run, so the order of its joints is not known")
             return
-        self._future = self._client.call_async(_REQUEST)
-        self._future.add_done_callback(self._answered)
+        # Whoever was asked before may have ended meanwhile.
+        self._client.call_async(_REQUEST).add_done_callback(self._answered)
 
     def _answered(self, future: Any) -> None:
-        self._future = None
         values = future.result().values
         theirs = list(values[0].string_array_value) if values else []
         if not theirs:

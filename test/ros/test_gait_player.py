@@ -393,6 +393,18 @@ def test_joints_that_do_not_follow_are_left_where_they_are(make):
     rig.until(lambda: 'do not follow' in rig.lines['gait'].message, what='diagnostics')
 
 
+def test_joints_that_are_off_at_the_begin_get_the_same_time_to_follow(make):
+    rig = make(follow_tolerance=0.01, follow_time=5.0)
+    rig.positions[rig.model.joint_index(rig.model.config.groups['left_leg'][:1])] += 0.03
+    rig.stand()
+    rig.until_it_may()
+    rig.is_stuck = True
+    rig.order('walk')
+    rig.state_is('walking')
+    rig.until(lambda: 0.0 < rig.progress[-1] < 1.0, what='the walk going on')
+    assert rig.states[-1] == 'walking'
+
+
 def test_a_silent_monitor_stops_the_walk(make):
     rig = make(monitor_timeout=1.5)
     rig.stand()

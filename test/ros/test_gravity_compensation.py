@@ -462,6 +462,17 @@ def test_controller_in_the_same_order_gets_commands(make, talos):
     node.destroy_node()
 
 
+def test_a_controller_that_ends_without_an_answer_is_asked_again(make, talos):
+    rig = make(controller='effort_controller')
+    silent = Node('effort_controller', namespace=rig.namespace)  # no executor serves it
+    rig.until(rig.node._controller._client.service_is_ready, 'its service')
+    rig.play(1.2)  # it is asked
+    silent.destroy_node()
+    node = controller(rig, list(talos.actuated_joint_names))
+    rig.until(lambda: rig.commands and rig.holds(), 'commands')
+    node.destroy_node()
+
+
 def test_groups_gains_and_support_change_at_run_time_as_ramps(rig):
     arms = rig.model.group_index('left_arm')
     rig.node.set_parameters([Parameter('groups', value=['left_arm'])])

@@ -149,12 +149,15 @@ def test_what_cannot_be_drawn_is_told_and_the_rest_is_drawn():
         '<visual><geometry><mesh filename="package://nowhere/a.stl"/></geometry></visual>'
         '<visual><geometry><sphere radius="big"/></geometry></visual>'
         '<visual><geometry><cone/></geometry></visual><visual/>'
+        '<visual><origin rpy="0 0"/><geometry><sphere radius="1"/></geometry></visual>'
+        '<visual><geometry><sphere radius="1"/></geometry><material name="pale"><color '
+        'rgba="1 1 1"/></material></visual>'
         '<visual><origin xyz="1 2 3"/><geometry><box size="1 1 1"/></geometry></visual>'))
     assert len(looks.surfaces) == 1
     np.testing.assert_allclose(middle(looks.surfaces[0].triangles), (1.0, 2.0, 3.0), atol=1e-12)
     told = '\n'.join(looks.problems)
-    assert len(looks.problems) == 4
-    for word in ("'nowhere'", "'big'", 'cone', '<geometry>'):
+    assert len(looks.problems) == 6
+    for word in ("'nowhere'", "'big'", 'cone', '<geometry>', "not '0 0'", "not '1 1 1'"):
         assert word in told
 
 
