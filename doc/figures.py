@@ -202,16 +202,16 @@ def stability(model: RobotModel) -> Figure:
     plain(axes)
     draw_support(axes, model, poses, support)
     for point, colour, name, at in (
-            (com, GREEN, 'CoM', (-0.02, 0.008)), (zmp, BLUE, 'ZMP', (-0.02, -0.012)),
+            (com, GREEN, 'CoM', (-0.02, 0.008)), (zmp, BLUE, 'ZMP', (-0.025, 0.002)),
             (dcm, RED, 'DCM', (0.004, 0.006))):
         axes.plot(*point[:2], 'o', color=colour, ms=9, mec='white', zorder=5)
         axes.text(*(point[:2] + at), name, color=colour, fontsize=9, weight='bold')
     draw_arrow(axes, com[:2], dcm[:2] - com[:2], GREEN, '', at=(0.0, 0.0))
-    for point, name in ((zmp, 'margin'), (dcm, 'dcm_margin')):
+    for point, name, at in ((zmp, 'margin', (0.003, 0.0)), (dcm, 'dcm_margin', (0.006, 0.008))):
         margin = support.margin(point)
         nearest = support.plane.to_world(np.array([margin.nearest]))[0]
         axes.plot(*np.array((point, nearest))[:, :2].T, ':', color='black', lw=1.2)
-        axes.text(*(0.5 * (point + nearest)[:2] + (0.003, 0.0)),
+        axes.text(*(0.5 * (point + nearest)[:2] + at),
                   f'~/{name}\n{1e3 * margin.distance:.0f} mm', fontsize=7.5, family='monospace',
                   va='center')
     seconds = support.time_to_edge(dcm, zmp, omega)
@@ -254,8 +254,9 @@ def draw_bent(axes: Axes, backbone: Backbone, shape: np.ndarray) -> None:
     for number in range(backbone.count):
         axes.plot(*holes[:, number][:, SIDE].T, color=TENDONS[number % 4], lw=1.6)
         if abs(np.cos(backbone.angles[number])) > 0.5:
-            axes.text(*(holes[14, number][[0, 2]] + (0.003, 0.0)), f'l{number} = '
-                      f'{1e3 * lengths[number]:.2f} mm', color=TENDONS[number % 4], fontsize=8)
+            axes.text(*(holes[12, number][[0, 2]] + (0.003, 0.0)), f'l{number} = '
+                      f'{1e3 * lengths[number]:.2f} mm', color=TENDONS[number % 4], fontsize=8,
+                      bbox={'facecolor': 'white', 'edgecolor': 'none', 'pad': 0.5}, zorder=5)
     for s in np.linspace(0.0, 1.0, 7):
         tip = backbone.tip(shape, s)
         ends = tip.apply(backbone.radius * np.array(((-1.0, 0.0, 0.0), (1.0, 0.0, 0.0))))
