@@ -305,17 +305,16 @@ class UprightCheck:
         """Do as :meth:`update`, on plain numbers."""
         before, before_ns = self._up, self._ns
         self._up, self._ns = up, stamp_ns
-        if before is not None and stamp_ns > before_ns:
-            self._look_for_jump(before, up, stamp_ns - before_ns)
+        # A chord is shorter than its arc.
+        if (before is not None and stamp_ns > before_ns
+                and (chord := math.dist(before, up)) > self.TOLERANCE):
+            self._look_for_jump(chord, stamp_ns - before_ns)
         if self._settled_ns is not None and stamp_ns >= self._settled_ns:
             self._settled_ns, self._jump = None, ''
         self.problem = self._jump if up[2] >= self._least_up else self._tilted(up[2])
         return not self.problem
 
-    def _look_for_jump(self, before: list[float], up: list[float], ns: int) -> None:
-        chord = math.dist(before, up)
-        if chord <= self.TOLERANCE:  # a chord is shorter than its arc
-            return
+    def _look_for_jump(self, chord: float, ns: int) -> None:
         turned = 2.0 * math.asin(min(0.5 * chord, 1.0))
         if turned > self.TOLERANCE + self.max_speed * 1e-9 * ns:
             self._settled_ns = self._ns + round(1e9 * self.settle_time)

@@ -216,9 +216,8 @@ class GravityModel:
             Unit vector against gravity along the axes of the base, shape (3,).
 
         """
-        com, joints = self._pass(state.q)
-        return GravityLoad(
-            self, com.tolist(), self._contacts_in_base(joints), up_in_base.tolist())
+        com, placements, _ = self._pass(state.q)
+        return GravityLoad(self, com, placements, up_in_base.tolist())
 
     def weigh(self, joint_positions: Array, imu: MountedImu) -> GravityLoad:
         """
@@ -240,30 +239,20 @@ class GravityModel:
         q = self.model.configuration(joint_positions)
         if not q.dot(q) < _ABSURD_SQUARED:
             self.model.state(joint_positions)  # says which one it is
-        com, joints = self._pass(q)
-        return GravityLoad(
-            self, com.tolist(), self._contacts_in_base(joints), imu.up_along_base(joints))
+        com, placements, joints = self._pass(q)
+        return GravityLoad(self, com, placements, imu.up_along_base(joints))
 
-    def _pass(self, q: Array) -> tuple[Array, Array]:
+    def _pass(self, q: Array) -> tuple[list[float], Array, Array]:
         """
-        Return centre of mass and placements of the joints, until the next pass.
+        Return centre of mass, placements of the contacts, and until the next pass of all joints.
 
         The Jacobians are in the views.
         """
         # Fills the joint Jacobians as well, about the origin and along the axes of the base.
         pin.jacobianCenterOfMass(self.model.pin_model, self._kinematics.data, q, True)
-        return self._kinematics.view_positions()
-
-    def _contacts_in_base(self, joints: Array) -> Array:
-        placements: Array = self._placing.dot(
-            joints.reshape(-1, 3).take(self._placed, 0)).reshape(-1, 4, 3)
-        return placements
-
-    def _forces_of(self, force: Sequence[float]) -> Array:
-        """Return what a force that carries the weight asks of all joints at the last pass."""
-        self._write_force(*force)
-        forces: Array = self._force.dot(self._com_rows)
-        return forces
+        com, joints = self._kinematics.view_positions()
+        placements = self._placing.dot(joints.reshape(-1, 3).take(self._placed, 0))
+        return com.tolist(), placements.reshape(-1, 4, 3), joints
 
     def _forces_under(self, load: GravityLoad, wrenches: Sequence[Wrench]) -> Array:
         """Return the forces on all moving joints that balance contact wrenches, base axes."""
@@ -439,10 +428,11 @@ class GravityLoad:
         self.gravity_model, self.up_parts, self.com_parts = gravity_model, up_parts, com_parts
         self.placements = placements
         self.rows: list[list[list[float]]] = placements.tolist()
-        self.points = [row[3] for row in self.rows]
+        self.points: list[list[float]] = placements[:, 3].tolist()
         (x, y, z), weight = up_parts, gravity_model.weight
         self.force = weight * x, weight * y, weight * z
-        self.gravity_forces = gravity_model._forces_of(self.force)
+        gravity_model._write_force(*self.force)
+        self.gravity_forces: Array = gravity_model._force.dot(gravity_model._com_rows)
         self.columns = gravity_model._columns.copy('F')
 
     @cached_property

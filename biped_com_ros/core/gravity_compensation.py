@@ -266,16 +266,13 @@ class GravityCompensator:
         if not self.upright.follow(load.up_parts, stamp_ns):
             raise InputError(self.upright.problem)
         if self.settings.support == FIXED:
-            self.support = None
-            return self._weaken(load.held)
-        # Not by `GravityLoad.standing`: these shares need no examination.
-        support = self._distribution.support(load, self._shares(load, stamp_ns))
-        if not self._is_plausible(support):
-            raise InputError(support_problem(support, self.settings.cop_tolerance))
-        self.support = support
-        return self._weaken(support.efforts)
-
-    def _weaken(self, efforts: Array) -> Array:
+            self.support, efforts = None, load.held
+        else:
+            # Not by `GravityLoad.standing`: these shares need no examination.
+            support = self._distribution.support(load, self._shares(load, stamp_ns))
+            if not self._is_plausible(support):
+                raise InputError(support_problem(support, self.settings.cop_tolerance))
+            self.support, efforts = support, support.efforts
         return efforts if self._gains is None else efforts * self._gains
 
     @property

@@ -292,7 +292,8 @@ class TorsoController:
             Of all tendons, m and N.
 
         """
-        self._by_lengths = None if lengths is None else self._told_by(lengths)
+        self._by_lengths = None if lengths is None else sum(
+            map(mul, self._bend_of_lengths, lengths), 0j)
         self._felt = tensions
         if tensions is None or (min(tensions) >= self._taut and self._is_calm):
             return
@@ -310,7 +311,9 @@ class TorsoController:
         most. `load` and `inertia` are those of a :class:`Measurement`.
         """
         if not self._ahead:
-            self._learn(min(dt, LONGEST_STEP), load, inertia)
+            self._waited += min(dt, LONGEST_STEP)
+            if self._waited >= LEARN_EVERY and self._told is not None:
+                self._learn(load, inertia, *self._told)
         dt = min(dt, LONGEST_STEP - self._ahead)
         if dt <= 0.0:
             return
@@ -368,13 +371,10 @@ class TorsoController:
             lengths, self._tensions, self.reference_arc, self.arc, self.rates, self._sight.bend,
             self._seen is not None, self._problems())
 
-    def _learn(self, dt: float, load: Load, inertia: float) -> None:
+    def _learn(self, load: Load, inertia: float, by_lengths: complex | None,
+               tensions: Sequence[float] | None) -> None:
         """Take in what changes slowly, a few times less often than commands go out."""
-        self._waited += dt
-        if self._waited < LEARN_EVERY or self._told is None:
-            return
         dt, self._waited = self._waited, 0.0
-        by_lengths, tensions = self._told
         self.drift.update(dt, self._sight, by_lengths)
         if tensions is None:
             return
@@ -393,10 +393,6 @@ class TorsoController:
             return ''
         return (f'open loop: the torso IMU says {_words(bend)}, tendons '
                 f'{_words(expected)}; is it flipped, or mounted otherwise than in the URDF?')
-
-    def _told_by(self, lengths: Sequence[float]) -> complex:
-        """Return the bend that lengths mean, torsion neglected."""
-        return sum(map(mul, self._bend_of_lengths, lengths), 0j)
 
     def _feedback(self, dt: float) -> complex:
         """Return the correction of the bend that goes into the lengths."""

@@ -213,11 +213,19 @@ class TorsoStatics:
         """
         Return the moment on the bend, N m, that uneven curvature adds under a wrench on the tip.
 
-        Within 1 % of an elastica's bend up to 15 deg and nine tenths of the load that it buckles
-        under; from there on, which only tendons can hold, the effect is that of the buckling load.
+        With ``r^2`` as above, ``1 - r^2 / 3 - r / tan r`` of the bending stiffness is lost, and
+        ``tan(r/2) / (r/2) - 1`` of the moment of a force across comes on top; hyperbolic where the
+        load pulls. Within 1 % of an elastica's bend up to 15 deg and nine tenths of the load that
+        it buckles under; from there on, which only tendons can hold, the effect is that of the
+        buckling load.
         """
         stiffness, length = self.stiffness.bending, arc.length
-        softer, stronger = _column_factors(min(-wrench[1] * length / stiffness, 0.9 * EULER))
+        load = min(-wrench[1] * length / stiffness, 0.9 * EULER)
+        if abs(load) < 1e-3:  # next to nothing, and quotients of small differences otherwise
+            softer, stronger = load * load / 45.0, load / 12.0
+        else:
+            r, tan = math.sqrt(abs(load)), math.tan if load > 0.0 else math.tanh
+            softer, stronger = 1.0 - load / 3.0 - r / tan(r), tan(0.5 * r) / (0.5 * r) - 1.0
         return softer * stiffness * arc.bend + 0.5 * length * stronger * wrench[0]
 
     def imbalance(self, shape: Array, tensions: Array, load: Load = no_load) -> Array:
@@ -307,17 +315,3 @@ class TorsoStatics:
         scaled = directions * scale
         wrench = scale * scaled.T.dot(np.linalg.solve(scaled.dot(scaled.T), generalized))
         return WrenchEstimate(generalized, directions, wrench)
-
-
-def _column_factors(load: float) -> tuple[float, float]:
-    """
-    Return what an axial load ``r^2`` changes against constant curvature.
-
-    ``1 - r^2 / 3 - r / tan r`` of the bending stiffness is lost and ``tan(r/2) / (r/2) - 1`` of
-    the moment of a force across comes on top; hyperbolic where the load pulls.
-    """
-    if abs(load) < 1e-3:  # next to nothing, and quotients of small differences otherwise
-        return load * load / 45.0, load / 12.0
-    r = math.sqrt(abs(load))
-    tan = math.tan if load > 0.0 else math.tanh
-    return 1.0 - load / 3.0 - r / tan(r), tan(0.5 * r) / (0.5 * r) - 1.0
