@@ -14,6 +14,7 @@
 """What RViz is told to show, against what nodes publish by doc/interfaces.rst (tested, too)."""
 
 from biped_com_ros.core.resources import package_share
+from biped_com_ros.nodes import NODES
 import pytest
 from ros.test_interfaces import NAMESPACE, promised
 import yaml
@@ -21,11 +22,11 @@ import yaml
 #: What each display of RViz takes, of those that are used.
 KINDS = {
     'rviz_default_plugins/MarkerArray': 'visualization_msgs/MarkerArray',
+    'rviz_default_plugins/Odometry': 'nav_msgs/Odometry',
     'rviz_default_plugins/PointStamped': 'geometry_msgs/PointStamped',
     'rviz_default_plugins/Polygon': 'geometry_msgs/PolygonStamped',
     'rviz_default_plugins/PoseArray': 'geometry_msgs/PoseArray',
     'rviz_default_plugins/Wrench': 'geometry_msgs/WrenchStamped'}
-NODES = ('com_estimator', 'simulator', 'wrench_aggregator', 'zmp_monitor')
 
 
 @pytest.fixture
@@ -34,10 +35,10 @@ def ros():
 
 
 def displays(node):
-    """Go through (topic, class of the display) of all displays with a topic."""
+    """Go through (topic with its quality of service, class) of all displays with a topic."""
     if isinstance(node, dict):
         if 'Topic' in node and node.get('Class') in KINDS:
-            yield node['Topic']['Value'], node['Class']
+            yield node['Topic'], node['Class']
         node = list(node.values())
     if isinstance(node, list):
         for child in node:
@@ -53,11 +54,15 @@ def test_every_topic_of_rviz_is_published_with_the_type_that_its_display_takes()
     shown = list(displays(yaml.safe_load((package_share() / 'rviz' / 'biped.rviz').read_text())))
     assert len(shown) > 10
     for topic, display in shown:
-        assert published.get(f'{NAMESPACE}/{topic}') == KINDS[display], topic
+        name = topic['Value']
+        assert published.get(f'{NAMESPACE}/{name}') == KINDS[display], name
+        # All outputs are reliable, but not all are latched: this fits each of them.
+        assert topic['Durability Policy'] == 'Volatile', name
+        assert topic['Reliability Policy'] in ('Reliable', 'Best Effort'), name
 
 
-def test_every_marker_topic_of_these_nodes_is_shown():
-    shown = {topic for topic, _ in displays(yaml.safe_load(
+def test_every_marker_topic_of_all_nodes_is_shown():
+    shown = {topic['Value'] for topic, _ in displays(yaml.safe_load(
         (package_share() / 'rviz' / 'biped.rviz').read_text()))}
     for name in NODES:
         for part in promised(name):
