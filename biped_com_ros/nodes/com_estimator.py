@@ -55,10 +55,10 @@ from typing import Any, TYPE_CHECKING
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.base_sources import (
-    BASE_SOURCES, BaseSource, describe_contacts, make_base_source)
+    BaseSource, describe_contacts, make_base_source)
 from biped_com_ros.ros.com_fusion import ComFusion, FusionParameters
 from biped_com_ros.ros.com_outputs import FrameOutput, Instant, Pace
-from biped_com_ros.ros.common_parameters import RobotNodeParameters
+from biped_com_ros.ros.common_parameters import EstimatorParameters, gravity_parameter
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.executor import run
@@ -78,15 +78,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ComEstimatorParameters(RobotNodeParameters, ModelCheckParameters, FusionParameters):
+class ComEstimatorParameters(EstimatorParameters, ModelCheckParameters, FusionParameters):
     """Parameters of `com_estimator`."""
 
-    base_source: str = parameter(
-        'imu', 'Where the base is known from: orientation by IMU and position by the standing '
-        'soles; the topic odom; TF; or the parameter fixed_base', options=BASE_SOURCES,
-        read_only=True)
-    world_frame: str = parameter(
-        'odom', 'Frame, fixed in the world and z up, of all that is published', read_only=True)
     com_frame: str = parameter('com', 'TF frame at the centre of mass', read_only=True)
     footprint_frame: str = parameter(
         'base_footprint', 'TF frame on the ground between the standing soles (REP-120)',
@@ -99,9 +93,6 @@ class ComEstimatorParameters(RobotNodeParameters, ModelCheckParameters, FusionPa
         read_only=True)
     tf_rate: float = parameter(
         30.0, 'How often transforms are sent; 0 turns them off', 'Hz', 0.0, 10000.0)
-    marker_rate: float = parameter(
-        15.0, 'How often markers are published while somebody listens, else once a second; 0 '
-        'turns them off', 'Hz', 0.0, 10000.0)
     marker_density: float = parameter(
         8000.0, 'Each link is shown as a ball of its mass and of this density', 'kg/m3', 1.0, 1e6,
         read_only=True)
@@ -114,15 +105,7 @@ class ComEstimatorParameters(RobotNodeParameters, ModelCheckParameters, FusionPa
     contact_tolerance: float = parameter(
         0.01, 'How far above the lowest sole another one is still assumed to stand', 'm', 0.0,
         1.0, read_only=True)
-    base_timeout: float = parameter(
-        0.1, 'Largest difference between the stamps of joint_states and of IMU, odometry or TF',
-        's', 0.0001, 60.0, read_only=True)
-    fixed_base: list[float] = parameter(
-        [0.0] * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw (rad)',
-        read_only=True)
-    gravity: float = parameter(9.81, 'Gravitational acceleration', 'm/s2', 0.1, 30.0)
-    sensor_timeout: float = parameter(
-        0.5, 'Silence after which an input counts as dead', 's', 0.001, 60.0, read_only=True)
+    gravity: float = gravity_parameter(read_only=False)
 
 
 class ComEstimator(Node):

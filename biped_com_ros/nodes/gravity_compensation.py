@@ -46,7 +46,7 @@ from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.support_qp import SupportLimits
 from biped_com_ros.core.wrench import largest_credible_load
-from biped_com_ros.ros.common_parameters import ManagedNodeParameters
+from biped_com_ros.ros.common_parameters import gravity_parameter, ManagedNodeParameters
 from biped_com_ros.ros.controller_check import ControllerCheck
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import ERROR, OK, Report, Throttle, WARN
@@ -139,8 +139,7 @@ class GravityCompensationParameters(ManagedNodeParameters):
     torque_lever: float = parameter(
         0.1, 'A torque of 1 N m at a sole is as undesirable as a force of one over this, in N',
         'm', 0.001, 10.0, read_only=True)
-    gravity: float = parameter(
-        9.81, 'Gravitational acceleration', 'm/s2', 0.1, 30.0, read_only=True)
+    gravity: float = gravity_parameter()
     marker_rate: float = parameter(
         15.0, 'How often markers are published; 0: never', 'Hz', 0.0, 1000.0, read_only=True)
     marker_scale: float = parameter(

@@ -29,6 +29,7 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.bag_recorder import BagRecorder, STORAGES
+from biped_com_ros.ros.common_parameters import RobotChoice
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import (
     Diagnostics, ERROR, OK, Report, steady_clock, Throttle, WARN)
@@ -68,13 +69,9 @@ def _delay(description: str) -> Any:
 
 
 @dataclass(frozen=True)
-class SimulatorParameters:
+class SimulatorParameters(RobotChoice):
     """Parameters of `simulator`."""
 
-    robot: str = parameter(
-        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
-    urdf: str = parameter(
-        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
     posture: str = parameter('stand', 'Posture to start in', read_only=True)
     tendons: bool = parameter(
         True, "Simulate the torso's tendons, where the robot has them; else a stiff torso",

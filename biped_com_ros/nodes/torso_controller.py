@@ -76,7 +76,7 @@ from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.sight import Sight, Tip, UPRIGHT
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
-from biped_com_ros.ros.common_parameters import ManagedNodeParameters
+from biped_com_ros.ros.common_parameters import gravity_parameter, ManagedNodeParameters
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import ERROR, OK, Report, Throttle, WARN
 from biped_com_ros.ros.executor import run
@@ -183,8 +183,7 @@ class TorsoControllerParameters(ManagedNodeParameters):
         50.0, 'How often TF is sent; 0 turns it off', 'Hz', 0.0, 10000.0)
     marker_rate: float = parameter(
         15.0, 'How often markers are published; 0 turns them off', 'Hz', 0.0, 10000.0)
-    gravity: float = parameter(
-        9.81, 'Gravitational acceleration', 'm/s2', 0.1, 30.0)
+    gravity: float = gravity_parameter(read_only=False)
 
     def options(self) -> ControllerOptions:
         """Return the same for the controller."""

@@ -36,6 +36,7 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.pose import yaw_of
 from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.ros.common_parameters import RobotChoice
 from biped_com_ros.ros.diagnostics import Diagnostics, log_exception, OK, Report, steady_clock
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.page_actions import PageActions
@@ -53,13 +54,9 @@ _COMMAND_PERIOD, _CHECK_PERIOD = 0.05, 1.0
 
 
 @dataclass(frozen=True)
-class ViewerParameters:
+class ViewerParameters(RobotChoice):
     """Parameters of `viewer`."""
 
-    robot: str = parameter(
-        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
-    urdf: str = parameter(
-        '', "Overrides the robot's URDF: a path, package:// URI, or 'topic'", read_only=True)
     host: str = parameter(
         '127.0.0.1', 'Who may look: 127.0.0.1 this computer only, 0.0.0.0 everybody in the '
         'network, who may press the buttons, too', read_only=True)

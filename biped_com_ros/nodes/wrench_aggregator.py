@@ -42,7 +42,8 @@ from biped_com_ros.core.weight_check import WeightCheck
 from biped_com_ros.core.wrench import com_line, largest_credible_load
 from biped_com_ros.core.wrench_aggregation import (
     AggregationSettings, ContactBody, SensorChannel, WrenchAggregation)
-from biped_com_ros.ros.common_parameters import RobotNodeParameters
+from biped_com_ros.ros.common_parameters import (
+    ContactParameters, gravity_parameter, RobotNodeParameters, WeightParameters)
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.executor import run
@@ -63,7 +64,7 @@ AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 
 
 @dataclass(frozen=True)
-class WrenchAggregatorParameters(RobotNodeParameters):
+class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightParameters):
     """Parameters of `wrench_aggregator`."""
 
     offsets_file: str = parameter(
@@ -72,23 +73,13 @@ class WrenchAggregatorParameters(RobotNodeParameters):
     footprint_frame: str = parameter(
         'base_footprint', 'frame_id of the total wrench and of the line of the CoM',
         read_only=True)
-    gravity: float = parameter(
-        9.81, 'Gravitational acceleration', 'm/s2', 1.0, 30.0, read_only=True)
+    gravity: float = gravity_parameter()
     low_pass_cutoff: float = parameter(
         50.0, 'Cut-off of the Butterworth low-pass of all readings; 0 turns it off', 'Hz', 0.0,
         10000.0)
     low_pass_order: int = parameter(2, 'Order of that low-pass', options=(1, 2))
-    contact_engage: float = parameter(
-        0.06, 'Normal force of a foot, as a share of body weight, above which a contact begins',
-        '', 0.001, 0.9, read_only=True)
-    contact_release: float = parameter(
-        0.03, 'Normal force of a foot, as a share of body weight, below which a contact ends',
-        '', 0.001, 0.9, read_only=True)
     contact_engage_dwell: float = parameter(
         0.006, 'How long the force has to stay there for a contact to begin', 's', 0.0, 1.0,
-        read_only=True)
-    contact_release_dwell: float = parameter(
-        0.006, 'How long the force has to stay there for a contact to end', 's', 0.0, 1.0,
         read_only=True)
     contact_period: float = parameter(
         0.1, 'A contact is published when it changes and at least this often', 's', 0.0, 10.0)
@@ -107,9 +98,6 @@ class WrenchAggregatorParameters(RobotNodeParameters):
     tare_max_offset_share: float = parameter(
         0.3, 'Largest force, as a share of body weight, that is taken for an offset: more is a '
         'robot that stands', '', 0.0, 100.0)
-    weight_tolerance: float = parameter(
-        0.03, "Relative difference of the measured weight from the model's that is accepted",
-        '', 0.0, 1.0, read_only=True)
     state_timeout: float = parameter(
         0.1, 'Largest difference between the stamps of a reading and of the joint states or the '
         'IMU used with it', 's', 0.0, 10.0)

@@ -60,9 +60,9 @@ from biped_com_ros.core.stability_monitor import MonitorSettings, Report, Stabil
 from biped_com_ros.core.support import Point
 from biped_com_ros.core.weight_check import WeightCheck
 from biped_com_ros.core.zmp import METHODS
-from biped_com_ros.ros.base_sources import BASE_SOURCES
 from biped_com_ros.ros.com_outputs import Pace
-from biped_com_ros.ros.common_parameters import RobotNodeParameters
+from biped_com_ros.ros.common_parameters import (
+    ContactParameters, EstimatorParameters, gravity_parameter, WeightParameters)
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report as Health, WARN
 from biped_com_ros.ros.executor import run
@@ -80,15 +80,9 @@ _WEIGH_EVERY_NS = 10_000_000
 
 
 @dataclass(frozen=True)
-class ZmpMonitorParameters(RobotNodeParameters):
+class ZmpMonitorParameters(EstimatorParameters, ContactParameters, WeightParameters):
     """Parameters of `zmp_monitor`."""
 
-    base_source: str = parameter(
-        'imu', 'Where the base is known from: orientation by IMU and position by the standing '
-        'soles; the topic odom; TF; or the parameter fixed_base', options=BASE_SOURCES,
-        read_only=True)
-    world_frame: str = parameter(
-        'odom', 'Frame, fixed in the world and z up, of all that is published', read_only=True)
     wrench_topics: list[str] = parameter(
         [], 'Topics (geometry_msgs/WrenchStamped) of what the ground does to each foot, in any '
         "frame fixed to the foot, in the order of the robot's feet; empty: "
@@ -96,18 +90,9 @@ class ZmpMonitorParameters(RobotNodeParameters):
     polygon_source: str = parameter(
         'configuration', "Outlines of the soles: from the robot's YAML, or from the collision "
         'geometry of its URDF', options=('configuration', 'collision'), read_only=True)
-    contact_engage: float = parameter(
-        0.06, 'Normal force of a foot, as a share of body weight, above which a contact begins',
-        '', 0.001, 0.9, read_only=True)
-    contact_release: float = parameter(
-        0.03, 'Normal force of a foot, as a share of body weight, below which a contact ends',
-        '', 0.001, 0.9, read_only=True)
     contact_engage_dwell: float = parameter(
         0.0, 'How long the force has to stay there for a contact to begin: at once, since a foot '
         'that lands carries its share of the ZMP at once', 's', 0.0, 1.0, read_only=True)
-    contact_release_dwell: float = parameter(
-        0.006, 'How long the force has to stay there for a contact to end', 's', 0.0, 1.0,
-        read_only=True)
     contact_tolerance: float = parameter(
         0.01, 'Where feet do not feel: how far above the lowest sole another one is still '
         'assumed to stand', 'm', 0.0, 1.0, read_only=True)
@@ -149,27 +134,12 @@ class ZmpMonitorParameters(RobotNodeParameters):
     difference_warning: float = parameter(
         0.03, "Root mean square difference of model's and measured ZMP that is too large", 'm',
         0.0, 10.0)
-    weight_tolerance: float = parameter(
-        0.03, "Relative difference of the measured weight from the model's that is accepted",
-        '', 0.0, 1.0, read_only=True)
-    marker_rate: float = parameter(
-        15.0, 'How often markers are published while somebody listens, else once a second; 0 '
-        'turns them off', 'Hz', 0.0, 10000.0)
     trail: int = parameter(
         60, 'Number of past points of the trails of ZMP markers', '', 2, 10000, read_only=True)
     force_scale: float = parameter(
         0.0, "Length of force arrows; 0: the robot's weight is half a metre", 'm/N', 0.0, 10.0,
         read_only=True)
-    base_timeout: float = parameter(
-        0.1, 'Largest difference between the stamps of joint_states and of IMU, odometry or TF',
-        's', 0.0001, 60.0, read_only=True)
-    fixed_base: list[float] = parameter(
-        [0.0] * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw (rad)',
-        read_only=True)
-    gravity: float = parameter(9.81, 'Gravitational acceleration', 'm/s2', 1.0, 30.0,
-                               read_only=True)
-    sensor_timeout: float = parameter(
-        0.5, 'Silence after which an input counts as dead', 's', 0.001, 60.0, read_only=True)
+    gravity: float = gravity_parameter()
 
 
 class ZmpMonitor(Node):

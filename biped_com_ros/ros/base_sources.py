@@ -47,8 +47,6 @@ from biped_com_ros.ros.qos import COMMAND_INPUT
 from biped_com_ros.ros.tf import TransformLookup
 import numpy as np
 
-BASE_SOURCES = ('imu', 'odometry', 'tf', 'fixed')
-
 _SECOND = 1_000_000_000
 #: Upward share of the base's z axis below which it lies, and above which it stands again.
 _LYING, _UPRIGHT = 0.5, 0.87
@@ -61,7 +59,7 @@ class LocationParameters(Protocol):
 
     @property
     def base_source(self) -> str:
-        """One of :data:`BASE_SOURCES`."""
+        """One of ``common_parameters.BASE_SOURCES``."""
 
     @property
     def world_frame(self) -> str:

@@ -31,6 +31,7 @@ from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.weight_check import WeightCheck
 from biped_com_ros.ros.com_outputs import Instant
+from biped_com_ros.ros.common_parameters import WeightParameters
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, OK, Report, WARN
 from biped_com_ros.ros.inputs import WrenchInput
@@ -45,12 +46,9 @@ _NO_FEET = np.zeros(0)
 
 
 @dataclass(frozen=True)
-class ModelCheckParameters:
+class ModelCheckParameters(WeightParameters):
     """Parameters of the comparison."""
 
-    weight_tolerance: float = parameter(
-        0.03, "Relative difference of the measured weight from the model's that is accepted",
-        '', 0.0, 1.0, read_only=True)
     com_tolerance: float = parameter(
         0.005, "Distance of the centre of pressure from the model's centre of mass, at rest, that "
         'is accepted', 'm', 0.0, 1.0, read_only=True)
