@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 import importlib
 import itertools
@@ -26,6 +27,7 @@ from biped_com_ros.nodes import NODES
 import pytest
 import rclpy
 from ros_rig import Rig
+import yaml
 
 DOCUMENT = package_share() / 'doc' / 'interfaces.rst'
 # What every node, or every lifecycle node, has.
@@ -139,6 +141,26 @@ def test_the_document_says_what_a_node_has(name, ros):
     unknown = found.keys() - always.keys() - sometimes.keys()
     assert not unknown, f'{name} has what doc/interfaces.rst does not tell: {unknown}'
     assert found.items() <= {**sometimes, **always}.items()
+
+
+@pytest.mark.parametrize(('name', 'parameters'), [
+    ('demo', 'Parameters'), ('torso_teleop', 'TorsoTeleopParameters'),
+    ('suite', 'SuiteParameters')])
+def test_parameters_of_nodes_without_a_file_are_those_that_are_told(name, parameters):
+    text = (package_share() / 'doc' / 'parameters.rst').read_text()
+    section = re.search(rf'^{name}\n-+\n(.*?)(?=^\w+\n-+\n|\Z)', text, re.MULTILINE | re.DOTALL)
+    rows = re.findall(r'^   \* - ``(\w+)``\n     - ``(.*)``\n     - ((?:.*\n(?: {7}.*\n)*))',
+                      section[1], re.MULTILINE)
+    cls = getattr(importlib.import_module(f'biped_com_ros.nodes.{name}'), parameters)
+    assert {row[0]: (yaml.safe_load(row[1]), ' '.join(row[2].split())) for row in rows} == {
+        field.name: (getattr(cls(), field.name), words_of(field.metadata['biped_com_ros']))
+        for field in dataclasses.fields(cls)}
+
+
+def words_of(info):
+    """Return what a parameter means, its unit and range, as parameter files tell it."""
+    unit = f' [{info.unit}]' if info.unit else ''
+    return info.description + unit + (f' ({info.constraint()})' if info.constraint() else '')
 
 
 def test_every_node_with_a_robot_is_described():
