@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from biped_com_ros.core.config import RobotConfig
@@ -42,6 +43,13 @@ def unbound(model: Any, continuous: frozenset[str]) -> None:
         index = model.joints[model.getJointId(name)].idx_q
         model.lowerPositionLimit[index] = -np.inf
         model.upperPositionLimit[index] = np.inf
+
+
+def position_limits(model: Any, joint: str) -> tuple[float, float]:
+    """Return the least and the largest position of a joint; infinite where none are given."""
+    index = model.joints[model.getJointId(joint)].idx_q
+    least, most = float(model.lowerPositionLimit[index]), float(model.upperPositionLimit[index])
+    return (least, most) if least < most else (-math.inf, math.inf)
 
 
 def parent_joint(frame: Any) -> int:
@@ -77,10 +85,8 @@ def check_postures(config: RobotConfig, model: Any) -> None:
     for where, positions in (('locked_joints', config.locked_joints),
                              *((f'postures.{n}', p) for n, p in config.postures.items())):
         for name, position in positions.items():
-            index = model.joints[model.getJointId(name)].idx_q
-            least, most = (float(limits[index]) for limits in (
-                model.lowerPositionLimit, model.upperPositionLimit))
-            if least < most and not least - _BEYOND <= position <= most + _BEYOND:
+            least, most = position_limits(model, name)
+            if not least - _BEYOND <= position <= most + _BEYOND:
                 raise ConfigurationError(
                     f"{where}.{name} of '{config.name}' is {position:g}; the URDF limits that "
                     f'joint to {least:g} ... {most:g} (rad, or m where it slides)')

@@ -48,14 +48,12 @@ robot_description       std_msgs/String                            out, latched,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 import sys
 import tempfile
-import threading
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
@@ -72,6 +70,7 @@ from biped_com_ros.core.identification.stillness import (
 from biped_com_ros.core.identification.storage import CaptureLog
 from biped_com_ros.core.pose import rotation_from_quaternion
 from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.ros.background import Background
 from biped_com_ros.ros.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, Throttle, WARN
@@ -224,8 +223,7 @@ class ComCalibrator(Node):
             params.still_duration, params.still_joint_range,
             force_deviation=params.still_force_deviation))
         self._stopped, self._planning, self._results = False, '', ''
-        self._job: Future[Any] | None = None
-        self._after: Callable[[Any], None] = self._planned
+        self._job = Background()
         self._last: PlannedPose | None = None
         self._throttle = Throttle(REMIND_AFTER)
         self._legs: list[np.ndarray | bool] = []
@@ -273,7 +271,8 @@ class ComCalibrator(Node):
                         **options) for i, sensor in enumerate(sensors.values())]
         imu = model.config.imu
         self._imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, **options)
-        self.joints = JointStateInput(self, model.joint_names, self._on_joints, **options)
+        self.joints = JointStateInput(self, model.joint_names, self._on_joints,
+                                      limits=model.credible_positions, **options)
         self._offsets = np.zeros_like(self._wrenches)
         if self.params.offsets_topic:
             self.create_subscription(
@@ -324,7 +323,7 @@ class ComCalibrator(Node):
     def _plan(self) -> None:
         self.state = 'planning'
         self._tell('planning poses')
-        self._in_background(self._design, self._planned)
+        self._job.start(self._design, self._planned)
 
     def _design(self) -> tuple[PoseDesigner, PoseDesign]:
         """Run in the background, on a model of its own: Pinocchio's memory is not shared."""
@@ -358,7 +357,7 @@ class ComCalibrator(Node):
         if unknown or self._now() < self._arrives_at:
             return  # the next tick tries again
         done = {capture.name for capture in self.log.captures} | self._left_out
-        self._in_background(partial(self._ways, done, self._positions.copy()), self._located)
+        self._job.start(partial(self._ways, done, self._positions.copy()), self._located)
 
     def _ways(self, done: set[str], positions: np.ndarray) -> tuple[
             str, PlannedPose | None, list[PlannedPose]]:
@@ -405,26 +404,27 @@ class ComCalibrator(Node):
 
     def _tick(self) -> None:
         """Look ten times per second whether there is something to do."""
-        if self._job is not None and self._job.done():
-            self._end_job(self._job)
-        elif self.state == 'planning' and self._planning:
+        if self._end_job():
+            return
+        if self.state == 'planning' and self._planning:
             self._remind(self._planning, 'planning')
-        elif self.state == 'locating' and self._job is None:
+        elif self.state == 'locating' and not self._job.is_busy:
             self._locate()
         elif self.state in ('going', 'returning'):
             self._go_on()
         elif self.state == 'waiting' and self.params.automatic and self.queue:
             self._capture_if_there()
 
-    def _end_job(self, job: Future[Any]) -> None:
-        self._job = None
+    def _end_job(self) -> bool:
+        """Use what was done in the background, if there is something; return whether."""
         try:
-            self._after(job.result())
+            return self._job.finish()
         except BipedComError as error:
             # An estimate that was asked for too early does not keep from going on.
             if not self.queue:
                 self.state = 'failed'
             self._tell(str(error), error=True)
+            return True
 
     def _go_on(self) -> None:
         """Begin the next leg when the one before is done; after the last, wait for stillness."""
@@ -504,7 +504,7 @@ class ComCalibrator(Node):
         waited, patience = self._now() - self._arrives_at, self.params.patience
         if not self.params.move:
             return  # a person needs time to get there; a robot that sent itself does not
-        if 0.0 < patience < waited and self._job is None:
+        if 0.0 < patience < waited and not self._job.is_busy:
             self._tell(f'{pose.name} is left out after {patience:g} s: {problem}', error=True)
             self._leave_out()
         elif waited > REMIND_AFTER:
@@ -596,7 +596,7 @@ class ComCalibrator(Node):
         if len(captures) < 2:
             raise InputError(f'{len(captures)} captures are too few: at least 2, better 40')
         self._results = ''
-        self._in_background(partial(self._solve, captures), self._solved)
+        self._job.start(partial(self._solve, captures), self._solved)
         return f'solving with {len(captures)} captures; results go to {self.directory}'
 
     def _solve(self, captures: list[Capture]) -> tuple[Identification, dict[str, Path]]:
@@ -624,15 +624,10 @@ class ComCalibrator(Node):
         return f'published on {self._description.topic_name}'
 
     def _require_idle(self) -> None:
-        if self._job is not None:
+        if self._job.is_busy:
             raise InputError(f'busy: {self.state}; try again in a moment')
 
     # -- words
-
-    def _in_background(self, work: Callable[[], Any], after: Callable[[Any], None]) -> None:
-        """Work in a thread that nobody waits for when the node ends."""
-        self._after, self._job = after, Future()
-        threading.Thread(target=_fulfil, args=(self._job, work), daemon=True).start()
 
     def _tell(self, words: str, error: bool = False) -> None:
         if self._results and not self.queue and words != self._results:
@@ -667,13 +662,6 @@ class ComCalibrator(Node):
         """Stop working in the background, too."""
         self._stopped = True
         super().destroy_node()
-
-
-def _fulfil(job: Future[Any], work: Callable[[], Any]) -> None:
-    try:
-        job.set_result(work())
-    except Exception as error:  # noqa: B902 - the executor's thread raises it
-        job.set_exception(error)
 
 
 def _noise(p: ComCalibratorParameters, heavier: float) -> SensorNoise:

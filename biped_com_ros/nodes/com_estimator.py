@@ -136,7 +136,8 @@ class ComEstimator(Node):
         self.diagnostics.add('base', self._report_base)
         self.diagnostics.add('com', self._report_com)
         self.model = model
-        self.joints = JointStateInput(self, model.joint_names, self._on_joints, **options)
+        self.joints = JointStateInput(self, model.joint_names, self._on_joints,
+                                      limits=model.credible_positions, **options)
         self._waiting = Waiting(self, {'joint states': self.joints, **self.base.inputs})
 
     def _declare_links(self, model: RobotModel) -> None:

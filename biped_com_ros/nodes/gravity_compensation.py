@@ -238,7 +238,7 @@ class GravityCompensation(ManagedNode):
                 self, 'gait_player/shares', len(contacts), self._on_plan, timeout=0.5,
                 required=False))
         self._inputs['joint_states'] = self.keep(JointStateInput(
-            self, model.joint_names, self._on_joints, **options))
+            self, model.joint_names, self._on_joints, limits=model.credible_positions, **options))
 
     def _wrench_topics(self, compensation: GravityCompensator) -> list[tuple[str, str]]:
         """Return what to call the wrench of each contact, and its topic."""

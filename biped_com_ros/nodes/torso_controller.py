@@ -298,12 +298,14 @@ class TorsoController(ManagedNode):
         others = [name for name in body.model.joint_names if name not in body.joint_names]
         self._others = body.model.joint_index(others)
         tendons = [f'tendon_{i}' for i in range(body.backbone.count)]
+        length = body.backbone.length
         self._positions = first_posture(body.model)
         self._lower = ImuInput(self, lower.topic, lower.frame, self._on_lower, **options)
         self._arms = JointStateInput(
             self, others, self._on_arms, required=False, period=1e-9 * _POSTURE_PERIOD, **options)
         self._tendons = JointStateInput(
-            self, tendons, self._on_tendons, topic='tendon_states', required=False, **options)
+            self, tendons, self._on_tendons, topic='tendon_states', required=False,
+            limits=((0.5 * length, 2.0 * length),) * len(tendons), **options)
         self._hands = [
             WrenchInput(self, topic, hand.frame, self._on_hand, required=False, **options)
             for topic, hand in zip(params.hand_topics, config.hands.values())]

@@ -290,7 +290,8 @@ class WrenchAggregator(Node):
         self._joints_ns = self._imu_ns = NEVER
         self._moved = False
         imu = model.config.imu
-        self.joints = JointStateInput(self, model.joint_names, self._on_joints, **options)
+        self.joints = JointStateInput(self, model.joint_names, self._on_joints,
+                                      limits=model.credible_positions, **options)
         self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, **options)
         self.sensors = [
             WrenchInput(self, channel.config.topic, channel.config.frame,

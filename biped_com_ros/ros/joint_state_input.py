@@ -50,6 +50,9 @@ class JointStateInput(Input):
         Gets good data; the arrays are reused.
     optional_joints
         Joints that may be missing; they are zero then.
+    limits
+        Least and largest position of each joint; what is beyond by more than a twentieth of the
+        shortest range is refused. Default: none.
     options
         See `input_base.Input`.
 
@@ -65,11 +68,12 @@ class JointStateInput(Input):
     def __init__(self, node: Any, joint_names: Sequence[str],
                  callback: Callable[[Stamp, np.ndarray, np.ndarray, np.ndarray], None],
                  topic: str = 'joint_states', optional_joints: Sequence[str] = (),
-                 timeout: float = 0.5, **options: Any) -> None:
+                 timeout: float = 0.5, limits: tuple[tuple[float, float], ...] = (),
+                 **options: Any) -> None:
         self.joint_names = (*joint_names, *optional_joints)
         super().__init__(
             node, JointState, topic, callback, JointStateReading,
-            (self.joint_names, len(joint_names), timeout), timeout=timeout, **options)
+            (self.joint_names, len(joint_names), timeout, limits), timeout=timeout, **options)
 
     @property
     def positions(self) -> np.ndarray:
@@ -106,4 +110,5 @@ class JointStateInput(Input):
         if seconds == self._timeout:
             return
         self._timeout = seconds
-        self._reconnect((*self.reading.order.what[:2], seconds))
+        names, count, _, limits = self.reading.order.what
+        self._reconnect((names, count, seconds, limits))

@@ -35,6 +35,10 @@ _MAX_SOURCES = 32
 _NOBODY = -1
 _INFINITY = float('inf')
 
+#: Least and largest position of a joint that has no limits.
+_UNLIMITED = (-_INFINITY, _INFINITY)
+#: Joints that moved by less, as a share of the shortest range, are not looked at again.
+_LEEWAY = 0.05
 #: How far a part of the robot is carried on by its velocities, s: further, it may have stopped.
 _FARTHEST = 0.1
 #: After how many messages it is tried again whether a routine would do.
@@ -45,7 +49,7 @@ class JointSource(Source):
     """What the JointState messages of one structure contribute."""
 
     def __init__(self, message: Any, joint_indices: dict[str, int], n_required: int,
-                 number: int) -> None:
+                 number: int, limits: np.ndarray) -> None:
         columns = {joint_indices[name]: column for column, name in enumerate(message.name)
                    if name in joint_indices}
         self.number = number
@@ -60,6 +64,11 @@ class JointSource(Source):
         self.values = self.flat.reshape(len(self.fields), len(self.columns))
         self.n_required = np.count_nonzero(self.targets < n_required)
         self.has_required = self.n_required == n_required
+        #: How far positions may go, (2, k); where they were when that was looked at last; and the
+        #: squared distance from there at which it is time to look again.
+        self.limits = least, most = limits[:, self.targets]
+        self.looked = np.full(len(self.targets), np.nan)
+        self.leeway = (_LEEWAY * (most - least).min(initial=_INFINITY)) ** 2
 
     def paths(self) -> list[codec.Path]:
         """Where the values are in the message."""
@@ -235,8 +244,9 @@ class JointStateReading(StampedReading):
     """JointState in a fixed order; the order names the joints, how many must be, the timeout."""
 
     def __init__(self, order: Order) -> None:
-        self._names, self._n_required, self._timeout = order.what
+        self._names, self._n_required, self._timeout, *limits = order.what
         n = len(self._names)
+        self._limits = np.array(limits[0] if limits and limits[0] else [_UNLIMITED] * n).T
         self._indices = {name: i for i, name in enumerate(self._names)}
         self._values = np.zeros((3, n))
         self._positions, self._velocities, _ = self._values
@@ -284,7 +294,8 @@ class JointStateReading(StampedReading):
         if source is None:
             if len(self._sources) >= _MAX_SOURCES:
                 self._whole.discard(self._sources.pop(next(iter(self._sources))))
-            source = JointSource(message, self._indices, self._n_required, self._numbered)
+            source = JointSource(
+                message, self._indices, self._n_required, self._numbered, self._limits)
             self._sources[key] = source
             self._numbered += 1
         return codec.Selection(source.paths(), source)
@@ -312,7 +323,23 @@ class JointStateReading(StampedReading):
             self._examine_sizes(
                 [f"{field} of '{self._names[i]}'" for i in source.targets], values)
 
+    def _examine_positions(self, source: JointSource) -> None:
+        """Raise Refusal if joints are where they cannot be."""
+        positions, (least, most) = source.values[0], source.limits
+        beyond = np.maximum(least - positions, positions - most)
+        worst = int(beyond.argmax())
+        if beyond[worst] > 0.0:
+            name = self._names[source.targets[worst]]
+            raise Refusal('impossible position', (
+                f"position of '{name}' = {positions[worst]:g} cannot be true, only "
+                f'{least[worst]:g} ... {most[worst]:g}: check its unit (rad, m), the zero of its '
+                'encoder, and the limits in the URDF'))
+        source.looked[...] = positions
+
     def _use(self, source: JointSource, ns: int) -> bool:
+        moved = source.values[0] - source.looked
+        if not moved.dot(moved) < source.leeway:
+            self._examine_positions(source)
         routine = self._routine
         if routine is not None and routine.holds_for(source, ns):
             if not routine.take(source, ns, self._last_ns):
@@ -400,7 +427,8 @@ class JointStateReading(StampedReading):
         leader = self._leader
         if (leader is None or source.has_required
                 or ns - leader.last_ns > self._timeout * SECOND
-                or len(source.targets) > len(leader.targets)):
+                or len(source.targets) > len(leader.targets)
+                or (source is not leader and np.array_equal(source.targets, leader.targets))):
             self._leader = leader = source
         return source is leader and ns > self._last_ns
 

@@ -208,7 +208,8 @@ class StabilityInputs:
         self._last_ns = 0
         self._wrenches = np.zeros((len(topics), 6)) if topics else None
         self.base = self._make_base(node, params, options)
-        self.joints = JointStateInput(node, model.joint_names, self._on_joints, **options)
+        self.joints = JointStateInput(node, model.joint_names, self._on_joints,
+                                      limits=model.credible_positions, **options)
         self.soles = [SoleWrench(model, foot) for foot in range(len(topics))]
         self.wrenches: list[WrenchInput] = []
         for foot, topic in enumerate(topics):

@@ -227,6 +227,33 @@ def test_names_may_change_in_mid_stream(joints):
     assert [r[1].tolist() for r in joints.received] == [[1, 2, 3], [1, 2, 3], [2, 4, 6]]
 
 
+def test_names_may_change_in_a_part_of_the_robot(joints):
+    joints.send(JointState(name=['hip'], position=[1.0]))
+    for names in (['knee', 'ankle'], ['ankle', 'knee'], ['knee', 'ankle']):
+        before = len(joints.received)
+        joints.send(JointState(name=names, position=[2.0 + (name == 'ankle') for name in names]))
+        assert len(joints.received) == before + 1
+        assert joints.received[-1][1].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_joint_where_it_cannot_be_is_named_and_not_used(rig, plain):
+    received = []
+    source = JointStateInput(
+        rig.node, JOINTS, keep(received), plain=plain,
+        limits=((-2.0, 2.0), (0.0, 2.5), (-float('inf'), float('inf'))))
+    feed = Feed(rig, source, JointState, received)
+    ns = stamp_of(feed.send(JointState(name=['ankle', 'knee', 'hip'], position=[90.0, 2.4, -2.0])))
+    assert len(received) == 1
+    degrees = JointState(name=['ankle', 'knee', 'hip'], position=[5.0, 28.6, 1.0])
+    for step in (1, 2, 30):
+        feed.send(degrees, stamp=ns + step * 1_000_000)
+    assert source.refused == {'impossible position': 3} and len(received) == 1
+    assert "position of 'knee' = 28.6 cannot be true, only 0 ... 2.5: check its unit" in (
+        source.last_error)
+    feed.send(whole(), stamp=ns + 31_000_000)
+    assert len(received) == 2
+
+
 def test_velocities_not_measured_are_differences(joints):
     start = joints.rig.peer.get_clock().now().nanoseconds
     for k, position in enumerate((1.0, 1.5, 1.25)):

@@ -153,6 +153,8 @@ class Rig:
             message.header.stamp = stamp
             if 'tendons' in self.spoilt:
                 message.effort[1] = math.inf
+            if 'unit' in self.spoilt:
+                message.position = [1e3 * length for length in message.position]
             self._tendons.publish(message)
 
     def until(self, condition, timeout=10.0, what='condition'):
@@ -301,6 +303,21 @@ def test_measurements_that_are_no_numbers_are_not_used(rig, source, words):
     robot.send(0.15, math.pi / 2)
     robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
     assert len(robot.lengths) > count + 5
+    robot.spoilt.clear()
+    robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')
+
+
+def test_lengths_in_millimetres_are_not_used(rig):
+    """Named, and the torso goes on as without them: nothing is learnt from them."""
+    robot = rig()
+    robot.send(0.15, math.pi / 2)
+    robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
+    robot.spoilt.add('unit')
+    robot.until(lambda: any('/tendon_states' in name and 'cannot be true, only 0.0645' in line
+                            for name, line in robot.lines.items()), what='the reason')
+    drift = robot.node.controller.drift
+    assert abs(drift.yaw) < 0.1
+    assert abs(robot.shape[1] - 0.15) < 0.03
     robot.spoilt.clear()
     robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')
 
