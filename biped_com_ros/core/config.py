@@ -35,9 +35,11 @@ import yaml
 
 Vector3 = tuple[float, float, float]
 ZERO: Vector3 = (0.0, 0.0, 0.0)
+_ROUNDING = 1e-9
 #: How far a corner of a sole may be from its frame, along either axis, m.
 LONGEST_SOLE = 1.0
 #: Relative or absolute name of a topic; rclpy itself complains only when a node subscribes.
+_WORD = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _TOPIC = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
 
 
@@ -299,6 +301,9 @@ def _check_keys(node: Any, path: Path) -> None:
 def _check_feet(config: RobotConfig) -> None:
     if not config.feet:
         raise ConfigurationError(f"robot '{config.name}' has no feet; add at least one")
+    for kind in ('feet', 'hands', 'wrench_sensors'):
+        for name in getattr(config, kind):
+            _check_word(config, kind, name)
     for name, foot in config.feet.items():
         _check_names(config, f'feet.{name}', foot.wrench_sensors)
         if len(foot.polygon) < 3 or _signed_area(foot.polygon) <= 0.0:
@@ -311,7 +316,17 @@ def _check_feet(config: RobotConfig) -> None:
 
 
 def _check_corners(name: str, foot: FootConfig) -> None:
-    for corner in foot.polygon:
+    corners = foot.polygon
+    for corner, following, next_one in zip(
+            corners, corners[1:] + corners[:1], corners[2:] + corners[:2]):
+        if corners.count(corner) > 1:
+            raise ConfigurationError(
+                f'feet.{name}.polygon gives corner {corner} twice; the last corner is joined '
+                'to the first one anyway')
+        if _signed_area((corner, following, next_one)) < -_ROUNDING:
+            raise ConfigurationError(
+                f'feet.{name}.polygon goes inward or crosses itself at corner {following}; give '
+                'the corners of a convex outline only')
         if max(map(abs, corner)) > LONGEST_SOLE:
             raise ConfigurationError(
                 f'feet.{name}.polygon has a corner at {corner}, in metres: a sole reaches at '
@@ -334,6 +349,13 @@ def _check_sensors(config: RobotConfig) -> None:
         _check_topic(config, f'wrench_sensors.{name}', sensor.topic)
     for name, imu in config.imus.items():
         _check_topic(config, f'imus.{name}', imu.topic)
+
+
+def _check_word(config: RobotConfig, kind: str, name: str) -> None:
+    if not _WORD.fullmatch(name) or '__' in name:
+        raise ConfigurationError(
+            f"'{name}' under {kind} of '{config.name}' will be part of the names of topics: use "
+            'letters, digits and single _, and begin with a letter')
 
 
 def _check_topic(config: RobotConfig, where: str, topic: str) -> None:

@@ -94,6 +94,27 @@ def test_a_polygon_that_encloses_nothing_is_refused(polygon):
         small_config(**foot(polygon=polygon))
 
 
+@pytest.mark.parametrize(('polygon', 'message'), [
+    ([[0.1, -0.05], [0.1, 0.05], [-0.1, 0.0], [0.1, -0.05]],
+     r'polygon gives corner \(0\.1, -0\.05\) twice; the last corner is joined'),
+    ([[0.1, -0.05], [0.1, 0.05], [0.0, 0.02], [-0.1, 0.05], [-0.1, -0.05]],
+     r'goes inward or crosses itself at corner \(0\.0, 0\.02\)'),
+    ([[0.0, 0.0], [0.1, 0.0], [0.1, 0.1], [0.05, -0.02]], 'crosses itself')])
+def test_a_polygon_is_a_convex_outline(polygon, message):
+    with pytest.raises(ConfigurationError, match=message):
+        small_config(**foot(polygon=polygon))
+
+
+@pytest.mark.parametrize('name', ['5', 'left foot', 'links/vorn', 'a__b', ''])
+def test_names_that_become_topics_are_words(name):
+    left = MAPPING['feet']['left']
+    with pytest.raises(ConfigurationError, match=f"'{name}' under feet of 'small' will be part"):
+        small_config(feet={name: left})
+    sensor = {'frame': 'left_foot', 'topic': 'left/wrench'}
+    with pytest.raises(ConfigurationError, match='under wrench_sensors of'):
+        small_config(wrench_sensors={name: sensor})
+
+
 def test_a_polygon_in_millimetres_is_refused():
     with pytest.raises(ConfigurationError, match=(
             r'feet\.left\.polygon has a corner at \(95\.0, -50\.0\), in metres.*at most 1 m')):
