@@ -58,7 +58,6 @@ SETTINGS = CompensationSettings(safety=SafetySettings(clamp=1.0, start_time=0.5)
 #: Nothing smooths efforts but the schedule of the shares.
 UNLIMITED = replace(SETTINGS, safety=replace(SETTINGS.safety, max_rate=1000.0))
 HIDDEN = PlantOptions(com_sigma=0.005, mass_sigma=0.08, seed=1)
-COLOURS = ('#c0392b', '#2471a3', '#1e8449', '#b7950b', '#6c3483', '#566573')
 
 
 class Robot:
@@ -277,40 +276,14 @@ def raise_right_foot(model: RobotModel, start: np.ndarray, lift: float, count: i
 def plot(path: Path, title: str, time: np.ndarray, curves: dict[str, np.ndarray], unit: str
          ) -> None:
     """Write curves over time as an SVG."""
-    width, height, left, top, bottom = 720, 300, 60, 34, 40
-    low = min(float(c.min()) for c in curves.values())
-    high = max(float(c.max()) for c in curves.values())
-    pad = 0.05 * (high - low or 1.0)
-    low, high = low - pad, high + pad
-
-    def place(t: float, value: float) -> str:
-        x = left + (width - left - 150) * (t - time[0]) / (time[-1] - time[0])
-        y = top + (height - top - bottom) * (high - value) / (high - low)
-        return f'{x:.1f},{y:.1f}'
-
+    from benchmarks.figures import chart, save  # only where pictures are drawn
+    axes = chart(title, 'time [s]', unit)
     step = max(len(time) // 400, 1)
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-             'font-family="sans-serif" font-size="12">',
-             f'<rect width="{width}" height="{height}" fill="white"/>',
-             f'<text x="{left}" y="20" font-size="14">{title}</text>']
-    for value in np.linspace(low + pad, high - pad, 5):
-        x, y = place(float(time[0]), float(value)).split(',')
-        lines.append(f'<line x1="{x}" y1="{y}" x2="{width - 150}" y2="{y}" stroke="#ddd"/>'
-                     f'<text x="{left - 6}" y="{y}" text-anchor="end">{value:.3g}</text>')
-    for t in np.linspace(time[0], time[-1], 6):
-        x = place(float(t), low).split(',')[0]
-        lines.append(f'<text x="{x}" y="{height - 20}" text-anchor="middle">'
-                     f'{t - time[0]:.1f}</text>')
-    lines.append(f'<text x="{left}" y="{height - 4}">time [s], {unit}</text>')
-    for i, (name, curve) in enumerate(curves.items()):
-        points = ' '.join(place(float(t), float(v))
-                          for t, v in zip(time[::step], curve[::step]))
-        colour = COLOURS[i % len(COLOURS)]
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" '
-                     'stroke-width="1.5"/>')
-        lines.append(f'<text x="{width - 142}" y="{top + 14 + 18 * i}" fill="{colour}">{name}'
-                     '</text>')
-    path.write_text('\n'.join([*lines, '</svg>']) + '\n', encoding='utf-8')
+    for name, curve in curves.items():
+        axes.plot(time[::step] - time[0], curve[::step], label=name)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.25 * (high - low))  # room for the legend
+    save(axes, path)
 
 
 def droop_over_time(robot: str, seconds: float = 5.0) -> tuple[np.ndarray, np.ndarray]:
@@ -333,8 +306,8 @@ def draw(robot: str, shift: Shift, directory: Path) -> None:
     """Write the pictures of the documentation."""
     time, drop = droop_over_time(robot)
     plot(directory / 'gravity_droop.svg',
-         f'{robot}: a stretched arm, feedforward from 2.5 s on', time, {'left hand': drop},
-         'height over where it should be [mm]')
+         f'{robot}: hand of a stretched arm, feedforward from 2.5 s on', time, {'left hand': drop},
+         'height over its place [mm]')
     plot(directory / 'gravity_shares.svg', f'{robot}: share of the weight', shift.time,
          {'left foot': shift.shares[:, 0], 'right foot': shift.shares[:, 1]}, 'share')
     model = RobotModel.load(robot)
