@@ -25,7 +25,7 @@ import re
 from typing import Any
 
 from biped_com_ros.core.com import GRAVITY
-from biped_com_ros.core.identification.limits import effort_limits
+from biped_com_ros.core.limits import effort_limits
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.charts import Chart, Strips

@@ -21,10 +21,10 @@ from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.geometry import com_bounds
-from biped_com_ros.core.identification.limits import position_limits
 from biped_com_ros.core.identification.prior import Prior, PriorTerms
 from biped_com_ros.core.identification.report import html_report
 from biped_com_ros.core.identification.residuals import residuals_of
+from biped_com_ros.core.limits import position_limits
 from biped_com_ros.core.robot import RobotModel
 import numpy as np
 import pytest
@@ -124,7 +124,7 @@ def test_the_same_data_give_the_same_estimate(solved):
 
 
 def test_constant_sensor_errors_are_estimated_along():
-    """Encoder, force and inclination offsets: worse without knowing of them, found with."""
+    """Encoder and force offsets: worse without knowing of them, found with."""
     true = TrueRobot('g1', seed=2)
     captures = true.captures(45)
     rng = np.random.default_rng(0)
@@ -141,6 +141,21 @@ def test_constant_sensor_errors_are_estimated_along():
     assert unaware.noise_scale > 1.3 > 1.15 > aware.noise_scale
     left = np.corrcoef(aware.offsets.positions, encoders)[0, 1]
     assert left > 0.8
+
+
+def test_an_imu_mounted_askew_and_biased_torques_are_found():
+    true = TrueRobot('sabian', seed=4)
+    tilt = np.array((0.006, -0.009, 0.0))
+    torques = true.rng.normal(size=len(true.model.joint_names))
+    wrong = [replace(c, up=c.up + np.cross(tilt, c.up), torques=c.torques + torques)
+             for c in true.captures(30)]
+    noise = SensorNoise(tilt_bias=0.01, torque_bias=1.0)
+    unaware, aware = Estimator(true.model).solve(wrong), Estimator(true.model, noise).solve(wrong)
+    np.testing.assert_allclose(aware.offsets.tilt[:2], tilt[:2], atol=3e-4)
+    assert np.corrcoef(aware.offsets.torques, torques)[0, 1] > 0.8
+    # Taken off, they leave no more than noise.
+    assert aware.after.com_rms < 0.5 * unaware.after.com_rms
+    assert aware.after.torque_rms < 0.5 * unaware.before.torque_rms
 
 
 def test_noise_beyond_what_was_assumed_widens_the_uncertainty():

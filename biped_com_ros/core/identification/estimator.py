@@ -36,10 +36,10 @@ from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.first_moments import (
     Equations, parameters_of, stack_equations, StaticsRegressor, TYPICAL_NOISE)
 from biped_com_ros.core.identification.geometry import missing_inertials
-from biped_com_ros.core.identification.limits import position_limits
 from biped_com_ros.core.identification.prior import Prior, PriorTerms
 from biped_com_ros.core.identification.residuals import (
     Offsets, Residuals, residuals_of)
+from biped_com_ros.core.limits import position_limits
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 import numpy as np
@@ -180,12 +180,7 @@ class Identification:
 
     def com_std(self, regressor: StaticsRegressor, positions: Array) -> Array:
         """Return the standard deviation of the total centre of mass in the base, (3,), m."""
-        C = regressor.com_matrix(positions)
-        com = C @ self.parameters.ravel() / self.mass
-        # The total mass is uncertain too, and is in the denominator.
-        masses = np.zeros(C.shape[1])
-        masses[::4] = 1.0
-        C = (C - np.outer(com, masses)) / self.mass
+        C = regressor.com_derivative(positions, self.parameters)
         std: Array = np.sqrt(np.einsum('ij,jk,ik->i', C, self.covariance, C))
         return std
 

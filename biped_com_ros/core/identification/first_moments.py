@@ -178,6 +178,24 @@ class StaticsRegressor:
         return np.concatenate((links[:, 3, :, np.newaxis], links[:, :3].transpose(0, 2, 1)),
                               axis=2).transpose(1, 0, 2).reshape(3, -1)
 
+    def com_derivative(self, positions: Array, theta: Array) -> Array:
+        """
+        Return the derivative (3, 4 L) of the total centre of mass in the base by the parameters.
+
+        Parameters
+        ----------
+        positions
+            Shape (n,).
+        theta
+            Masses and first moments (L, 4) at which it is taken.
+
+        """
+        C, mass = self.com_matrix(positions), theta[:, 0].sum()
+        # The total mass changes too, and is in the denominator.
+        C[:, ::4] -= (C @ theta.ravel() / mass)[:, np.newaxis]
+        derivative: Array = C / mass
+        return derivative
+
     def torque_matrix(self, positions: Array, up: Array) -> Array:
         """
         Return T (n, 4 L) with ``T theta`` = joint torques that hold the links, N m.

@@ -38,11 +38,11 @@ from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.collisions import SelfCollision
 from biped_com_ros.core.identification.estimator import Estimator, TYPICAL_PRIOR
 from biped_com_ros.core.identification.first_moments import parameters_of, TYPICAL_NOISE
-from biped_com_ros.core.identification.limits import effort_limits, position_limits
 from biped_com_ros.core.identification.prediction import predict_capture
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.stances import Placement, Stances
 from biped_com_ros.core.legs.com_shift import ComShift
+from biped_com_ros.core.limits import effort_limits, position_limits
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
@@ -535,15 +535,10 @@ class PoseDesigner:
         information = np.eye(size) + sum(candidates[i].rows.T @ candidates[i].rows
                                          for i in chosen)
         inverse = np.linalg.inv(information)
-        estimator, masses = self._estimator, self._theta[:, 0]
-        scaling = estimator.prior_scaling()
-        ones = np.zeros(size)
-        ones[::4] = 1.0
+        regressor, scaling = self._estimator.regressor, self._estimator.prior_scaling()
         total = 0.0
         for candidate in candidates[::4]:
-            C = estimator.regressor.com_matrix(candidate.positions)
-            com = C @ self._theta.ravel() / masses.sum()
-            C = (C - np.outer(com, ones)) @ scaling / masses.sum()
+            C = regressor.com_derivative(candidate.positions, self._theta) @ scaling
             total += float(np.trace((C @ inverse @ C.T)[:2, :2])) / 2.0
         return math.sqrt(total / len(candidates[::4]))
 

@@ -55,14 +55,10 @@ class InformationSoFar:
     def com_std(self) -> float:
         """Return the predicted standard deviation of the total CoM over the poses, m per axis."""
         estimator, theta = self._estimator, parameters_of(self._estimator.model)
-        covariance = np.linalg.inv(self._information)
-        ones = np.zeros(theta.size)
-        ones[::4] = 1.0
+        covariance, scaling = np.linalg.inv(self._information), estimator.prior_scaling()
         total = 0.0
         for positions in self._poses[-20:]:
-            C = estimator.regressor.com_matrix(positions)
-            mass = float(theta[:, 0].sum())
-            C = (C - np.outer(C @ theta.ravel() / mass, ones)) @ estimator.prior_scaling() / mass
+            C = estimator.regressor.com_derivative(positions, theta) @ scaling
             total += float(np.trace((C @ covariance @ C.T)[:2, :2])) / 2.0
         return math.sqrt(total / len(self._poses[-20:]))
 

@@ -28,6 +28,7 @@ shortened so that no joint leaves its limits.
 from __future__ import annotations
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.limits import position_limits
 from biped_com_ros.core.motion import minimum_jerk
 from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel
@@ -328,8 +329,6 @@ class _LegColumns:
 
 def _limits(model: RobotModel) -> tuple[Array, Array]:
     """Return lower and upper limits (n,) with the margin; never outside of each other."""
-    pin_model = model.pin_model
-    index = [pin_model.joints[pin_model.getJointId(name)].idx_q for name in model.joint_names]
-    lower, upper = pin_model.lowerPositionLimit[index], pin_model.upperPositionLimit[index]
+    lower, upper = position_limits(model)
     margin = np.where(np.isfinite(upper - lower), np.minimum(LIMIT_MARGIN, (upper - lower) / 4), 0)
     return lower + margin, upper - margin
