@@ -60,6 +60,13 @@ html_show_sourcelink = False
 html_theme_options = {'navigation_depth': 3}
 
 
+# Pages of modules that are gone would be built, too, and warned of.
+for page in (ROOT / 'doc' / 'api').glob('*.rst'):
+    module = ROOT.joinpath(*page.stem.split('.'))
+    if not module.is_dir() and not module.with_suffix('.py').is_file():
+        page.unlink()
+
+
 def formulas_as_code(app, what, name, obj, options, lines):
     """Show the indented formulas in the docstrings of modules as they were typed."""
     if what != 'module':
