@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.footprint import footprint_position
 from biped_com_ros.core.pose import Array, combined, cross, Numbers, Pose
-from biped_com_ros.core.robot import RobotModel, RobotState
+from biped_com_ros.core.robot import ROOT, RobotModel, RobotState
 import numpy as np
 
 #: So many instants can be gone through again.
@@ -163,7 +163,10 @@ class StanceBase:
         frames = model.soles + model.frames((imu_frame,))
         usual = model.stance_frames
         self._frames = usual if usual.names == frames.names else frames
-        self._frames_in_joints = self._frames.placement_in_joint[:, 3, :3].tolist()
+        #: Mostly the IMU is on the base itself, and no joint moves it.
+        self._imu_moves = bool(self._frames.joints[-1] != ROOT)
+        self._moving_frames = self._frames if self._imu_moves else model.soles
+        self._soles_in_joints = model.soles.placement_in_joint[:, 3, :3].tolist()
         self._guess = guess or ContactGuess()
         self.reset()
 
@@ -284,15 +287,16 @@ class StanceBase:
         if self.is_held:
             return None
         # In plain numbers, and only what counts: a third of the time of arrays.
-        placements, twists = state.joints_of(self._frames)
+        placements, twists = state.joints_of(self._moving_frames)
         joints, motions = placements.tolist(), twists.tolist()
-        soles = state.placements_in_base(self._frames).tolist()
-        omega = _difference(combined(soles[-1][:3], *angular_velocity_in_imu.tolist()),
-                            combined(joints[-1][:3], *motions[-1][3:]))
-        wx, wy, wz = omega
+        *soles, imu = state.placements_in_base(self._frames).tolist()
+        wx, wy, wz = omega = combined(imu[:3], *angular_velocity_in_imu.tolist())
+        if self._imu_moves:
+            dx, dy, dz = combined(joints[-1][:3], *motions[-1][3:])
+            wx, wy, wz = omega = wx - dx, wy - dy, wz - dz
         vx = vy = vz = 0.0
         for share, (_, _, _, (x, y, z)), joint, motion, point in zip(
-                self._weights.tolist(), soles, joints, motions, self._frames_in_joints):
+                self._weights.tolist(), soles, joints, motions, self._soles_in_joints):
             if share:
                 dx, dy, dz = _velocity(joint, motion, point)
                 vx += share * (y * wz - z * wy - dx)
@@ -327,10 +331,6 @@ class StanceBase:
         self._weights = _weights(contacts)
         self._anchor = self._weights.dot(soles_from_base) + self._position
         self.is_held = not any(contacts)
-
-
-def _difference(a: Numbers, b: Numbers) -> Numbers:
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 def _velocity(joint: Sequence[Sequence[float]], motion: Sequence[float],

@@ -57,8 +57,11 @@ from biped_com_ros.ros.readings import NEVER
 from biped_com_ros.ros.robot import RobotSource
 from biped_com_ros.ros.services import trigger_service
 from biped_com_ros.ros.tf import StaticTransformBroadcaster
+from biped_com_ros.ros.waiting import Waiting
 import numpy as np
 from rclpy.node import Node
+
+_WEIGH_EVERY_NS = 10_000_000
 
 AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 
@@ -276,7 +279,7 @@ class WrenchAggregator(Node):
             {body.name: [channels[i].name for i in body.sensors]
              for body in aggregation.bodies if body.detector is not None},
             self.params.weight_tolerance, f'the YAML of robot {aggregation.model.config.name}')
-        self._totals = 0
+        self._totals = self._weighed_ns = 0
         self._late = ''
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)
@@ -298,6 +301,10 @@ class WrenchAggregator(Node):
                         partial(self._on_wrench, i), largest=largest_credible_load(model.mass),
                         **options)
             for i, channel in enumerate(aggregation.channels)]
+        self._waiting = Waiting(self, {
+            'joint states': self.joints, 'orientation': self.imu,
+            **{f'wrench of {channel.name}': source
+               for channel, source in zip(aggregation.channels, self.sensors)}})
 
     def _change(self, params: WrenchAggregatorParameters) -> None:
         """Use parameters that were set at run time."""
@@ -347,8 +354,11 @@ class WrenchAggregator(Node):
         if total is not None:
             self._total.publish(stamp, total, least_force)
             self._total.publish_rest(stamp, total, self._still.moved_ns)
-            self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands)
             self._totals += 1
+            # For the mean of a second a hundred instants are as good as all of them.
+            if not 0 <= stamp.ns - self._weighed_ns < _WEIGH_EVERY_NS:
+                self._weighed_ns = stamp.ns
+                self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands)
 
     def _state_is_fresh(self, stamp: Stamp) -> bool:
         """Whether posture and attitude are those of this instant; brings them up to date."""
