@@ -38,6 +38,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 #: How often it is asked whether anybody listens to anything but the mode, ns.
 _ASK_EVERY_NS = 100_000_000
+#: A stamp that is further back than joint states can be late is one of a clock that was set, ns.
+_LATEST_NS = 500_000_000
 
 
 def _order(model: RobotModel, joints: Sequence[str]) -> Any:
@@ -76,13 +78,18 @@ class EffortOutput:
             node, '~/effort', model.actuated_joint_names, ('effort',))
         self._commands = float_array_publisher(
             node, '~/commands', len(self.command_joints), self.command_joints)
+        self._last_ns = 0
 
     def publish(self, stamp: Stamp, efforts: Array, commands: bool) -> None:
         """Publish the efforts of all joints (n,); `commands`: also to the controller."""
         if commands:
             self._commands.fields['data'][...] = efforts[self._order]
             self._commands.publish()
-        if self._effort.wanted:
+        ns = stamp.ns
+        # What the watchdog stamped while joint states were late is not followed by older ones.
+        is_new = not 0 <= self._last_ns - ns < _LATEST_NS
+        if is_new and self._effort.wanted:
+            self._last_ns = ns
             self._effort.fields['effort'][...] = efforts[self._actuated]
             self._effort.publish(stamp)
 
