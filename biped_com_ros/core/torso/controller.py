@@ -331,12 +331,18 @@ class TorsoController:
 
     def see(self, sight: Sight) -> None:
         """Take what the IMUs say: from now on :attr:`arc` and :attr:`rates`."""
-        bend = sight.bend
-        self._sight, self._is_blind, self._mistrusted = sight, bend is None, self._mistrust(bend)
-        if not (bend is None or self._mistrusted):
+        bend, by_lengths = sight.bend, self._by_lengths
+        expected = self.reference.motion[0] if by_lengths is None else by_lengths
+        self._sight, self._is_blind, self._mistrusted = sight, bend is None, ''
+        if bend is None:
+            self._mistrusted = 'open loop: no fresh torso IMU'
+        elif not abs(bend - expected) <= self.options.disagreement:
+            self._mistrusted = (
+                f'open loop: the torso IMU says {_words(bend)}, tendons {_words(expected)}; is it '
+                'flipped, or mounted otherwise than in the URDF?')
+        else:
             arc = Arc(bend, sight.torsion, self._stretch, self.backbone.length)
-            rates = sight.rates(arc)
-            turning, twisting = rates
+            turning, twisting = rates = sight.rates(arc)
             if abs(turning.real) + abs(turning.imag) + abs(twisting) < FASTEST:
                 self._seen, self.arc, self.rates = arc, arc, rates
                 return
@@ -382,17 +388,6 @@ class TorsoController:
             self.guard.learn(dt, self._tensions, tensions)
         if self._seen is not None and self.options.observer_time:
             self._observe(dt, self._seen, tensions, load, inertia)
-
-    def _mistrust(self, bend: complex | None) -> str:
-        """Return why the IMU is not used; empty if it is."""
-        if bend is None:
-            return 'open loop: no fresh torso IMU'
-        by_lengths = self._by_lengths
-        expected = self.reference.motion[0] if by_lengths is None else by_lengths
-        if abs(bend - expected) <= self.options.disagreement:
-            return ''
-        return (f'open loop: the torso IMU says {_words(bend)}, tendons '
-                f'{_words(expected)}; is it flipped, or mounted otherwise than in the URDF?')
 
     def _feedback(self, dt: float) -> complex:
         """Return the correction of the bend that goes into the lengths."""
