@@ -369,9 +369,7 @@ class TorsoController(ManagedNode):
 
     def _hold_if_told_nothing(self, stamp: Stamp) -> str:
         """Stop when the source of targets has fallen silent; return what is wrong, if so."""
-        if 0 <= stamp.ns - self._listened_at < _LISTEN_PERIOD:
-            return self._silence
-        self._listened_at, self._silence = stamp.ns, ''
+        self._listened_at = stamp.ns
         limits = {'joy': self.params.joy_timeout, '~/target': self.params.target_timeout}
         source, now = self._source_of_target, self._now()
         self._told_at = min(self._told_at, now)  # it is later where the clock was set back
@@ -382,8 +380,7 @@ class TorsoController(ManagedNode):
         if not self._is_holding:
             self._is_holding = True
             self.controller.hold()
-        self._silence = f'{source} has been silent for {silence:.1f} s: holding'
-        return self._silence
+        return f'{source} has been silent for {silence:.1f} s: holding'
 
     # -- on every message
 
@@ -485,7 +482,8 @@ class TorsoController(ManagedNode):
         """Bring the plan to a time, unless it is beyond."""
         passed = self._planned.update(stamp.ns)
         if passed:
-            self._silence = self._hold_if_told_nothing(stamp)
+            if not 0 <= stamp.ns - self._listened_at < _LISTEN_PERIOD:
+                self._silence = self._hold_if_told_nothing(stamp)
             self.controller.plan(passed, *self._load)
 
     def _see(self) -> None:
