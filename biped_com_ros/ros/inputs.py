@@ -24,10 +24,12 @@ input: they cannot be written to; copy what has to last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+import time
 from typing import Any
 
 from biped_com_ros.ros import codec
 from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.input_base import Input
 from biped_com_ros.ros.joint_state_input import JointStateInput
 from biped_com_ros.ros.readings import Order, read_only, Reading, Refusal, Source, StampedReading
@@ -42,6 +44,8 @@ __all__ = [
     'PointInput', 'Vector3Input', 'VectorInput', 'WrenchInput']
 
 _MAX_SOURCES = 32
+#: For how long (s), and in how many messages, values that do not change at all are no accident.
+_FROZEN_AFTER, _FROZEN_COUNT = 5.0, 50
 
 
 class _FramedSource(Source):
@@ -229,7 +233,37 @@ class VectorInput(Input):
         return self.reading.values
 
 
-class WrenchInput(VectorInput):
+class SensorInput(VectorInput):
+    """
+    A sensor: one node publishes it, and the last digits of its values never stand still.
+
+    Both are looked at when diagnostics ask, so that it costs messages nothing.
+    """
+
+    _since, _from, _before = 0.0, 0, b''
+
+    def report(self) -> Report:
+        """Return (level, message, values) for diagnostics."""
+        level, message, values = super().report()
+        problem = self._frozen() or self._mixed()
+        return (WARN, problem, values) if level == OK and problem else (level, message, values)
+
+    def _frozen(self) -> str:
+        now, latest = time.monotonic(), self.values.tobytes()
+        if latest != self._before:
+            self._since, self._from, self._before = now, self.count, latest
+        if now - self._since < _FROZEN_AFTER or self.count - self._from < _FROZEN_COUNT:
+            return ''
+        return (f"'{self.topic}': messages come, but with the same values to the last digit for "
+                f'{now - self._since:.0f} s: the sensor or its driver hangs; restart it')
+
+    def _mixed(self) -> str:
+        publishers = self.node.count_publishers(self.topic)
+        return '' if publishers < 2 else (
+            f"'{self.topic}': {publishers} publishers, whose messages are mixed: end all but one")
+
+
+class WrenchInput(SensorInput):
     """WrenchStamped; calls back with (stamp, wrench (6,)), force first, in its frame."""
 
     def __init__(self, node: Any, topic: str, frame_id: str,
@@ -257,7 +291,7 @@ class Vector3Input(VectorInput):
                          **options)
 
 
-class ImuInput(VectorInput):
+class ImuInput(SensorInput):
     """
     Imu; calls back with (stamp, quaternion xyzw (4,), angular velocity (3,), acceleration (3,)).
 

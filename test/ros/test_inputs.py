@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.ros import codec
+from biped_com_ros.ros import codec, inputs
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, WARN
 from biped_com_ros.ros.inputs import (
@@ -567,6 +567,42 @@ def test_diagnostics_tell_the_life_of_a_sensor(rig):
     point.header.frame_id = 'odom'
     feed.send(point)
     assert source.stale(timeout=0.0) and not source.stale()
+
+
+def test_a_sensor_that_hangs_is_told_until_it_lives(rig, monkeypatch):
+    monkeypatch.setattr(inputs, '_FROZEN_AFTER', 0.3)
+    source = WrenchInput(rig.node, 'wrench', 'foot', lambda *a: None)
+    feed = Feed(rig, source, WrenchStamped, [])
+    message = WrenchStamped(header=Header(frame_id='foot'))
+
+    def play(step):
+        source.report()
+        for _ in range(inputs._FROZEN_COUNT + 1):
+            message.wrench.force.z += step
+            feed.send(message)
+            rig.spin(0.007)
+        return source.report()[:2]
+    assert play(1e-9)[0] == OK
+    play(0.0)
+    level, words = play(0.0)
+    assert level == WARN and 'with the same values to the last digit' in words
+    assert play(1e-9)[0] == OK
+
+
+def test_two_publishers_of_a_sensor_are_told(rig):
+    source = WrenchInput(rig.node, 'wrench', 'foot', lambda *a: None)
+    feed = Feed(rig, source, WrenchStamped, [])
+    feed.send(WrenchStamped(header=Header(frame_id='foot')))
+    assert source.report()[0] == OK
+    second = rig.publisher(WrenchStamped, 'wrench')
+    rig.until(lambda: rig.node.count_publishers('wrench') == 2, what='the second publisher')
+    feed.send(WrenchStamped(header=Header(frame_id='foot')))
+    level, words, _ = source.report()
+    assert level == WARN and '2 publishers, whose messages are mixed: end all but one' in words
+    rig.peer.destroy_publisher(second)
+    rig.until(lambda: rig.node.count_publishers('wrench') == 1, what='its end')
+    feed.send(WrenchStamped(header=Header(frame_id='foot')))
+    assert source.report()[0] == OK
 
 
 def test_rate(rig):
