@@ -53,7 +53,7 @@ setup(
     name=NAME,
     version='0.1.0',
     packages=find_packages(include=[NAME, f'{NAME}.*']),
-    package_data={NAME: ['py.typed'], f'{NAME}.viz': ['*.html', '*.css', '*.js']},
+    package_data={NAME: ['py.typed']},
     data_files=shared_files(),
     install_requires=['setuptools'],
     zip_safe=False,

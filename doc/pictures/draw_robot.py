@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Draws the README's picture of the demo robot from the simulation that the demo runs.
+Draws the picture of the demo robot in doc/concepts.rst from the simulation that the demo runs.
 
 ::
 
