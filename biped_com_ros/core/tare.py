@@ -24,6 +24,7 @@ nothing has to wait inside a node.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -154,27 +155,23 @@ class RecentReadings:
     count
         How many readings a tare averages.
 
+    Attributes
+    ----------
+    newest_ns
+        Stamp of the last reading; -1 without any.
+
     """
 
     def __init__(self, sensor: str, count: int) -> None:
-        self.sensor = sensor
-        self._readings = np.empty((count, 6))
-        self._stamps = [NEVER] * count
-        self._next = 0
+        self.sensor, self._count, self.newest_ns = sensor, count, NEVER
+        self._stamped: deque[tuple[int, Array]] = deque(maxlen=count)
 
     def add(self, reading: Array, stamp_ns: int) -> None:
-        """Take a reading (6,) after the sign, before any offset."""
-        i = self._next
-        if stamp_ns < self._stamps[i - 1]:  # the clock was set anew
-            self._stamps = [NEVER] * len(self._stamps)
-        self._readings[i] = reading
-        self._stamps[i] = stamp_ns
-        self._next = i + 1 if i + 1 < len(self._stamps) else 0
-
-    @property
-    def newest_ns(self) -> int:
-        """Stamp of the last reading; -1 without any."""
-        return self._stamps[self._next - 1]
+        """Take and keep a reading (6,) after the sign, before any offset."""
+        if stamp_ns < self.newest_ns:  # the clock was set anew
+            self._stamped.clear()
+        self._stamped.append((stamp_ns, reading))
+        self.newest_ns = stamp_ns
 
     def tare(self, expected: Array, still: StillnessWatch, limits: TareLimits,
              config: WrenchSensorConfig, now_ns: int) -> SensorOffset:
@@ -202,34 +199,35 @@ class RecentReadings:
 
         """
         self._refuse_missing(now_ns)
-        deviation = self._readings.std(axis=0)
-        offset = self._readings.mean(axis=0) - expected
+        readings = np.array([reading for _, reading in self._stamped])
+        deviation = readings.std(axis=0)
+        offset = readings.mean(axis=0) - expected
         self._refuse_motion(deviation, still, limits)
         self._refuse_contact(offset, limits)
         return SensorOffset(
             config.frame, config.sign, tuple(offset.tolist()), tuple(deviation.tolist()),
-            len(self._stamps), datetime.now(timezone.utc).isoformat(timespec='seconds'))
+            len(readings), datetime.now(timezone.utc).isoformat(timespec='seconds'))
 
     def _refuse_missing(self, now_ns: int) -> None:
-        count = len(self._stamps)
-        collected = count - self._stamps.count(NEVER)
+        count, collected = self._count, len(self._stamped)
         if not collected:
             raise InputError(f"'{self.sensor}' not tared: it has sent nothing usable yet; check "
                              'its driver and topic')
-        if now_ns - max(self._stamps) > SILENCE_NS:
+        if now_ns - self.newest_ns > SILENCE_NS:
             raise InputError(
                 f"'{self.sensor}' not tared: its last reading is "
-                f'{1e-9 * (now_ns - max(self._stamps)):.1f} s old; check its driver')
+                f'{1e-9 * (now_ns - self.newest_ns):.1f} s old; check its driver')
         if collected < count:
             raise InputError(f"'{self.sensor}' not tared: it has sent {collected} of the {count} "
                              'readings to average; try again in a moment')
 
     def _refuse_motion(self, deviation: Array, still: StillnessWatch, limits: TareLimits) -> None:
-        if still.moved_ns >= min(self._stamps):
+        oldest_ns = self._stamped[0][0]
+        if still.moved_ns >= oldest_ns:
             raise InputError(
                 f"'{self.sensor}' not tared: {still.movement} moved while averaging, more than "
                 f'{limits.joint_speed:g} rad/s; hold the robot still for '
-                f'{1e-9 * (max(self._stamps) - min(self._stamps)):.1f} s and try again, or start '
+                f'{1e-9 * (self.newest_ns - oldest_ns):.1f} s and try again, or start '
                 'with a larger tare_max_joint_speed if its velocities are that noisy')
         for part, unit, limit, parameter in (
                 (deviation[:3], 'N', limits.force_deviation, 'tare_max_force_deviation'),

@@ -88,13 +88,13 @@ class SensorChannel:
         self.name, self.config = name, config
         self._sign = np.full(6, config.sign)  # a single number is made an array every time
         self.offset = np.zeros(6)
-        self.signed, self.filtered = np.zeros(6), np.zeros(6)
+        self.signed = self.filtered = np.zeros(6)
         self.low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
         self._stamp_ns = 0
 
     def take(self, raw: Array, stamp_ns: int) -> None:
         """Take a reading (6,) as it came from the sensor."""
-        np.multiply(raw, self._sign, self.signed)
+        self.signed = raw * self._sign
         step_ns, self._stamp_ns = stamp_ns - self._stamp_ns, stamp_ns
         if not 0 < step_ns < LONGEST_STEP_NS:
             self.low_pass.reset()
