@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 import weakref
 
@@ -60,8 +61,8 @@ class Feed:
     def __init__(self, node: Any, message_type: Any, topic: str, qos: QoSProfile,
                  desk: Desk) -> None:
         self._wish = message_type, topic, qos
-        self._desk = desk
         self.readings: tuple[Reading, ...] = ()
+        self._receive = partial(desk.serve, self)
         self.subscription = node.create_subscription(
             message_type, topic, self._receive, qos, raw=True)
 
@@ -85,9 +86,6 @@ class Feed:
     def clear(self) -> None:
         """Cease to read what nobody takes."""
         self.readings = tuple(reading for reading in self.readings if reading.takers)
-
-    def _receive(self, raw: bytes) -> None:
-        self._desk.serve(self, raw)
 
 
 class Exchange:

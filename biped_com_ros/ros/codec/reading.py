@@ -66,11 +66,13 @@ class Plan:
         Returns those parts of at least so many bytes that make the structure.
     structure
         What they are where the structure is this one, except for padding.
+    values_of
+        Returns the selected values of a message as a tuple: for few of them.
 
     """
 
-    __slots__ = ('data', 'size', 'structure_of', 'structure', '_positions', '_reference',
-                 '_offset', '_count', '_indices', '_scratch')
+    __slots__ = ('data', 'size', 'structure_of', 'structure', 'values_of', '_positions',
+                 '_reference', '_offset', '_count', '_indices', '_scratch')
     is_plain = False
 
     def __init__(self, raw: bytes, layout: Layout, selection: Selection) -> None:
@@ -85,6 +87,7 @@ class Plan:
         self._offset = int(offsets.min()) if len(offsets) else ENCAPSULATION
         self._count = (int(offsets.max()) - self._offset) // 8 + 1 if len(offsets) else 0
         indices = (offsets - self._offset) // 8
+        self.values_of = _unpacker(offsets.tolist())
         self._scratch = np.empty(self._count)
         self._indices = None if np.array_equal(indices, np.arange(self._count)) else indices
 
@@ -118,6 +121,10 @@ class PlainPlan:
     def __init__(self, message: Any, selection: Selection) -> None:
         self.data = selection.data
         self._values = np.array([value_at(message, path) for path in selection.paths], float)
+
+    def values_of(self, raw: bytes) -> tuple[float, ...]:
+        """Return the selected values."""
+        return tuple(self._values.tolist())
 
     def matches(self, raw: bytes) -> bool:
         """Return False: another message has to be converted again."""
@@ -240,6 +247,23 @@ def _structure(layout: Layout) -> Struct:
     ends = [0, *(end for _, end in merged)]
     return Struct('<' + ''.join(f'{start - before}x{end - start}s' for (start, end), before in zip(
         merged, ends)))
+
+
+def _unpacker(offsets: Sequence[int]) -> Callable[[bytes], tuple[float, ...]]:
+    """Return what unpacks the float64 values at these offsets."""
+    ascending = sorted(set(offsets))
+    ends = [0, *(offset + 8 for offset in ascending)]
+    unpack = Struct('<' + ''.join(
+        f'{offset - end}xd' for offset, end in zip(ascending, ends))).unpack_from
+    if ascending == list(offsets):
+        return unpack
+    order = [ascending.index(offset) for offset in offsets]
+
+    def unpack_in_order(raw: bytes) -> tuple[float, ...]:
+        values = unpack(raw)
+        return tuple([values[index] for index in order])
+
+    return unpack_in_order
 
 
 def _element_offsets(layout: Layout, paths: Iterable[Path]) -> np.ndarray:
