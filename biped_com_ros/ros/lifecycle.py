@@ -31,6 +31,7 @@ from biped_com_ros.ros.executor import guard_callbacks
 from biped_com_ros.ros.input_base import Input
 from biped_com_ros.ros.parameters import declare_parameters
 from biped_com_ros.ros.robot import RobotSource, TOPIC
+from biped_com_ros.ros.waiting import Waiting
 from rclpy.client import Client
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.service import Service
@@ -130,6 +131,7 @@ class ManagedNode(LifecycleNode):
         try:
             self.model = self._read_anew(self.model)
             self.build(self.model)
+            self._watch_inputs()
         except BipedComError as error:
             self.get_logger().error(f'cannot be configured: {error}')
             self._take_away()
@@ -175,6 +177,13 @@ class ManagedNode(LifecycleNode):
         self.prepare(anew)
         self._urdf = wanted
         return anew
+
+    def _watch_inputs(self) -> None:
+        """Say what is waited for."""
+        needed = {part.topic: part for part in self._kept
+                  if isinstance(part, Input) and part.required}
+        if needed:
+            self.keep(Waiting(self, needed))
 
     def _take_away(self) -> None:
         self.dismantle()
