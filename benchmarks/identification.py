@@ -162,7 +162,6 @@ class Trial:
 
     scores: dict[str, Score]
     coverage: float
-    mass_coverage: float
     solve_time: float
 
 
@@ -179,11 +178,8 @@ def run_trial(study: Study, seed: int) -> Trial:
         thetas['figaroh'] = theta
     errors = np.array([(link.com - robot.link_coms[link.name]) / link.com_std
                        for link in found.links])
-    masses = np.array([(link.mass - robot.link_masses[link.name]) / link.mass_std
-                       for link in found.links])
     return Trial({name: study.score(theta, robot) for name, theta in thetas.items()},
-                 float(np.mean(np.abs(errors) < 1.96)), float(np.mean(np.abs(masses) < 1.96)),
-                 solve_time)
+                 float(np.mean(np.abs(errors) < 1.96)), solve_time)
 
 
 def stacked(study: Study, captures: list[Capture]) -> tuple[np.ndarray, np.ndarray]:

@@ -87,9 +87,6 @@ class Stamp:
         return f'Stamp({self.ns / 1e9:.9f} s)'
 
 
-ZERO_STAMP = Stamp.from_ns(0)
-
-
 def now_ns(clock: Any) -> int:
     """Return the time of an rclpy clock, ns; a fourth of what ``clock.now()`` costs."""
     handle = clock.handle

@@ -27,7 +27,7 @@ UNHEARD_NS = 1_000_000_000
 """How old latched markers may be for who begins to listen."""
 
 RED, GREEN, BLUE = (0.9, 0.15, 0.1, 1.0), (0.1, 0.75, 0.2, 1.0), (0.1, 0.35, 0.9, 1.0)
-YELLOW, WHITE, GREY = (0.95, 0.8, 0.1, 1.0), (1.0, 1.0, 1.0, 1.0), (0.5, 0.5, 0.5, 1.0)
+YELLOW, WHITE = (0.95, 0.8, 0.1, 1.0), (1.0, 1.0, 1.0, 1.0)
 ORANGE, CYAN = (1.0, 0.5, 0.0, 1.0), (0.0, 0.75, 0.85, 1.0)
 
 

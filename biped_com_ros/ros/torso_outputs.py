@@ -65,7 +65,7 @@ class TorsoOutputs:
 
     def __init__(self, node: Any, body: TorsoBody, tip_frame: str, tf_rate: float,
                  marker_rate: float) -> None:
-        self._body, self._frame, self._tip_frame = body, body.config.lower, tip_frame
+        self._body, self._frame = body, body.config.lower
         names = [f'tendon_{i}' for i in range(body.backbone.count)]
         self._lengths = float_array_publisher(node, '~/tendon_lengths', len(names), names)
         self._tensions = float_array_publisher(node, '~/tensions', len(names), names)

@@ -23,7 +23,6 @@ from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.support import convex_hull, margin
 import numpy as np
-from numpy.typing import NDArray
 
 CLOSE_ENOUGH = 5e-4
 """How far the centre of mass may be from where it was asked to be, m."""
@@ -95,11 +94,6 @@ class Stances:
         self._hips = HipShift(model, self._stand)
         self._feet = tuple(model.config.feet)
         self._soles = model.state(self._stand).placements_in_base(model.soles)
-
-    @property
-    def leg_joints(self) -> NDArray[np.intp]:
-        """Return the indices of the joints of the legs."""
-        return self._hips.leg_joints
 
     @property
     def leg_length(self) -> float:
