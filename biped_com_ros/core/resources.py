@@ -85,8 +85,8 @@ def resolve_uri(uri: str) -> Path:
     for candidate in candidates:
         if candidate.is_file():
             return candidate.resolve()
-    raise ConfigurationError(
-        f"file '{uri}' does not exist (looked at: {', '.join(map(str, candidates))})")
+    places = ', '.join(dict.fromkeys(map(str, candidates)))
+    raise ConfigurationError(f"file '{uri}' does not exist (looked at: {places})")
 
 
 def _prefixes() -> Iterator[Path]:

@@ -67,7 +67,7 @@ from biped_com_ros.core.identification.progress import InformationSoFar
 from biped_com_ros.core.identification.report import calibrated_urdf, summary, write_results
 from biped_com_ros.core.identification.stillness import (
     carried_share, StillnessOptions, StillnessWatch)
-from biped_com_ros.core.identification.storage import CaptureLog
+from biped_com_ros.core.identification.storage import CaptureLog, make_directory
 from biped_com_ros.core.pose import rotation_from_quaternion
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.ros.background import Background
@@ -216,6 +216,7 @@ class ComCalibrator(Node):
         self._prior, self._motors = Prior(com_sigma=params.com_sigma), _motors(params)
         top = params.directory or tempfile.mkdtemp(prefix='biped_com_calibration.')
         self.directory = Path(top).expanduser() / model.config.name
+        make_directory(self.directory)
         self.log = CaptureLog(self.directory / 'captures.json', model)
         self.estimator = Estimator(model, self._noise, self._prior)
         self._so_far = InformationSoFar(self.estimator, self.log.captures)

@@ -21,7 +21,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.report import html_report, summary, write_results
 from biped_com_ros.core.identification.stillness import StillnessOptions, StillnessWatch
-from biped_com_ros.core.identification.storage import CaptureLog
+from biped_com_ros.core.identification.storage import CaptureLog, make_directory
 from biped_com_ros.core.robot import RobotModel
 import numpy as np
 import pytest
@@ -130,6 +130,8 @@ def test_captures_of_another_robot_are_refused_and_kept(tmp_path):
         CaptureLog(path, true.model)
     blocked = tmp_path / 'file'
     blocked.write_text('')
+    with pytest.raises(ConfigurationError, match='nothing can be written.*another directory'):
+        make_directory(blocked / 'results')
     with pytest.raises(ConfigurationError, match='cannot be written'):
         CaptureLog(blocked / 'captures.json', true.model).append(true.capture(('left',), NOISE))
 

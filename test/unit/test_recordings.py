@@ -154,6 +154,7 @@ def test_the_command_line(recorded, tmp_path, capsys):
 
 @pytest.mark.parametrize('arguments, message', (
     (['nothing.csv', '--robot', 'sabian'], 'there is no recording'),
+    (['.', '--robot', 'sabian'], "directory '.' is no rosbag2"),
     (['nothing.csv', '--robot', 'sabiam'], "did you mean 'sabian'"),
     (['.', '--robot', 'sabian', '--current', 'l_knee'], 'must be JOINT=K'),
     (['.', '--robot', 'sabian', '--still', '0'], "'duration' must be above 0")))

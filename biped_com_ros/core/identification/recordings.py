@@ -187,6 +187,10 @@ def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterat
     """
     if not path.exists():
         raise ConfigurationError(f"there is no recording '{path}'")
+    if path.is_dir() and not (path / 'metadata.yaml').exists():
+        raise ConfigurationError(
+            f"directory '{path}' is no rosbag2, which has a metadata.yaml; give the directory "
+            'that ros2 bag record made, or an .mcap, .db3 or .csv file')
     if path.suffix == '.csv':
         return read_csv(path, model)
     return read_bag(path, model, namespace)

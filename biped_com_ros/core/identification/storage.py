@@ -106,6 +106,25 @@ class CaptureLog:
         write_atomically(self.path, json.dumps(values, indent=1))
 
 
+def make_directory(path: Path) -> None:
+    """
+    Make a directory for results, before anybody works for them.
+
+    Raises
+    ------
+    ConfigurationError
+        If nothing can be written there.
+
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise ConfigurationError(
+            f"nothing can be written to '{path}': {error.strerror}; give another directory"
+        ) from None
+
+
 def write_atomically(path: Path, text: str) -> None:
     """
     Write a file so that at any time there is either the old or the new one.
