@@ -155,6 +155,20 @@ def test_a_motion_comes_to_an_end_and_the_next_begins_from_there():
     assert abs(reference.motion[1]) > 1.0
 
 
+def test_lengths_are_those_of_the_bend_to_be_less_what_drives_stretch():
+    """Ahead of the reference by the lead; whatever the elongation, that of all tendons alike."""
+    controller = make_controller()
+    controller.set_target(make_shape(MAX_BEND, 0.5))
+    for _ in range(60):
+        out = controller.update(DT, Measurement())
+    position, velocity, _ = controller.reference.motion
+    assert abs(velocity) > 0.5 and not out.is_closed_loop
+    bend, arc = position + DRIVE.lead * velocity, out.reference_arc
+    expected = np.array(controller.backbone.lengths_at(bend, arc.torsion, arc.length))
+    stretched = out.lengths + (out.tensions - DRIVE.pretension) / DRIVE.stiffness
+    assert np.ptp(stretched - expected) < 1e-11
+
+
 def test_holding_stops_within_the_acceleration():
     controller, pendulum = make_controller(), Pendulum()
     controller.set_target(make_shape(MAX_BEND, 0.5))
