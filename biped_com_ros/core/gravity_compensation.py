@@ -38,6 +38,8 @@ import numpy as np
 _NEVER, _AXES_LAST_NS = -2 ** 62, 50_000_000
 #: Of the weight: a contact that has to pull with less does not.
 _PULL = 1e-6
+#: Of the weight: the contacts do not feel more for longer than an impact.
+_HEAVIEST = 5.0
 AUTO, FIXED, ALL = 'auto', 'fixed', 'all'
 CLOSED_FORM, BOUNDED = 'closed_form', 'bounded'
 Polygon = tuple[tuple[float, float], ...]
@@ -331,11 +333,15 @@ class GravityCompensator:
         self._load, self._load_ns = load, stamp_ns
         if self._are_new or not self.sharing.settled:
             self._share(load, stamp_ns)
+        felt, weight = sum(self._forces), self.gravity_model.weight
         if self.sharing.in_air:
             raise InputError(
-                f'the contacts feel {sum(self._forces):.0f} N of {self.gravity_model.weight:.0f} '
-                "N: the robot is in the air; set support to 'fixed' if something holds it by the "
-                'torso')
+                f'the contacts feel {felt:.0f} N of {weight:.0f} N: the robot is in the air; set '
+                "support to 'fixed' if something holds it by the torso")
+        if felt > _HEAVIEST * weight:
+            raise InputError(
+                f'the contacts feel {felt:.0f} N of {weight:.0f} N, which cannot be true: check '
+                'the units of their sensors')
         if stamp_ns <= self._planned_until_ns:
             return self.sharing.impose(self._planned)
         shares = self.sharing.values

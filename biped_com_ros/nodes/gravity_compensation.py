@@ -343,8 +343,11 @@ class GravityCompensation(ManagedNode):
             self._told_ns[:] = [NEVER] * len(self._told_ns)
             compensation.reset()
         elif late > _LATE:
+            source = self._inputs['joint_states']
             self._complain(
-                f"joint_states is silent: {self._inputs['joint_states'].report()[1]}")
+                f'joint_states is silent: {source.report()[1]}' if source.stale() else
+                f'the last joint_states is {1e3 * late:.0f} ms old: is its driver slow, or the '
+                'computer too busy?')
             self._go_on(now, Stamp.now(self), None)
         return late > _LATE
 

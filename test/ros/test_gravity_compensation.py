@@ -378,6 +378,14 @@ def test_both_feet_in_the_air_lets_go(rig):
     rig.until(rig.holds, 'efforts again')
 
 
+def test_forces_in_another_unit_let_go(rig):
+    rig.forces[:] = 9.81 * 0.5 * rig.gravity_model.weight
+    rig.until(lambda: not rig.last.any(), 'zero')
+    rig.until(lambda: rig.fails('cannot be true', 'units of their sensors'), 'diagnostics')
+    rig.forces[:] = 0.5 * rig.gravity_model.weight
+    rig.until(rig.holds, 'efforts again')
+
+
 def test_lifting_a_foot_that_cannot_be_lifted_is_refused(rig):
     """The centre of mass is between the feet: one foot alone would topple."""
     rig.forces[:] = rig.gravity_model.weight, 0.0
