@@ -84,11 +84,12 @@ def core_calls(robot: str) -> dict[str, Call]:
 
     def watch(monitor: StabilityMonitor) -> Call:
         instants = Instants(robot)
+        wrenches = instants.wrenches.tolist()
 
         def call() -> object:
             state, twist = instants.following()
-            monitor.feel(instants.ns, instants.wrenches)
-            return monitor.update(instants.ns, state, twist, instants.wrenches)
+            monitor.feel(instants.ns, wrenches)
+            return monitor.update(instants.ns, state, twist, wrenches)
         return call
 
     def fuse() -> Call:

@@ -69,11 +69,11 @@ class Pipeline:
             self._aggregation.take(i, wrench, ns)
         self.wrenches = wrenches = np.array([
             body.wrench for body in self._aggregation.bodies if body.detector is not None])
-        contacts = self.monitor.feel(ns, wrenches)
+        contacts = self.monitor.feel(ns, felt := wrenches.tolist())
         self.base = self._base.update(state, R_world_imu, contacts)
         twist = self._base.twist(state, seen.angular_velocities[self._imu])
         report = self.monitor.update(
-            ns, state.in_world(self.base, self._base.sole_placements), twist, wrenches)
+            ns, state.in_world(self.base, self._base.sole_placements), twist, felt)
         return report, self.plant.truth()
 
     def run(self, seconds, offset_at=lambda t: (0.0, 0.0, 0.0)):

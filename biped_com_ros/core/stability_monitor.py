@@ -75,7 +75,7 @@ class MonitorSettings:
     gravity: float = 9.81
 
 
-@dataclass
+@dataclass(slots=True)
 class Report:
     """
     One instant; what cannot be known is None.
@@ -211,7 +211,8 @@ class Report:
         """Centre of pressure of each foot, (F, 3), m; NaN where none stands or feels."""
         soles, feet = self.state.sole_placements_in_world, self.feet
         cops = np.full((len(soles), 3), np.nan)
-        for i, (stands, wrench) in enumerate(zip(feet.in_contact, feet.wrenches or ())):
+        wrenches = () if feet.wrenches is None else feet.wrenches
+        for i, (stands, wrench) in enumerate(zip(feet.in_contact, wrenches)):
             point = pressure_point(wrench, feet.least_force) if stands else None
             if point is not None:
                 cops[i] = soles[i, 3] + np.array(point).dot(soles[i, :2])
@@ -227,7 +228,7 @@ class _Feet(NamedTuple):
 
     outlines: Soles
     placements: list[Placement]
-    wrenches: list[Wrench] | None
+    wrenches: Sequence[Sequence[float]] | None
     in_contact: tuple[bool, ...]
     least_force: float
 
@@ -293,13 +294,13 @@ class StabilityMonitor:
         self.watch = FallWatch(self.settings.stability)
         self._model_wrench.reset()
 
-    def feel(self, ns: int, wrenches: Array) -> tuple[bool, ...]:
+    def feel(self, ns: int, wrenches: Sequence[Sequence[float]]) -> tuple[bool, ...]:
         """Return which feet are on the ground, by wrenches (F, 6) in the sole frames."""
-        self.in_contact = self._contacts.update(wrenches[:, 2].tolist(), ns)
+        self.in_contact = self._contacts.update([wrench[2] for wrench in wrenches], ns)
         return self.in_contact
 
     def update(self, ns: int, state: RobotState, twist: Twist | None,
-               wrenches: Array | None) -> Report:
+               wrenches: Sequence[Sequence[float]] | None) -> Report:
         """
         Judge an instant.
 
@@ -312,14 +313,14 @@ class StabilityMonitor:
         twist
             Of the base; None while it is unknown.
         wrenches
-            Environment on robot in each sole frame, shape (F, 6); None for a robot that does not
-            feel its feet, whose contacts are then :attr:`in_contact` as set from outside.
+            Environment on robot in each sole frame, (F, 6), in plain numbers; None for a robot
+            that does not feel its feet, whose contacts are then :attr:`in_contact` as set from
+            outside.
 
         """
         soles = state.sole_placements_in_world.tolist()
-        felt = None if wrenches is None else wrenches.tolist()
         plane, stands = self._plane(soles)
-        wrench = None if felt is None else summed_wrench(soles, felt)
+        wrench = None if wrenches is None else summed_wrench(soles, wrenches)
         zmp = None if wrench is None or not stands else zero_moment_point(
             wrench, plane, self._least_force)
         dcm, omega_0 = None, 0.0
@@ -328,7 +329,7 @@ class StabilityMonitor:
         report = Report(
             state, stands, plane, wrench, zmp, dcm, omega_0,
             *self._modelled(ns, state, twist, plane, wrench, stands),
-            _Feet(self._soles, soles, felt, self.in_contact, self._least_force))
+            _Feet(self._soles, soles, wrenches, self.in_contact, self._least_force))
         report.change = self._watch(ns, report, tilt_of(state.base.rotation.item(2, 2)))
         return report
 

@@ -87,7 +87,7 @@ def summed_wrench(soles: Sequence[Placement], wrenches: Sequence[Sequence[float]
     return fx, fy, fz, mx, my, mz
 
 
-def pressure_point(wrench: Wrench, minimum_force: float = 0.0) -> Point | None:
+def pressure_point(wrench: Sequence[float], minimum_force: float = 0.0) -> Point | None:
     """
     Return where, of the plane z = 0, a wrench has no moment along the plane, m.
 

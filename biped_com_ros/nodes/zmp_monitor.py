@@ -52,7 +52,6 @@ from typing import Any
 
 from biped_com_ros.core.base import Twist
 from biped_com_ros.core.contact import ContactThresholds
-from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.core.sole_geometry import sole_polygon
 from biped_com_ros.core.stability import Level, StabilityThresholds
@@ -68,7 +67,7 @@ from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report as Heal
 from biped_com_ros.ros.executor import run
 from biped_com_ros.ros.parameters import declare_parameters, parameter
 from biped_com_ros.ros.robot import RobotSource
-from biped_com_ros.ros.stability_inputs import StabilityInputs
+from biped_com_ros.ros.stability_inputs import StabilityInputs, Wrenches
 from biped_com_ros.ros.stability_outputs import (
     describe_change, SEVERITY, StabilityMarkers, StabilityOutputs)
 from biped_com_ros.ros.waiting import Waiting
@@ -185,7 +184,7 @@ class ZmpMonitor(Node):
     # -- on every instant
 
     def _on_instant(self, stamp: Stamp, state: RobotState, twist: Twist | None,
-                    wrenches: Array | None) -> None:
+                    wrenches: Wrenches | None) -> None:
         monitor = self.monitor
         assert monitor is not None
         if wrenches is None:
@@ -289,7 +288,7 @@ class Accounts:
         self._weighed_ns = 0
         self._since = time.monotonic()
 
-    def add(self, ns: int, report: Report, wrenches: Array | None) -> None:
+    def add(self, ns: int, report: Report, wrenches: Wrenches | None) -> None:
         """Take an instant."""
         self._report = report
         self.instants += 1
@@ -300,7 +299,8 @@ class Accounts:
         # For the mean of a second a hundred instants are as good as all of them.
         if wrenches is not None and not 0 <= ns - self._weighed_ns < _WEIGH_EVERY_NS:
             self._weighed_ns = ns
-            self.weight.add(report.vertical_force, wrenches[:, 2], any(report.feet.in_contact))
+            self.weight.add(report.vertical_force, [wrench[2] for wrench in wrenches],
+                            any(report.feet.in_contact))
 
     @property
     def unevenness(self) -> float:

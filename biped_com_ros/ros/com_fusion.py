@@ -26,7 +26,6 @@ from typing import Any, TYPE_CHECKING
 
 from biped_com_ros.core.base import Twist
 from biped_com_ros.core.contact import ContactThresholds, FootContacts
-from biped_com_ros.core.pose import Array
 from biped_com_ros.core.robot import RobotModel, RobotState
 from biped_com_ros.ros.base_sources import BaseSource
 from biped_com_ros.ros.conversions import Stamp
@@ -34,7 +33,7 @@ from biped_com_ros.ros.diagnostics import Diagnostics, OK, Report, steady_clock,
 from biped_com_ros.ros.inputs import Input
 from biped_com_ros.ros.outputs import TemplatePublisher, vector_publisher, wrench_publisher
 from biped_com_ros.ros.parameters import parameter
-from biped_com_ros.ros.stability_inputs import StabilityInputs
+from biped_com_ros.ros.stability_inputs import StabilityInputs, Wrenches
 from nav_msgs.msg import Odometry
 import numpy as np
 from std_msgs.msg import Header
@@ -163,8 +162,8 @@ class ComFusion:
             self._node, model, params, self._feel, self._on_instant, self._reset,
             continue_from=self._base, needs_wrenches=False, **self._options)
 
-    def _feel(self, ns: int, wrenches: Array) -> tuple[bool, ...]:
-        return self._contacts.update(wrenches[:, 2].tolist(), ns)
+    def _feel(self, ns: int, wrenches: Wrenches) -> tuple[bool, ...]:
+        return self._contacts.update([wrench[2] for wrench in wrenches], ns)
 
     def _reset(self) -> None:
         """Begin anew after the clock was set back."""
@@ -173,14 +172,15 @@ class ComFusion:
         self._last_ns = 0
 
     def _on_instant(self, stamp: Stamp, state: RobotState, twist: Twist | None,
-                    wrenches: Array | None) -> None:
+                    wrenches: Wrenches | None) -> None:
         step_ns, self._last_ns = stamp.ns - self._last_ns, stamp.ns
         self._came, self._feels = True, wrenches is not None
         self._stands = twist is not None
         assert self.inputs is not None
         # Position and velocity of a robot that was put on its feet begin anew; the load is kept.
         dt = _LONG if self.inputs.base.has_stood_up else 1e-9 * step_ns
-        self.fusion.update(dt, state, twist, wrenches)
+        self.fusion.update(
+            dt, state, twist, None if wrenches is None else np.array(wrenches))
         if self.fusion.filter.is_started and self.wanted:
             self._publish(stamp)
 

@@ -36,13 +36,15 @@ from biped_com_ros.ros.base_sources import (
     BaseSource, Contacts, FixedBase, ImuBase, LocationParameters, OdometryBase, TfBase)
 from biped_com_ros.ros.conversions import Stamp
 from biped_com_ros.ros.inputs import Input, JointStateInput, WrenchInput
-import numpy as np
 
 #: How far the stamp of a wrench may be from that of the joint states, ns.
 _WRENCH_TOLERANCE = 20_000_000
 
-#: Called with stamp, state in the world, twist of the base, foot wrenches in the sole frames.
-Callback = Callable[[Stamp, RobotState, Twist | None, Array | None], None]
+#: Of all feet in their sole frames, six plain numbers each.
+Wrenches = Sequence[Sequence[float]]
+
+#: Called with stamp, state in the world, twist of the base, foot wrenches.
+Callback = Callable[[Stamp, RobotState, Twist | None, Wrenches | None], None]
 
 #: Called with the time (ns) and arrays of a message of the base.
 Collect = Callable[..., None]
@@ -126,9 +128,9 @@ class SoleWrench:
         #: None for the sole frame itself.
         self._to_sole: dict[str, Array | None] = {self.sole_frame: None}
 
-    def move(self, wrench: Array, frame: str) -> Array:
+    def move(self, wrench: Array, frame: str) -> list[float]:
         """
-        Return a wrench (6,) of a frame in the sole frame, always another array.
+        Return a wrench (6,) of a frame in the sole frame, in plain numbers.
 
         Raises
         ------
@@ -141,7 +143,7 @@ class SoleWrench:
         if frame not in self._to_sole:
             self._to_sole[frame] = self._adjoint(frame)
         to_sole = self._to_sole[frame]
-        moved: Array = wrench.copy() if to_sole is None else to_sole.dot(wrench)
+        moved: list[float] = (wrench if to_sole is None else to_sole.dot(wrench)).tolist()
         return moved
 
     def _adjoint(self, frame: str) -> Array:
@@ -168,7 +170,7 @@ class StabilityInputs:
     node, model, params
         The rclpy node, the robot, the node's parameters.
     feel
-        Tells which feet stand at a time (ns) by wrenches (F, 6) in the sole frames.
+        Tells which feet stand at a time (ns) by their wrenches.
     callback
         Called once per instant.
     on_reset
@@ -190,7 +192,7 @@ class StabilityInputs:
     """
 
     def __init__(self, node: Any, model: RobotModel, params: StabilityParameters,
-                 feel: Callable[[int, Array], tuple[bool, ...]], callback: Callback,
+                 feel: Callable[[int, Wrenches], tuple[bool, ...]], callback: Callback,
                  on_reset: Callable[[], None], *,
                  continue_from: BaseSource | None = None, needs_wrenches: bool = True,
                  **options: Any) -> None:
@@ -206,7 +208,6 @@ class StabilityInputs:
             + [_WRENCH_TOLERANCE] * len(topics),
             [False] * self._is_timed + [not needs_wrenches] * len(topics))
         self._last_ns = 0
-        self._wrenches = np.zeros((len(topics), 6)) if topics else None
         self.base = self._make_base(node, params, options)
         self.joints = JointStateInput(node, model.joint_names, self._on_joints,
                                       limits=model.credible_positions, **options)
@@ -226,7 +227,7 @@ class StabilityInputs:
     @property
     def feels(self) -> bool:
         """Whether the feet feel the ground."""
-        return self._wrenches is not None
+        return bool(self.wrenches)
 
     def _make_base(self, node: Any, params: StabilityParameters,
                    options: dict[str, Any]) -> BaseSource:
@@ -267,21 +268,12 @@ class StabilityInputs:
             self._predecessor = None
         if self._is_timed:
             self.base.load(*samples[1])  # type: ignore[attr-defined]
-        wrenches = self._felt(samples[self._first_foot:])
+        felt = samples[self._first_foot:]
+        wrenches = None if not felt or None in felt else felt
         self.contacts.in_contact = None if wrenches is None else self._feel(stamp.ns, wrenches)
         located = self.base.locate(state, stamp)
         if located is not None:
             self._callback(stamp, located, self.base.twist(located), wrenches)
-
-    def _felt(self, samples: Sequence[Array | None]) -> Array | None:
-        """Return the wrenches of all feet; None where one is missing."""
-        wrenches = self._wrenches
-        if wrenches is not None:
-            for foot, wrench in enumerate(samples):
-                if wrench is None:
-                    return None
-                wrenches[foot] = wrench
-        return wrenches
 
 
 def _wrench_topics(model: RobotModel, params: StabilityParameters) -> Sequence[str]:
