@@ -67,6 +67,21 @@ def test_increment_moves_by_what_was_asked_to_first_order():
     assert moved[2] < -1e-5  # the base went down by 3e-5, the legs stay behind
 
 
+@pytest.mark.parametrize('foot', (0, 1))
+def test_the_jacobian_of_a_leg_is_that_of_finite_differences(foot):
+    model = RobotModel.load('talos')
+    start, h = model.posture(), 1e-6
+    shift = ComShift(model, start)
+    leg = shift._legs[foot]
+    for joint, column in zip(leg.joints, leg._jacobian(shift._data).T):
+        before, after = (model.state(start + h * k * np.eye(len(start))[joint]).placements_in_base(
+            model.soles)[foot] for k in (-1.0, 1.0))
+        np.testing.assert_allclose(column[:3], (after[3] - before[3]) / (2.0 * h), atol=1e-8)
+        turn = after[:3].T @ before[:3]
+        np.testing.assert_allclose(
+            column[3:], np.array((turn[2, 1], turn[0, 2], turn[1, 0])) / (2.0 * h), atol=1e-8)
+
+
 def test_default_is_below_the_ankle():
     model = RobotModel.load('biped')
     found = ComShift(model, model.posture()).over('right')
