@@ -36,6 +36,7 @@ extensions = ['sphinx.ext.autodoc', 'sphinx.ext.autosummary', 'sphinx.ext.napole
 templates_path = ['_templates']
 exclude_patterns = ['_templates', '_static']
 nitpicky = False
+highlight_language = 'sh'
 
 # The mathematics of the API pages. What is not installed is mocked: the build farm that runs
 # rosdoc2 has neither MuJoCo nor Pinocchio.
@@ -75,7 +76,7 @@ def formulas_as_code(app, what, name, obj, options, lines):
         begins = lines[number].startswith('    ') and not lines[number - 1]
         before = lines[number - 2]
         if begins and before and not before.startswith(' ') and not before.endswith('::'):
-            lines[number - 1:number] = ['', '::', '']
+            lines[number - 1:number] = ['', '.. code-block:: text', '']
 
 
 def setup(app):
