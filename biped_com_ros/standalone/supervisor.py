@@ -64,6 +64,7 @@ class Supervisor:
         self._signals = 0
         self._running: dict[str, Process] = {}
         self._last_words: dict[str, bytes] = {}
+        self._reasons: set[bytes] = set()
         self._exit_code = 0
 
     async def run(self) -> int:
@@ -205,12 +206,16 @@ class Supervisor:
                 code in _ASKED_FOR or self._interrupted_at_start(plan.name, code))):
             self._console.say('INFO', f'[{plan.name}]: process has finished cleanly [pid {pid}]')
             return 0
-        self._console.show_hidden(plan.name)
         command = f", cmd '{' '.join(plan.command)}'"
         if code == 1 and plan.name in self._last_words:
-            # It has said what was wrong itself: nobody needs a long command after that.
+            # It has said what was wrong itself: nobody needs a long command after that, nor the
+            # same from every node, as of a robot that does not exist.
             self._console.log('ERROR', f'[{plan.name}]: process has died{command}')
-            command = ''
+            command, reason = '', self._last_words[plan.name].partition(b']: ')[2]
+            if reason in self._reasons:
+                return code
+            self._reasons.update((reason,) if reason else ())
+        self._console.show_hidden(plan.name)
         self._console.say(
             'ERROR', f'[{plan.name}]: process has died [pid {pid}, {_describe(code)}{command}]; '
             f'all output: {self._console.log_file}')

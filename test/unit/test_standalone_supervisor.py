@@ -69,6 +69,10 @@ SCRIPTS = {
         print("unknown robot 'x'", file=sys.stderr)
         sys.exit(1)
         """,
+    'fatal': """
+        print(f"[FATAL] [{os.getpid()}]: unknown robot 'x'", file=sys.stderr)
+        sys.exit(1)
+        """,
     'logs': """
         print('the table')
         print('[INFO] a line that would break it', file=sys.stderr)
@@ -383,6 +387,15 @@ def test_who_says_what_is_wrong_is_not_followed_by_a_long_command(
     assert 'process has died' in runner.output and ', cmd' not in runner.output
     log, = (tmp_path / 'log').glob('*/launch.log')
     assert re.search(r"process has died, cmd '.*lib/fake/refuses", log.read_text())
+
+
+def test_what_every_process_finds_wrong_is_shown_once(start: Start, tmp_path: Path) -> None:
+    runner = start(3 * node('fatal') + node('environment'), '--foreground', 'environment')
+    assert runner.process.wait(timeout=20) == 1
+    assert runner.output.count("]: unknown robot 'x'\n") == 1
+    assert runner.output.count('process has died') == 1
+    log, = (tmp_path / 'log').glob('*/launch.log')
+    assert log.read_text().count("unknown robot 'x'") == 3
 
 
 def test_who_dies_in_the_background_shows_its_last_words(start: Start) -> None:
