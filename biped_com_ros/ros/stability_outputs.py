@@ -48,8 +48,6 @@ _FAINT_BLUE, _FAINT_ORANGE = (*markers.BLUE[:3], 0.35), (*markers.ORANGE[:3], 0.
 
 _ASK_EVERY = 0.1
 """How often it is asked whether anybody listens, s."""
-_UNHEARD_MARKERS_NS = 1_000_000_000
-"""How old markers may be for who begins to listen."""
 
 #: An output, the field of its message, and what goes there; nothing goes out for None.
 _Find = Callable[[Report], Any]
@@ -245,8 +243,8 @@ class StabilityMarkers:
         """Publish an instant, while nobody listens one per second."""
         for trail, point in zip(self._trails, (report.zmp, report.zmp_model)):
             trail.add(point)
-        self.heard = self._out.publisher.get_subscription_count() > 0
-        if self.heard or not 0 <= stamp.ns - self._drawn_ns < _UNHEARD_MARKERS_NS:
+        self.heard = self._out.heard
+        if self.heard or not 0 <= stamp.ns - self._drawn_ns < markers.UNHEARD_NS:
             self._drawn_ns = stamp.ns
             self._draw(report, level)
             self._out.publish(stamp)
