@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import replace
 import time
 from typing import Any
+import weakref
 
 from biped_com_ros.ros.conversions import nanoseconds_of, now_ns, Stamp
 from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, OK, Report, Throttle, WARN
@@ -30,6 +31,10 @@ from biped_com_ros.ros.qos import copy_of, overridable, SENSOR_INPUT
 from biped_com_ros.ros.readings import NEVER, Order, Reading, SECOND
 from biped_com_ros.ros.sharing import exchange_of
 from rclpy.qos import QoSProfile
+
+
+#: One for all inputs of a node: where it reads a topic twice, it says what is wrong once.
+_throttles: weakref.WeakKeyDictionary[Any, Throttle] = weakref.WeakKeyDictionary()
 
 
 class Input:
@@ -104,7 +109,7 @@ class Input:
             diagnostics.add(f'input {self.topic}', self.report)
 
     def _start_accounts(self) -> None:
-        self._throttle = Throttle(5.0)
+        self._throttle = _throttles.setdefault(self.node, Throttle(5.0))
         self._last_refusal = NEVER / SECOND
         self._started = now_ns(self._clock)
         self._rate_from, self._rate_count, self._rate = time.monotonic(), 0, 0.0
@@ -164,7 +169,7 @@ class Input:
             return
         self.last_error = f"'{self.topic}': {details}"
         self._last_refusal = time.monotonic()
-        if self._throttle(reason):
+        if self._throttle(f'{self.topic} {reason}'):
             self.node.get_logger().error(f'{self.last_error} (message not used)')
 
     def destroy(self) -> None:

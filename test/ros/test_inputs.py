@@ -516,6 +516,10 @@ def test_log_is_throttled_by_reason_and_counts_go_on(rig):
     feed.send(PointStamped(header=Header(frame_id='odom')), stamp=0)
     assert source.refused == {'wrong frame': 5, 'zero stamp': 1}
     assert len(said) == 2
+    again = PointInput(rig.node, 'point', 'odom', lambda *a: None)
+    feed.send(PointStamped(header=Header(frame_id='map')))
+    rig.until(lambda: again.refused, what='a second look at the topic')
+    assert len(said) == 2 and "'map'" in again.last_error
 
 
 def test_what_a_callback_raises_is_reported_and_the_input_goes_on(rig):
