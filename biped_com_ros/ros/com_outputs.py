@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 from biped_com_ros.core.base import Stance
@@ -131,19 +132,20 @@ class Pace:
     """Lets through at most so many instants per second, by their stamps."""
 
     def __init__(self, rate: float) -> None:
-        self._next_ns = 0
         self.set_rate(rate)
 
     def set_rate(self, rate: float) -> None:
         """Change the rate, Hz; 0 lets nothing through."""
         self._period_ns = round(1e9 / rate) if rate > 0.0 else 0
+        #: The last instant let through, and the next one; never without a rate.
+        self._last_ns, self._next_ns = (0.0, 0.0) if rate > 0.0 else (-math.inf, math.inf)
 
     def is_due(self, ns: int) -> bool:
         """Tell whether this instant is let through."""
-        # An instant long before the next one is due as well: the clock was set back.
-        if not self._period_ns or 0 < self._next_ns - ns <= self._period_ns:
+        # An instant before the last one is due as well: the clock was set back.
+        if self._last_ns <= ns < self._next_ns:
             return False
-        self._next_ns = ns + self._period_ns
+        self._last_ns, self._next_ns = ns, ns + self._period_ns
         return True
 
 
