@@ -55,7 +55,7 @@ from biped_com_ros.ros.gravity_outputs import EffortOutput, SupportOutput, Traje
 from biped_com_ros.ros.inputs import ArrayInput, ImuInput, Input, JointStateInput, WrenchInput
 from biped_com_ros.ros.lifecycle import ManagedNode
 from biped_com_ros.ros.parameters import parameter
-from biped_com_ros.ros.readings import NEVER
+from biped_com_ros.ros.readings import NEVER, Refusal
 from biped_com_ros.ros.watchdog import watchdog
 import numpy as np
 
@@ -221,18 +221,22 @@ class GravityCompensation(ManagedNode):
         self._plans_refused = 0
         #: Stamps (ns) of what the IMU told last, and each contact's wrench; in this order.
         self._told_ns, self._senders = [NEVER], ['the IMU']
+        #: Who feels each contact, and in which frame that has to be.
+        self._feelers: list[tuple[WrenchInput, str]] = []
         imu = model.config.imu
         self._imu = MountedImu(model, imu.frame)
         self._inputs: dict[str, Input] = {'the IMU': self.keep(
             ImuInput(self, imu.topic, imu.frame, self._on_imu, **options))}
+        contacts = tuple(contact.name for contact in compensation.gravity_model.contacts)
         for i, (name, topic) in enumerate(self._wrench_topics(compensation)):
             self._told_ns.append(NEVER)
             self._senders.append(name)
-            self._inputs[name] = self.keep(WrenchInput(
+            # In any frame: zmp_monitor in the same process reads it so, too.
+            feeler = self._inputs[name] = self.keep(WrenchInput(
                 self, topic, '', partial(self._on_wrench, i),
                 largest=largest_credible_load(model.mass), required=params.support == AUTO,
                 **options))
-        contacts = tuple(contact.name for contact in compensation.gravity_model.contacts)
+            self._feelers.append((feeler, contact_frame(model.config, contacts[i])))
         if params.support == AUTO and tuple(model.config.feet) == contacts:
             self._plan = self.keep(ArrayInput(
                 self, 'gait_player/shares', len(contacts), self._on_plan, timeout=0.5,
@@ -286,6 +290,9 @@ class GravityCompensation(ManagedNode):
         self._told_ns[0] = stamp.ns
 
     def _on_wrench(self, contact: int, stamp: Stamp, wrench: Array) -> None:
+        feeler, frame = self._feelers[contact]
+        if feeler.reading.frame != frame:
+            raise Refusal('wrong frame', f"its frame_id is '{feeler.frame}'; valid: '{frame}'")
         self._told_ns[contact + 1] = stamp.ns
         if self.compensation is not None:
             self.compensation.feel(contact, wrench.tolist(), stamp.ns)
@@ -325,6 +332,8 @@ class GravityCompensation(ManagedNode):
         source = self._inputs[name]
         if source.stale():
             return f'{name} is silent: {source.report()[1]}'
+        if source.is_refusing:
+            return f'{name} cannot be used: {source.last_error}'
         side, limit = 'behind' if age_ns > 0 else 'ahead of', self.params.input_timeout
         return (f'the stamps of {name} ({source.topic}) are {1e-9 * abs(age_ns):.2f} s {side} '
                 f'those of joint_states (input_timeout {limit:g} s): check its clock, and whether '

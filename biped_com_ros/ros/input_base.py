@@ -158,7 +158,7 @@ class Input:
             values['read the slow way'] = self.reading.plain_reason
         if self.stale():
             return ERROR if self.required else WARN, self._why_silent(), values
-        if self._recently_refused():
+        if self.is_refusing:
             return WARN, self.last_error, values
         return OK, f'{self.rate:.0f} Hz', values
 
@@ -208,7 +208,9 @@ class Input:
         else:
             self._exchange.clear()
 
-    def _recently_refused(self) -> bool:
+    @property
+    def is_refusing(self) -> bool:
+        """Tell whether a message was refused for a reason in the last 5 s."""
         return time.monotonic() - self._last_refusal < 5.0
 
     def _why_silent(self) -> str:
@@ -217,7 +219,7 @@ class Input:
             f'for {self.age():.1f} s' if self.stamp is not None else 'yet'))
         if not publishers:
             return f'{since}: nobody publishes it; check driver, namespace and remapping'
-        if self._recently_refused():
+        if self.is_refusing:
             return f'{since}: {self.last_error}'
         return (f'{since} although {publishers} publish it: check that the driver is active '
                 'and its QoS')

@@ -71,7 +71,7 @@ class Rig:
         self.positions = model.posture()
         self.forces = 0.5 * self.gravity_model.weight * np.ones(2)
         self.silent, self.skew, self.sim_time = set(), 0.0, None
-        self.imu_behind, self.gyro = 0.0, 0.0
+        self.imu_behind, self.gyro, self.frame = 0.0, 0.0, ''
         self.lean(0.0)
         self.joint_names = list(model.joint_names)
         self.efforts, self.commands, self.diagnostics, self.modes = [], [], {}, []
@@ -137,7 +137,7 @@ class Rig:
             if foot not in self.silent:
                 wrench = WrenchStamped()
                 wrench.header.stamp = stamp
-                wrench.header.frame_id = self.model.config.feet[foot].sole
+                wrench.header.frame_id = self.frame or self.model.config.feet[foot].sole
                 wrench.wrench.force.z = float(force)
                 publisher.publish(wrench)
         if 'joints' not in self.silent:
@@ -375,6 +375,16 @@ def test_both_feet_in_the_air_lets_go(rig):
     rig.until(lambda: not rig.last.any(), 'zero')
     rig.until(lambda: rig.fails('in the air'), 'diagnostics')
     rig.forces[:] = 0.5 * rig.gravity_model.weight
+    rig.until(rig.holds, 'efforts again')
+
+
+def test_wrenches_in_another_frame_let_go(rig):
+    rig.frame = 'torso_2_link'
+    rig.until(lambda: not rig.last.any(), 'zero')
+    rig.until(lambda: rig.fails(
+        "wrench of 'left' cannot be used", "frame_id is 'torso_2_link'; valid: 'left_sole_link'"),
+        'diagnostics')
+    rig.frame = ''
     rig.until(rig.holds, 'efforts again')
 
 
