@@ -53,6 +53,7 @@ class Diagnostics:
         self.hardware_id = hardware_id
         self._node = node
         self._reports: dict[str, Callable[[], Report]] = {}
+        self._namesakes, self._had_namesakes = 1, False
         soon(node, lambda: self._publisher)
         self.add('callbacks', exceptions_of(node).report)
         self._timer = node.create_timer(period, self.publish, clock=steady_clock())
@@ -84,7 +85,23 @@ class Diagnostics:
         array = DiagnosticArray()
         array.header.stamp = self._node.get_clock().now().to_msg()
         array.status = [self._status(name, report) for name, report in self._reports.items()]
+        if self._is_watched():
+            array.status.append(self._status('name', self._report_name))
         self._publisher.publish(array)
+
+    def _is_watched(self) -> bool:
+        """Tell whether the name is, or was, that of several nodes."""
+        name = self._node.get_name(), self._node.get_namespace()
+        self._namesakes = self._node.get_node_names_and_namespaces().count(name)
+        self._had_namesakes |= self._namesakes > 1
+        return self._had_namesakes
+
+    def _report_name(self) -> Report:
+        name = self._node.get_fully_qualified_name()
+        if self._namesakes < 2:
+            return OK, 'the only one of this name', {}
+        return WARN, (f"{self._namesakes} nodes are called '{name}', and what they publish is "
+                      'mixed: end all but one, or give each a name or namespace (-r __ns:=)'), {}
 
     def _status(self, name: str, report: Callable[[], Report]) -> DiagnosticStatus:
         try:

@@ -18,10 +18,14 @@ from __future__ import annotations
 import gc
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.ros.diagnostics import Diagnostics, ERROR, log_exception, OK, Throttle
+from biped_com_ros.ros.diagnostics import (
+    Diagnostics, ERROR, log_exception, OK, Throttle, WARN)
 from biped_com_ros.ros.executor import settle_memory
 from biped_com_ros.ros.services import switch_service, trigger_service
 from diagnostic_msgs.msg import DiagnosticArray
+import rclpy
+from rclpy.context import Context
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 from ros_rig import Rig
 from std_srvs.srv import SetBool, Trigger
@@ -53,6 +57,22 @@ def test_a_broken_report_does_not_silence_the_others(rig):
     assert lines['node: broken'].level == ERROR
     assert 'ZeroDivisionError' in lines['node: broken'].message
     assert lines['node: healthy'].level == OK
+
+
+def test_a_namesake_is_told_until_it_is_gone(rig):
+    Diagnostics(rig.node, period=0.05)
+    heard = rig.listen(DiagnosticArray, '/diagnostics')
+    assert 'node: name' not in statuses(rig, heard)
+    context = Context()
+    rclpy.init(context=context)  # as another process has it
+    other = Node('node', context=context)
+    rig.until(lambda: 'node: name' in statuses(rig, heard), what='the namesake')
+    line = statuses(rig, heard)['node: name']
+    assert line.level == WARN and "2 nodes are called '/node'" in line.message
+    assert 'end all but one' in line.message
+    other.destroy_node()
+    rclpy.shutdown(context=context)
+    rig.until(lambda: statuses(rig, heard)['node: name'].level == OK, what='all well again')
 
 
 def test_they_come_once_a_second_though_simulated_time_stands_still():
