@@ -45,9 +45,10 @@ sys.path.insert(0, str(HERE.parents[1] / 'test'))
 from browser import Browser  # noqa: E402, I100, I202
 
 LAUNCH = [sys.executable, '-m', 'biped_com_ros.standalone.launch']
-DOMAIN, PACE = 93, 0.3
+DOMAIN, PACE = 93, 0.25
 SIZE = (1500, 940)
-SETTLE = 44.0  # s: longer than the charts are; the torso is bent then
+SETTLE = 34.0  # s: longer than the charts are
+BENT = 14.0  # deg: what the torso is to be bent by
 
 
 def main(robot: str = 'biped', file: str = 'torso_demo.launch.xml', *tabs: str) -> None:
@@ -69,12 +70,31 @@ def main(robot: str = 'biped', file: str = 'torso_demo.launch.xml', *tabs: str) 
             for tab in tabs:
                 browser.tab(tab)
             time.sleep(SETTLE)
+            if 'Torso' in tabs:  # as soon as it has been straight
+                browser.until(lambda: bend(browser.text) < 1.0, 'a straight torso')
+                browser.until(lambda: bend(browser.text) > BENT, 'a bent torso')
+            # The browser draws in several frames what came before: they are of one moment then.
+            for viewer in children(processes[1].pid):
+                os.kill(viewer, signal.SIGSTOP)
             write(browser.screenshot(), HERE / f'page_{robot}.png')
             browser.close()
         finally:
+            for viewer in children(processes[1].pid):
+                os.kill(viewer, signal.SIGCONT)
             for process in processes:
                 process.send_signal(signal.SIGINT)
                 process.wait()
+
+
+def bend(text: str) -> float:
+    """Return by how much the page says that the torso is bent, deg."""
+    return float(re.search(r'torso is bent by\s+([0-9.]+)', text)[1])
+
+
+def children(process: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return [int(child) for listed in Path(f'/proc/{process}/task').glob('*/children')
+            for child in listed.read_text().split()]
 
 
 def let_time_pass_slowly() -> None:
