@@ -393,6 +393,8 @@ class GravityCompensation(ManagedNode):
         trouble, self._trouble = self._trouble, ''
         if self.problem or trouble:
             return ERROR, f'{guard.state}: {self.problem or trouble}', values
+        if rivals := self._effort_output.rivals():
+            return ERROR, f'{guard.state}: {rivals}', values
         if unreadable := self._unreadable_plan():
             return WARN, f'{guard.state}, on {compensation.mode}; {unreadable}', values
         if saturated:

@@ -72,7 +72,7 @@ class EffortOutput:
 
     def __init__(self, node: Any, model: RobotModel, command_joints: Sequence[str]) -> None:
         self.command_joints = tuple(command_joints) or model.actuated_joint_names
-        self._order = _order(model, self.command_joints)
+        self._node, self._order = node, _order(model, self.command_joints)
         self._actuated = _order(model, model.actuated_joint_names)
         self._effort = joint_state_publisher(
             node, '~/effort', model.actuated_joint_names, ('effort',))
@@ -92,6 +92,14 @@ class EffortOutput:
             self._last_ns = ns
             self._effort.fields['effort'][...] = efforts[self._actuated]
             self._effort.publish(stamp)
+
+    def rivals(self) -> str:
+        """Return what is wrong if somebody else commands the same controller; '' if not."""
+        topic = self._commands.publisher.topic_name
+        others = self._node.count_publishers(topic) - 1
+        return '' if others < 1 else (
+            f"{others} more on '{topic}': the controller takes now these efforts, now those; end "
+            'who else publishes it')
 
     def destroy(self) -> None:
         """Withdraw the topics."""

@@ -378,6 +378,14 @@ def test_both_feet_in_the_air_lets_go(rig):
     rig.until(rig.holds, 'efforts again')
 
 
+def test_somebody_else_who_commands_the_controller_is_told(rig):
+    rival = rig.peer.create_publisher(
+        Float64MultiArray, 'gravity_compensation/commands', 10)
+    rig.until(lambda: rig.fails('1 more on', '/gravity_compensation/commands'), 'diagnostics')
+    rig.peer.destroy_publisher(rival)
+    rig.until(lambda: 'more on' not in rig.effort_line()[1], 'its end')
+
+
 def test_wrenches_in_another_frame_let_go(rig):
     rig.frame = 'torso_2_link'
     rig.until(lambda: not rig.last.any(), 'zero')
