@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What a node makes right after its start, so that nothing that matters waits for it.
+What a node makes after its start, or when it is needed: nothing that matters waits for it.
 
 A publisher takes half a millisecond, and the first one of a message package several: its
 libraries are loaded. So a node makes first what its first answer needs.
@@ -21,6 +21,7 @@ libraries are loaded. So a node makes first what its first answer needs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 import weakref
 
@@ -28,6 +29,33 @@ from rclpy.clock import Clock, ClockType
 
 _SOON = 0.02  # s: long enough that what has arrived meanwhile is answered before
 _pending: weakref.WeakKeyDictionary[Any, _Pending] = weakref.WeakKeyDictionary()
+
+
+class once:
+    """
+    Attribute that is made when it is first asked for, like ``functools.cached_property``.
+
+    That one asks for the object's ``__dict__``, after which CPython (up to 3.12) looks for all
+    attributes of the object by name: seven times the work, at every message.
+    """
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        value = self._make(instance)
+        setattr(instance, self._name, value)  # found first from now on
+        return value
+
+    def forget(self, instance: Any) -> None:
+        """Make it anew when it is asked for again."""
+        with suppress(AttributeError):
+            delattr(instance, self._name)
 
 
 def soon(node: Any, action: Callable[[], object]) -> None:

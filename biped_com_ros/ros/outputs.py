@@ -16,14 +16,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 import math
 from time import monotonic
 from typing import Any, TYPE_CHECKING
 
 from biped_com_ros.ros.codec import raw_publish, Template
 from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.later import soon
+from biped_com_ros.ros.later import once, soon
 from biped_com_ros.ros.qos import copy_of, overridable, STATE_OUTPUT
 from biped_com_ros.ros.sharing import sender_of
 from geometry_msgs.msg import (
@@ -60,7 +59,7 @@ class Audience:
         else:
             _ = self.publisher
 
-    @cached_property
+    @once
     def publisher(self) -> Any:
         """Return the rclpy publisher, created now if it was not before."""
         publisher = self._create()
@@ -68,7 +67,7 @@ class Audience:
         self._wanted, self._ask_again = self._latched, 0.0
         return publisher
 
-    @cached_property
+    @once
     def _send(self) -> Callable[[bytes], None]:
         return raw_publish(self.publisher)
 
@@ -163,10 +162,10 @@ class TemplatePublisher(Audience):
     def set_prototype(self, prototype: Any) -> None:
         """Start over with a message of other strings or lengths (takes about a millisecond)."""
         self._prototype = prototype
-        for name in ('template', 'fields'):
-            self.__dict__.pop(name, None)
+        TemplatePublisher.template.forget(self)
+        TemplatePublisher.fields.forget(self)
 
-    @cached_property
+    @once
     def template(self) -> Template:
         """Return the message as bytes."""
         template = Template(self._prototype, self._patterns, self._plain)
@@ -175,7 +174,7 @@ class TemplatePublisher(Audience):
                 f"'{self.topic}' is published the slow way: {template.plain_reason}")
         return template
 
-    @cached_property
+    @once
     def fields(self) -> dict[str, Any]:
         """Arrays of the numbers that change."""
         return self.template.fields
@@ -185,17 +184,18 @@ class TemplatePublisher(Audience):
         """Return the full topic name."""
         return str(self.publisher.topic_name)
 
-    @cached_property
+    @once
     def _send(self) -> Callable[[bytes], None]:
         return sender_of(self._node, self)
 
     def find_way(self) -> None:
         """Look anew, when something is published again, who of the process gets it."""
-        self.__dict__.pop('_send', None)
+        TemplatePublisher._send.forget(self)
 
     def publish(self, stamp: Stamp | None = None) -> None:
         """Publish the message with its present numbers and this stamp in its headers."""
-        self._send(self.template.serialize(stamp))
+        send = self._send  # as a method it would first be sought in the class
+        send(self.template.serialize(stamp))
 
     @property
     def prototype(self) -> Any:
