@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import array
+import math
 import struct
 
 from biped_com_ros.ros import codec
@@ -144,9 +145,20 @@ def test_reader_follows_a_stream_whose_structure_changes(plain, stream, order):
         out = np.full(len(expected), np.nan)
         plan.gather(raw, out)
         np.testing.assert_array_equal(out, expected)
+        np.testing.assert_array_equal(plan.values_of(raw), expected)
         assert plan.data == tuple(message.name)
     assert reader.plain is plain
     assert reader.plain_reason is None
+
+
+def test_values_are_unpacked_in_the_order_of_their_paths_one_twice_too():
+    paths = [('point', 'z'), ('point', 'x'), ('point', 'z')]
+    reader = codec.Reader(PointStamped, lambda message: codec.Selection(paths), plain=False)
+    for x, z in ((1.5, -2.5), (math.inf, 7.0)):
+        raw = serialize_message(PointStamped(
+            header=Header(frame_id='odom'), point=Point(x=x, y=9.0, z=z)))
+        plan = reader.plan_for(raw)
+        assert plan.values_of(raw) == (z, x, z) and not plan.is_plain
 
 
 def padding_of(raw, layout):
@@ -215,13 +227,14 @@ def test_big_endian_messages_take_the_plain_path():
     raw = big_endian_point(1.5, 2.5, -3.5, 'odom')
     plan = reader.plan_for(raw)
     plan.gather(raw, out)
-    assert out.tolist() == [1.5, -3.5] and plan.data == 'odom'
+    assert out.tolist() == [1.5, -3.5] == list(plan.values_of(raw)) and plan.data == 'odom'
     assert plan.is_plain
     # and the next one, little endian, is fast again
     raw = serialize_message(PointStamped(header=Header(frame_id='odom'), point=Point(x=4.0)))
     plan = reader.plan_for(raw)
     plan.gather(raw, out)
-    assert out.tolist() == [4.0, 0.0] and not (plan.is_plain or reader.plain)
+    assert out.tolist() == [4.0, 0.0] == list(plan.values_of(raw))
+    assert not (plan.is_plain or reader.plain)
 
 
 def test_bytes_that_are_no_message_raise():

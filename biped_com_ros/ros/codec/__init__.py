@@ -31,13 +31,13 @@ variable ``BIPED_COM_PLAIN_MESSAGES=1`` asks for it.
 from __future__ import annotations
 
 from biped_com_ros.ros.codec.layout import (
-    AFTER_STAMP, ENCAPSULATION, HEADER_STAMP, Layout, LayoutError, Leaf, Path,
-    plain_messages_wanted, set_value_at, value_at)
+    ENCAPSULATION, HEADER_STAMP, Layout, LayoutError, Leaf, Path, plain_messages_wanted,
+    set_value_at, value_at)
 from biped_com_ros.ros.codec.reading import (
     NO_PLAN, PlainPlan, Plan, read_bool, Reader, Selection)
 from biped_com_ros.ros.codec.writing import raw_publish, Scatter, Template
 
 __all__ = [
-    'AFTER_STAMP', 'ENCAPSULATION', 'HEADER_STAMP', 'NO_PLAN', 'Layout', 'LayoutError', 'Leaf',
+    'ENCAPSULATION', 'HEADER_STAMP', 'NO_PLAN', 'Layout', 'LayoutError', 'Leaf',
     'Path', 'PlainPlan', 'Plan', 'Reader', 'Scatter', 'Selection', 'Template',
     'plain_messages_wanted', 'raw_publish', 'read_bool', 'set_value_at', 'value_at']

@@ -36,8 +36,8 @@ Path = tuple[Any, ...]
 LITTLE_ENDIAN_CDR = b'\x00\x01'
 #: Bytes before the body; offsets count from the message's first byte.
 ENCAPSULATION = 4
-#: Where a message that begins with a header has its stamp, and where the rest begins.
-HEADER_STAMP, AFTER_STAMP = 4, 12
+#: Where a message that begins with a header has its stamp.
+HEADER_STAMP = slice(4, 12)
 
 FLOAT64 = np.dtype(np.float64)
 DTYPES = {

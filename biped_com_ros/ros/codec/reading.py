@@ -223,11 +223,12 @@ class Reader:
             plan = Plan(raw, Layout(message), selection)
             ours = np.empty(len(selection.paths))
             plan.gather(raw, ours)
+            unpacked = plan.values_of(raw)
         except (LayoutError, ValueError, IndexError) as error:
             self._give_up(str(error))
             return None
         theirs = [value_at(message, path) for path in selection.paths]
-        if not np.array_equal(ours, theirs, equal_nan=True):
+        if not all(np.array_equal(values, theirs, equal_nan=True) for values in (ours, unpacked)):
             self._give_up('values differ from those rclpy reads')
             return None
         return plan

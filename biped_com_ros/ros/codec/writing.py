@@ -22,7 +22,7 @@ import re
 from typing import Any
 
 from biped_com_ros.ros.codec.layout import (
-    AFTER_STAMP, DTYPES, fields_of, FLOAT64, HEADER_STAMP, Layout, LayoutError, Leaf,
+    DTYPES, fields_of, FLOAT64, HEADER_STAMP, Layout, LayoutError, Leaf,
     LITTLE_ENDIAN_CDR, Path, plain_messages_wanted, set_value_at, value_at)
 from biped_com_ros.ros.conversions import Stamp
 import numpy as np
@@ -125,7 +125,7 @@ class Template:
             return bytes(serialize_message(self.message(stamp)))
         if stamp is not None:
             if self._single_stamp:
-                self._memory[HEADER_STAMP:AFTER_STAMP] = stamp.raw
+                self._memory[HEADER_STAMP] = stamp.raw
             elif self._stamps:
                 self._write_stamps(stamp)
         return self._memory.tobytes()
@@ -165,7 +165,7 @@ class Template:
             name: _view(self._buffer, 4 + field.offsets(), field.dtype)
             for name, field in self._selected.items()}
         self._stamp_paths, offsets = _stamps(layout)
-        self._single_stamp = offsets == [HEADER_STAMP]
+        self._single_stamp = offsets == [HEADER_STAMP.start]
         self._stamps = _stamp_targets(self._buffer, [4 + offset for offset in offsets])
 
     def _write_stamps(self, stamp: Stamp) -> None:
