@@ -389,6 +389,12 @@ def test_followers_follow_and_locked_joints_stay():
         R_chest_hook, rotation((math.sin(0.2), 0, 0, math.cos(0.2))), atol=1e-12)
 
 
+def test_a_follower_of_a_locked_joint_stays_where_that_leads_it():
+    plant = make_plant(replace(CONFIG, locked_joints={**CONFIG.locked_joints, 'grip': 0.2}))
+    run(plant, 0.3)
+    assert plant.data.joint('joint/thumb').qpos[0] == pytest.approx(-1.5 * 0.2 + 0.1, abs=2e-3)
+
+
 def test_reset_puts_everything_back():
     plant = make_plant()
     first = plant.truth()
