@@ -195,6 +195,13 @@ def test_soles_never_sink_and_only_move_in_the_air():
     assert moving[low].max() < 1e-4
 
 
+def test_a_footprint_sees_what_it_shows():
+    footprint, point = Footprint(0.3, -0.2, 0.7), (0.05, -0.04)
+    shown = Rotation.from_euler('z', 0.7).apply((*point, 0.0)) + (0.3, -0.2, 0.0)
+    assert footprint.apply(*point) == pytest.approx(shown[:2])
+    assert footprint.seen(*shown[:2]) == pytest.approx(point)
+
+
 def test_the_heading_goes_on_beyond_half_a_turn():
     start, goal = 3.0, math.remainder(3.0 + 0.4, 2.0 * math.pi)
     left, right = (Footprint(-y * math.sin(start), y * math.cos(start), start)
