@@ -69,7 +69,7 @@ class VectorReading(StampedReading):
     def __init__(self, order: Order) -> None:
         self._fields, self._frame_id = order.what[:2]
         self.frame, self._with_quaternion = self._frame_id, False
-        self._values = np.zeros(len(self._fields))
+        self._values: Any = np.zeros(len(self._fields))
         #: What inputs show; callbacks get it, or parts of it.
         self.values = read_only(self._values)
         self._pack = struct.Struct(f'{len(self._fields)}d').pack_into

@@ -155,8 +155,8 @@ class Routine:
         self._leaders = self._index(leader, measured, 1)
         self.parts = self._lay_out(others, measured, 1 + len(leader.flat))
         self._needed = [part for part in self.parts.values() if part.n_required]
-        self._unknown = _as_slice(np.flatnonzero(~measured['velocity']))
-        self._differenced = values[0], values[1], last_positions
+        self._unknown: Any = _as_slice(np.flatnonzero(~measured['velocity']))
+        self._differenced: tuple[np.ndarray, ...] = values[0], values[1], last_positions
         if isinstance(self._unknown, slice):  # neighbours, as those of a torso are: views will do
             self._differenced = tuple(row[self._unknown] for row in self._differenced)
             self._unknown = ...

@@ -61,6 +61,7 @@ def test_a_class_may_make_something_else():
 
 def test_what_the_maker_raises_is_raised_each_time():
     class Failing:
+
         @once
         def number(self):
             raise ValueError('not now')
