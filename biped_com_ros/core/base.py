@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.footprint import footprint_position
 from biped_com_ros.core.pose import Array, combined, cross, Numbers, Pose
-from biped_com_ros.core.robot import ROOT, RobotModel, RobotState
+from biped_com_ros.core.robot import RobotModel, RobotState, ROOT
 import numpy as np
 
 #: So many instants can be gone through again.
