@@ -118,7 +118,8 @@ def draw_scene(axes: Any, markers: list[Marker]) -> None:
     sides = np.maximum(high - low, 0.4 * float((high - low).max()))
     low, high = 0.5 * (low + high - sides), 0.5 * (low + high + sides)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]),
-             xlabel='x [m]', ylabel='y [m]', zlabel='z [m]')
+             xlabel='x [m]', ylabel='y [m]')
+    axes.set_zlabel('z [m]', labelpad=14.0)
     axes.set_box_aspect(sides, zoom=1.1)
     axes.locator_params(nbins=5)
     axes.view_init(elev=20.0, azim=40.0)
@@ -138,6 +139,7 @@ def draw_scene(axes: Any, markers: list[Marker]) -> None:
 
 def draw_ground(axes: Any, markers: list[Marker]) -> None:
     """Draw from above what `zmp_monitor` shows on the ground."""
+    axes.locator_params(nbins=6)
     floor = next((places(m)[:, 2].mean() for m in markers if m.ns == 'support_polygon'), 0.0)
     named = set()
     for marker in markers:
