@@ -302,7 +302,8 @@ class TorsoController(ManagedNode):
         self._positions = first_posture(body.model)
         self._lower = ImuInput(self, lower.topic, lower.frame, self._on_lower, **options)
         self._arms = JointStateInput(
-            self, others, self._on_arms, required=False, period=1e-9 * _POSTURE_PERIOD, **options)
+            self, others, self._on_arms, required=False, period=1e-9 * _POSTURE_PERIOD,
+            limits=tuple(body.model.credible_positions[i] for i in self._others), **options)
         self._tendons = JointStateInput(
             self, tendons, self._on_tendons, topic='tendon_states', required=False,
             limits=((0.5 * length, 2.0 * length),) * len(tendons), **options)
