@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from struct import Struct
 from typing import Any
 
@@ -258,13 +259,8 @@ def _unpacker(offsets: Sequence[int]) -> Callable[[bytes], tuple[float, ...]]:
         f'{offset - end}xd' for offset, end in zip(ascending, ends))).unpack_from
     if ascending == list(offsets):
         return unpack
-    order = [ascending.index(offset) for offset in offsets]
-
-    def unpack_in_order(raw: bytes) -> tuple[float, ...]:
-        values = unpack(raw)
-        return tuple([values[index] for index in order])
-
-    return unpack_in_order
+    in_order = itemgetter(*map(ascending.index, offsets))
+    return lambda raw: in_order(unpack(raw))
 
 
 def _element_offsets(layout: Layout, paths: Iterable[Path]) -> np.ndarray:
