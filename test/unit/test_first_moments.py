@@ -228,3 +228,16 @@ def test_motor_currents():
         MotorConstants({'l_kne': 1.0}).torques(model, np.zeros(4))
     with pytest.raises(ConfigurationError, match='noise force'):
         SensorNoise(force=0.0)
+
+
+def test_the_derivative_of_the_centre_of_mass_is_that_of_finite_differences():
+    model, step = RobotModel.load('talos'), 1e-6
+    regressor, theta, q = StaticsRegressor(model), parameters_of(model), model.posture('stand')
+
+    def com(values):
+        return regressor.com_matrix(q) @ values.ravel() / values[:, 0].sum()
+
+    change = step * np.random.default_rng(0).normal(size=theta.shape)
+    np.testing.assert_allclose(
+        (com(theta + change) - com(theta - change)) / 2.0,
+        regressor.com_derivative(q, theta) @ change.ravel(), rtol=1e-6, atol=1e-15)

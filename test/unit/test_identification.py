@@ -85,6 +85,17 @@ def test_links_and_their_uncertainty(solved):
         assert link.mass > 0.0 and ((link.data_share >= 0.0) & (link.data_share <= 1.0)).all()
 
 
+def test_deviations_are_those_of_draws_from_the_posterior(solved):
+    found = solved[-1]
+    # small draws, for which the quotient of a moment and a mass is linear
+    draws = np.random.default_rng(0).multivariate_normal(
+        found.parameters.ravel(), 1e-8 * found.covariance, 4000,
+        method='eigh').reshape(4000, -1, 4)
+    drawn = 1e4 * (draws[:, :, 1:] / draws[:, :, :1]).std(axis=0)
+    told = np.array([link.com_std for link in found.links])
+    np.testing.assert_allclose(told, drawn, rtol=0.06)
+
+
 def test_residuals_before_after_and_left_out(solved):
     _, captures, _, found = solved
     assert found.before.com.shape == found.validated.com.shape == (len(captures), 2)
