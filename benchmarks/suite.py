@@ -195,12 +195,12 @@ class Costs:
 
     @property
     def kept_up(self) -> Sequence[Cost]:
-        """Those in which the nodes answered nearly all joint states."""
+        """Return those in which the nodes answered nearly all joint states."""
         return [cost for cost in self.readings if cost.rate >= KEPT_UP * self.rate]
 
     @property
     def least(self) -> Cost:
-        """The cheapest one that counts."""
+        """Return the cheapest one that counts."""
         return min(self.kept_up or self.readings, key=lambda cost: cost.update)
 
     def cells(self) -> tuple[str, ...]:
