@@ -48,6 +48,7 @@ LAUNCH = [sys.executable, '-m', 'biped_com_ros.standalone.launch']
 DOMAIN, PACE = 93, 0.25
 SIZE = (1500, 940)
 SETTLE = 34.0  # s: longer than the charts are
+ROUND = 240.0  # s: longer than the torso's tour takes at that pace
 BENT = 14.0  # deg: what the torso is to be bent by
 
 
@@ -71,8 +72,8 @@ def main(robot: str = 'biped', file: str = 'torso_demo.launch.xml', *tabs: str) 
                 browser.tab(tab)
             time.sleep(SETTLE)
             if 'Torso' in tabs:  # as soon as it has been straight
-                browser.until(lambda: bend(browser.text) < 1.0, 'a straight torso')
-                browser.until(lambda: bend(browser.text) > BENT, 'a bent torso')
+                browser.until(lambda: bend(browser.text) < 1.0, 'a straight torso', ROUND)
+                browser.until(lambda: bend(browser.text) > BENT, 'a bent torso', ROUND)
             # The browser draws in several frames what came before: they are of one moment then.
             for viewer in children(processes[1].pid):
                 os.kill(viewer, signal.SIGSTOP)
