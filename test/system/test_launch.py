@@ -141,7 +141,7 @@ def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
     assert given_parameters(commands['viewer'])['optional'] is True
     assert given_parameters(commands['demo']) == {
         'robot': 'talos', 'chapters': 'measure', 'once': False, 'hidden': 'masses',
-        'duration': 5.0, 'use_sim_time': True}
+        'duration': 5.0, 'picture': '', 'use_sim_time': True}
 
 
 @pytest.mark.parametrize(('chapter', 'node'), [
