@@ -45,8 +45,8 @@ def unbound(model: Any, continuous: frozenset[str]) -> None:
         model.upperPositionLimit[index] = np.inf
 
 
-def position_limits(model: Any, joint: str) -> tuple[float, float]:
-    """Return the least and the largest position of a joint; infinite where none are given."""
+def range_of(model: Any, joint: str) -> tuple[float, float]:
+    """Return the least and the largest position of a joint; infinite where it has no range."""
     index = model.joints[model.getJointId(joint)].idx_q
     least, most = float(model.lowerPositionLimit[index]), float(model.upperPositionLimit[index])
     return (least, most) if least < most else (-math.inf, math.inf)
@@ -85,7 +85,7 @@ def check_postures(config: RobotConfig, model: Any) -> None:
     for where, positions in (('locked_joints', config.locked_joints),
                              *((f'postures.{n}', p) for n, p in config.postures.items())):
         for name, position in positions.items():
-            least, most = position_limits(model, name)
+            least, most = range_of(model, name)
             if not least - _BEYOND <= position <= most + _BEYOND:
                 raise ConfigurationError(
                     f"{where}.{name} of '{config.name}' is {position:g}; the URDF limits that "

@@ -30,7 +30,7 @@ from biped_com_ros.core.errors import InputError, RobotDescriptionError, Unknown
 from biped_com_ros.core.frames import FrameSet as FrameSet, PointSet, ROOT as ROOT
 from biped_com_ros.core.kinematics import Kinematics as Kinematics
 from biped_com_ros.core.pinocchio_model import (
-    build_model, check_names, check_postures, parent_joint, pose_of, position_limits, unbound)
+    build_model, check_names, check_postures, parent_joint, pose_of, range_of, unbound)
 from biped_com_ros.core.pose import Array, Pose
 from biped_com_ros.core.robot_state import blank_state, RobotState as RobotState
 import numpy as np
@@ -130,7 +130,7 @@ class RobotModel:
         Half a radian or metre beyond the limits of the URDF: encoders have offsets, stops give
         way. Infinite where there are no limits.
         """
-        limits = (position_limits(self.pin_model, name) for name in self.joint_names)
+        limits = (range_of(self.pin_model, name) for name in self.joint_names)
         return tuple((least - 0.5, most + 0.5) for least, most in limits)
 
     def joint_index(self, names: Iterable[str]) -> NDArray[np.intp]:

@@ -21,6 +21,9 @@ from dataclasses import dataclass
 from biped_com_ros.core.pose import Array
 import numpy as np
 
+WEIGHING_RATE = 100.0
+"""For the mean of a second so many instants are as good as all of them, Hz."""
+
 
 @dataclass(frozen=True)
 class Verdict:

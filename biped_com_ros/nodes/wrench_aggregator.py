@@ -38,10 +38,11 @@ from biped_com_ros.core.pose import Pose, rotation_from_quaternion
 from biped_com_ros.core.robot import RobotModel
 from biped_com_ros.core.tare import (
     load_offsets, RecentReadings, save_offsets, SensorOffset, StillnessWatch, TareLimits)
-from biped_com_ros.core.weight_check import WeightCheck
+from biped_com_ros.core.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.core.wrench import com_line, largest_credible_load
 from biped_com_ros.core.wrench_aggregation import (
     AggregationSettings, ContactBody, SensorChannel, WrenchAggregation)
+from biped_com_ros.ros.com_outputs import Pace
 from biped_com_ros.ros.common_parameters import (
     ContactParameters, gravity_parameter, RobotNodeParameters, WeightParameters)
 from biped_com_ros.ros.conversions import Stamp
@@ -60,8 +61,6 @@ from biped_com_ros.ros.tf import StaticTransformBroadcaster
 from biped_com_ros.ros.waiting import Waiting
 import numpy as np
 from rclpy.node import Node
-
-_WEIGH_EVERY_NS = 10_000_000
 
 AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 
@@ -279,7 +278,7 @@ class WrenchAggregator(Node):
             {body.name: [channels[i].name for i in body.sensors]
              for body in aggregation.bodies if body.detector is not None},
             self.params.weight_tolerance, f'the YAML of robot {aggregation.model.config.name}')
-        self._totals = self._weighed_ns = 0
+        self._totals, self._weighs = 0, Pace(WEIGHING_RATE)
         self._late = ''
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)
@@ -355,9 +354,7 @@ class WrenchAggregator(Node):
             self._total.publish(stamp, total, least_force)
             self._total.publish_rest(stamp, total, self._still.moved_ns)
             self._totals += 1
-            # For the mean of a second a hundred instants are as good as all of them.
-            if not 0 <= stamp.ns - self._weighed_ns < _WEIGH_EVERY_NS:
-                self._weighed_ns = stamp.ns
+            if self._weighs.is_due(stamp.ns):
                 self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands)
 
     def _state_is_fresh(self, stamp: Stamp) -> bool:

@@ -57,7 +57,7 @@ from biped_com_ros.core.sole_geometry import sole_polygon
 from biped_com_ros.core.stability import Level, StabilityThresholds
 from biped_com_ros.core.stability_monitor import MonitorSettings, Report, StabilityMonitor
 from biped_com_ros.core.support import Point
-from biped_com_ros.core.weight_check import WeightCheck
+from biped_com_ros.core.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.core.zmp import METHODS
 from biped_com_ros.ros.com_outputs import Pace
 from biped_com_ros.ros.common_parameters import (
@@ -73,9 +73,6 @@ from biped_com_ros.ros.stability_outputs import (
 from biped_com_ros.ros.waiting import Waiting
 import numpy as np
 from rclpy.node import Node
-
-_WEIGH_EVERY_NS = 10_000_000
-"""How often the weight is looked at."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +282,7 @@ class Accounts:
         self._report: Report | None = None
         self.instants = 0
         self._measured, self._squares, self._compared = 0, 0.0, 0
-        self._weighed_ns = 0
+        self._weighs = Pace(WEIGHING_RATE)
         self._since = time.monotonic()
 
     def add(self, ns: int, report: Report, wrenches: Wrenches | None) -> None:
@@ -296,9 +293,7 @@ class Accounts:
         if report.difference is not None:
             self._squares += report.difference.dot(report.difference).item()
             self._compared += 1
-        # For the mean of a second a hundred instants are as good as all of them.
-        if wrenches is not None and not 0 <= ns - self._weighed_ns < _WEIGH_EVERY_NS:
-            self._weighed_ns = ns
+        if wrenches is not None and self._weighs.is_due(ns):
             self.weight.add(report.vertical_force, [wrench[2] for wrench in wrenches],
                             any(report.feet.in_contact))
 
