@@ -346,11 +346,10 @@ def main() -> int:
     os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 100))
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     console.print(machine())
-    shared, all_five = measure(options, FIVE, apart=False), measure(options, FIVE)
-    idle = measure(options, IDLE)
-    rows = [('five, cores shared', *shared.cells(), ''),
-            ('five, own core', *all_five.cells(), ''),
-            ('one, does nothing', *idle.cells(), '')]
+    all_five, idle = measure(options, FIVE), measure(options, IDLE)
+    rows = [('five, own core', *all_five.cells(), ''), ('one, does nothing', *idle.cells(), '')]
+    if len(os.sched_getaffinity(0)) > 1:
+        rows.append(('five, cores shared', *measure(options, FIVE, apart=False).cells(), ''))
     if options.each:
         for name in FIVE[1:]:  # without wrenches the others have nothing to do
             without = measure(options, [node for node in FIVE if node != name])
