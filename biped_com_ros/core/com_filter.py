@@ -63,7 +63,7 @@ assumption that the load is near the carrier's centre of mass. Errors of the mas
 beyond the foot sensors are not seen. The covariance knows of no other errors than that one load's:
 where every link was wrong by 5 % and 5 mm, the level CoM was off by 0.3 mm instead of 0.06. The
 height suffers more: what links that accelerate differently are wrong by looks like a load's
-height. Where every link was wrong by 8 % and 5 mm it was 10 to 15 mm off after slow motions, by
+height. Where every link was wrong by 8 % and 5 mm it was 12 to 16 mm off after slow motions, by
 the URDF 3.5 mm, while its standard deviation was 1 mm.
 """
 
