@@ -44,12 +44,12 @@ help:
 	@echo "PYTHON=/path/to/python3.12 chooses the Python. ARGS='...' is passed on."
 
 demo:
-	@$(environment) $(robots) -- python -m biped_com_ros.standalone.launch \
+	@$(environment) $(robots) -- python -m biped_com_ros.launch_runner.launch \
 		--foreground demo demo.launch.xml $(if $(ROBOT),robot:=$(ROBOT)) \
 		$(if $(chapters),chapters:=$(chapters)) $(if $(ONCE),once:=true) $(ARGS)
 
 torso:
-	@$(environment) -- python -m biped_com_ros.standalone.launch --foreground torso_teleop \
+	@$(environment) -- python -m biped_com_ros.launch_runner.launch --foreground torso_teleop \
 		torso_demo.launch.xml tour:=false keys:=true $(ARGS)
 
 # Side by side what shares the cores well; the system as a whole has them for itself.
@@ -73,7 +73,7 @@ test-system:
 # The launch runner is left out: it uses nothing that has an oldest version.
 test-oldest:
 	@$(environment) --oldest -- python -m pytest \
-		$(or $(ARGS),$(parallel) --ignore-glob='test/unit/test_standalone_*' test/unit test/oracle)
+		$(or $(ARGS),$(parallel) --ignore-glob='test/unit/launch_runner/*' test/unit test/oracle)
 
 docs:
 	@$(environment) --level dev -- python -m sphinx --fail-on-warning --keep-going \

@@ -15,7 +15,7 @@
 """
 Package for colcon (ament_python).
 
-A new node is a new file biped_com_ros/nodes/<name>.py with main(); a new launch file,
+A new node is a new file biped_com_ros/nodes/<name>/node.py with main(); a new launch file,
 configuration or model is a file in its directory. Nothing needs to be listed here.
 """
 
@@ -27,13 +27,14 @@ from setuptools import find_packages, setup
 NAME = 'biped_com_ros'
 PACKAGE = Path(NAME)
 # Executables that are not nodes: name -> module.
-TOOLS = {'calibrate': 'standalone.calibrate', 'run_launch': 'standalone.launch'}
+TOOLS = {'calibrate': 'offline.calibrate', 'run_launch': 'launch_runner.launch'}
 SHARED = ('launch', 'config', 'urdf', 'rviz')
 
 
 def console_scripts():
     """Return an entry point for each node and each tool."""
-    nodes = {path.stem: f'nodes.{path.stem}' for path in (PACKAGE / 'nodes').glob('[!_]*.py')}
+    nodes = {path.parent.name: f'nodes.{path.parent.name}.node'
+             for path in (PACKAGE / 'nodes').glob('*/node.py')}
     modules = {**nodes, **TOOLS}
     return [f'{name} = {NAME}.{module}:main' for name, module in sorted(modules.items())]
 

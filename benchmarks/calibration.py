@@ -40,7 +40,7 @@ from benchmarks.common import console, machine, print_table, print_targets, Targ
 from benchmarks.identification import NOISE, Score, scores_of
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.pose_design import DesignOptions, PoseDesigner
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.statics import hidden_lumps, StaticRobot
 import numpy as np
 import yaml
@@ -59,7 +59,7 @@ def start(node: str, parameters: dict[str, Any], directory: Path,
     file = directory / f'{node}.yaml'
     file.write_text(yaml.safe_dump({'/**': {'ros__parameters': parameters}}))
     return subprocess.Popen(
-        [sys.executable, '-m', f'biped_com_ros.nodes.{node}', '--ros-args', '--params-file',
+        [sys.executable, '-m', f'biped_com_ros.nodes.{node}.node', '--ros-args', '--params-file',
          str(file)], env=environment, stdout=(directory / f'{node}.log').open('wb'),
         stderr=subprocess.STDOUT)
 

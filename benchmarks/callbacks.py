@@ -36,12 +36,12 @@ from typing import Any, NamedTuple
 from benchmarks.common import alternate
 from benchmarks.naive import NaiveEstimator, ROBOT
 from benchmarks.subject import Relay
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes import NODES
-from biped_com_ros.nodes.suite import load_class
-from biped_com_ros.ros.codec import Template
-from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.outputs import Audience
+from biped_com_ros.nodes.suite.node import load_class
+from biped_com_ros.ros.fast.codec import Template
+from biped_com_ros.ros.topics.outputs import Audience
+from biped_com_ros.ros.topics.stamp import Stamp
 import numpy as np
 from rclpy.node import Node
 from rclpy.parameter import Parameter

@@ -33,15 +33,15 @@ import math
 import sys
 from typing import Any
 
-from biped_com_ros.core.base import Twist
-from biped_com_ros.core.com import com_velocity_in_world
-from biped_com_ros.core.com_filter import ComFilterSettings
-from biped_com_ros.core.com_fusion import FusedCom
-from biped_com_ros.core.hidden_load import trunk
-from biped_com_ros.core.motion import HipShift
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel, RobotState
-from biped_com_ros.core.wrench_aggregation import AggregationSettings, WrenchAggregation
+from biped_com_ros.core.com.filter import ComFilterSettings
+from biped_com_ros.core.com.fusion import FusedCom
+from biped_com_ros.core.com.hidden_load import trunk
+from biped_com_ros.core.com.kinematics import com_velocity_in_world
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, SensorOptions
 from biped_com_ros.sim.plant import Plant

@@ -34,9 +34,10 @@ import sys
 
 from benchmarks.common import (
     alternate, attempt, ATTEMPTS, console, machine, microseconds, print_table, ratio, Target)
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.core.wrench import sum_wrenches, transform_wrench, wrench_adjoint, WrenchSum
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.geometry.wrench import (
+    sum_wrenches, transform_wrench, wrench_adjoint, WrenchSum)
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 from rich.markup import escape

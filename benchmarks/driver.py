@@ -29,11 +29,11 @@ import tempfile
 import time
 from typing import Any
 
-from biped_com_ros.core.com import GRAVITY
-from biped_com_ros.core.pose import quaternion_from_rotation
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.outputs import joint_state_publisher, TemplatePublisher
+from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.geometry.pose import quaternion_from_rotation
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.topics.outputs import joint_state_publisher, TemplatePublisher
+from biped_com_ros.ros.topics.stamp import Stamp
 from geometry_msgs.msg import PointStamped, WrenchStamped
 import numpy as np
 import rclpy

@@ -34,9 +34,9 @@ from typing import Any
 
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
-from biped_com_ros.core.gravity import GravityLoad, GravityModel, Support
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.core.support_qp import BoundedNorm, SupportLimits
+from biped_com_ros.core.gravity.model import GravityLoad, GravityModel, Support
+from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 Call = Callable[[], object]
@@ -102,8 +102,8 @@ def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
 
 def four_messages(node: Any, joint_states: Any) -> Call:
     """Return a call that hands a node the messages of an instant, joint states last."""
-    from biped_com_ros.ros.codec import Template
-    from biped_com_ros.ros.conversions import Stamp
+    from biped_com_ros.ros.fast.codec import Template
+    from biped_com_ros.ros.topics.stamp import Stamp
     from geometry_msgs.msg import WrenchStamped
     from sensor_msgs.msg import Imu
     from std_msgs.msg import Header
@@ -145,7 +145,7 @@ def callback_of(node: Any, topic: str) -> Callable[[bytes], None]:
 
 def make_node(robot: str, number: int, parameters: dict[str, Any]) -> Any:
     """Return an active node that believes to have fresh sensor values."""
-    from biped_com_ros.nodes.gravity_compensation import GravityCompensation
+    from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
     from rclpy.parameter import Parameter
     node = GravityCompensation(
         parameter_overrides=[Parameter(name, value=value) for name, value in {

@@ -37,7 +37,7 @@ from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
 from biped_com_ros.core.identification.pose_design import DesignOptions, PoseDesign, PoseDesigner
 from biped_com_ros.core.identification.residuals import residuals_of
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.statics import hidden_lumps, StaticReading, StaticRobot
 import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -41,7 +41,7 @@ from benchmarks.common import (
     attempt, ATTEMPTS, console, machine, microseconds, print_table, print_targets, ratio, Target)
 from benchmarks.driver import Channel, Driver, Process, Result, start
 from benchmarks.naive import ROBOT
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from geometry_msgs.msg import WrenchStamped
 import rclpy
 

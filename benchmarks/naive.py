@@ -19,8 +19,8 @@ import math
 import os
 from typing import Any
 
-from biped_com_ros.core.config import load_robot_config
-from biped_com_ros.core.urdf import link_inertials, load_urdf, parse_urdf
+from biped_com_ros.core.model.config import load_robot_config
+from biped_com_ros.core.model.urdf import link_inertials, load_urdf, parse_urdf
 from geometry_msgs.msg import PointStamped, Pose, PoseArray, Vector3Stamped
 import numpy as np
 import pinocchio as pin

@@ -43,8 +43,8 @@ def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]
     of its parts, like the fused CoM.
     """
     def run(arguments: list[str]) -> int:
-        from biped_com_ros.nodes.suite import load_class, start_sharing
-        from biped_com_ros.ros import executor
+        from biped_com_ros.nodes.suite.node import load_class, start_sharing
+        from biped_com_ros.ros.node import executor
 
         def make() -> list[Any]:
             node_class = load_class(NODES[name])
@@ -61,7 +61,7 @@ def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]
 
 def speaking_out(node_class: Callable[..., Any]) -> Callable[..., Any]:
     """Return a factory of nodes that publish as if somebody listened to each of their topics."""
-    from biped_com_ros.ros.outputs import Audience
+    from biped_com_ros.ros.topics.outputs import Audience
 
     def make(**options: Any) -> Any:
         node = node_class(**options)

@@ -30,11 +30,11 @@ import sys
 
 from benchmarks.common import console, print_table
 from benchmarks.stepping_figures import draw
-from biped_com_ros.core.gravity import GravityModel
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.legs.gait import Gait, GaitOptions, QUICK, single_step, walk
-from biped_com_ros.core.pose import Array, Pose
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.core.support import support_polygon
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.support import support_polygon
 from biped_com_ros.sim.interface import Command, PlantOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np

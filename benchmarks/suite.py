@@ -70,7 +70,7 @@ _PATIENCE = 60.0  # s
 #: Profiles from the signal on: what starting takes is of no interest.
 _PROFILED = """
 import cProfile, signal, sys
-from biped_com_ros.nodes.suite import main
+from biped_com_ros.nodes.suite.node import main
 profile = cProfile.Profile()
 signal.signal(signal.SIGUSR1, lambda *_: profile.enable())
 code = main()
@@ -214,8 +214,8 @@ class Costs:
 def simulator_command(robot: str, rate: float, nodes: Sequence[str]) -> list[str]:
     """Return how to start the robot; without torso_controller it tells the joints of the torso."""
     virtual = str('torso_controller' not in nodes).lower()
-    return ['-m', 'biped_com_ros.nodes.simulator', '--ros-args', '-p', f'robot:={robot}', '-p',
-            f'rate:={rate}', '-p', f'virtual_joints:={virtual}', '-p', 'tendons:=true']
+    return ['-m', 'biped_com_ros.nodes.simulator.node', '--ros-args', '-p', f'robot:={robot}',
+            '-p', f'rate:={rate}', '-p', f'virtual_joints:={virtual}', '-p', 'tendons:=true']
 
 
 def suite_command(robot: str, nodes: Sequence[str], profile: str = '') -> list[str]:
@@ -223,7 +223,7 @@ def suite_command(robot: str, nodes: Sequence[str], profile: str = '') -> list[s
     if nodes is IDLE:
         return ['-m', 'benchmarks.subject', *IDLE]
     start = ['-c', _PROFILED.format(file=profile)] if profile else [
-        '-m', 'biped_com_ros.nodes.suite']
+        '-m', 'biped_com_ros.nodes.suite.node']
     return [*start, '--ros-args', '-p', f'nodes:=[{",".join(nodes)}]', '-p', f'robot:={robot}',
             '-p', 'use_sim_time:=true',
             '-r', 'torso_controller:~/joint_states:=joint_states',
@@ -235,7 +235,7 @@ class Listener:
     """Counts what comes, at the stamps of the joint states."""
 
     def __init__(self, nodes: Sequence[str]) -> None:
-        from biped_com_ros.ros.executor import make_executor
+        from biped_com_ros.ros.node.executor import make_executor
         from geometry_msgs.msg import PointStamped, WrenchStamped
         import rclpy
         from rclpy.node import Node

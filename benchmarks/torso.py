@@ -32,8 +32,8 @@ import sys
 import timeit
 
 from benchmarks.torso_figures import draw
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.controller import Measurement, TorsoController
 from biped_com_ros.core.torso.joystick import Joystick, tour, TOUR_PERIOD

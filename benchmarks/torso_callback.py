@@ -36,14 +36,14 @@ from benchmarks.callbacks import _call, _listened_to, _Message
 from benchmarks.common import (
     attempt, ATTEMPTS, console, machine, microseconds, print_table, print_targets, Target)
 from benchmarks.subject import Relay
-from biped_com_ros.core.pose import Array, quaternion_from_rotation
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array, quaternion_from_rotation
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.instants import ENOUGH
-from biped_com_ros.nodes.torso_controller import TorsoController
-from biped_com_ros.ros.codec import Template
-from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.outputs import TemplatePublisher
+from biped_com_ros.nodes.torso_controller.node import TorsoController
+from biped_com_ros.ros.fast.codec import Template
+from biped_com_ros.ros.topics.outputs import TemplatePublisher
+from biped_com_ros.ros.topics.stamp import Stamp
 from geometry_msgs.msg import Quaternion
 import numpy as np
 import rclpy

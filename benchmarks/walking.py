@@ -43,12 +43,12 @@ from typing import Any
 
 from benchmarks.common import console, print_table, print_targets, Target
 from benchmarks.stepping import CONTACT_SHARE, MASS_SIGMA, Record, SEEDS
-from biped_com_ros.core.com import GRAVITY
-from biped_com_ros.core.pose import Array, Pose, rotation_from_quaternion
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.core.support import support_polygon
-from biped_com_ros.ros.executor import make_executor
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.support import support_polygon
+from biped_com_ros.ros.node.executor import make_executor
+from biped_com_ros.ros.topics.qos import LATCHED
 from geometry_msgs.msg import PointStamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
@@ -261,7 +261,7 @@ def walk(pattern: str, seed: int, options: argparse.Namespace) -> Walk:
         launch.write_text(_LAUNCH.format(sigma=MASS_SIGMA, seed=seed, pace=options.pace))
         log = Path(directory) / 'log'
         process = subprocess.Popen(
-            [sys.executable, '-m', 'biped_com_ros.standalone.launch', str(launch)],
+            [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', str(launch)],
             start_new_session=True, stdout=log.open('w'), stderr=subprocess.STDOUT)
         rclpy.init()
         recorder = Recorder(RobotModel.load('biped'))

@@ -34,10 +34,10 @@ from typing import Any
 
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
-from biped_com_ros.core.base import StanceBase
-from biped_com_ros.core.com_fusion import FusedCom
-from biped_com_ros.core.robot import RobotModel, RobotState
-from biped_com_ros.core.stability_monitor import MonitorSettings, StabilityMonitor
+from biped_com_ros.core.com.fusion import FusedCom
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
+from biped_com_ros.core.state.leg_odometry import StanceBase
 from examples.zmp_methods import errors, FREQUENCIES, METHODS
 import numpy as np
 
@@ -134,7 +134,7 @@ def repeated(call: Call, count: int) -> Call:
 def make_node(robot: str, name: str, number: int) -> Any:
     """Return a node without markers, which go out at their own rate."""
     from biped_com_ros.nodes import NODES
-    from biped_com_ros.nodes.suite import load_class
+    from biped_com_ros.nodes.suite.node import load_class
     from rclpy.parameter import Parameter
     return load_class(NODES[name])(
         parameter_overrides=[Parameter(name, value=value) for name, value in {
@@ -161,7 +161,7 @@ class FourMessages:
     """
 
     def __init__(self, model: RobotModel, inputs: Any, since_ns: int = 10**9) -> None:
-        from biped_com_ros.ros.codec import Template
+        from biped_com_ros.ros.fast.codec import Template
         from geometry_msgs.msg import Wrench, WrenchStamped
         from sensor_msgs.msg import Imu, JointState
         from std_msgs.msg import Header
@@ -183,7 +183,7 @@ class FourMessages:
         self._all = tuple(self.single.values())
 
     def _sender(self, source: Any, template: Any, step: int = 0) -> Call:
-        from biped_com_ros.ros.conversions import Stamp
+        from biped_com_ros.ros.topics.stamp import Stamp
 
         def send() -> None:
             if step:

@@ -26,11 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 import sys
 
-from biped_com_ros.core.com import GRAVITY
-from biped_com_ros.core.footprint import footprint_pose
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel, RobotState
-from biped_com_ros.core.support import Soles, SupportPolygon
+from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.geometry.footprint import footprint_pose
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.stability.support import Soles, SupportPolygon
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
 import matplotlib
 from matplotlib.axes import Axes

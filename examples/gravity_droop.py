@@ -33,17 +33,17 @@ import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from biped_com_ros.core.effort_safety import SafetySettings
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.gravity_compensation import CompensationSettings, GravityCompensator
+from biped_com_ros.core.geometry.pose import rotation_from_quaternion
+from biped_com_ros.core.gravity.compensation import CompensationSettings, GravityCompensator
+from biped_com_ros.core.gravity.effort_guard import SafetySettings
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.pose_design import DesignOptions, PoseDesigner
 from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
 from biped_com_ros.core.legs.com_shift import ComShift
-from biped_com_ros.core.motion import minimum_jerk
-from biped_com_ros.core.pose import rotation_from_quaternion
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.legs.keyframes import minimum_jerk
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim import hidden
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.interface import PlantOptions

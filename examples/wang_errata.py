@@ -24,9 +24,9 @@ velocity of the pelvis.
 import math
 import sys
 
+from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.kinematics import (
     Leg, straight_chain, WANG, wang_angles, wang_matrices)
-from biped_com_ros.core.pose import Pose
 import numpy as np
 
 # Within these angles (deg) of the paper's servos the hip is above the ankle.

@@ -21,10 +21,10 @@ import signal
 import sys
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.nodes import suite
-from biped_com_ros.ros.diagnostics import Diagnostics
-from biped_com_ros.ros.executor import run
-from biped_com_ros.ros.parameters import declare_parameters, parameter
+from biped_com_ros.nodes.suite import node as suite
+from biped_com_ros.ros.node.diagnostics import Diagnostics
+from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from rclpy.node import Node
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger

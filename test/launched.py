@@ -26,7 +26,7 @@ import sys
 def launched(*arguments):
     """Run a launch file without ``ros2 launch``; end it hard if it does not end in 10 s."""
     process = subprocess.Popen(
-        [sys.executable, '-m', 'biped_com_ros.standalone.launch', *arguments],
+        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *arguments],
         start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield process

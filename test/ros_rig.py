@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 
-from biped_com_ros.ros.executor import make_executor
+from biped_com_ros.ros.node.executor import make_executor
 from rclpy.node import Node
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from biped_com_ros.core.config import load_robot_config
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np

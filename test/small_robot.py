@@ -19,8 +19,8 @@ are continuous, prismatic, mimicking (also negative, chained and with offset), l
 joints, and masses behind fixed joints.
 """
 
-from biped_com_ros.core.config import robot_config_from_mapping, RobotConfig
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.config import robot_config_from_mapping, RobotConfig
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 

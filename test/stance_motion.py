@@ -18,7 +18,7 @@ A sole is nailed to the world in some pose, the joints move along smooth curves,
 where that puts it; the IMU's reading follows from the same poses by differences.
 """
 
-from biped_com_ros.core.pose import Pose
+from biped_com_ros.core.geometry.pose import Pose
 import numpy as np
 from scipy.spatial.transform import Rotation
 from small_robot import small_robot

@@ -16,10 +16,10 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
-from biped_com_ros.core.motion import HipShift
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.statics import hidden_lumps, StaticRobot
 import numpy as np
 

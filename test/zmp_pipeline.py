@@ -13,12 +13,12 @@
 # limitations under the License.
 """From the simulated robot's sensors to stability reports, as the nodes do it, without ROS."""
 
-from biped_com_ros.core.base import StanceBase
-from biped_com_ros.core.motion import HipShift
-from biped_com_ros.core.pose import rotation_from_quaternion
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.core.stability_monitor import MonitorSettings, StabilityMonitor
-from biped_com_ros.core.wrench_aggregation import AggregationSettings, WrenchAggregation
+from biped_com_ros.core.geometry.pose import rotation_from_quaternion
+from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
+from biped_com_ros.core.state.leg_odometry import StanceBase
+from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
 from biped_com_ros.sim.interface import Command, PlantOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np

@@ -63,8 +63,8 @@ FROM_APT = {
     'xacro': ('xacro', 'ros-{distribution}-xacro'),
 }
 # Commands of the package that are not nodes, as setup.py installs them: name -> module.
-COMMANDS = {'calibrate': 'biped_com_ros.standalone.calibrate',
-            'run_launch': 'biped_com_ros.standalone.launch'}
+COMMANDS = {'calibrate': 'biped_com_ros.offline.calibrate',
+            'run_launch': 'biped_com_ros.launch_runner.launch'}
 # Variables of another environment that must not reach into one made of wheels.
 FOREIGN_VARIABLES = ('PYTHONPATH', 'PYTHONHOME', 'CMAKE_PREFIX_PATH', 'COLCON_PREFIX_PATH',
                      'ROS_DISTRO', '_ROS_WHEELS_BOOTSTRAP_COMPLETE')

@@ -22,13 +22,13 @@ from pathlib import Path
 import re
 from typing import Any
 
-from biped_com_ros.core.motion import KeyframeMotion, show_keyframes
-from biped_com_ros.core.pose import Array, Pose, rotation_from_quaternion
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion
+from biped_com_ros.core.legs.keyframes import KeyframeMotion, show_keyframes
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Act, Chapter, Comparison, Skipped
 from biped_com_ros.demo.stage import Stage
-from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.stamp import Stamp
 from geometry_msgs.msg import PointStamped
 from nav_msgs.msg import Odometry
 import numpy as np

@@ -58,8 +58,8 @@ from collections.abc import Generator
 from typing import ClassVar, TYPE_CHECKING, TypeAlias
 
 from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz.terminal import Comparison
 
 if TYPE_CHECKING:

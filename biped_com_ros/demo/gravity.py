@@ -18,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from biped_com_ros.core.gravity import GravityModel
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.legs.com_shift import ComShift
-from biped_com_ros.core.motion import HipShift, minimum_jerk
-from biped_com_ros.core.pose import Array, Pose
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.legs.keyframes import HipShift, minimum_jerk
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Act, Chapter, Comparison
 from biped_com_ros.demo.feedforward import feed_forward, let_go
 from biped_com_ros.demo.stage import Stage
-from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.topics.stamp import Stamp
 import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.motion import KeyframeMotion, show_keyframes
+from biped_com_ros.core.legs.keyframes import KeyframeMotion, show_keyframes
 from biped_com_ros.demo.chapter import Act, Chapter, Comparison
 from biped_com_ros.demo.stage import Stage
 import numpy as np

@@ -27,11 +27,11 @@ import math
 import sys
 import time
 
-from biped_com_ros.core.com import GRAVITY
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.inputs import BoolInput, Input, PointInput, WrenchInput
-from biped_com_ros.ros.qos import STATE_OUTPUT
+from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.topics.inputs import BoolInput, Input, PointInput, WrenchInput
+from biped_com_ros.ros.topics.qos import STATE_OUTPUT
+from biped_com_ros.ros.topics.stamp import Stamp
 from biped_com_ros.viz.terminal import Mean, Period, Snapshot
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np

@@ -18,11 +18,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from biped_com_ros.core.com import GRAVITY
+from biped_com_ros.core.com.kinematics import GRAVITY
 from biped_com_ros.demo.chapter import Act, Chapter, Comparison
 from biped_com_ros.demo.stage import Stage
-from biped_com_ros.ros.outputs import wrench_publisher
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.ros.topics.outputs import wrench_publisher
+from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 from std_msgs.msg import Float64

@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from biped_com_ros.core.motion import minimum_jerk
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs.keyframes import minimum_jerk
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Skipped
 from biped_com_ros.demo.measurements import Measurements
-from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.qos import STATE_OUTPUT
+from biped_com_ros.ros.topics.qos import STATE_OUTPUT
+from biped_com_ros.ros.topics.stamp import Stamp
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 

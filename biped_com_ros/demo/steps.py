@@ -20,12 +20,12 @@ from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.legs.kinematics import legs_of
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Act, Chapter, Comparison, Skipped
 from biped_com_ros.demo.feedforward import feed_forward, let_go
 from biped_com_ros.demo.stage import Commands, Stage
-from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.stamp import Stamp
 from geometry_msgs.msg import PointStamped
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter

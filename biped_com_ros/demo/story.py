@@ -20,11 +20,11 @@ from importlib import import_module
 from typing import Protocol
 
 from biped_com_ros.core.errors import BipedComError, UnknownNameError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.demo import CHAPTERS
 from biped_com_ros.demo.chapter import Chapter, Comparison, Skipped
 from biped_com_ros.demo.stage import Stage
-from biped_com_ros.ros.diagnostics import log_exception
+from biped_com_ros.ros.node.diagnostics import log_exception
 
 #: Values of the parameter that ask for every chapter, and for none.
 ALL, NONE = 'all', 'none'

@@ -29,12 +29,12 @@ if 'numpy' not in sys.modules:
 
 #: Where each node is that `suite` can compose: 'module:class'.
 NODES = {
-    'com_calibrator': 'biped_com_ros.nodes.com_calibrator:ComCalibrator',
-    'com_estimator': 'biped_com_ros.nodes.com_estimator:ComEstimator',
-    'gait_player': 'biped_com_ros.nodes.gait_player:GaitPlayer',
-    'gravity_compensation': 'biped_com_ros.nodes.gravity_compensation:GravityCompensation',
-    'simulator': 'biped_com_ros.nodes.simulator:Simulator',
-    'torso_controller': 'biped_com_ros.nodes.torso_controller:TorsoController',
-    'wrench_aggregator': 'biped_com_ros.nodes.wrench_aggregator:WrenchAggregator',
-    'zmp_monitor': 'biped_com_ros.nodes.zmp_monitor:ZmpMonitor',
+    'com_calibrator': 'biped_com_ros.nodes.com_calibrator.node:ComCalibrator',
+    'com_estimator': 'biped_com_ros.nodes.com_estimator.node:ComEstimator',
+    'gait_player': 'biped_com_ros.nodes.gait_player.node:GaitPlayer',
+    'gravity_compensation': 'biped_com_ros.nodes.gravity_compensation.node:GravityCompensation',
+    'simulator': 'biped_com_ros.nodes.simulator.node:Simulator',
+    'torso_controller': 'biped_com_ros.nodes.torso_controller.node:TorsoController',
+    'wrench_aggregator': 'biped_com_ros.nodes.wrench_aggregator.node:WrenchAggregator',
+    'zmp_monitor': 'biped_com_ros.nodes.zmp_monitor.node:ZmpMonitor',
 }

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import math
 from typing import Any
 
-from biped_com_ros.core.config import RobotConfig, TorsoConfig
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.model.config import RobotConfig, TorsoConfig
 from biped_com_ros.sim.description import Array, Description, resolve_mimics
 import mujoco
 import numpy as np

@@ -27,8 +27,8 @@ import math
 from xml.etree import ElementTree
 from xml.etree.ElementTree import SubElement
 
-from biped_com_ros.core.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
+from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.sim import torso
 from biped_com_ros.sim.description import (
     Array, Description, Joint, Link, MOVING, pose_attributes, resolve_mimics, text, Transform)

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Mapping
 import math
 from typing import Any
 
-from biped_com_ros.core.config import RobotConfig
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim import gains, hidden, torso
 from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
 from biped_com_ros.sim.description import (

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from biped_com_ros.core.config import RobotConfig
+from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim.description import Array
 from biped_com_ros.sim.interface import Observation, PlantOptions
 from biped_com_ros.sim.sensors import Delay, Noise, steps_of

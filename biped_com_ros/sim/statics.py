@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from biped_com_ros.core.config import RobotConfig
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim import hidden
 from biped_com_ros.sim.description import Array, parse, quaternion_wxyz, resolve_mimics
 from biped_com_ros.sim.hidden import LinkError

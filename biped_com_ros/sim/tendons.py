@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from biped_com_ros.core.config import TorsoConfig
+from biped_com_ros.core.model.config import TorsoConfig
 from biped_com_ros.sim import torso
 from biped_com_ros.sim.description import Array, Description, Transform
 from biped_com_ros.sim.gains import set_tendon_gains, UpperBody

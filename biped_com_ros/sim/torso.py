@@ -28,8 +28,8 @@ import math
 from xml.etree import ElementTree
 from xml.etree.ElementTree import SubElement
 
-from biped_com_ros.core.config import TorsoConfig
 from biped_com_ros.core.errors import RobotDescriptionError
+from biped_com_ros.core.model.config import TorsoConfig
 from biped_com_ros.sim.description import (
     Array, Description, pose_attributes, rotation_about, text, Transform)
 import numpy as np

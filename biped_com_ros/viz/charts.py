@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 import math
 from typing import Any
 
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.viz import palette
 import numpy as np
 

@@ -24,9 +24,9 @@ from collections.abc import Callable, Mapping
 import re
 from typing import Any
 
-from biped_com_ros.core.com import GRAVITY
-from biped_com_ros.core.limits import effort_limits
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.model.limits import effort_limits
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.charts import Chart, Strips
 from biped_com_ros.viz.scene import Scene

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from biped_com_ros.core.com import GRAVITY
-from biped_com_ros.core.pose import Array, Pose
-from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
+from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.viz import palette
 from biped_com_ros.viz.shapes import cylinder, sphere
 from biped_com_ros.viz.view import View

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 import math
 
-from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, Pose
 import numpy as np
 
 

@@ -24,9 +24,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import BipedComError, RobotDescriptionError
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.resources import resolve_uri
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.resources import resolve_uri
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz.shapes import Array, box, cylinder, joined, mesh_file, sphere, Triangles
 import numpy as np
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 import math
 
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.viz import palette
 from biped_com_ros.viz.charts import SPAN
 from biped_com_ros.viz.view import Report, View

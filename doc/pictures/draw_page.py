@@ -44,7 +44,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / 'test'))
 from browser import Browser  # noqa: E402, I100, I202
 
-LAUNCH = [sys.executable, '-m', 'biped_com_ros.standalone.launch']
+LAUNCH = [sys.executable, '-m', 'biped_com_ros.launch_runner.launch']
 DOMAIN, PACE = 93, 0.25
 SIZE = (1500, 940)
 SETTLE = 34.0  # s: longer than the charts are

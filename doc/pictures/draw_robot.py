@@ -29,9 +29,9 @@ import struct
 from typing import Any
 import zlib
 
-from biped_com_ros.core.motion import Keyframe, KeyframeMotion
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.legs.keyframes import Keyframe, KeyframeMotion
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.mjcf import WorldOptions
 from biped_com_ros.sim.plant import Plant

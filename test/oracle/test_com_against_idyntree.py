@@ -18,10 +18,10 @@ iDynTree reads the same URDF text with a parser and kinematics of its own. It kn
 joints, so it gets the position and velocity of every joint that moves.
 """
 
-from biped_com_ros.core.base import Twist
-from biped_com_ros.core.com import com_velocity_in_world
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.com.kinematics import com_velocity_in_world
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.state.leg_odometry import Twist
 import numpy as np
 import pytest
 from small_robot import random_rotation, small_robot

@@ -20,8 +20,8 @@ URDF itself.
 
 from __future__ import annotations
 
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 import mujoco

@@ -26,7 +26,7 @@ from benchmarks.stepping import LENGTH, MASS_SIGMA, Record, row, SEEDS, Walker
 from benchmarks.stepping_figures import draw
 from biped_com_ros.core.legs.footsteps import StepTiming
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK, single_step, walk
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
 import numpy as np
 import pytest

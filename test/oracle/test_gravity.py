@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from biped_com_ros.core.gravity import GravityModel
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.statics import GRAVITY, StaticRobot
 import numpy as np
 import pinocchio as pin

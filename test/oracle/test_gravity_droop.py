@@ -19,7 +19,7 @@ import importlib.util
 from pathlib import Path
 import sys
 
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
 

@@ -21,10 +21,10 @@ masses, they are not.
 from pathlib import Path
 import runpy
 
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.core.support import Plane
-from biped_com_ros.core.zmp import link_motion, zmp_by_links, zmp_in_plane
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.support import Plane
+from biped_com_ros.core.stability.zmp import link_motion, zmp_by_links, zmp_in_plane
 import numpy as np
 import pinocchio as pin
 import pytest

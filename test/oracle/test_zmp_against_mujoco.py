@@ -13,7 +13,7 @@
 # limitations under the License.
 """The measured and the model's ZMP against the contact forces inside MuJoCo's solver."""
 
-from biped_com_ros.core.stability import Level
+from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.sim.interface import PlantOptions
 import numpy as np
 import pytest

@@ -30,11 +30,11 @@ import time
 import types
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
-from biped_com_ros.core.footprint import footprint_position
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.nodes.com_estimator import ComEstimator, ComEstimatorParameters
-from biped_com_ros.ros.executor import make_executor
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.core.geometry.footprint import footprint_position
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.nodes.com_estimator.node import ComEstimator, ComEstimatorParameters
+from biped_com_ros.ros.node.executor import make_executor
+from biped_com_ros.ros.topics.qos import LATCHED
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseArray, Vector3Stamped, WrenchStamped
@@ -779,7 +779,7 @@ def test_a_robot_without_wrench_sensors_is_not_compared(rig):
 
 
 def test_it_says_what_it_waits_for_and_what_it_got(own_rig, monkeypatch, capfd):
-    from biped_com_ros.ros import waiting
+    from biped_com_ros.ros.node import waiting
     monkeypatch.setattr(waiting, '_REMIND', 0.6)
     rig = own_rig(sensor_timeout=5.0)
     told = ''
@@ -1001,7 +1001,7 @@ def test_the_parameter_file_has_every_parameter_with_its_default():
 
 def start(*arguments):
     return subprocess.Popen(
-        [sys.executable, '-m', 'biped_com_ros.nodes.com_estimator', '--ros-args', *arguments],
+        [sys.executable, '-m', 'biped_com_ros.nodes.com_estimator.node', '--ros-args', *arguments],
         env={**os.environ, 'PYTHONPATH': os.pathsep.join(p for p in sys.path if p)},
         stderr=subprocess.PIPE, text=True)
 

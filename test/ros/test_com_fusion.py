@@ -14,9 +14,9 @@
 """com_estimator's fused CoM over DDS: a swaying robot that carries what its URDF does not know."""
 
 from benchmarks.com_filter import HIDDEN
-from biped_com_ros.core.com_filter import ComFilterSettings
-from biped_com_ros.nodes.com_estimator import ComEstimator
-from biped_com_ros.ros.com_fusion import FusionParameters, settings_of
+from biped_com_ros.core.com.filter import ComFilterSettings
+from biped_com_ros.nodes.com_estimator.fusion import FusionParameters, settings_of
+from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.sim.interface import PlantOptions
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped

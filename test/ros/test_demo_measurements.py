@@ -15,9 +15,9 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Measurements
-from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.ros.topics.stamp import Stamp
 import numpy as np
 import pytest
 from rclpy.node import Node

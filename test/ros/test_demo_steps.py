@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Skipped
 from biped_com_ros.demo.steps import STEPS, Steps
 from geometry_msgs.msg import PointStamped

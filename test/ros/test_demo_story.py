@@ -16,16 +16,16 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo import CHAPTERS
 from biped_com_ros.demo.chapter import Chapter, Comparison
 from biped_com_ros.demo.measurements import Measurements
 from biped_com_ros.demo.push import Push
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.demo.story import chosen_chapters, Story
-from biped_com_ros.ros.conversions import Stamp
-from biped_com_ros.ros.qos import LATCHED
-from biped_com_ros.ros.services import trigger_service
+from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.services import trigger_service
+from biped_com_ros.ros.topics.stamp import Stamp
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np

@@ -20,9 +20,9 @@ from itertools import count
 from pathlib import Path
 import time
 
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.nodes.gait_player import GaitPlayer, GaitPlayerParameters
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.gait_player.node import GaitPlayer, GaitPlayerParameters
+from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, Vector3Stamped
 import numpy as np

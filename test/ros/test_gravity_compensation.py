@@ -29,13 +29,13 @@ import subprocess
 import sys
 import time
 
-from biped_com_ros.core.gravity import GravityModel
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.nodes.gravity_compensation import (
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.gravity_compensation.node import (
     GravityCompensation, GravityCompensationParameters)
-from biped_com_ros.ros.executor import make_executor
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.ros.node.executor import make_executor
+from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 from lifecycle_msgs.msg import Transition
@@ -566,7 +566,7 @@ def test_the_parameter_file_has_every_parameter_with_its_default():
 
 def start(module, *arguments):
     return subprocess.Popen(
-        [sys.executable, '-m', f'biped_com_ros.nodes.{module}', '--ros-args', *arguments],
+        [sys.executable, '-m', f'biped_com_ros.nodes.{module}.node', '--ros-args', *arguments],
         env={**os.environ, 'PYTHONPATH': os.pathsep.join(p for p in sys.path if p)},
         stderr=subprocess.PIPE, text=True)
 

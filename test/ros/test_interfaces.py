@@ -21,8 +21,8 @@ import importlib
 import itertools
 import re
 
-from biped_com_ros.core.config import load_robot_config, RobotConfig
-from biped_com_ros.core.resources import package_share
+from biped_com_ros.core.model.config import load_robot_config, RobotConfig
+from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.nodes import NODES
 import pytest
 import rclpy
@@ -151,7 +151,7 @@ def test_parameters_of_nodes_without_a_file_are_those_that_are_told(name, parame
     section = re.search(rf'^{name}\n-+\n(.*?)(?=^\w+\n-+\n|\Z)', text, re.MULTILINE | re.DOTALL)
     rows = re.findall(r'^   \* - ``(\w+)``\n     - ``(.*)``\n     - ((?:.*\n(?: {7}.*\n)*))',
                       section[1], re.MULTILINE)
-    cls = getattr(importlib.import_module(f'biped_com_ros.nodes.{name}'), parameters)
+    cls = getattr(importlib.import_module(f'biped_com_ros.nodes.{name}.node'), parameters)
     assert {row[0]: (yaml.safe_load(row[1]), ' '.join(row[2].split())) for row in rows} == {
         field.name: (getattr(cls(), field.name), words_of(field.metadata['biped_com_ros']))
         for field in dataclasses.fields(cls)}
@@ -165,5 +165,6 @@ def words_of(info):
 
 def test_every_node_with_a_robot_is_described():
     text = DOCUMENT.read_text()
-    nodes = {path.stem for path in (package_share() / 'biped_com_ros/nodes').glob('[!_]*.py')}
+    nodes = {path.parent.name
+             for path in (package_share() / 'biped_com_ros/nodes').glob('*/node.py')}
     assert not {name for name in nodes if name not in text} - {'robot_description'}

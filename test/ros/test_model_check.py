@@ -13,10 +13,10 @@
 # limitations under the License.
 """A simulated robot that is not as its URDF says: com_estimator tells, by the feet."""
 
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.nodes.com_estimator import ComEstimator
-from biped_com_ros.nodes.simulator import Simulator
-from biped_com_ros.nodes.wrench_aggregator import WrenchAggregator
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.com_estimator.node import ComEstimator
+from biped_com_ros.nodes.simulator.node import Simulator
+from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import pytest
 import rclpy

@@ -21,12 +21,12 @@ import sys
 import time
 from types import SimpleNamespace
 
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.ros.page_actions import PageActions
-from biped_com_ros.ros.page_inputs import PageInputs
-from biped_com_ros.ros.polling import latest, PolledNode
-from biped_com_ros.ros.services import switch_service, trigger_service
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.viewer.actions import PageActions
+from biped_com_ros.nodes.viewer.inputs import PageInputs
+from biped_com_ros.ros.fast.polling import latest, PolledNode
+from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import (
     Point32, PointStamped, PolygonStamped, PoseArray, TransformStamped, Vector3Stamped,
@@ -316,8 +316,9 @@ def test_feedforward_goes_through_the_lifecycle(acting):
 
 @pytest.mark.parametrize(('optional', 'code'), [(True, 0), (False, 1)])
 def test_without_viser_it_ends_and_says_what_to_install(optional, code):
-    program = ("import sys; sys.modules['viser'] = None; from biped_com_ros.nodes.viewer import "
-               f"main; sys.exit(main(['--ros-args', '-p', 'optional:={str(optional).lower()}']))")
+    program = ("import sys; sys.modules['viser'] = None; from biped_com_ros.nodes.viewer.node "
+               "import main; sys.exit(main(['--ros-args', '-p', "
+               f"'optional:={str(optional).lower()}']))")
     ended = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True,
                            timeout=60.0, check=False)
     assert ended.returncode == code, ended.stderr

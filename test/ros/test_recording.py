@@ -15,10 +15,10 @@
 
 import json
 
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.nodes.simulator import Simulator
-from biped_com_ros.ros.bag_recorder import STORAGES
-from biped_com_ros.standalone.calibrate import main as calibrate
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.simulator.bag_recorder import STORAGES
+from biped_com_ros.nodes.simulator.node import Simulator
+from biped_com_ros.offline.calibrate import main as calibrate
 import pytest
 import rclpy
 from rclpy.duration import Duration

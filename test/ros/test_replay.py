@@ -21,9 +21,9 @@ publish has to be equal to the last bit for the same stamps.
 
 from functools import partial
 
-from biped_com_ros.nodes.com_estimator import ComEstimator
-from biped_com_ros.nodes.zmp_monitor import ZmpMonitor
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.nodes.com_estimator.node import ComEstimator
+from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
+from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.sim.interface import PlantOptions, SensorOptions
 from geometry_msgs.msg import (
     PointStamped, PolygonStamped, Vector3Stamped, WrenchStamped)

@@ -13,7 +13,7 @@
 # limitations under the License.
 """What RViz is told to show, against what nodes publish by doc/interfaces.rst (tested, too)."""
 
-from biped_com_ros.core.resources import package_share
+from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.nodes import NODES
 import pytest
 from ros.test_interfaces import NAMESPACE, promised

@@ -24,9 +24,9 @@ import sys
 from time import sleep
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.nodes.simulator import Simulator, SimulatorParameters
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.simulator.node import Simulator, SimulatorParameters
+from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.sim.pacing import LARGEST_LAG
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -374,7 +374,7 @@ def test_the_defaults_file_has_every_parameter():
 
 def run_node(*arguments):
     return subprocess.Popen(
-        [sys.executable, '-m', 'biped_com_ros.nodes.simulator', '--ros-args', *arguments],
+        [sys.executable, '-m', 'biped_com_ros.nodes.simulator.node', '--ros-args', *arguments],
         cwd=DATA.parents[1], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

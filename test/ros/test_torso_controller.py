@@ -25,12 +25,12 @@ import math
 from pathlib import Path
 import time
 
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
-from biped_com_ros.nodes.torso_controller import (
+from biped_com_ros.nodes.torso_controller.node import (
     make_controller, TorsoController, TorsoControllerParameters, weakness)
-from biped_com_ros.ros.executor import make_executor
+from biped_com_ros.ros.node.executor import make_executor
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Vector3, Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import Transition

@@ -25,12 +25,12 @@ import itertools
 import math
 import time
 
-from biped_com_ros.core.pose import quaternion_from_rotation
+from biped_com_ros.core.geometry.pose import quaternion_from_rotation
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.controller import LONGEST_STEP
 from biped_com_ros.core.torso.instants import ENOUGH
-from biped_com_ros.nodes.torso_controller import TorsoController
-from biped_com_ros.ros.conversions import Stamp
+from biped_com_ros.nodes.torso_controller.node import TorsoController
+from biped_com_ros.ros.topics.stamp import Stamp
 from geometry_msgs.msg import Quaternion, Vector3
 import numpy as np
 import pytest

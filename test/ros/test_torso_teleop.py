@@ -45,8 +45,8 @@ class Terminal:
         self.settings = termios.tcgetattr(slave)
         self._slave, self.shown = slave, b''
         self.process = subprocess.Popen(
-            [sys.executable, '-m', 'biped_com_ros.nodes.torso_teleop'], stdin=slave, stdout=slave,
-            stderr=slave, start_new_session=True)
+            [sys.executable, '-m', 'biped_com_ros.nodes.torso_teleop.node'], stdin=slave,
+            stdout=slave, stderr=slave, start_new_session=True)
 
     def _freeze(self, request, response):
         self.frozen.append(request.data)

@@ -23,10 +23,10 @@ from __future__ import annotations
 import math
 
 from biped_com_ros.core.torso.joystick import TOUR_PERIOD
-from biped_com_ros.nodes.simulator import Simulator
-from biped_com_ros.nodes.torso_controller import TorsoController
-from biped_com_ros.nodes.torso_teleop import TorsoTeleop
-from biped_com_ros.ros.executor import make_executor
+from biped_com_ros.nodes.simulator.node import Simulator
+from biped_com_ros.nodes.torso_controller.node import TorsoController
+from biped_com_ros.nodes.torso_teleop.node import TorsoTeleop
+from biped_com_ros.ros.node.executor import make_executor
 from geometry_msgs.msg import Vector3Stamped
 import numpy as np
 import pytest

@@ -30,10 +30,10 @@ import sys
 import time
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.tare import save_offsets, SensorOffset
-from biped_com_ros.nodes.wrench_aggregator import WrenchAggregator, WrenchAggregatorParameters
-from biped_com_ros.ros.executor import make_executor
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.core.wrench.tare import save_offsets, SensorOffset
+from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator, WrenchAggregatorParameters
+from biped_com_ros.ros.node.executor import make_executor
+from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 import numpy as np
@@ -601,7 +601,8 @@ def test_a_robot_without_sensors_is_refused(tmp_path):
 
 def run_node(*arguments):
     return subprocess.Popen(
-        [sys.executable, '-m', 'biped_com_ros.nodes.wrench_aggregator', '--ros-args', *arguments],
+        [sys.executable, '-m', 'biped_com_ros.nodes.wrench_aggregator.node', '--ros-args',
+         *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         cwd=Path(__file__).resolve().parents[2], env=dict(os.environ))
 

@@ -23,11 +23,11 @@ from pathlib import Path
 import time
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.motion import HipShift
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.nodes.zmp_monitor import ZmpMonitor, ZmpMonitorParameters
-from biped_com_ros.ros.diagnostics import exceptions_of
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor, ZmpMonitorParameters
+from biped_com_ros.ros.node.diagnostics import exceptions_of
+from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PolygonStamped, Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry

@@ -25,11 +25,11 @@ import subprocess
 import sys
 import time
 
-from biped_com_ros.core.resources import package_share
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.offline.calibrate import main as calibrate
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.statics import StaticRobot
-from biped_com_ros.standalone.calibrate import main as calibrate
 import numpy as np
 import pytest
 import yaml
@@ -69,7 +69,7 @@ class Run:
         given = [part for path in (*files, file) for part in ('--params-file', str(path))]
         log = (self.directory / f'{node}.{len(self.processes)}.log').open('wb')
         process = subprocess.Popen(
-            [sys.executable, '-m', f'biped_com_ros.nodes.{node}', '--ros-args', *given],
+            [sys.executable, '-m', f'biped_com_ros.nodes.{node}.node', '--ros-args', *given],
             stdout=log, stderr=subprocess.STDOUT, env={**os.environ})
         self.processes.append(process)
         return process

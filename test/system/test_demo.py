@@ -33,9 +33,9 @@ import threading
 import time
 import uuid
 
-from biped_com_ros.core.resources import package_share
-from biped_com_ros.core.robot import RobotModel
-from biped_com_ros.ros.executor import make_executor
+from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.node.executor import make_executor
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 from geometry_msgs.msg import PointStamped, WrenchStamped
@@ -135,7 +135,7 @@ def recorder():
 @contextmanager
 def demo(*arguments, stdout=subprocess.PIPE, mark=None):
     """Start the demo as `make demo` does; end it hard if the test did not."""
-    command = [sys.executable, '-m', 'biped_com_ros.standalone.launch', '--foreground', 'demo',
+    command = [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', '--foreground', 'demo',
                'demo.launch.xml', 'viewer:=false', *arguments]
     environment = {**os.environ, MARK: mark or uuid.uuid4().hex, 'COLUMNS': '100'}
     process = subprocess.Popen(command, env=environment, stdout=stdout, text=True,

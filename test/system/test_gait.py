@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import time
 
-from biped_com_ros.core.resources import package_share
-from biped_com_ros.ros.qos import LATCHED
+from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.ros.topics.qos import LATCHED
 from geometry_msgs.msg import PointStamped
 from launched import launched
 import numpy as np

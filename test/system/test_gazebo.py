@@ -27,10 +27,10 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
-from biped_com_ros.core.config import load_robot_config
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.resources import package_share
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.config import load_robot_config
+from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -225,7 +225,7 @@ def test_without_gazebo_the_missing_package_is_named(file):
     if any('ros_gz_sim' in path for path in os.environ.get('AMENT_PREFIX_PATH', '').split(':')):
         pytest.skip('ros_gz_sim is installed')
     result = subprocess.run(
-        [sys.executable, '-m', 'biped_com_ros.standalone.launch', file], text=True,
+        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', file], text=True,
         capture_output=True, check=False, timeout=30.0)
     assert result.returncode == 2
     assert "package 'ros_gz_sim' was not found; install it" in result.stderr

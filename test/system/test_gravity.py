@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 import numpy as np
@@ -83,7 +83,7 @@ def robot(tmp_path):
     output = tmp_path / 'output.txt'
     with output.open('w') as file:
         process = subprocess.Popen(
-            [sys.executable, '-m', 'biped_com_ros.standalone.launch',
+            [sys.executable, '-m', 'biped_com_ros.launch_runner.launch',
              'gravity_simulation.launch.xml', 'robot:=talos', 'namespace:=gravity'],
             stdin=subprocess.DEVNULL, stdout=file, stderr=file,
             env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log')})
@@ -105,7 +105,7 @@ def test_droop_goes_with_feedforward_and_comes_back_without(robot):
 
 def test_demo_tells_of_the_droop_and_of_continuous_torques(tmp_path):
     told = subprocess.run(
-        [sys.executable, '-m', 'biped_com_ros.standalone.launch', '--foreground', 'demo',
+        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', '--foreground', 'demo',
          'demo.launch.xml', 'robot:=biped', 'namespace:=gravity_demo', 'hidden:=none',
          'chapters:=gravity', 'once:=true'],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400, check=False,

@@ -28,10 +28,10 @@ import sys
 import time
 from typing import Any
 
-from biped_com_ros.core.resources import package_share
-from biped_com_ros.standalone.actions import declared_arguments, load, Planner
-from biped_com_ros.standalone.context import Context
-from biped_com_ros.standalone.parameters import is_parameter_document, ParameterFiles
+from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
+from biped_com_ros.launch_runner.context import Context
+from biped_com_ros.launch_runner.parameters import is_parameter_document, ParameterFiles
 import pytest
 import yaml
 
@@ -164,7 +164,7 @@ def sections(file: Path) -> dict[str, dict[str, Any]]:
 
 def dataclass_of(node: str) -> Any:
     """Return the dataclass that declares a node's parameters."""
-    module = importlib.import_module(f'biped_com_ros.nodes.{node}')
+    module = importlib.import_module(f'biped_com_ros.nodes.{node}.node')
     if hasattr(module, 'PARAMETERS'):
         return module.PARAMETERS
     found = [value for name, value in vars(module).items()
@@ -266,7 +266,7 @@ class Launched:
                            prefix, os.environ.get('AMENT_PREFIX_PATH', '')]))}
         with self.file.open('w') as output:
             self.process = subprocess.Popen(
-                [sys.executable, '-m', 'biped_com_ros.standalone.launch', *words],
+                [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *words],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
 
     @property

@@ -22,8 +22,8 @@ import subprocess
 import sys
 import time
 
-from biped_com_ros.core.pose import Pose
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -149,7 +149,7 @@ def commands(directory):
     lines = re.search(r'in two terminals::\n\n((?:    .+\n)+)', PAGE.read_text())[1]
     words = [line.replace('$PWD', str(directory)).split() for line in lines.splitlines()]
     return [[sys.executable, *command[1:]] if command[0] == 'python' else [
-        sys.executable, '-m', 'biped_com_ros.standalone.launch', *command[1:]]
+        sys.executable, '-m', 'biped_com_ros.launch_runner.launch', *command[1:]]
         for command in words]
 
 

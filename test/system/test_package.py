@@ -73,7 +73,7 @@ def prefix(source):
 
 def executables():
     """Return the names of the executables that the sources stand for."""
-    nodes = {path.stem for path in (ROOT / NAME / 'nodes').glob('[!_]*.py')}
+    nodes = {path.parent.name for path in (ROOT / NAME / 'nodes').glob('*/node.py')}
     return nodes | {'calibrate', 'run_launch'}
 
 

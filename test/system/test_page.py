@@ -33,8 +33,8 @@ import pytest
 
 require()
 
-from biped_com_ros.core.pose import rotation_from_quaternion  # noqa: E402, I100
-from biped_com_ros.core.robot import RobotModel  # noqa: E402, I100
+from biped_com_ros.core.geometry.pose import rotation_from_quaternion  # noqa: E402, I100
+from biped_com_ros.core.model.robot import RobotModel  # noqa: E402, I100
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped  # noqa: E402
 from lifecycle_msgs.msg import State  # noqa: E402
 from lifecycle_msgs.srv import GetState  # noqa: E402
@@ -139,7 +139,7 @@ class Processes:
         """Start a module of the package; return the file that gets its output."""
         output = self._directory / f'{module}-{len(self._running)}.log'
         self._running.append(subprocess.Popen(
-            [sys.executable, '-m', f'biped_com_ros.nodes.{module}', '--ros-args', *arguments],
+            [sys.executable, '-m', f'biped_com_ros.nodes.{module}.node', '--ros-args', *arguments],
             stdout=output.open('w'), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
             env={**os.environ, 'PYTHONUNBUFFERED': '1'}))
         return output

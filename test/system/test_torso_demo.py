@@ -19,7 +19,7 @@ import time
 
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.joystick import Joystick, tour, TOUR_PERIOD
-from biped_com_ros.nodes.torso_teleop import split_keys, Stick
+from biped_com_ros.nodes.torso_teleop.node import split_keys, Stick
 from geometry_msgs.msg import PointStamped, Vector3Stamped
 from launched import launched
 import numpy as np

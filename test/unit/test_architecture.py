@@ -45,7 +45,7 @@ def is_ros(module):
     return top.startswith(ROS) or top.endswith(('_msgs', '_srvs', '_interfaces'))
 
 
-@pytest.mark.parametrize('part', ['core', 'sim', 'viz', 'standalone'])
+@pytest.mark.parametrize('part', ['core', 'sim', 'viz', 'launch_runner', 'offline'])
 def test_no_ros_outside_of_ros_and_nodes(part):
     assert [found for found in imports_of(part) if is_ros(found[1]) or found[1].startswith(
         ('biped_com_ros.ros', 'biped_com_ros.nodes'))] == []
@@ -58,11 +58,11 @@ def test_ros_is_recognised():
 
 def test_the_mathematics_knows_no_simulator():
     assert [found for found in imports_of('core') if found[1].startswith(
-        ('mujoco', 'biped_com_ros.sim', 'biped_com_ros.viz', 'biped_com_ros.standalone'))] == []
+        ('mujoco', 'biped_com_ros.sim', 'biped_com_ros.viz', 'biped_com_ros.launch_runner'))] == []
 
 
 def test_the_simulator_shares_no_mathematics_with_what_it_judges():
-    shared = ('biped_com_ros.core.config.', 'biped_com_ros.core.errors.')
+    shared = ('biped_com_ros.core.model.config.', 'biped_com_ros.core.errors.')
     assert [found for found in imports_of('sim') if found[1].startswith(
         ('pinocchio', 'biped_com_ros.core')) and not found[1].startswith(shared)] == []
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import NDArray
 

@@ -21,9 +21,9 @@ from pathlib import Path
 import re
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.resources import find_package
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.resources import find_package
+from biped_com_ros.core.model.robot import RobotModel
 import pinocchio as pin
 
 _log = logging.getLogger(__name__)

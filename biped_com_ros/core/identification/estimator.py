@@ -32,6 +32,7 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.first_moments import (
     Equations, parameters_of, stack_equations, StaticsRegressor, TYPICAL_NOISE)
@@ -39,9 +40,8 @@ from biped_com_ros.core.identification.geometry import missing_inertials
 from biped_com_ros.core.identification.prior import Prior, PriorTerms
 from biped_com_ros.core.identification.residuals import (
     Offsets, Residuals, residuals_of)
-from biped_com_ros.core.limits import position_limits
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.limits import position_limits
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import NDArray
 

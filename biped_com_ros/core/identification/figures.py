@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from biped_com_ros.core import urdf as urdf_tools
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model import urdf as urdf_tools
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 WIDTH, HEIGHT, PER_ROW = 110.0, 150.0, 8

@@ -39,12 +39,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from biped_com_ros.core import urdf as urdf_tools
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.identification.captures import Capture, check_capture, SensorNoise
-from biped_com_ros.core.pose import Array, Pose
-from biped_com_ros.core.robot import FrameSet, RobotModel
-from biped_com_ros.core.wrench import skew
+from biped_com_ros.core.model import urdf as urdf_tools
+from biped_com_ros.core.model.robot import FrameSet, RobotModel
 import numpy as np
 from numpy.typing import NDArray
 import pinocchio as pin

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from biped_com_ros.core import urdf as urdf_tools
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.pose import Array, Pose
-from biped_com_ros.core.resources import resolve_uri
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.model import urdf as urdf_tools
+from biped_com_ros.core.model.resources import resolve_uri
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 SMALLEST_SPREAD = 0.01

@@ -36,8 +36,8 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.wrench import ComLine
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.wrench import ComLine
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -34,6 +34,7 @@ import heapq
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.collisions import SelfCollision
 from biped_com_ros.core.identification.estimator import Estimator, TYPICAL_PRIOR
@@ -42,9 +43,8 @@ from biped_com_ros.core.identification.prediction import predict_capture
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.stances import Placement, Stances
 from biped_com_ros.core.legs.com_shift import ComShift
-from biped_com_ros.core.limits import effort_limits, position_limits
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.limits import effort_limits, position_limits
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
 import numpy as np

@@ -37,9 +37,9 @@ from dataclasses import dataclass, field
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.geometry import com_bounds, spread_of_links
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 Bounds = tuple[tuple[float, float, float], tuple[float, float, float]]

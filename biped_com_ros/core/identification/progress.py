@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 import math
 
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.pose import Array
 import numpy as np
 
 

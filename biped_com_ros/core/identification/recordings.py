@@ -32,10 +32,10 @@ from pathlib import Path
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.identification.captures import Capture, MotorConstants
 from biped_com_ros.core.identification.stillness import StillnessOptions, StillnessWatch
-from biped_com_ros.core.pose import Array, rotation_from_quaternion
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 NEW_POSE = 0.03

@@ -22,14 +22,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.identification.estimator import Identification
 from biped_com_ros.core.identification.figures import pose_figures
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.storage import write_atomically
 from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 BEFORE, AFTER, VALIDATED = '#c2410c', '#15803d', '#1d4ed8'

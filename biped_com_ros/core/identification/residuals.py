@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.wrench import centre_of_pressure, skew
 from biped_com_ros.core.identification.captures import Capture, check_capture
 from biped_com_ros.core.identification.first_moments import GRAVITY, StaticsRegressor
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.wrench import centre_of_pressure, skew
 import numpy as np
 from numpy.typing import NDArray
 

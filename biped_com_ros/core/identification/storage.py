@@ -24,7 +24,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 FORMAT = 1

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 CORNER = 0.5

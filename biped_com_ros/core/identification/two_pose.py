@@ -15,8 +15,9 @@
 Total centre of mass from two balance configurations (Muscolo et al. 2017, section 2).
 
 On level ground the foot wrenches of one pose say nothing about the height of the centre of mass
-(:func:`biped_com_ros.core.wrench.com_line`). Leaning everything above the ankles by a known angle
-does: the x of the leaning body is the height of the upright one times the sine of the angle.
+(:func:`biped_com_ros.core.geometry.wrench.com_line`). Leaning everything above the ankles by a
+known angle does: the x of the leaning body is the height of the upright one times the sine of the
+angle.
 
 Everything is in a frame at the sole, z against gravity; a positive tilt leans towards x.
 
@@ -31,8 +32,8 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.wrench import ComLine
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.wrench import ComLine
 import numpy as np
 
 SMALLEST_TILT = math.radians(1.0)

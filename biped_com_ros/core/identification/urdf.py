@@ -28,9 +28,9 @@ import math
 import re
 from xml.parsers import expat
 
-from biped_com_ros.core import urdf as urdf_tools
 from biped_com_ros.core.errors import InputError, RobotDescriptionError, UnknownNameError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model import urdf as urdf_tools
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -28,10 +28,10 @@ shortened so that no joint leaves its limits.
 from __future__ import annotations
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
-from biped_com_ros.core.limits import position_limits
-from biped_com_ros.core.motion import minimum_jerk
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs.keyframes import minimum_jerk
+from biped_com_ros.core.model.limits import position_limits
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 

@@ -27,8 +27,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
-from biped_com_ros.core.pose import Array, Pose
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 

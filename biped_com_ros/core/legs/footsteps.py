@@ -29,8 +29,8 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.motion import minimum_jerk
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs.keyframes import minimum_jerk
 import numpy as np
 
 #: Share of a swing at its beginning and end in which the foot only rises and only sinks.

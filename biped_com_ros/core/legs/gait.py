@@ -32,13 +32,13 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.geometry.pose import Array, Pose, yaw_of
 from biped_com_ros.core.legs.footsteps import (
     Footprint, Footstep, forward_steps, Phase, StepPlan, StepTiming)
+from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.legs.kinematics import legs_of
 from biped_com_ros.core.legs.preview import PreviewController
-from biped_com_ros.core.motion import minimum_jerk
-from biped_com_ros.core.pose import Array, Pose, yaw_of
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 

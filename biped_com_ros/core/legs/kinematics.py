@@ -40,8 +40,8 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
-from biped_com_ros.core.pose import Array, Pose
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import ArrayLike
 import pinocchio as pin

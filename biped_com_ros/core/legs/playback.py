@@ -29,13 +29,13 @@ import copy
 from enum import Enum
 import math
 
-from biped_com_ros.core.com import GRAVITY
+from biped_com_ros.core.com.kinematics import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.footsteps import Footprint
 from biped_com_ros.core.legs.gait import Gait, GaitSample
-from biped_com_ros.core.motion import minimum_jerk
-from biped_com_ros.core.pose import Array
-from biped_com_ros.core.support import convex_hull, margin
+from biped_com_ros.core.legs.keyframes import minimum_jerk
+from biped_com_ros.core.stability.support import convex_hull, margin
 import numpy as np
 
 #: Between instants that are examined, s.

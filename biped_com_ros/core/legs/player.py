@@ -28,12 +28,12 @@ from enum import Enum
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.legs.footsteps import forward_steps, rear_foot, StepTiming
 from biped_com_ros.core.legs.gait import Gait, GaitOptions, GaitSample, Stance
 from biped_com_ros.core.legs.kinematics import legs_of
 from biped_com_ros.core.legs.playback import GaitPlayback, PlaybackState
-from biped_com_ros.core.pose import Array, Pose
-from biped_com_ros.core.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 

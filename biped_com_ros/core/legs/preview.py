@@ -26,9 +26,9 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from biped_com_ros.core.com import GRAVITY
+from biped_com_ros.core.com.kinematics import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 _MAX_DOUBLINGS = 60

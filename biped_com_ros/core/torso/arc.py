@@ -25,7 +25,7 @@ from __future__ import annotations
 from cmath import rect
 import math
 
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 Vector = tuple[complex, float]

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
-from biped_com_ros.core.pose import Array, cross, Pose
-from biped_com_ros.core.robot import FrameSet, RobotModel, RobotState
+from biped_com_ros.core.geometry.pose import Array, cross, Pose
+from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.core.torso.arc import Arc, sinc, Vector, vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import (
     Backbone, ELONGATION, make_shape, shape_from_rotation)

@@ -31,9 +31,9 @@ from dataclasses import dataclass
 import math
 from operator import mul
 
-from biped_com_ros.core.config import TorsoConfig
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.model.config import TorsoConfig
 from biped_com_ros.core.torso.arc import Arc, array_of, sinc, stumpff
 import numpy as np
 

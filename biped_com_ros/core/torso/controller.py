@@ -43,7 +43,7 @@ from operator import mul, sub
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.torso.arc import Arc
 from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, TORSION
 from biped_com_ros.core.torso.drift import YawDrift

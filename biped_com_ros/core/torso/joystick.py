@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 TOUR_PERIOD = 8.0

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 BRAKING_SHARE = 0.8

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.pose import Array, quaternion_from_rotation
+from biped_com_ros.core.geometry.pose import Array, quaternion_from_rotation
 from biped_com_ros.core.torso.arc import Arc, Vector
 import numpy as np
 

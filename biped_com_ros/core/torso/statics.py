@@ -37,9 +37,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.config import TorsoConfig
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.config import TorsoConfig
 from biped_com_ros.core.torso.arc import Arc, Vector, Wrench, wrench_of
 from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, TORSION
 import numpy as np

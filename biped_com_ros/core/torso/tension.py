@@ -25,7 +25,7 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.torso.constant_curvature import Backbone, largest_gap, make_shape
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 import numpy as np

@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.config import TorsoConfig
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.pose import Array
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.config import TorsoConfig
 from biped_com_ros.core.torso.constant_curvature import Backbone, bend_and_direction, make_shape
 import numpy as np
 

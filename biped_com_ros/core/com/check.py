@@ -1,0 +1,144 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Do the feet press where the model has its centre of mass? If not, what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.geometry.pose import Array
+import numpy as np
+
+LEAST_SHARE = 0.5
+"""Share of the weight that the feet must carry for the centre of pressure to mean anything."""
+
+SETTLING_NS = 500_000_000
+"""For so long nothing must have moved before anything is averaged, ns."""
+
+WINDOW_NS = 1_000_000_000
+"""So long it is averaged, ns."""
+
+
+@dataclass(frozen=True)
+class ComVerdict:
+    """
+    What the feet say about the model's centre of mass.
+
+    Attributes
+    ----------
+    plausible
+        Whether they agree, or nothing can be said.
+    message
+        Why, and what to do if not.
+    distance
+        Along the ground, m; NaN where nothing can be said.
+
+    """
+
+    plausible: bool
+    message: str
+    distance: float
+
+
+class RestMean:
+    """
+    Averages a vector over the stretches of time in which the robot rests.
+
+    Parameters
+    ----------
+    size
+        How many numbers.
+
+    """
+
+    def __init__(self, size: int) -> None:
+        self._sum, self._count, self._began_ns = np.zeros(size), 0, 0
+
+    def add(self, values: Array, stamp_ns: int, moved_ns: int) -> Array | None:
+        """
+        Take an instant.
+
+        Parameters
+        ----------
+        values
+            Of this instant, (size,).
+        stamp_ns
+            Its time, ns.
+        moved_ns
+            When the robot moved last, ns.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            The mean (size,), once per :data:`WINDOW_NS` of rest.
+
+        """
+        if stamp_ns - moved_ns < SETTLING_NS:
+            self._count = 0
+            return None
+        if not self._count or stamp_ns < self._began_ns:
+            self._sum[:], self._count, self._began_ns = 0.0, 0, stamp_ns
+        self._sum += values
+        self._count += 1
+        if stamp_ns - self._began_ns < WINDOW_NS:
+            return None
+        mean: Array = self._sum / self._count
+        self._count = 0
+        return mean
+
+
+class ComCheck:
+    """
+    Compares the centre of pressure of a robot at rest with the model's centre of mass.
+
+    At rest one is above the other; in motion they differ by the acceleration.
+
+    Parameters
+    ----------
+    body_weight
+        N, of the model.
+    tolerance
+        Distance that is still plausible, m.
+
+    """
+
+    def __init__(self, body_weight: float, tolerance: float) -> None:
+        self._weight, self.tolerance = body_weight, tolerance
+
+    def verdict(self, total: Array, com: Array) -> ComVerdict:
+        """
+        Judge a robot at rest.
+
+        Parameters
+        ----------
+        total
+            Wrench of the ground about a point on it, level axes, (6,), N and N m.
+        com
+            The model's centre of mass from that point, same axes, (3,), m.
+
+        """
+        vertical = float(total[2])
+        if vertical < LEAST_SHARE * self._weight:
+            return ComVerdict(True, 'not compared: the feet do not carry the robot', math.nan)
+        forward = -float(total[4]) / vertical - float(com[0])
+        left = float(total[3]) / vertical - float(com[1])
+        distance = math.hypot(forward, left)
+        where = f'{1e3 * distance:.1f} mm (forward {1e3 * forward:+.1f}, left {1e3 * left:+.1f})'
+        if distance <= self.tolerance:
+            return ComVerdict(True, f'centre of pressure within {where} of the model', distance)
+        return ComVerdict(False, (
+            f"at rest the feet press {where} from the model's centre of mass: tare with the feet "
+            "in the air; if it stays, the URDF's masses are not the robot's: calibrate "
+            '(calibration.launch.xml)'), distance)

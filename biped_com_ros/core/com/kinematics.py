@@ -1,0 +1,126 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The centre of mass in the world: its velocity, and the divergent component of its motion.
+
+The linear inverted pendulum ``x'' = omega_0^2 (x - p)`` has one unstable mode, the divergent
+component of motion (DCM, capture point) ``xi = x + x' / omega_0``; the robot comes to rest without
+a step where its centre of pressure p can be put on xi.
+"""
+
+from __future__ import annotations
+
+import math
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Array, Numbers
+from biped_com_ros.core.model.robot import RobotState
+from biped_com_ros.core.state.leg_odometry import Twist
+import numpy as np
+
+GRAVITY = 9.81
+"""Gravity of ROS and Gazebo, m/s^2; the simulator uses the same."""
+
+
+def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:
+    """
+    Return the velocity of the centre of mass in the world, shape (3,), m/s.
+
+    Parameters
+    ----------
+    state
+        With the pose of its base (:meth:`RobotState.in_world`) and its joint velocities.
+    twist
+        How that base moves.
+
+    """
+    return np.array(state.base.turn(*com_velocity_along_base(state, twist)))
+
+
+def com_velocity_along_base(state: RobotState, twist: Twist) -> Numbers:
+    """
+    Return the velocity of the centre of mass in the world, along the axes of the base, m/s.
+
+    Parameters
+    ----------
+    state, twist
+        As for :func:`com_velocity_in_world`.
+
+    Notes
+    -----
+    ``v + omega x c + c'`` with the centre of mass c seen from the base.
+
+    """
+    wx, wy, wz = twist.angular.tolist()
+    vx, vy, vz = twist.linear.tolist()
+    x, y, z = state.com_in_base.tolist()
+    dx, dy, dz = state.com_velocity_in_base.tolist()
+    return vx + dx + wy * z - wz * y, vy + dy + wz * x - wx * z, vz + dz + wx * y - wy * x
+
+
+def natural_frequency(com_height: float, gravity: float = GRAVITY) -> float:
+    """
+    Return omega_0 of the linear inverted pendulum, rad/s.
+
+    Parameters
+    ----------
+    com_height
+        Height of the centre of mass above the ground, m.
+    gravity
+        m/s^2.
+
+    Raises
+    ------
+    InputError
+        If the centre of mass is not above the ground: there is no pendulum.
+
+    """
+    if not com_height > 0.0:
+        raise InputError(
+            f'the centre of mass is {com_height:.3f} m above the stance sole; it must be above '
+            'zero (check the base orientation and the direction of the sole frames)')
+    return math.sqrt(gravity / com_height)
+
+
+def divergent_component(com_in_world: Array, com_velocity: Array, ground_height: float,
+                        gravity: float = GRAVITY) -> Array:
+    """
+    Return the divergent component of motion on the ground, shape (3,), m.
+
+    Parameters
+    ----------
+    com_in_world, com_velocity
+        Shape (3,), m and m/s, z up.
+    ground_height
+        Height of the stance sole, m; also the height of the result.
+    gravity
+        m/s^2.
+
+    Raises
+    ------
+    InputError
+        If the centre of mass is not above the ground.
+
+    """
+    return np.array(divergent_point(
+        com_in_world.tolist(), com_velocity.tolist(), ground_height, gravity))
+
+
+def divergent_point(com: Numbers, com_velocity: Numbers, ground_height: float,
+                    gravity: float) -> Numbers:
+    """Return what :func:`divergent_component` does, of plain numbers."""
+    x, y, z = com
+    velocity_x, velocity_y, _ = com_velocity
+    omega_0 = natural_frequency(z - ground_height, gravity)
+    return x + velocity_x / omega_0, y + velocity_y / omega_0, ground_height

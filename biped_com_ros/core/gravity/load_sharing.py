@@ -1,0 +1,207 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+How the contacts share the weight, from the vertical forces they feel.
+
+Efforts computed from contact wrenches jump when a contact that still carries something is taken
+away. So shares follow the measured forces, but reach zero while the foot is still on the ground:
+
+    s(f) = 0 below `lift` (share of body weight), f above `full`, a smooth blend between
+    share_k = s(f_k) / sum s(f)
+
+and move no faster than `max_rate`, whatever the sensors say, and the more slowly the smaller they
+are, down to a tenth of it (a fifth on the way to zero). While a contact carries little, efforts
+change most with its share: what the other one's ankle held by its torque goes over to a pair of
+forces. A contact that leaves the ground thus carries exactly nothing when it does, unless it is
+torn off faster than that; then its share, and with it the efforts, go to zero at that rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import sub
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.pose import Array
+import numpy as np
+
+#: After a longer pause, or a step back in time, shares start anew.
+LONGEST_STEP_NS = 500_000_000
+#: Of `max_rate` at a share of zero, growing and shrinking, and how much more with the share.
+_SLOWEST_UP, _SLOWEST_DOWN, _QUICKENING = 0.1, 0.2, 2.0
+
+
+@dataclass(frozen=True)
+class SharingSettings:
+    """
+    How shares follow forces.
+
+    Attributes
+    ----------
+    lift
+        Vertical force, as a share of body weight, at and below which a contact carries nothing.
+        Keep it above the contacts' release threshold.
+    full
+        Force from which on a contact carries what it feels.
+    max_rate
+        Fastest change of a share, 1/s: of shares near a half; a tenth or a fifth of it at zero.
+    air, ground
+        Sum of the forces, as a share of body weight, below which the robot counts as in the air,
+        above which as on the ground again.
+
+    """
+
+    lift: float = 0.06
+    full: float = 0.2
+    max_rate: float = 2.0
+    air: float = 0.3
+    ground: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.lift < self.full < 0.5:
+            raise ConfigurationError(
+                f'load sharing from lift {self.lift} to full {self.full} must be shares of body '
+                'weight with 0 <= lift < full < 0.5')
+        if not self.max_rate > 0.0:
+            raise ConfigurationError(
+                f'load sharing with max_rate {self.max_rate} 1/s: it must be positive')
+        if not 0.0 < self.air < self.ground <= 1.0:
+            raise ConfigurationError(
+                f'load sharing in the air below {self.air} and on the ground above {self.ground} '
+                'must be shares of body weight with 0 < air < ground <= 1')
+
+
+class LoadSharing:
+    """
+    The shares of all contacts, and which of them carry.
+
+    Parameters
+    ----------
+    count
+        Number of contacts.
+    body_weight
+        N.
+    settings
+        How shares follow forces.
+
+    Attributes
+    ----------
+    values
+        The shares as a list of K numbers, sum 1, except before the first force: then zero.
+    in_air
+        Whether the contacts carry too little for a robot on the ground.
+    settled
+        Whether the shares are what the last forces ask for.
+
+    """
+
+    def __init__(self, count: int, body_weight: float,
+                 settings: SharingSettings | None = None) -> None:
+        self._count, self._weight = count, body_weight
+        self.settings = settings or SharingSettings()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything; the next forces are taken as they are."""
+        self.values = [0.0] * self._count
+        self.in_air = True
+        self.settled = False
+        self._stamp_ns: int | None = None
+
+    def update(self, vertical_forces: Sequence[float] | Array, stamp_ns: int) -> Array:
+        """
+        Take the vertical force at each contact.
+
+        Parameters
+        ----------
+        vertical_forces
+            Of the environment on the robot, (K,), N.
+        stamp_ns
+            Time, ns.
+
+        Returns
+        -------
+        numpy.ndarray
+            :attr:`shares`; while in the air they are held.
+
+        """
+        self.follow(list(map(float, vertical_forces)), stamp_ns)
+        return self.shares
+
+    def follow(self, vertical_forces: list[float], stamp_ns: int) -> list[float]:
+        """Do as :meth:`update`, on plain numbers, and return :attr:`values`."""
+        targets = self._targets(vertical_forces)
+        before, self._stamp_ns = self._stamp_ns, stamp_ns
+        self.settled = True
+        if targets is None:
+            if before is None:  # the first forces of a robot on the ground count at once
+                self._stamp_ns = None
+        elif before is None or not 0 <= stamp_ns - before < LONGEST_STEP_NS:
+            self.values = targets
+        else:
+            self._approach(targets, 1e-9 * (stamp_ns - before))
+        return self.values
+
+    def impose(self, shares: list[float]) -> list[float]:
+        """Take shares that are known better, (K,); what is measured next goes on from there."""
+        self.values = shares
+        self.settled = False
+        return shares
+
+    @property
+    def shares(self) -> Array:
+        """Shape (K,)."""
+        return np.array(self.values)
+
+    @property
+    def carrying(self) -> tuple[bool, ...]:
+        """Which contacts have a share."""
+        return tuple([share > 0.0 for share in self.values])
+
+    def _targets(self, forces: list[float]) -> list[float] | None:
+        """Return where the shares should be; None in the air."""
+        settings, weight, total = self.settings, self._weight, sum(forces)
+        self.in_air = not total > weight * (settings.ground if self.in_air else settings.air)
+        if self.in_air:
+            return None
+        if min(forces) >= settings.full * weight:
+            return [force / total for force in forces]
+        low, width = settings.lift, settings.full - settings.lift
+        faded = []
+        for force in forces:
+            force /= weight
+            phase = (force - low) / width
+            if phase < 1.0:
+                # Exactly zero, not the negative one of a foot that is pulled a little.
+                force = force * phase * phase * (3.0 - 2.0 * phase) if phase > 0.0 else 0.0
+            faded.append(force)
+        total = sum(faded)
+        return [force / total for force in faded] if total > 0.0 else None
+
+    def _approach(self, targets: list[float], dt: float) -> None:
+        values, limit, fraction = self.values, self.settings.max_rate * dt, 1.0
+        changes = list(map(sub, targets, values))
+        if max(map(abs, changes)) <= _SLOWEST_UP * limit:  # always allowed
+            self.values = targets
+            return
+        # All move by the same fraction, so that the sum stays 1.
+        for value, change in zip(values, changes):
+            slowest = _SLOWEST_UP if change > 0.0 else _SLOWEST_DOWN
+            allowed = limit * min(slowest + _QUICKENING * value, 1.0)
+            if not -allowed <= fraction * change <= allowed:
+                fraction = allowed / abs(change)
+        self.settled = fraction == 1.0
+        self.values = targets if self.settled else [
+            value + fraction * change for value, change in zip(values, changes)]

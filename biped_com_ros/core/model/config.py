@@ -1,0 +1,426 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What is particular to a robot, as frozen dataclasses read from ``config/robots/<name>.yaml``.
+
+Reading is strict: a key that does not exist, a value of the wrong type or a name that nothing
+defines is an error that says where it stands and what would be valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, MISSING, replace
+import math
+from pathlib import Path
+import re
+import types
+import typing
+from typing import Any, Union
+
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.model.resources import package_share
+import yaml
+
+Vector3 = tuple[float, float, float]
+ZERO: Vector3 = (0.0, 0.0, 0.0)
+_ROUNDING = 1e-9
+#: How far a corner of a sole may be from its frame, along either axis, m.
+LONGEST_SOLE = 1.0
+#: Relative or absolute name of a topic; rclpy itself complains only when a node subscribes.
+_WORD = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+_TOPIC = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
+
+
+@dataclass(frozen=True)
+class FootConfig:
+    """
+    A foot: where its sole is and which sensors feel the ground through it.
+
+    Attributes
+    ----------
+    sole
+        URDF link whose frame (after `sole_origin`, `sole_rpy`) lies on the ground, z up,
+        x forward.
+    polygon
+        Corners (x, y) of the contact area in the sole frame, metres, counter-clockwise.
+    wrench_sensors
+        Names of the sensors whose readings add up to this foot's ground wrench.
+    ankle
+        URDF link of the ankle, for display and gait; may be empty.
+    sole_origin, sole_rpy
+        Pose of the sole frame in the frame of link `sole`, metres and radians, for robots whose
+        URDF has no frame on the ground.
+
+    """
+
+    sole: str
+    polygon: tuple[tuple[float, float], ...]
+    wrench_sensors: tuple[str, ...] = ()
+    ankle: str = ''
+    sole_origin: Vector3 = ZERO
+    sole_rpy: Vector3 = ZERO
+
+
+@dataclass(frozen=True)
+class HandConfig:
+    """A hand that may push against the environment, and the sensors that feel it."""
+
+    frame: str
+    wrench_sensors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WrenchSensorConfig:
+    """
+    A force-torque sensor.
+
+    Attributes
+    ----------
+    frame
+        URDF link in whose frame, and about whose origin, readings are expressed.
+    topic
+        Relative name of its ``geometry_msgs/WrenchStamped`` topic.
+    link
+        First URDF link beyond the sensor: it and all below it hang on the sensor.
+        Empty means `frame` itself.
+    sign
+        +1 where readings are environment on robot, -1 where robot on environment.
+
+    """
+
+    frame: str
+    topic: str
+    link: str = ''
+    sign: float = 1.0
+
+
+@dataclass(frozen=True)
+class ImuConfig:
+    """An IMU: its URDF link and its ``sensor_msgs/Imu`` topic."""
+
+    frame: str
+    topic: str
+
+
+@dataclass(frozen=True)
+class SimulationConfig:
+    """Joint gains of the simulated robot by joint or group name, N m/rad and N m s/rad."""
+
+    stiffness: Mapping[str, float] = field(default_factory=dict)
+    damping: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TorsoConfig:
+    """
+    A tendon-driven torso with one flexible backbone (Russo et al. 2021), seen as six joints.
+
+    Attributes
+    ----------
+    lower, upper
+        URDF links at the two ends of the backbone.
+    joints
+        The virtual joints from `lower` to `upper`: x, y, z, roll, pitch, yaw.
+    backbone_length, radius
+        Rest length of the backbone and radius of the tendon circle, m.
+    attachment_angles_deg
+        Angle of each tendon on that circle, deg.
+    bending_stiffness, torsion_stiffness, axial_stiffness
+        k_b and k_t in N m/rad, k_c in N/m.
+    max_bend_deg
+        Largest bend of the backbone, deg.
+
+    """
+
+    lower: str
+    upper: str
+    joints: tuple[str, str, str, str, str, str]
+    backbone_length: float
+    radius: float
+    bending_stiffness: float
+    torsion_stiffness: float
+    axial_stiffness: float
+    attachment_angles_deg: tuple[float, ...] = (180.0, 270.0, 0.0, 90.0)
+    max_bend_deg: float = 15.0
+
+
+@dataclass(frozen=True)
+class RobotConfig:
+    """
+    Everything about a robot that its URDF does not say.
+
+    Attributes
+    ----------
+    name
+        Short name, used for namespaces and messages.
+    base_link
+        URDF link rigidly attached to the root, the `base_link` of REP-105.
+    urdf
+        A path, ``package://`` URI or xacro file; empty means the latched topic
+        ``robot_description``.
+    xacro_arguments
+        Arguments for a xacro file.
+    base_rpy
+        Orientation of the REP-103 base frame (x forward, z up) in `base_link`, rad, for robots
+        whose base link points elsewhere.
+    feet, hands, wrench_sensors, imus
+        What touches the environment and what measures it, by name.
+    groups
+        Joint names by group name (``left_arm``).
+    postures
+        Joint positions by posture name, rad; a joint that is not named is at zero.
+    passive_joints
+        Measured but not actuated.
+    locked_joints
+        Not measured, assumed at the given position, rad.
+
+    """
+
+    name: str
+    base_link: str
+    feet: Mapping[str, FootConfig]
+    urdf: str = ''
+    xacro_arguments: Mapping[str, str] = field(default_factory=dict)
+    base_rpy: Vector3 = ZERO
+    hands: Mapping[str, HandConfig] = field(default_factory=dict)
+    wrench_sensors: Mapping[str, WrenchSensorConfig] = field(default_factory=dict)
+    imus: Mapping[str, ImuConfig] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    postures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    passive_joints: tuple[str, ...] = ()
+    locked_joints: Mapping[str, float] = field(default_factory=dict)
+    torso: TorsoConfig | None = None
+    simulation: SimulationConfig = SimulationConfig()
+
+    def __post_init__(self) -> None:
+        _check_feet(self)
+        _check_sensors(self)
+
+    @property
+    def imu(self) -> ImuConfig:
+        """Return the IMU that gives the base's orientation: ``base``, or else the first one."""
+        if not self.imus:
+            raise ConfigurationError(
+                f"robot '{self.name}' has no IMU; add one under 'imus', or choose another "
+                'base_source')
+        return self.imus.get('base') or next(iter(self.imus.values()))
+
+
+def robot_names() -> tuple[str, ...]:
+    """Names of the robots that come with the package."""
+    return tuple(sorted(path.stem for path in (package_share() / 'config/robots').glob('*.yaml')))
+
+
+def load_robot_config(name_or_path: str | Path) -> RobotConfig:
+    """
+    Read a robot's YAML.
+
+    Parameters
+    ----------
+    name_or_path
+        A name of :func:`robot_names`, or the path of a YAML file; its `urdf` may be a path
+        relative to it.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such robot, or the file does not make sense.
+
+    """
+    text = str(name_or_path)
+    if not text.endswith(('.yaml', '.yml')):
+        if text not in robot_names():
+            raise UnknownNameError('robot', text, (*robot_names(), '/path/to/robot.yaml'))
+        text = str(package_share() / 'config' / 'robots' / f'{text}.yaml')
+    path = Path(text)
+    config = robot_config_from_mapping(_read_yaml(path), where=path.name)
+    beside = path.parent / config.urdf
+    if config.urdf and beside.is_file():
+        return replace(config, urdf=str(beside.resolve()))
+    return config
+
+
+def robot_config_from_mapping(values: Mapping[str, Any], where: str = 'robot') -> RobotConfig:
+    """Build a :class:`RobotConfig` from nested mappings, strictly; `where` heads messages."""
+    config = _convert(RobotConfig, values, where)
+    assert isinstance(config, RobotConfig)
+    return config
+
+
+def _read_yaml(path: Path) -> Mapping[str, Any]:
+    try:
+        values = _parse_yaml(path.read_text(encoding='utf-8'), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"robot file '{path}' cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"robot file '{path}' is not valid YAML: {error}") from None
+    if not isinstance(values, Mapping):
+        raise ConfigurationError(f"robot file '{path}' must hold a mapping of keys to values")
+    return values
+
+
+def _parse_yaml(text: str, path: Path) -> Any:
+    """Parse once, and with libyaml where PyYAML has it: 2 instead of 70 ms of a node's start."""
+    loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)(text)
+    try:
+        node = loader.get_single_node()
+        _check_keys(node, path)
+        return None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _check_keys(node: Any, path: Path) -> None:
+    """Refuse a key that is given twice; YAML itself would silently keep the last one."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _check_keys(item, path)
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if str(key.value) in seen:
+                raise ConfigurationError(
+                    f"robot file '{path}' gives key '{key.value}' twice, the second time in line "
+                    f'{key.start_mark.line + 1}')
+            seen.add(str(key.value))
+            _check_keys(value, path)
+
+
+def _check_feet(config: RobotConfig) -> None:
+    if not config.feet:
+        raise ConfigurationError(f"robot '{config.name}' has no feet; add at least one")
+    for kind in ('feet', 'hands', 'wrench_sensors'):
+        for name in getattr(config, kind):
+            _check_word(config, kind, name)
+    for name, foot in config.feet.items():
+        _check_names(config, f'feet.{name}', foot.wrench_sensors)
+        if len(foot.polygon) < 3 or _signed_area(foot.polygon) <= 0.0:
+            raise ConfigurationError(
+                f"feet.{name}.polygon of '{config.name}' must have three or more corners in "
+                f'counter-clockwise order, not {foot.polygon}')
+        _check_corners(name, foot)
+    for name, hand in config.hands.items():
+        _check_names(config, f'hands.{name}', hand.wrench_sensors)
+
+
+def _check_corners(name: str, foot: FootConfig) -> None:
+    corners = foot.polygon
+    for corner, following, next_one in zip(
+            corners, corners[1:] + corners[:1], corners[2:] + corners[:2]):
+        if corners.count(corner) > 1:
+            raise ConfigurationError(
+                f'feet.{name}.polygon gives corner {corner} twice; the last corner is joined '
+                'to the first one anyway')
+        if _signed_area((corner, following, next_one)) < -_ROUNDING:
+            raise ConfigurationError(
+                f'feet.{name}.polygon goes inward or crosses itself at corner {following}; give '
+                'the corners of a convex outline only')
+        if max(map(abs, corner)) > LONGEST_SOLE:
+            raise ConfigurationError(
+                f'feet.{name}.polygon has a corner at {corner}, in metres: a sole reaches at '
+                f'most {LONGEST_SOLE:g} m from its frame')
+
+
+def _check_names(config: RobotConfig, where: str, sensors: tuple[str, ...]) -> None:
+    for sensor in sensors:
+        if sensor not in config.wrench_sensors:
+            raise UnknownNameError('wrench sensor', sensor, config.wrench_sensors,
+                                   f'{where}.wrench_sensors of {config.name}')
+
+
+def _check_sensors(config: RobotConfig) -> None:
+    for name, sensor in config.wrench_sensors.items():
+        if sensor.sign not in (1.0, -1.0):
+            raise ConfigurationError(
+                f"wrench_sensors.{name}.sign of '{config.name}' is {sensor.sign}; use 1 for "
+                'environment on robot or -1 for robot on environment')
+        _check_topic(config, f'wrench_sensors.{name}', sensor.topic)
+    for name, imu in config.imus.items():
+        _check_topic(config, f'imus.{name}', imu.topic)
+
+
+def _check_word(config: RobotConfig, kind: str, name: str) -> None:
+    if not _WORD.fullmatch(name) or '__' in name:
+        raise ConfigurationError(
+            f"'{name}' under {kind} of '{config.name}' will be part of the names of topics: use "
+            'letters, digits and single _, and begin with a letter')
+
+
+def _check_topic(config: RobotConfig, where: str, topic: str) -> None:
+    if not _TOPIC.fullmatch(topic) or '__' in topic:
+        raise ConfigurationError(
+            f"{where}.topic of '{config.name}' is '{topic}', which is no name of a ROS topic: "
+            'use words of letters, digits and _ that do not begin with a digit, with / between '
+            'them, as in left_foot/wrench')
+
+
+def _signed_area(polygon: tuple[tuple[float, float], ...]) -> float:
+    following = polygon[1:] + polygon[:1]
+    return 0.5 * sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(polygon, following))
+
+
+def _convert(kind: Any, value: Any, where: str) -> Any:
+    """Turn plain YAML data into type `kind`, naming `where` it stands when it does not fit."""
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _convert_dataclass(kind, value, where)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (Union, types.UnionType):
+        return None if value is None else _convert(arguments[0], value, where)
+    if origin is tuple:
+        return _convert_tuple(arguments, value, where)
+    if origin is not None and issubclass(origin, Mapping):
+        items = _expect(Mapping, value, where, 'a mapping').items()
+        return {str(k): _convert(arguments[1], v, f'{where}: {k}') for k, v in items}
+    if kind is float:
+        return _convert_number(value, where)
+    return str(_expect((str, int, float), value, where, 'a string'))
+
+
+def _convert_dataclass(kind: type, value: Any, where: str) -> Any:
+    values = _expect(Mapping, value, where, 'a mapping')
+    hints = typing.get_type_hints(kind)
+    known = {f.name: f for f in fields(kind)}
+    for key in values:
+        if key not in known:
+            raise UnknownNameError('key', str(key), known, where)
+    for name, info in known.items():
+        required = info.default is MISSING and info.default_factory is MISSING
+        if required and name not in values:
+            raise ConfigurationError(f"key '{name}' is missing in {where}")
+    return kind(**{k: _convert(hints[k], v, f'{where}: {k}') for k, v in values.items()})
+
+
+def _convert_tuple(arguments: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    items = _expect((list, tuple), value, where, 'a list')
+    if arguments[-1] is Ellipsis:
+        arguments = (arguments[0],) * len(items)
+    if len(items) != len(arguments):
+        raise ConfigurationError(
+            f'{where} must be a list of {len(arguments)} values, not {len(items)}: {items}')
+    return tuple(_convert(k, v, f'{where}[{i}]')
+                 for i, (k, v) in enumerate(zip(arguments, items)))
+
+
+def _convert_number(value: Any, where: str) -> float:
+    number = float(_expect((int, float), value, where, 'a number'))
+    if not math.isfinite(number):
+        raise ConfigurationError(f'{where} must be a finite number, not {number}')
+    return number
+
+
+def _expect(kind: Any, value: Any, where: str, description: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise ConfigurationError(f'{where} must be {description}, not {value!r}')
+    return value

@@ -1,0 +1,111 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Frames and points of a robot's joints: found once, then placed together at every update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.wrench import skew
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT = 1  # Pinocchio numbers the universe 0 and the floating base 1.
+# Looked up at every update, it would take as long as a small array operation.
+_multiply = np.multiply
+
+
+class FrameSet:
+    """
+    Frames looked up once, so that all their poses come out of one array operation.
+
+    Attributes
+    ----------
+    names
+        Their names, for messages.
+    joints
+        Index of the joint that carries each frame, shape (F,).
+    placement_in_joint
+        Shape (F, 4, 4): transposed homogeneous pose of each frame in its joint.
+    twist_transfer
+        Shape (F, 6, 6): a joint's twist (linear, angular) along its axes times this is the
+        twist of the frame along the axes of the frame.
+
+    """
+
+    def __init__(self, names: Iterable[str], joints: Iterable[int],
+                 poses_in_joint: Iterable[Pose]) -> None:
+        self.names = tuple(names)
+        self.joints: NDArray[np.intp] = np.array(list(joints), dtype=np.intp)
+        self.placement_in_joint = np.zeros((len(self.names), 4, 4))
+        self.placement_in_joint[:, 3, 3] = 1.0
+        for row, pose in zip(self.placement_in_joint, poses_in_joint):
+            row[:3, :3] = pose.rotation.T
+            row[3, :3] = pose.position
+        R_joint_frame = self.placement_in_joint[:, :3, :3].transpose(0, 2, 1)
+        self.twist_transfer = np.zeros((len(self.names), 6, 6))
+        self.twist_transfer[:, :3, :3] = self.twist_transfer[:, 3:, 3:] = R_joint_frame
+        # v + w x r, as a row times a matrix: (w x r)^T = w^T skew(r).
+        self.twist_transfer[:, 3:, :3] = skew(self.placement_in_joint[:, 3, :3]) @ R_joint_frame
+
+    def __add__(self, other: FrameSet) -> FrameSet:
+        """Return these frames followed by those of `other`."""
+        return FrameSet(self.names + other.names, (*self.joints, *other.joints),
+                        self.poses_in_joint() + other.poses_in_joint())
+
+    def poses_in_joint(self) -> list[Pose]:
+        """Return the pose of each frame in the joint that carries it."""
+        return [Pose(row[:3, :3].T, row[3, :3]) for row in self.placement_in_joint]
+
+
+class PointSet:
+    """
+    Points fixed to joints, so that all their positions come out of one array operation.
+
+    Parameters
+    ----------
+    joints
+        Index of the joint that carries each point, shape (P,).
+    in_joints
+        Homogeneous position of each point in its joint, shape (P, 4), m.
+
+    """
+
+    def __init__(self, joints: NDArray[np.intp], in_joints: Array) -> None:
+        self._joints = joints
+        # Tiny products, one per point, take longer than all of it written out: each point times
+        # the row of its joint, entry by entry, and then one matrix that adds up x, y and z.
+        self._factors = np.repeat(in_joints, 3, axis=1)  # (P, 12)
+        self._terms = np.empty((len(in_joints), 12))
+        self._rows = self._terms.reshape(-1, 4, 3)  # the same memory
+        # Room for the 1 of homogeneous points; four columns also multiply faster than three.
+        self._sums = np.tile(np.eye(3, 4), (4, 1))
+
+    def in_base(self, placements: Array) -> Array:
+        """
+        Return the points in the base from the placements of the joints, (joints, 4, 3).
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (P, 4), m; the last column is left to the caller.
+
+        """
+        terms = self._terms
+        # With 'clip' it writes there without a buffer; there is nothing to clip.
+        placements.take(self._joints, 0, self._rows, 'clip')
+        _multiply(terms, self._factors, terms)
+        points: Array = terms.dot(self._sums)
+        return points

@@ -1,0 +1,108 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""From the text of a URDF to Pinocchio's model, held against the robot's configuration."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from biped_com_ros.core.errors import (
+    ConfigurationError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.config import RobotConfig
+import numpy as np
+import pinocchio as pin
+
+#: How far beyond the limit of its joint a configured position may be, rad or m.
+_BEYOND = 0.05
+
+
+def build_model(urdf: str) -> Any:
+    """Return Pinocchio's model with a floating base."""
+    try:
+        return pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer())
+    except (ValueError, RuntimeError) as error:
+        raise RobotDescriptionError(f'the URDF does not describe a robot: {error}') from None
+
+
+def unbound(model: Any, continuous: frozenset[str]) -> None:
+    """Take the limits off continuous joints."""
+    for name in continuous:
+        index = model.joints[model.getJointId(name)].idx_q
+        model.lowerPositionLimit[index] = -np.inf
+        model.upperPositionLimit[index] = np.inf
+
+
+def range_of(model: Any, joint: str) -> tuple[float, float]:
+    """Return the least and the largest position of a joint; infinite where it has no range."""
+    index = model.joints[model.getJointId(joint)].idx_q
+    least, most = float(model.lowerPositionLimit[index]), float(model.upperPositionLimit[index])
+    return (least, most) if least < most else (-math.inf, math.inf)
+
+
+def parent_joint(frame: Any) -> int:
+    """Return the index of the joint that carries a frame."""
+    # Pinocchio 3 renamed `parent`; both names exist in some releases.
+    return int(frame.parentJoint if hasattr(frame, 'parentJoint') else frame.parent)
+
+
+def pose_of(placement: Any) -> Pose:
+    """Return a copy of one of Pinocchio's placements."""
+    return Pose(placement.rotation.copy(), placement.translation.copy())
+
+
+def check_names(
+        config: RobotConfig, joints: tuple[str, ...], frames: tuple[str, ...]) -> None:
+    """Refuse a configuration that names a joint or frame which the URDF does not have."""
+    where = f'the configuration of {config.name}; the URDF has no such name'
+    for kind, valid, names in (
+            ('joint', joints, _configured_joints(config)),
+            ('frame', frames, _configured_frames(config))):
+        for name in names:
+            if name not in valid:
+                raise UnknownNameError(kind, name, valid, where)
+    both = set(config.passive_joints) & set(config.locked_joints)
+    if both:
+        raise ConfigurationError(
+            f'{", ".join(sorted(both))} of {config.name} cannot be passive (measured) and locked '
+            '(not measured) at once')
+
+
+def check_postures(config: RobotConfig, model: Any) -> None:
+    """Refuse positions that a joint cannot have, such as degrees for radians."""
+    for where, positions in (('locked_joints', config.locked_joints),
+                             *((f'postures.{n}', p) for n, p in config.postures.items())):
+        for name, position in positions.items():
+            least, most = range_of(model, name)
+            if not least - _BEYOND <= position <= most + _BEYOND:
+                raise ConfigurationError(
+                    f"{where}.{name} of '{config.name}' is {position:g}; the URDF limits that "
+                    f'joint to {least:g} ... {most:g} (rad, or m where it slides)')
+
+
+def _configured_joints(config: RobotConfig) -> list[str]:
+    return [*config.passive_joints, *config.locked_joints,
+            *(joint for group in config.groups.values() for joint in group),
+            *(joint for posture in config.postures.values() for joint in posture),
+            *(config.torso.joints if config.torso else ())]
+
+
+def _configured_frames(config: RobotConfig) -> list[str]:
+    feet = [frame for foot in config.feet.values() for frame in (foot.sole, foot.ankle)]
+    sensors = [frame for s in config.wrench_sensors.values() for frame in (s.frame, s.link)]
+    torso = [config.torso.lower, config.torso.upper] if config.torso else []
+    return [name for name in (
+        config.base_link, *feet, *sensors, *torso, *(i.frame for i in config.imus.values()),
+        *(h.frame for h in config.hands.values())) if name]

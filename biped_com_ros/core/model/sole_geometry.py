@@ -1,0 +1,190 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The outline of a sole from the URDF's collision geometry.
+
+All that is rigidly fixed to the sole's link counts; of it, what is within a few millimetres of
+its lowest point along the normal of the sole frame touches the ground. Boxes, cylinders, spheres,
+and meshes in STL (binary or text) and OBJ files are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import math
+from pathlib import Path
+import re
+from xml.etree import ElementTree
+
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.model.resources import resolve_uri
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.urdf import parse_urdf
+from biped_com_ros.core.stability.support import convex_hull, Point
+import numpy as np
+
+THICKNESS = 0.005
+"""What is less than this above the lowest point of a foot belongs to its outline, m."""
+
+_ROUND = 32
+
+
+def sole_polygon(model: RobotModel, foot: str, thickness: float = THICKNESS) -> tuple[Point, ...]:
+    """
+    Return the outline of a foot's collision geometry in its sole frame.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    foot
+        A name of ``config.feet``.
+    thickness
+        What is less than this above the lowest point counts, m.
+
+    Returns
+    -------
+    tuple of (x, y)
+        Corners, counter-clockwise, m.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such foot.
+    ConfigurationError
+        If the foot has no collision geometry, or its mesh cannot be read or spans no area.
+
+    """
+    feet = model.config.feet
+    if foot not in feet:
+        raise UnknownNameError('foot', foot, feet, model.config.name)
+    points = _collision_points(model, foot)
+    if not len(points):
+        raise ConfigurationError(
+            f"foot '{foot}' of {model.config.name} has no collision geometry on link "
+            f"'{feet[foot].sole}' or on what is fixed to it: give feet.{foot}.polygon")
+    touching = points[points[:, 2] <= points[:, 2].min() + thickness]
+    corners = convex_hull(touching[:, :2].tolist())
+    if len(corners) < 3:
+        raise ConfigurationError(
+            f"the collision geometry of foot '{foot}' of {model.config.name} touches the ground "
+            f'only along {list(corners)}: give feet.{foot}.polygon')
+    return corners
+
+
+def _collision_points(model: RobotModel, foot: str) -> Array:
+    """Return corners of all collision geometry of a foot, (n, 3), in its sole frame, m."""
+    index = list(model.config.feet).index(foot)
+    joint = model.soles.joints[index]
+    pose_sole_joint = model.soles.poses_in_joint()[index].inverse()
+    found = [np.zeros((0, 3))]
+    for link in parse_urdf(model.urdf).findall('link'):
+        name = str(link.get('name'))
+        for collision in link.findall('collision'):
+            frames = model.frames((name,))
+            if frames.joints[0] == joint:
+                in_sole = pose_sole_joint @ frames.poses_in_joint()[0] @ _origin(collision)
+                found.append(in_sole.apply(_points(collision, name)))
+    return np.concatenate(found)
+
+
+def _origin(element: ElementTree.Element) -> Pose:
+    origin = element.find('origin')
+    if origin is None:
+        return Pose.identity()
+    return Pose.from_rpy(_vector(origin.get('rpy', '0 0 0')), _vector(origin.get('xyz', '0 0 0')))
+
+
+def _points(collision: ElementTree.Element, link: str) -> Array:
+    geometry = collision.find('geometry')
+    shape = None if geometry is None else next(iter(geometry), None)
+    if shape is None or shape.tag not in _SHAPES:
+        raise ConfigurationError(
+            f"a <collision> of link '{link}' has no geometry of a known kind "
+            f'({", ".join(_SHAPES)})')
+    return _SHAPES[shape.tag](shape)
+
+
+def _box(shape: ElementTree.Element) -> Array:
+    signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    corners: Array = 0.5 * signs * _vector(shape.get('size'))
+    return corners
+
+
+def _cylinder(shape: ElementTree.Element) -> Array:
+    radius, half = _number(shape.get('radius')), 0.5 * _number(shape.get('length'))
+    angles = [2.0 * math.pi * i / _ROUND for i in range(_ROUND)]
+    return np.array([(radius * math.cos(a), radius * math.sin(a), z)
+                     for a in angles for z in (-half, half)])
+
+
+def _sphere(shape: ElementTree.Element) -> Array:
+    radius = _number(shape.get('radius'))
+    angles = np.linspace(0.0, math.pi, _ROUND // 2 + 1)
+    turns = 2.0 * math.pi * np.arange(_ROUND) / _ROUND
+    return np.array([(radius * math.sin(a) * math.cos(t), radius * math.sin(a) * math.sin(t),
+                      radius * math.cos(a)) for a in angles for t in turns])
+
+
+def _mesh(shape: ElementTree.Element) -> Array:
+    path = resolve_uri(shape.get('filename', ''))
+    readers: dict[str, Callable[[Path], Array]] = {'.stl': _read_stl, '.obj': _read_obj}
+    if path.suffix.lower() not in readers:
+        raise ConfigurationError(
+            f"the outline of a sole cannot be read from '{path}': convert it to STL or OBJ, or "
+            'give the polygon of the foot')
+    vertices: Array = readers[path.suffix.lower()](path) * _vector(shape.get('scale', '1 1 1'))
+    if not len(vertices) or not np.isfinite(vertices).all():
+        raise ConfigurationError(f"mesh '{path}' has no vertices, or some that are not finite")
+    return vertices
+
+
+_SHAPES: dict[str, Callable[[ElementTree.Element], Array]] = {
+    'box': _box, 'cylinder': _cylinder, 'sphere': _sphere, 'mesh': _mesh}
+
+
+def _read_stl(path: Path) -> Array:
+    """Return the vertices (n, 3) of an STL file, binary or text."""
+    content = path.read_bytes()
+    count = int.from_bytes(content[80:84], 'little')
+    if len(content) != 84 + 50 * count:
+        return _numbers_after(rb'vertex', content)
+    facets = np.frombuffer(content, dtype=[('corners', '<f4', (4, 3)), ('attribute', '<u2')],
+                           offset=84, count=count)
+    return facets['corners'][:, 1:].reshape(-1, 3).astype(float)
+
+
+def _read_obj(path: Path) -> Array:
+    return _numbers_after(rb'(?:^|\n)\s*v', path.read_bytes())
+
+
+def _numbers_after(word: bytes, content: bytes) -> Array:
+    found = re.findall(word + rb'\s+(\S+)\s+(\S+)\s+(\S+)', content)
+    return np.array(found, dtype=float).reshape(-1, 3)
+
+
+def _number(text: str | None) -> float:
+    return float(_vector(text, 1)[0])
+
+
+def _vector(text: str | None, size: int = 3) -> Array:
+    try:
+        numbers = np.array((text or '').split(), dtype=float)
+    except ValueError:
+        numbers = np.full(0, np.nan)
+    if numbers.shape != (size,) or not np.isfinite(numbers).all():
+        raise ConfigurationError(
+            f"collision geometry: '{text}' must be {size} finite number(s)")
+    return numbers

@@ -1,0 +1,280 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+URDF text: from a file, ``package://`` URI or xacro, and the few facts Pinocchio does not keep.
+
+Pinocchio lumps the inertia of links behind fixed joints into their parent joint and drops the
+`mimic` relation; both are read here from the XML.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+import math
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from biped_com_ros.core.errors import (
+    ConfigurationError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.model.config import RobotConfig
+from biped_com_ros.core.model.resources import resolve_uri
+import numpy as np
+from numpy.typing import NDArray
+
+SUPPORTED_JOINTS = ('revolute', 'continuous', 'prismatic', 'fixed')
+"""Joint types understood by the rest of the package."""
+
+
+@dataclass(frozen=True)
+class LinkInertial:
+    """Mass (kg) and centre of mass (in the link's frame, m) of one URDF link."""
+
+    link: str
+    mass: float
+    com_in_link: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """Joint that follows another: ``position = multiplier * leader + offset``."""
+
+    leader: str
+    multiplier: float
+    offset: float
+
+
+def load_urdf(config: RobotConfig, uri: str = '') -> str:
+    """
+    Return the URDF text of a robot.
+
+    Parameters
+    ----------
+    config
+        The robot; its `urdf` and `xacro_arguments` are used.
+    uri
+        Overrides ``config.urdf``.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such file, none is configured, or it cannot be read.
+    RobotDescriptionError
+        If xacro fails.
+
+    """
+    uri = uri or config.urdf
+    if not uri:
+        raise ConfigurationError(
+            f"robot '{config.name}' has no 'urdf': give a path or package:// URI, or publish it "
+            'on the latched topic robot_description')
+    path = resolve_uri(uri)
+    if path.suffix == '.xacro':
+        return _expand_xacro(path, config)
+    try:
+        return path.read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"URDF '{path}' cannot be read: {error}") from None
+
+
+def _expand_xacro(path: Path, config: RobotConfig) -> str:
+    try:
+        import xacro  # Only those with a .xacro file need the package.
+    except ImportError:
+        raise ConfigurationError(
+            f"'{path}' needs xacro: install ros-$ROS_DISTRO-xacro (apt) or xacro (PyPI)") from None
+    try:
+        return str(xacro.process_file(
+            str(path), mappings=dict(config.xacro_arguments)).toprettyxml(indent='  '))
+    except Exception as error:  # xacro has no common root for its errors.
+        raise RobotDescriptionError(f"xacro cannot expand '{path}': {error}") from error
+
+
+def parse_urdf(urdf: str) -> ElementTree.Element:
+    """
+    Parse URDF text and check what every part of the package relies on.
+
+    Raises
+    ------
+    RobotDescriptionError
+        If it is not XML, not a URDF, uses a joint type outside :data:`SUPPORTED_JOINTS`, or if
+        its links do not form one tree.
+    UnknownNameError
+        If a joint connects a link that does not exist.
+
+    """
+    try:
+        robot = ElementTree.fromstring(urdf.strip())
+    except ElementTree.ParseError as error:
+        raise RobotDescriptionError(f'the URDF is not well-formed XML: {error}') from None
+    if robot.tag != 'robot':
+        raise RobotDescriptionError(f'the URDF must have a <robot> at its root, not <{robot.tag}>')
+    # Direct children only: <transmission> and <gazebo> hold elements of the same names.
+    joints = robot.findall('joint')
+    for joint in joints:
+        _check_joint(joint)
+    _check_tree([str(link.get('name')) for link in robot.findall('link')], joints)
+    return robot
+
+
+def for_kinematics(robot: ElementTree.Element) -> str:
+    """
+    Return a copy of the URDF for Pinocchio: no geometry, continuous joints as revolute ones.
+
+    Without geometry no mesh file has to exist. A continuous joint would take two entries of
+    Pinocchio's configuration; as an unbounded revolute joint it takes one like every other.
+    """
+    copy = ElementTree.Element('robot', robot.attrib)
+    for link in robot.findall('link'):
+        # With what is kept only; geometry is most of a URDF and would take most of the time.
+        ElementTree.SubElement(copy, 'link', link.attrib).extend(link.findall('inertial'))
+    for joint in robot.findall('joint'):
+        copy.append(_unbounded(joint) if joint.get('type') == 'continuous' else joint)
+    return ElementTree.tostring(copy, encoding='unicode')
+
+
+def continuous_joints(robot: ElementTree.Element) -> frozenset[str]:
+    """Names of the joints that turn without end."""
+    return frozenset(
+        str(j.get('name')) for j in robot.findall('joint') if j.get('type') == 'continuous')
+
+
+def mimic_joints(robot: ElementTree.Element) -> dict[str, Mimic]:
+    """Followers by name; a chain of followers is resolved to its first leader."""
+    direct = {}
+    for joint in robot.findall('joint'):
+        mimic = joint.find('mimic')
+        if mimic is not None and joint.get('type') != 'fixed':
+            where = f"joint '{joint.get('name')}'"
+            direct[str(joint.get('name'))] = Mimic(
+                str(mimic.get('joint')), _number(mimic.get('multiplier', '1'), where),
+                _number(mimic.get('offset', '0'), where))
+    return {name: _first_leader(name, direct) for name in direct}
+
+
+def link_inertials(robot: ElementTree.Element) -> tuple[LinkInertial, ...]:
+    """
+    Return the links that have mass, in the order of the file.
+
+    Raises
+    ------
+    RobotDescriptionError
+        If a mass is negative or not a number, or if no link has any.
+
+    """
+    found = [_link_inertial(link) for link in robot.findall('link')]
+    massive = tuple(inertial for inertial in found if inertial and inertial.mass > 0.0)
+    if not massive:
+        raise RobotDescriptionError(
+            'no link of the URDF has an <inertial> with a mass above zero, so there is no centre '
+            'of mass; export the URDF with its inertials')
+    return massive
+
+
+def _check_joint(joint: ElementTree.Element) -> None:
+    """Refuse what the URDF parser below would accept silently or refuse without a name."""
+    name, kind = joint.get('name'), joint.get('type')
+    if kind not in SUPPORTED_JOINTS:
+        raise RobotDescriptionError(
+            f"joint '{name}' has type '{kind}'; supported: {', '.join(SUPPORTED_JOINTS)}")
+    if kind in ('revolute', 'prismatic') and joint.find('limit') is None:
+        raise RobotDescriptionError(
+            f"joint '{name}' is {kind} and needs a <limit> (lower, upper, effort, velocity)")
+    axis = joint.find('axis')
+    if kind == 'fixed' or axis is None:
+        return
+    xyz = [_number(part, f"<axis> of joint '{name}'") for part in axis.get('xyz', '').split()]
+    if len(xyz) != 3 or not any(xyz):
+        raise RobotDescriptionError(
+            f"<axis> of joint '{name}' must be three numbers, not all zero, "
+            f"not '{axis.get('xyz')}'")
+
+
+def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:
+    """Refuse names used twice, links that do not exist, and anything but one tree."""
+    _check_unique('link', links)
+    _check_unique('joint', [str(joint.get('name')) for joint in joints])
+    children = []
+    for joint in joints:
+        for end in ('parent', 'child'):
+            element = joint.find(end)
+            link = str(element.get('link')) if element is not None else ''
+            if link not in links:
+                where = f"{end} of joint '{joint.get('name')}'"
+                raise UnknownNameError('link', link, links, where)
+        children.append(link)  # The loop ends with the child.
+    _check_unique('child link', children)
+    roots = [link for link in links if link not in children]
+    if len(roots) != 1:
+        raise RobotDescriptionError(
+            f'the links of a URDF must hang on one root link; this one has '
+            f'{", ".join(roots) if roots else "none (the joints form a circle)"}')
+
+
+def _check_unique(kind: str, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise RobotDescriptionError(f'the URDF has more than one {kind} \'{", ".join(twice)}\'')
+
+
+def _link_inertial(link: ElementTree.Element) -> LinkInertial | None:
+    inertial = link.find('inertial')
+    if inertial is None:
+        return None
+    name = str(link.get('name'))
+    where = f"<inertial> of link '{name}'"
+    mass_element, origin = inertial.find('mass'), inertial.find('origin')
+    mass = _number(mass_element.get('value') if mass_element is not None else None, where)
+    if mass < 0.0:
+        raise RobotDescriptionError(f'{where}: the mass is {mass}, it must not be negative')
+    xyz = origin.get('xyz', '0 0 0') if origin is not None else '0 0 0'
+    com = np.array([_number(part, where) for part in xyz.split()])
+    if com.shape != (3,):
+        raise RobotDescriptionError(f"{where}: origin xyz must be three numbers, not '{xyz}'")
+    return LinkInertial(name, mass, com)
+
+
+def _number(text: Any, where: str) -> float:
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise RobotDescriptionError(f"{where}: '{text}' is not a finite number")
+    return value
+
+
+def _first_leader(name: str, direct: dict[str, Mimic]) -> Mimic:
+    mimic, seen = direct[name], {name}
+    while mimic.leader in direct:
+        if mimic.leader in seen:
+            raise RobotDescriptionError(f"joint '{name}' mimics itself through a circle")
+        seen.add(mimic.leader)
+        upper = direct[mimic.leader]
+        mimic = Mimic(upper.leader, mimic.multiplier * upper.multiplier,
+                      mimic.multiplier * upper.offset + mimic.offset)
+    return mimic
+
+
+def _unbounded(joint: ElementTree.Element) -> ElementTree.Element:
+    """Return a continuous joint as a revolute one with limits that are never reached."""
+    revolute = deepcopy(joint)
+    revolute.set('type', 'revolute')
+    limit = revolute.find('limit')
+    if limit is None:
+        limit = ElementTree.SubElement(revolute, 'limit', effort='1e9', velocity='1e9')
+    limit.set('lower', '-1e9')
+    limit.set('upper', '1e9')
+    return revolute

@@ -1,0 +1,433 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The zero-moment point: as the feet feel it, and as the robot's motion demands it.
+
+Both are the point of a plane about which a contact wrench has no moment along the plane
+(:func:`biped_com_ros.core.geometry.wrench.centre_of_pressure`). The measured wrench is the sum of
+the foot wrenches. The model's follows from Newton and Euler: with the momentum (p, L) of the whole
+robot about a point fixed in the world, ``F = p' - m g`` and ``M = L' - c x m g`` with the gravity g.
+
+On a level plane the second is Wang, Zhu and Han's equation (8). Printed there are "joint thrusts"
+V_ix in x and V_iy in y; what belongs there is the rate of change of each link's angular momentum
+about its own centre of mass, around the *other* axis: -L'_y in x and +L'_x in y. With these it is
+exact (:func:`zmp_by_links`). Without them the links count as point masses; (9) is a robot at rest.
+
+Live, the momentum is differentiated and not the joint velocities (:class:`ModelWrench`): one
+filter on six numbers, linear, so that a measured wrench through the same filter is comparable at
+any frequency, and contacts need no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+import math
+from typing import NamedTuple
+
+from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.pose import Array, cross, Pose
+from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState, ROOT
+from biped_com_ros.core.signals.filters import Differentiator
+from biped_com_ros.core.stability.support import Placement, Plane, Point, Vector, Wrench
+from biped_com_ros.core.state.leg_odometry import Twist
+import numpy as np
+from numpy.typing import ArrayLike
+import pinocchio as pin
+
+METHODS = ('full', 'links', 'point', 'static')
+"""
+How the model's wrench is found: with all angular momentum; by links, or the whole robot, as point
+masses; or as if at rest.
+"""
+
+
+def total_wrench(placements: Array, wrenches: Array) -> Wrench:
+    """
+    Return the sum of the wrenches on all soles about the origin of a frame, along its axes.
+
+    Parameters
+    ----------
+    placements
+        Of the soles in that frame, shape (F, 4, 3): rows 0-2 are the rotation to the frame,
+        transposed, row 3 the position, m.
+    wrenches
+        Each in its sole frame, shape (F, 6), N and N m.
+
+    Returns
+    -------
+    tuple of six floats
+        N and N m.
+
+    """
+    return summed_wrench(placements.tolist(), wrenches.tolist())
+
+
+def summed_wrench(soles: Sequence[Placement], wrenches: Sequence[Sequence[float]]) -> Wrench:
+    """Return what :func:`total_wrench` does, of plain numbers: for two feet that is faster."""
+    fx = fy = fz = mx = my = mz = 0.0
+    for ((a, b, c), (d, e, f), (g, h, i), (px, py, pz)), (x, y, z, roll, pitch, yaw) in zip(
+            soles, wrenches):
+        x, y, z = a * x + d * y + g * z, b * x + e * y + h * z, c * x + f * y + i * z
+        fx, fy, fz = fx + x, fy + y, fz + z
+        mx += a * roll + d * pitch + g * yaw + py * z - pz * y
+        my += b * roll + e * pitch + h * yaw + pz * x - px * z
+        mz += c * roll + f * pitch + i * yaw + px * y - py * x
+    return fx, fy, fz, mx, my, mz
+
+
+def pressure_point(wrench: Sequence[float], minimum_force: float = 0.0) -> Point | None:
+    """
+    Return where, of the plane z = 0, a wrench has no moment along the plane, m.
+
+    Parameters
+    ----------
+    wrench
+        About the origin of that plane, N and N m.
+    minimum_force
+        Force along z, N, at or below which there is no such point.
+
+    Returns
+    -------
+    tuple of (x, y) or None
+        None where the force is too small, or not finite.
+
+    """
+    _, _, fz, mx, my, _ = wrench
+    if not max(minimum_force, 0.0) < fz < math.inf:
+        return None
+    return -my / fz, mx / fz
+
+
+def zmp_in_plane(wrench: Array, plane: Plane, about: Sequence[float] = (0.0, 0.0, 0.0),
+                 minimum_force: float = 0.0) -> Array | None:
+    """
+    Return the zero-moment point of a contact wrench on a plane.
+
+    Parameters
+    ----------
+    wrench
+        Total, along the axes of the world, about the point `about`, (6,), N and N m.
+    plane
+        On which the point lies.
+    about
+        Point of the world, (3,), m.
+    minimum_force
+        Force along the plane's normal, N, at or below which there is no such point.
+
+    Returns
+    -------
+    array (3,) or None
+        In the world, m; None where the force is too small, or not finite.
+
+    """
+    (fx, fy, fz, mx, my, mz), (x, y, z) = wrench.tolist(), about
+    point = zero_moment_point((
+        fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx),
+        plane, minimum_force)
+    return None if point is None else np.array(point)
+
+
+def zero_moment_point(wrench: Wrench, plane: Plane, minimum_force: float = 0.0) -> Vector | None:
+    """
+    Return what :func:`zmp_in_plane` does, of plain numbers.
+
+    Parameters
+    ----------
+    wrench
+        About the world's origin.
+    plane, minimum_force
+        As there.
+
+    Notes
+    -----
+    ``(n x M + (n . o) F) / (n . F)`` for the normal n and a point o of the plane.
+
+    """
+    fx, fy, fz, mx, my, mz = wrench
+    (nx, ny, nz), (ox, oy, oz) = plane.normal, plane.origin
+    normal_force = nx * fx + ny * fy + nz * fz
+    if not max(minimum_force, 0.0) < normal_force < math.inf:
+        return None
+    away = nx * ox + ny * oy + nz * oz
+    return ((ny * mz - nz * my + away * fx) / normal_force,
+            (nz * mx - nx * mz + away * fy) / normal_force,
+            (nx * my - ny * mx + away * fz) / normal_force)
+
+
+def zmp_by_links(masses: ArrayLike, coms: ArrayLike, accelerations: ArrayLike | None = None,
+                 momentum_rates: ArrayLike | None = None, height: float = 0.0,
+                 gravity: float = GRAVITY, as_printed: bool = False) -> Array:
+    """
+    Return the zero-moment point on a level plane, Wang, Zhu and Han's equations (8) and (9).
+
+    Parameters
+    ----------
+    masses
+        Of the links, (n,), kg; of a single point mass, (1,).
+    coms, accelerations
+        Of their centres of mass in a frame with z up, (n, 3), m and m/s^2. Without accelerations
+        this is (9), the robot at rest.
+    momentum_rates
+        L'_i, rate of change of each link's angular momentum about its own centre of mass,
+        (n, 3), N m; without them links are point masses.
+    height
+        Of the plane, m.
+    gravity
+        m/s^2.
+    as_printed
+        Add the L'_i to the wrong axes, as (8) is printed; for reproducing the paper only.
+
+    Returns
+    -------
+    array (3,)
+        m; NaN where the ground would have to pull.
+
+    """
+    m, c = np.asarray(masses, dtype=float), np.asarray(coms, dtype=float)
+    a = np.zeros_like(c) if accelerations is None else np.asarray(accelerations, dtype=float)
+    rates = (np.zeros(3) if momentum_rates is None
+             else np.asarray(momentum_rates, dtype=float).sum(axis=0))
+    upward, z = m * (a[:, 2] + gravity), c[:, 2] - height
+    force = upward.sum()
+    if not force > 0.0:
+        return np.full(3, np.nan)
+    about = (rates[0], rates[1]) if as_printed else (-rates[1], rates[0])
+    x = (upward @ c[:, 0] - (m * z) @ a[:, 0] + about[0]) / force
+    y = (upward @ c[:, 1] - (m * z) @ a[:, 1] + about[1]) / force
+    return np.array((x, y, height))
+
+
+class LinkMotion(NamedTuple):
+    """
+    What :func:`zmp_by_links` needs of each moving body, in the frame of the base's pose.
+
+    Attributes
+    ----------
+    masses
+        Shape (n,), kg; what is fixed to a body counts to it.
+    coms, accelerations
+        Shape (n, 3), m and m/s^2.
+    momentum_rates
+        Shape (n, 3), N m.
+
+    """
+
+    masses: Array
+    coms: Array
+    accelerations: Array
+    momentum_rates: Array
+
+
+def link_motion(pin_model: pin.Model, q: Array, v: Array, a: Array) -> LinkMotion:
+    """
+    Return how each body of a Pinocchio model moves; for analysis, not for the loop.
+
+    Parameters
+    ----------
+    pin_model
+        With a floating base.
+    q, v, a
+        Configuration, velocity and acceleration, Pinocchio's.
+
+    """
+    data = pin.Data(pin_model)
+    pin.forwardKinematics(pin_model, data, q, v, a)
+    rows = []
+    for joint in range(ROOT, pin_model.njoints):
+        inertia, placement = pin_model.inertias[joint], data.oMi[joint]
+        at_com = pin.SE3(np.eye(3), inertia.lever)
+        twist, acceleration = at_com.actInv(data.v[joint]), at_com.actInv(data.a[joint])
+        spin = twist.angular
+        linear = acceleration.linear + np.cross(spin, twist.linear)
+        rate = (inertia.inertia @ acceleration.angular
+                + np.cross(spin, inertia.inertia @ spin))
+        rows.append((inertia.mass, placement.act(inertia.lever), placement.rotation @ linear,
+                     placement.rotation @ rate))
+    masses, coms, accelerations, rates = zip(*rows)
+    return LinkMotion(*map(np.array, (masses, coms, accelerations, rates)))
+
+
+class Momentum:
+    """
+    The momentum of a robot about the world's origin.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    method
+        One of :data:`METHODS`.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such method.
+
+    """
+
+    def __init__(self, model: RobotModel, method: str = 'full') -> None:
+        kinds: dict[str, Callable[[RobotState, Twist], Array]] = {
+            'full': self._full, 'links': self._links, 'point': self._point,
+            'static': self._static}
+        if method not in kinds:
+            raise ConfigurationError(
+                f"the model's ZMP cannot be found by '{method}'; valid: {', '.join(METHODS)}")
+        self._find, self._model = kinds[method], model.pin_model
+        self._data = pin.Data(model.pin_model)  # createData() copies it twice
+        q = model.configuration(np.zeros(len(model.joint_names)))
+        pose = Pose.from_quaternion(q[3:7], q[:3])
+        self._pose_root_base = None if _is_identity(pose) else pose.inverse()
+        bodies = [(joint, inertia) for joint, inertia in enumerate(model.pin_model.inertias)
+                  if joint >= ROOT and inertia.mass > 0.0]
+        self._masses = np.array([inertia.mass for _, inertia in bodies])
+        self._bodies = FrameSet(
+            [str(joint) for joint, _ in bodies], [joint for joint, _ in bodies],
+            [Pose(np.eye(3), inertia.lever.copy()) for _, inertia in bodies])
+
+    def of(self, state: RobotState, twist: Twist) -> Array:
+        """
+        Return linear and angular momentum about the world's origin, shape (6,), kg m/s, kg m2/s.
+
+        Parameters
+        ----------
+        state
+            With its base in the world and its joint velocities.
+        twist
+            Of that base.
+
+        """
+        return self._find(state, twist)
+
+    def _full(self, state: RobotState, twist: Twist) -> Array:
+        v, root = state.v.copy(), self._pose_root_base
+        if root is None:
+            v[:3], v[3:6] = twist
+        else:
+            angular = root.rotation.dot(twist.angular)
+            v[:3] = root.rotation.dot(twist.linear) + cross(root.position, angular)
+            v[3:6] = angular
+        momentum = pin.computeCentroidalMomentum(self._model, self._data, state.q, v).vector
+        in_world = momentum.reshape(2, 3).dot(state.base.rotation.T)
+        return _about_origin(state.com_in_world, *in_world)
+
+    def _links(self, state: RobotState, twist: Twist) -> Array:
+        placements = state.placements_in_base(self._bodies)
+        coms = placements[:, 3]
+        relative = state.twists_in_base(self._bodies, placements)[:, 0]
+        velocities = relative + twist.linear + np.cross(twist.angular, coms)
+        momenta = self._masses[:, np.newaxis] * velocities.dot(state.base.rotation.T)
+        about_origin = np.cross(state.base.apply(coms), momenta)
+        return np.concatenate((momenta.sum(axis=0), about_origin.sum(axis=0)))
+
+    def _point(self, state: RobotState, twist: Twist) -> Array:
+        velocity = twist.linear + cross(twist.angular, state.com_in_base)
+        velocity += state.com_velocity_in_base
+        momentum = self._masses.sum() * state.base.rotation.dot(velocity)
+        return _about_origin(state.com_in_world, momentum, np.zeros(3))
+
+    def _static(self, state: RobotState, twist: Twist) -> Array:
+        return np.zeros(6)
+
+
+def _is_identity(pose: Pose) -> bool:
+    return not pose.position.any() and np.array_equal(pose.rotation, np.eye(3))
+
+
+def _about_origin(com: Array, linear: Array, angular_about_com: Array) -> Array:
+    (x, y, z), (px, py, pz) = com.tolist(), linear.tolist()
+    lx, ly, lz = angular_about_com.tolist()
+    return np.array((px, py, pz, lx + y * pz - z * py, ly + z * px - x * pz, lz + x * py - y * px))
+
+
+class Comparison(NamedTuple):
+    """
+    Contact wrenches about the world's origin through the same filter, shape (6,), N and N m.
+
+    Attributes
+    ----------
+    model
+        What the motion demands.
+    measured
+        What the feet feel; None if that was not given.
+
+    """
+
+    model: Array
+    measured: Array | None
+
+
+class ModelWrench:
+    """
+    The contact wrench that the robot's motion demands, from one instant to the next.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    cutoff
+        Bandwidth of the derivative, Hz. What comes out is late by :attr:`delay`.
+    method
+        One of :data:`METHODS`.
+    gravity
+        m/s^2.
+
+    """
+
+    def __init__(self, model: RobotModel, cutoff: float = 15.0, method: str = 'full',
+                 gravity: float = GRAVITY) -> None:
+        self._momentum = Momentum(model, method)
+        self._weight = model.mass * gravity
+        # Momentum, measured wrench and centre of mass side by side: one product filters all.
+        self._filter = Differentiator(cutoff, 14)
+        self._sample = np.zeros(14)
+
+    @property
+    def delay(self) -> float:
+        """By how much slow changes come out late, s."""
+        return self._filter.delay
+
+    def reset(self) -> None:
+        """Forget the past; the next instant counts as rest."""
+        self._filter.reset()
+
+    def update(self, state: RobotState, twist: Twist, dt: float,
+               measured: Array | None = None) -> Comparison:
+        """
+        Take an instant.
+
+        Parameters
+        ----------
+        state
+            With its base in the world and its joint velocities.
+        twist
+            Of that base.
+        dt
+            Time since the instant before, s, positive.
+        measured
+            Wrench of all contacts about the world's origin, shape (6,).
+
+        """
+        sample = self._sample
+        sample[:6] = self._momentum.of(state, twist)
+        sample[12:] = state.com_in_world[:2]
+        if measured is not None:
+            sample[6:12] = measured
+        filtered, rate = self._filter.update(sample, dt)
+        wrench = rate[:6].copy()
+        x, y = filtered[12:].tolist()
+        wrench[2] += self._weight
+        wrench[3] += y * self._weight
+        wrench[4] -= x * self._weight
+        return Comparison(wrench, None if measured is None else filtered[6:12].copy())

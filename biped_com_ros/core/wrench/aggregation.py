@@ -1,0 +1,445 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+From the readings of all force-torque sensors to foot wrenches, contacts and the total.
+
+A reading takes this way, all of it linear: sign, offset, low-pass, minus the weight of what hangs
+on the sensor, moved to the sole (or hand) and added to the foot's other sensors. The feet and
+hands add up to the total in ``base_footprint``.
+
+Relative poses come from the latest joint positions, the direction of gravity from the latest
+orientation of the IMU; the inertial force of what hangs on a sensor is ignored
+(:func:`biped_com_ros.core.geometry.wrench.weight_matrix`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.footprint import mean_sole
+from biped_com_ros.core.geometry.pose import Array, Numbers
+from biped_com_ros.core.geometry.wrench import set_weight_matrix, wrench_adjoint
+from biped_com_ros.core.model.config import WrenchSensorConfig
+from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
+from biped_com_ros.core.signals.filters import LowPass
+from biped_com_ros.core.signals.synchronizer import Synchronizer
+from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
+import numpy as np
+
+LONGEST_STEP_NS = 500_000_000
+"""After a longer silence, or a step back in time, the low-pass starts anew."""
+
+
+@dataclass(frozen=True)
+class AggregationSettings:
+    """
+    How readings are treated.
+
+    Attributes
+    ----------
+    low_pass_cutoff, low_pass_order
+        Butterworth low-pass of every reading, Hz (0: off) and 1 or 2.
+    thresholds
+        When a foot is on the ground.
+    gravity
+        m/s2.
+
+    """
+
+    low_pass_cutoff: float = 0.0
+    low_pass_order: int = 2
+    thresholds: ContactThresholds = field(default_factory=ContactThresholds)
+    gravity: float = 9.81
+
+
+class SensorChannel:
+    """
+    One sensor: sign, offset and low-pass.
+
+    Attributes
+    ----------
+    offset
+        What it reads too much, shape (6,); subtracted from the signed reading.
+    signed
+        The last reading after the sign, before the offset, shape (6,).
+    filtered
+        The last reading after everything, shape (6,).
+    low_pass
+        May be replaced at any time.
+
+    """
+
+    def __init__(self, name: str, config: WrenchSensorConfig,
+                 settings: AggregationSettings) -> None:
+        self.name, self.config = name, config
+        self._sign = np.full(6, config.sign)  # a single number is made an array every time
+        self.offset = np.zeros(6)
+        self.signed = self.filtered = np.zeros(6)
+        self.low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
+        self._stamp_ns = 0
+
+    def take(self, raw: Array, stamp_ns: int) -> None:
+        """Take a reading (6,) as it came from the sensor."""
+        self.signed = raw * self._sign
+        step_ns, self._stamp_ns = stamp_ns - self._stamp_ns, stamp_ns
+        if not 0 < step_ns < LONGEST_STEP_NS:
+            self.low_pass.reset()
+        self.filtered = self.low_pass.update(self.signed - self.offset, 1e-9 * step_ns)
+
+    def set_offset(self, offset: Sequence[float] | Array) -> None:
+        """Use another offset from the next reading on, without a step of the low-pass."""
+        self.offset[:] = offset
+        self.low_pass.reset()
+
+
+class ContactBody:
+    """
+    A foot or hand: what its sensors feel, in its own frame.
+
+    Attributes
+    ----------
+    name
+        Name of the foot or hand.
+    sensors
+        Where its sensors stand among the channels.
+    wrench, numbers
+        Environment on robot in the sole (or hand) frame, shape (6,), and as plain numbers.
+    detector
+        Whether it is on the ground; None for a hand.
+    in_contact
+        Whether the foot is on the ground; a hand never counts.
+    place
+        Where it stands among the bodies.
+
+    """
+
+    def __init__(self, name: str, sensors: tuple[int, ...],
+                 detector: ContactDetector | None) -> None:
+        self.name, self.sensors, self.detector = name, sensors, detector
+        self.wrench = np.zeros(6)
+        self.numbers: list[float] = self.wrench.tolist()
+        self.in_contact, self.place = False, 0
+        self.samples = Synchronizer(len(sensors))
+
+    def judge(self, stamp_ns: int) -> None:
+        """Take over a new wrench, of a time (ns)."""
+        self.numbers = numbers = self.wrench.tolist()
+        if self.detector is not None:
+            self.in_contact = self.detector.update(numbers[2], stamp_ns)
+
+
+class WrenchAggregation:
+    """
+    All sensors, feet and hands of a robot.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    settings
+        How readings are treated.
+
+    Attributes
+    ----------
+    channels
+        The sensors as :class:`SensorChannel`, in the order of ``config.wrench_sensors``.
+    bodies
+        Feet, then hands, those that have sensors.
+    body_weight
+        N, of the model.
+    expected
+        What each sensor reads when nothing touches what hangs on it, shape (S, 6); set by
+        :meth:`set_state`.
+
+    Raises
+    ------
+    ConfigurationError
+        If a foot or hand shares a sensor, or one sensor hangs on another, so that the total
+        would count a force twice.
+
+    """
+
+    def __init__(self, model: RobotModel, settings: AggregationSettings) -> None:
+        self.model, self.settings = model, settings
+        self.body_weight = model.mass * settings.gravity
+        sensors = model.config.wrench_sensors
+        self.channels = [SensorChannel(name, c, settings) for name, c in sensors.items()]
+        self._subtrees = [model.subtree_links(c.link or c.frame) for c in sensors.values()]
+        self.bodies = self._make_bodies()
+        for place, body in enumerate(self.bodies):
+            body.place = place
+        self._samples = Synchronizer(len(self.bodies))
+        self._refuse_double_counting()
+        self._prepare_frames()
+        self.ready = False
+
+    def set_state(self, state: RobotState, R_world_imu: Array) -> None:
+        """
+        Take the robot's posture and attitude.
+
+        Parameters
+        ----------
+        state
+            The robot seen from its base.
+        R_world_imu
+            Orientation of the IMU's link, shape (3, 3), z up; its heading does not matter.
+
+        """
+        if self._moving_weights or self._moving_frames:
+            self._refresh_moving(state)
+        self._R_world_base, placed = state.along_world(self._frames, R_world_imu)
+        self._places: list[list[list[float]]] = placed.tolist()
+        # The vertical parts of the axes: what weight a sensor's load exerts along them.
+        self._weights_of_all.dot(placed.take(self._verticals), self._expected)
+        self.ready = True
+
+    def take(self, sensor: int, raw: Array, stamp_ns: int) -> ContactBody | None:
+        """
+        Take a reading.
+
+        Parameters
+        ----------
+        sensor
+            Which of :attr:`channels`.
+        raw
+            Shape (6,), as it came.
+        stamp_ns
+            Its time, ns.
+
+        Returns
+        -------
+        ContactBody or None
+            The foot or hand whose wrench is complete with this reading.
+
+        """
+        channel, (body, member) = self.channels[sensor], self._owners[sensor]
+        channel.take(raw, stamp_ns)
+        if body is None or not self.ready:
+            return None
+        np.subtract(channel.filtered, self._expected_of[sensor], self._contact)
+        if len(body.sensors) == 1:
+            self._to_body_of[sensor].dot(self._contact, body.wrench)
+        elif body.samples.add(member, stamp_ns, self._to_body_of[sensor].dot(self._contact)):
+            np.add.reduce(body.samples.latest, axis=0, out=body.wrench)
+        else:
+            return None
+        body.judge(stamp_ns)
+        return body
+
+    @property
+    def stands(self) -> bool:
+        """Whether any foot is on the ground."""
+        return True in [body.in_contact for body in self.bodies]
+
+    def total(self, body: ContactBody, stamp_ns: int) -> Array | None:
+        """
+        Take a new wrench of a foot or hand.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            If with it all feet and hands are there for one instant, the sum in
+            ``base_footprint``, shape (6,); valid until the next call.
+
+        """
+        if not self._samples.add(body.place, stamp_ns, body.numbers):
+            return None
+        places = self._places
+        self._total[:] = headed(self._R_world_base, *add_up(
+            self._samples.latest, [places[row] for row in self._body_rows],
+            self.footprint_from_base()))
+        return self._total
+
+    @property
+    def foot_forces(self) -> list[float]:
+        """Return the normal force on each foot with sensors as of the last total, N."""
+        return [numbers[2] for numbers in self._samples.latest[:self._foot_count]]
+
+    def footprint_from_base(self) -> Numbers:
+        """Return the origin of ``base_footprint`` from the base, along the world's axes, m."""
+        soles = [place[3] for place in self._places[:len(self._feet)]]
+        return mean_sole(soles, [foot is not None and foot.in_contact for foot in self._feet])
+
+    def _make_bodies(self) -> tuple[ContactBody, ...]:
+        config = self.model.config
+        self._owners: list[tuple[ContactBody | None, int]] = [(None, 0)] * len(self.channels)
+        self._feet = [
+            self._make_body(name, foot.wrench_sensors, ContactDetector(
+                self.settings.thresholds, self.body_weight)) if foot.wrench_sensors else None
+            for name, foot in config.feet.items()]
+        hands = [self._make_body(name, hand.wrench_sensors, None)
+                 for name, hand in config.hands.items() if hand.wrench_sensors]
+        return (*(foot for foot in self._feet if foot is not None), *hands)
+
+    def _make_body(self, name: str, sensors: tuple[str, ...],
+                   detector: ContactDetector | None) -> ContactBody:
+        index = {channel.name: i for i, channel in enumerate(self.channels)}
+        body = ContactBody(name, tuple(index[sensor] for sensor in sensors), detector)
+        for member, sensor in enumerate(body.sensors):
+            self._refuse_second_owner(sensor, name)
+            self._owners[sensor] = (body, member)
+        return body
+
+    def _refuse_second_owner(self, sensor: int, name: str) -> None:
+        owner = self._owners[sensor][0]
+        if owner is not None:
+            raise ConfigurationError(
+                f"wrench sensor '{self.channels[sensor].name}' of '{self.model.config.name}' is "
+                f"listed for '{owner.name}' and for '{name}'; its force would count twice")
+
+    def _refuse_double_counting(self) -> None:
+        used = [i for i, (body, _) in enumerate(self._owners) if body is not None]
+        for i in used:
+            for j in used:
+                if i < j and np.intersect1d(self._subtrees[i], self._subtrees[j]).size:
+                    raise ConfigurationError(
+                        f"wrench sensors '{self.channels[i].name}' and '{self.channels[j].name}' "
+                        f"of '{self.model.config.name}' carry the same links, so a force would "
+                        'count twice; list only one of them under feet and hands, or set their '
+                        "'link'")
+
+    def _prepare_frames(self) -> None:
+        """Lay out soles, hands and sensors, so that one product places them all."""
+        model, config, count = self.model, self.model.config, len(self._feet)
+        self._sensors = model.frames(channel.config.frame for channel in self.channels)
+        hands = model.frames(h.frame for h in config.hands.values() if h.wrench_sensors)
+        bodies = model.soles + hands
+        self._body_rows = [i for i, foot in enumerate(self._feet) if foot is not None]
+        self._body_rows += range(count, count + len(hands.names))
+        lone = self._sort_moving_from_rigid(bodies)
+        frames = bodies + model.frames(self._sensors.names[i] for i in lone)
+        frames += model.frames((config.imu.frame,))
+        # Without hands and lone sensors they are those that others ask for, too.
+        usual = model.stance_frames
+        self._frames = usual if usual.names == frames.names else frames
+        self._foot_count = count - self._feet.count(None)
+        self._total, self._contact = np.zeros(6), np.zeros(6)
+        self._weigh_subtrees()
+        self._prepare_products(len(bodies.names), lone)
+
+    def _sort_moving_from_rigid(self, bodies: FrameSet) -> list[int]:
+        """Note what joints change; return which sensors are not at rest on their body."""
+        link_joints = self.model.frames(self.model.link_names).joints
+        joints = self._sensors.joints
+        self._rows = [None if body is None else self._body_rows[body.place]
+                      for body, _ in self._owners]
+        self._moving_weights = [i for i, links in enumerate(self._subtrees)
+                                if np.any(link_joints[links] != joints[i])]
+        self._moving_frames = [i for i, row in enumerate(self._rows)
+                               if row is not None and joints[i] != bodies.joints[row]]
+        return [i for i, row in enumerate(self._rows)
+                if row is None or i in self._moving_weights or i in self._moving_frames]
+
+    def _prepare_products(self, bodies: int, lone: Sequence[int]) -> None:
+        """Lay out one product for what all sensors read of what hangs on them."""
+        n, rows = len(self.channels), bodies + len(lone)
+        # Gravity is -g times the vertical parts of the axes: rows 0-2 of a placement.
+        self._verticals = np.array([12 * row + 3 * axis + 2 for row in range(rows)
+                                    for axis in range(3)], np.intp)
+        self._weights_of_all, self._expected = np.zeros((6 * n, 3 * rows)), np.zeros(6 * n)
+        self.expected = self._expected.reshape(n, 6)
+        self._expected_of = list(self.expected)
+        self._to_body_of = list(np.zeros((n, 6, 6)))
+        state = self.model.state(np.zeros(len(self.model.joint_names)))
+        sensors, frames = map(state.placements_in_base, (self._sensors, self._frames))
+        self._weights = []
+        for i, row in enumerate(self._rows):
+            # Along its own axes, or along those of its body, which are there anyway.
+            axes = bodies + lone.index(i) if i in lone or row is None else row
+            block = self._weights_of_all[6 * i:6 * i + 6, 3 * axes:3 * axes + 3]
+            self._weights.append(block)
+            self._weigh(i, state, sensors)
+            if axes == row:
+                block[:] = block @ sensors[i, :3] @ frames[row, :3].T
+            self._move_to_body(i, sensors, frames)
+
+    def _refresh_moving(self, state: RobotState) -> None:
+        sensors, frames = map(state.placements_in_base, (self._sensors, self._frames))
+        for i in self._moving_weights:
+            self._weigh(i, state, sensors)
+        for i in self._moving_frames:
+            self._move_to_body(i, sensors, frames)
+
+    def _weigh(self, i: int, state: RobotState, sensors: Array) -> None:
+        """Find what a sensor reads of what hangs on it, along its axes."""
+        mass, shares, links = self._carried[i]
+        com_in_base = shares.dot(state.link_coms_in_base[links])
+        R_sensor_base, p_sensor_in_base = sensors[i, :3], sensors[i, 3]
+        set_weight_matrix(self._weights[i], -self.settings.gravity * mass,
+                          R_sensor_base.dot(com_in_base - p_sensor_in_base))
+
+    def _move_to_body(self, i: int, sensors: Array, frames: Array) -> None:
+        """Find what moves the wrench of a sensor to its foot or hand."""
+        row = self._rows[i]
+        if row is not None:
+            R_body_base = frames[row, :3]
+            self._to_body_of[i][:] = wrench_adjoint(
+                R_body_base @ sensors[i, :3].T, R_body_base @ (sensors[i, 3] - frames[row, 3]))
+
+    def _weigh_subtrees(self) -> None:
+        """Note what hangs on each sensor: its mass, the share of each link, the links."""
+        self._carried = []
+        for links in self._subtrees:
+            masses = self.model.link_masses[links]
+            mass = float(masses.sum())
+            self._carried.append((mass, masses / mass if mass else masses, links))
+
+
+def add_up(wrenches: Sequence[Sequence[float]], places: Sequence[Sequence[Sequence[float]]],
+           point: Sequence[float]) -> tuple[float, float, float, float, float, float]:
+    """
+    Return the sum of wrenches about a point.
+
+    Plain numbers: for two feet, half the time of
+    :class:`biped_com_ros.core.geometry.wrench.WrenchSum`.
+
+    Parameters
+    ----------
+    wrenches
+        K times six numbers, each in its own frame.
+    places
+        Of these frames: the axes and the origin in common axes, (K, 4, 3).
+    point
+        In the same axes, m.
+
+    """
+    px, py, pz = point
+    sum_fx = sum_fy = sum_fz = sum_mx = sum_my = sum_mz = 0.0
+    for (a, b, c, d, e, f), ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz), (rx, ry, rz)) in zip(
+            wrenches, places):
+        fx = a * xx + b * yx + c * zx
+        fy = a * xy + b * yy + c * zy
+        fz = a * xz + b * yz + c * zz
+        rx -= px
+        ry -= py
+        rz -= pz
+        sum_fx += fx
+        sum_fy += fy
+        sum_fz += fz
+        sum_mx += d * xx + e * yx + f * zx + ry * fz - rz * fy
+        sum_my += d * xy + e * yy + f * zy + rz * fx - rx * fz
+        sum_mz += d * xz + e * yz + f * zz + rx * fy - ry * fx
+    return sum_fx, sum_fy, sum_fz, sum_mx, sum_my, sum_mz
+
+
+def headed(R_world_base: Array, fx: float, fy: float, fz: float, mx: float, my: float,
+           mz: float) -> tuple[float, float, float, float, float, float]:
+    """Return a wrench along the world's axes along level ones that share the base's heading."""
+    x, y = R_world_base.item(0, 0), R_world_base.item(1, 0)
+    length = math.hypot(x, y)
+    c, s = (x / length, y / length) if length else (1.0, 0.0)
+    return c * fx + s * fy, c * fy - s * fx, fz, c * mx + s * my, c * my - s * mx, mz

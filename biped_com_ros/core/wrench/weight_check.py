@@ -1,0 +1,130 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Do the feet carry what the robot weighs? If not, why, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from biped_com_ros.core.geometry.pose import Array
+import numpy as np
+
+WEIGHING_RATE = 100.0
+"""For the mean of a second so many instants are as good as all of them, Hz."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """
+    What the mean forces say.
+
+    Attributes
+    ----------
+    plausible
+        Whether they agree with the model.
+    message
+        Why, and what to do if not.
+    ratio
+        Measured weight over the model's.
+
+    """
+
+    plausible: bool
+    message: str
+    ratio: float
+
+
+class WeightCheck:
+    """
+    Averages vertical forces and compares them with the weight of the model.
+
+    Parameters
+    ----------
+    body_weight
+        N, of the model.
+    sensors_of
+        Names of the sensors of each foot, by foot.
+    tolerance
+        Relative difference from the model that is still plausible.
+    robot_file
+        Where the configuration of the sensors is, for messages.
+
+    """
+
+    def __init__(self, body_weight: float, sensors_of: Mapping[str, Sequence[str]],
+                 tolerance: float, robot_file: str) -> None:
+        self.body_weight, self.tolerance = body_weight, tolerance
+        self._sensors_of, self._file = sensors_of, robot_file
+        self._foot_sums = np.zeros(len(sensors_of))
+        self._start()
+
+    def add(self, vertical_force: float, foot_forces: Array | Sequence[float],
+            in_contact: bool) -> None:
+        """
+        Take one instant.
+
+        Parameters
+        ----------
+        vertical_force
+            Of the total wrench, N.
+        foot_forces
+            Normal force of each foot in the order of `sensors_of`, N, shape (F,).
+        in_contact
+            Whether any foot is on the ground.
+
+        """
+        self._count += 1
+        self._sum += vertical_force
+        self._contacts += in_contact
+        self._foot_sums += foot_forces
+
+    def verdict(self) -> Verdict | None:
+        """Judge the mean since the last verdict and start anew; None if there is no data."""
+        if not self._count:
+            return None
+        mean = self._sum / self._count
+        feet = (self._foot_sums / self._count).tolist()
+        touching = self._contacts > 0.5 * self._count
+        self._start()
+        ratio = mean / self.body_weight
+        complaint = self._wrong_sign(ratio, feet) or (
+            self._wrong_weight(mean, ratio) if touching else '')
+        where = '' if touching else ', no foot on the ground'
+        return Verdict(not complaint, complaint or (
+            f'{mean:.1f} N, model {self.body_weight:.1f} N (ratio {ratio:.4f}){where}'), ratio)
+
+    def _start(self) -> None:
+        self._count, self._sum, self._contacts = 0, 0.0, 0
+        self._foot_sums[:] = 0.0
+
+    def _wrong_sign(self, ratio: float, feet: Sequence[float]) -> str:
+        """Find feet that are pulled: the ground never pulls, so their sensor has a wrong sign."""
+        pulled = {name: force for (name, force) in zip(self._sensors_of, feet)
+                  if force < -0.1 * self.body_weight}
+        if not pulled:
+            return ''
+        sensors = [sensor for name in pulled for sensor in self._sensors_of[name]]
+        parameters = ', '.join(f'wrench_sensors.{sensor}.sign' for sensor in sensors)
+        forces = ', '.join(f'{name} {force:.1f} N' for name, force in pulled.items())
+        return (f'the ground seems to pull at a foot ({forces}; total {ratio:.3f} of the weight): '
+                f'flip {parameters} in {self._file}, then tare again')
+
+    def _wrong_weight(self, mean: float, ratio: float) -> str:
+        if abs(ratio - 1.0) <= self.tolerance:
+            return ''
+        return (f'the feet carry {mean:.1f} N, the model weighs {self.body_weight:.1f} N (ratio '
+                f'{ratio:.3f}): tare with the feet in the air; if it stays, look for a support or '
+                'load that has no sensor, and for masses missing in the URDF: calibrate '
+                '(calibration.launch.xml)')

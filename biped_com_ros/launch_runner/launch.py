@@ -1,0 +1,169 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+``run_launch``: the XML launch files of this package where ``ros2 launch`` is not installed.
+
+::
+
+    run_launch bringup.launch.xml robot:=talos
+    run_launch biped_com_ros demo.launch.xml     (as ros2 launch writes it)
+    run_launch --show-args demo.launch.xml
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+import os
+from pathlib import Path
+import shlex
+import sys
+import tempfile
+
+from biped_com_ros.core.errors import BipedComError, ConfigurationError, UnknownNameError
+from biped_com_ros.core.model.resources import find_package, PACKAGE
+from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
+from biped_com_ros.launch_runner.console import Console
+from biped_com_ros.launch_runner.context import Context
+from biped_com_ros.launch_runner.parameters import ParameterFiles
+from biped_com_ros.launch_runner.supervisor import Supervisor
+from biped_com_ros.launch_runner.xml_reader import Element
+
+_ARGUMENT = ':='
+_BAD_USE = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """
+    Run the command line.
+
+    Returns
+    -------
+    int
+        0; 2 if the launch file or an argument is wrong; else the exit code of the first process
+        that ended with an error.
+
+    """
+    options = _parser().parse_intermixed_args(argv)
+    try:
+        root = load(find_launch_file([word for word in options.words if _ARGUMENT not in word]))
+        context = Context(_given(options.words))
+        if options.show_args:
+            print(describe_arguments(root, context))
+            return 0
+        _check_arguments(root, context)
+        return _launch(root, context, options)
+    except BrokenPipeError:
+        # Nobody reads what was asked for (`| head`); keep the interpreter's last flush quiet too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except BipedComError as error:
+        print(f'run_launch: {error}', file=sys.stderr)
+        return _BAD_USE
+
+
+def find_launch_file(words: Sequence[str]) -> Path:
+    """
+    Find the file meant by ``FILE`` or ``PACKAGE FILE``.
+
+    A path is taken as it is; a bare name is looked for in the package's ``launch`` directory.
+    """
+    if len(words) not in (1, 2):
+        raise ConfigurationError(
+            f"expected a launch file, got '{' '.join(words)}' (arguments look like NAME:=VALUE)")
+    name = words[-1]
+    if len(words) == 1 and Path(name).is_file():
+        return Path(name)
+    directory = find_package(words[0] if len(words) == 2 else PACKAGE) / 'launch'
+    if not (directory / name).is_file():
+        raise UnknownNameError('launch file', name, sorted(
+            file.name for file in directory.glob('*.launch.xml')), where=str(directory))
+    return directory / name
+
+
+def describe_arguments(root: Element, context: Context) -> str:
+    """Text of ``--show-args``."""
+    lines = ['Arguments (pass arguments as NAME:=VALUE):']
+    for argument in declared_arguments(root, context):
+        default = 'required' if argument.default is None else f"default: '{argument.default}'"
+        choices = f"; one of: {', '.join(argument.choices)}" if argument.choices else ''
+        lines += ['', f'  {argument.name}', f'      {argument.description or "no description"}',
+                  f'      ({default}{choices})']
+    return '\n'.join(lines)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='run_launch', description='Run an XML launch file without ros2 launch.')
+    parser.add_argument('words', nargs='+', metavar='[PACKAGE] FILE [NAME:=VALUE ...]',
+                        help='a path, or a file of this package, and its arguments')
+    parser.add_argument('-s', '--show-args', action='store_true',
+                        help='show the arguments that the file takes, and end')
+    parser.add_argument('-n', '--dry-run', action='store_true',
+                        help='print the commands instead of starting them')
+    parser.add_argument('--foreground', metavar='EXEC', default='',
+                        help='give the terminal to this executable; the output of the others '
+                        'goes to the log file')
+    return parser
+
+
+def _given(words: Sequence[str]) -> dict[str, str]:
+    pairs = (word.partition(_ARGUMENT) for word in words if _ARGUMENT in word)
+    return {name: value for name, _, value in pairs}
+
+
+def _check_arguments(root: Element, context: Context) -> None:
+    valid = [argument.name for argument in declared_arguments(root, context)]
+    for name in context.configurations:
+        if name not in valid:
+            raise UnknownNameError('argument', name, valid, where=root.file.name)
+
+
+def _launch(root: Element, context: Context, options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix='run_launch_') as directory:
+        planner = Planner(context, ParameterFiles(Path(directory)))
+        planner.run(root)
+        _check_foreground(planner, options.foreground)
+        if options.dry_run:
+            for plan in planner.processes:
+                print(f'[{plan.name}] {shlex.join(plan.command)}')
+            return 0
+        return _supervise(planner, options.foreground)
+
+
+def _check_foreground(planner: Planner, foreground: str) -> None:
+    names = {plan.name.rpartition('-')[0] for plan in planner.processes}
+    if foreground and foreground not in names:
+        raise UnknownNameError('executable', foreground, names, where='--foreground')
+
+
+def _supervise(planner: Planner, foreground: str) -> int:
+    console = Console()
+    try:
+        console.say('INFO', f'[launch]: all output is kept in {console.log_file}')
+        for message in planner.messages:
+            console.say('INFO', f'[launch.user]: {message}')
+        console.quiet = console.quiet or bool(foreground)
+        return asyncio.run(_run(planner, console, foreground))
+    finally:
+        console.close()
+
+
+async def _run(planner: Planner, console: Console, foreground: str) -> int:
+    return await Supervisor(planner.processes, console, foreground).run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,101 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The centre of mass as markers; apart, since their messages take a while to import."""
+
+from __future__ import annotations
+
+from functools import cached_property
+import math
+from typing import Any
+
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.com_estimator.outputs import FrameParameters, Instant
+from biped_com_ros.ros.topics import markers
+from biped_com_ros.ros.topics.outputs import marker_array_publisher
+from biped_com_ros.ros.topics.qos import LATCHED
+import numpy as np
+from visualization_msgs.msg import Marker
+
+_ARROW_TIME = 0.5
+_ACTIONS = {True: Marker.ADD, False: Marker.DELETE}
+# Equally long, so that the positions lie evenly in the message and are set in one go.
+_ROBOT, _LINKS = 'robot_com', 'link_coms'
+_PALE = (*markers.ORANGE[:3], 0.6)
+
+
+class MarkerOutput:
+    """Balls at the centres of mass, the robot's on the ground, the DCM, the velocity."""
+
+    def __init__(self, node: Any, model: RobotModel, params: FrameParameters) -> None:
+        shown = _shown(model, params.world_frame, params.marker_density)
+        dcm, arrow = len(shown) - 2, len(shown) - 1
+        self._out = marker_array_publisher(node, '~/markers', markers.marker_array(*shown), {
+            'position': 'markers[*].pose.position', 'arrow': f'markers[{arrow}].points',
+            'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
+        }, qos=LATCHED)
+        self._shown, self._drawn_ns = (True, True), 0
+
+    @cached_property
+    def _position(self) -> Any:
+        return self._out.fields['position']
+
+    @cached_property
+    def _arrow(self) -> tuple[Any, Any]:
+        tail, head = self._out.fields['arrow']
+        return tail, head
+
+    def publish(self, instant: Instant) -> None:
+        """Publish the markers of an instant, while nobody listens one per second."""
+        ns = instant.stamp.ns
+        if self._out.heard or not 0 <= ns - self._drawn_ns < markers.UNHEARD_NS:
+            self._drawn_ns = ns
+            self._draw(instant)
+            self._out.publish(instant.stamp)
+
+    def _draw(self, instant: Instant) -> None:
+        """Show an instant; what is unknown disappears."""
+        position, com = self._position, instant.com
+        position[0] = position[1] = com
+        position[1, 2] = instant.stance.ground_height
+        position[2:-2] = instant.state.link_coms_in_world
+        velocity, dcm, _ = instant.motion
+        if dcm is not None:
+            position[-2] = dcm
+        if velocity is not None:
+            tail, head = self._arrow
+            tail[...] = com
+            head[...] = com + _ARROW_TIME * np.array(velocity)
+        if (shown := (dcm is not None, velocity is not None)) != self._shown:
+            self._show(*shown)
+
+    def _show(self, dcm: bool, arrow: bool) -> None:
+        self._shown = dcm, arrow
+        self._out.fields['dcm_action'][...] = _ACTIONS[dcm]
+        self._out.fields['arrow_action'][...] = _ACTIONS[arrow]
+
+
+def _shown(model: RobotModel, frame: str, density: float) -> list[Marker]:
+    """Prototypes: centre of mass, its projection, one ball per link, DCM, velocity."""
+    whole = _diameter(model.mass, density) / 2.0
+    links = [markers.sphere(frame, _LINKS, i, _PALE, _diameter(mass, density))
+             for i, mass in enumerate(model.link_masses.tolist())]
+    return [markers.sphere(frame, _ROBOT, 0, markers.RED, whole),
+            markers.cylinder(frame, _ROBOT, 1, markers.RED, whole, 0.002), *links,
+            markers.cylinder(frame, _ROBOT, 2, markers.CYAN, whole / 2.0, 0.004),
+            markers.arrow(frame, _ROBOT, 3, markers.GREEN, whole / 6.0, whole / 3.0, whole / 3.0)]
+
+
+def _diameter(mass: float, density: float) -> float:
+    """Diameter of a ball, m."""
+    return 2.0 * (3.0 * mass / (4.0 * math.pi * density)) ** (1.0 / 3.0)

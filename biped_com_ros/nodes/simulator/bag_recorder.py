@@ -1,0 +1,83 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Writes what a node publishes into a rosbag2, without installed ROS (by the rosbags package)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.ros.topics.outputs import TemplatePublisher
+from biped_com_ros.ros.topics.stamp import Stamp
+
+STORAGES = ('mcap', 'sqlite3')
+
+
+class BagRecorder:
+    """
+    A recording of some outputs, each message with the stamp in its header.
+
+    Parameters
+    ----------
+    path
+        Directory to make; there must be nothing yet.
+    storage
+        One of :data:`STORAGES`.
+
+    Raises
+    ------
+    ConfigurationError
+        If it cannot be made.
+
+    """
+
+    def __init__(self, path: str, storage: str = 'mcap') -> None:
+        try:
+            from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
+            from rosbags.typesys import get_typestore, Stores
+        except ImportError:
+            raise ConfigurationError(
+                'recording needs the rosbags package: pip install rosbags') from None
+        self.path = Path(path).expanduser()
+        self._types = get_typestore(Stores.ROS2_JAZZY)
+        self.count = 0
+        try:
+            self._writer: Any = Writer(
+                self.path, version=9, storage_plugin=StoragePlugin[storage.upper()])
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer.open()
+        except (OSError, WriterError) as error:
+            raise ConfigurationError(
+                f"no recording to '{self.path}': {error}; give a directory that does not exist "
+                'yet') from None
+
+    def record(self, out: TemplatePublisher) -> None:
+        """Write what this output publishes from now on, listeners or not."""
+        kind = type(out.prototype)
+        package, _, name = kind.__module__.partition('.')
+        connection = self._writer.add_connection(
+            out.topic, f'{package}/msg/{kind.__name__}', typestore=self._types)
+
+        def write(raw: Any, stamp: Stamp | None) -> None:
+            self.count += 1
+            self._writer.write(connection, stamp.ns if stamp is not None else 0, bytes(raw))
+
+        out.tap(write)
+
+    def close(self) -> None:
+        """Finish the recording."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None

@@ -1,0 +1,173 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Publishes what the torso's controller commands, and the torso's shape for everybody else."""
+
+from __future__ import annotations
+
+from cmath import polar
+import struct
+from typing import Any
+
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.torso.arc import Arc, array_of, wrench_of
+from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.controller import TorsoCommand
+from biped_com_ros.core.torso.statics import Load
+from biped_com_ros.nodes.com_estimator.outputs import Pace
+from biped_com_ros.ros.topics.markers import CYAN, line_strip, marker_array, ORANGE
+from biped_com_ros.ros.topics.outputs import (
+    float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,
+    vector_publisher, wrench_publisher)
+from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.tf import TransformBroadcaster, TransformBundle
+import numpy as np
+
+#: Points of the backbone's line, and disks of the tendons' lines.
+_POINTS, _DISKS = 13, 7
+
+#: How often it is looked at least who listens, Hz; a fourth of it.
+_LEAST_LOOKS = 10.0
+
+
+class TorsoOutputs:
+    """
+    All topics of `torso_controller`.
+
+    Lengths and joints always go out. Whether somebody listens to the others, and whether it is
+    time for those that have a rate, is looked up every few updates.
+
+    Parameters
+    ----------
+    node, body
+        Where, and which torso.
+    tip_frame
+        TF frame at the far end of the backbone; empty: no TF.
+    tf_rate, marker_rate
+        Hz; zero: never.
+
+    Attributes
+    ----------
+    is_more_wanted
+        Whether somebody listens to tensions, reference or wrench.
+
+    """
+
+    def __init__(self, node: Any, body: TorsoBody, tip_frame: str, tf_rate: float,
+                 marker_rate: float) -> None:
+        self._body, self._frame = body, body.config.lower
+        names = [f'tendon_{i}' for i in range(body.backbone.count)]
+        self._lengths = float_array_publisher(node, '~/tendon_lengths', len(names), names)
+        self._tensions = float_array_publisher(node, '~/tensions', len(names), names)
+        self._joints = joint_state_publisher(
+            node, '~/joint_states', body.joint_names, ('position', 'velocity'))
+        self._shape = vector_publisher(node, '~/shape', self._frame)
+        self._reference = vector_publisher(node, '~/reference', self._frame)
+        self._wrench = wrench_publisher(node, '~/wrench', tip_frame or body.config.upper)
+        self._markers = self._make_markers(node)
+        self._transform = TransformBroadcaster(node).bundle(
+            [(self._frame, tip_frame)]) if tip_frame else None
+        self._tf_pace, self._marker_pace = Pace(tf_rate), Pace(marker_rate)
+        # Writes into the bytes of a message: a tenth of what assigning to an array takes.
+        self._write_tendons = struct.Struct(f'{len(names)}d').pack_into
+        self._write_joints = struct.Struct(f'{len(body.joint_names)}d').pack_into
+        self._is_shape_wanted = self.is_more_wanted = False
+        self.set_rates(tf_rate, marker_rate)
+
+    def set_rates(self, tf_rate: float, marker_rate: float) -> None:
+        """Use other rates, Hz."""
+        self._tf_pace.set_rate(tf_rate)
+        self._marker_pace.set_rate(marker_rate)
+        # A look is late by a fourth of what it looks for.
+        self._look_period = round(0.25e9 / max(tf_rate, marker_rate, _LEAST_LOOKS))
+        self._look_ns = 0
+
+    def publish_command(self, stamp: Stamp, command: TorsoCommand) -> None:
+        """Publish what the tendons' drives are to do, and what is expected of it."""
+        lengths = self._lengths
+        self._write_tendons(lengths.fields['data'], 0, *command.commanded)
+        lengths.publish()
+        if not self.is_more_wanted:
+            return
+        if self._tensions.wanted:
+            self._tensions.fields['data'][...] = command.expected
+            self._tensions.publish()
+        _publish_bend(self._reference, stamp, command.reference_arc)
+
+    def publish_shape(self, stamp: Stamp, arc: Arc, rates: tuple[complex, float]) -> None:
+        """Publish the torso's shape, and the rates of bend and torsion."""
+        joints, positions = self._joints, self._body.positions(arc)
+        fields = joints.fields
+        self._write_joints(fields['position'], 0, *positions)
+        self._write_joints(fields['velocity'], 0, *self._body.velocities(arc, rates, positions))
+        joints.publish(stamp)
+        if not 0 < self._look_ns - stamp.ns <= self._look_period:
+            self._look(stamp, arc)
+        if self._is_shape_wanted:
+            _publish_bend(self._shape, stamp, arc)
+
+    def publish_wrench(self, stamp: Stamp, arc: Arc, tensions: Array, load: Load) -> None:
+        """Publish what shape and tensions tell of the wrench on the tip, besides a known load."""
+        if not self._wrench.wanted:
+            return
+        told = self._body.statics.estimate_wrench(arc.shape, tensions, load)
+        force, along, moment, about = wrench_of(told.wrench)
+        self._wrench.fields['wrench'][...] = array_of((
+            *arc.rotate_back(force, along), *arc.rotate_back(moment, about)))
+        self._wrench.publish(stamp)
+
+    def _look(self, stamp: Stamp, arc: Arc) -> None:
+        """Send what is not sent at every update, and look who listens."""
+        self._look_ns = stamp.ns + self._look_period
+        if self._transform is not None and self._tf_pace.is_due(stamp.ns):
+            self._send_transform(self._transform, stamp, arc)
+        if self._marker_pace.is_due(stamp.ns) and self._markers.wanted:
+            self._draw(stamp, arc.shape)
+        self._is_shape_wanted = self._shape.wanted
+        self.is_more_wanted = (
+            self._tensions.wanted or self._reference.wanted or self._wrench.wanted)
+
+    def _send_transform(self, transform: TransformBundle, stamp: Stamp, arc: Arc) -> None:
+        if transform.wanted:
+            pose = self._body.lower_to_base @ self._body.backbone.tip(arc.shape)
+            transform.positions[0], transform.quaternions[0] = pose.position, pose.quaternion
+            transform.publish(stamp)
+
+    def destroy(self) -> None:
+        """Withdraw the topics."""
+        for output in (self._lengths, self._tensions, self._joints, self._shape,
+                       self._reference, self._wrench, self._markers):
+            output.destroy()
+
+    def _make_markers(self, node: Any) -> TemplatePublisher:
+        count, frame = self._body.backbone.count, self._frame
+        lines = [line_strip(frame, 'backbone', _POINTS, 0, ORANGE, 0.012), *(
+            line_strip(frame, 'tendons', _DISKS, i, CYAN, 0.002) for i in range(count))]
+        fields = {str(i): f'markers[{i}].points' for i in range(len(lines))}
+        return marker_array_publisher(node, '~/markers', marker_array(*lines), fields)
+
+    def _draw(self, stamp: Stamp, shape: Array) -> None:
+        body, backbone = self._body, self._body.backbone
+        self._markers.fields['0'][...] = body.lower_to_base.apply(
+            backbone.points(shape, _POINTS))
+        holes = np.array([body.lower_to_base.apply(backbone.holes(shape, u))
+                          for u in np.linspace(0.0, 1.0, _DISKS)])
+        for i in range(backbone.count):
+            self._markers.fields[str(i + 1)][...] = holes[:, i]
+        self._markers.publish(stamp)
+
+
+def _publish_bend(output: TemplatePublisher, stamp: Stamp, arc: Arc) -> None:
+    if output.wanted:
+        output.fields['vector'][...] = (*polar(arc.bend), arc.elongation)
+        output.publish(stamp)

@@ -1,0 +1,188 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Drives the torso from the keyboard, or on the tour of Russo et al. (2021), as a joystick does.
+
+Arrow keys push the stick, space lets it go, f freezes, u takes targets again, q ends. It publishes
+``joy`` (sensor_msgs/Joy, axes left and forward) while it runs; when it ends, the torso holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+import contextlib
+from dataclasses import dataclass
+import math
+import os
+import select
+import sys
+from typing import Any
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.torso.joystick import tour
+from biped_com_ros.ros.node.diagnostics import steady_clock
+from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from geometry_msgs.msg import Vector3Stamped
+from rclpy.node import Node
+from sensor_msgs.msg import Joy
+from std_srvs.srv import SetBool
+
+#: Forward and left of the arrow keys, as terminals send them.
+ARROWS = {b'\x1b[A': (1.0, 0.0), b'\x1b[B': (-1.0, 0.0), b'\x1b[D': (0.0, 1.0),
+          b'\x1b[C': (0.0, -1.0)}
+
+
+@dataclass(frozen=True)
+class TorsoTeleopParameters:
+    """Parameters of `torso_teleop`."""
+
+    motion: str = parameter(
+        'keys', 'Who moves the stick: the keyboard, or the tour centre, border, once around, '
+        'centre', options=('keys', 'tour'), read_only=True)
+    rate: float = parameter(
+        50.0, 'How often the stick is published', 'Hz', 5.0, 200.0, read_only=True)
+    step: float = parameter(
+        0.1, 'How far a key press pushes the stick', '', 0.01, 1.0, read_only=True)
+
+
+class Stick:
+    """
+    A stick that keys push.
+
+    Attributes
+    ----------
+    forward, left
+        Deflection, together at most 1.
+
+    """
+
+    def __init__(self, step: float) -> None:
+        self.step, self.forward, self.left = step, 0.0, 0.0
+
+    def press(self, key: bytes) -> None:
+        """Push the stick by an arrow key, or let it go by space; other keys do nothing."""
+        if key == b' ':
+            self.forward = self.left = 0.0
+        forward, left = ARROWS.get(key, (0.0, 0.0))
+        self.forward += self.step * forward
+        self.left += self.step * left
+        size = max(math.hypot(self.forward, self.left), 1.0)
+        self.forward, self.left = self.forward / size, self.left / size
+
+
+class TorsoTeleop(Node):
+    """Publishes a stick."""
+
+    def __init__(self, **node_kwargs: Any) -> None:
+        super().__init__('torso_teleop', **node_kwargs)
+        self._params = declare_parameters(self, TorsoTeleopParameters)
+        self.stick = Stick(self._params.step)
+        self._keys = _Keyboard() if self._params.motion == 'keys' else None
+        self._joy = self.create_publisher(Joy, 'joy', 10)
+        self._freeze = self.create_client(SetBool, 'torso_controller/freeze')
+        self._start, self._shape = 0, ''
+        if self._keys:  # nobody sees it on the tour
+            self.create_subscription(
+                Vector3Stamped, 'torso_controller/shape', self._on_shape, 10)
+        # Hands are as fast as they are; the tour keeps step with a simulation of any pace.
+        self.create_timer(1.0 / self._params.rate, self._tick,
+                          clock=steady_clock() if self._keys else self.get_clock())
+
+    def _on_shape(self, message: Vector3Stamped) -> None:
+        bend, direction = math.degrees(message.vector.x), math.degrees(message.vector.y)
+        self._shape = f'bent by {bend:4.1f} deg towards {direction:4.0f} deg'
+
+    def _tick(self) -> None:
+        if self._keys is None:
+            now = self.get_clock().now().nanoseconds
+            self._start = self._start or now
+            self.stick.forward, self.stick.left = tour(1e-9 * (now - self._start))
+        else:
+            self._read(self._keys)
+        self._joy.publish(Joy(axes=[self.stick.left, self.stick.forward]))
+
+    def _read(self, keyboard: _Keyboard) -> None:
+        for key in keyboard.pressed():
+            if key == b'q':
+                raise SystemExit(0)
+            if key in (b'f', b'u') and self._freeze.service_is_ready():
+                self._freeze.call_async(SetBool.Request(data=key == b'f'))
+            self.stick.press(key)
+        print(f'\rstick forward {self.stick.forward:+.1f} left {self.stick.left:+.1f}  '
+              f'{self._shape}\x1b[K', end='', flush=True)
+
+    def destroy_node(self) -> None:
+        """Give the terminal back."""
+        if self._keys is not None:
+            self._keys.close()
+        super().destroy_node()
+
+
+class _Keyboard:
+    """
+    Keys of the terminal as they are pressed.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no terminal.
+
+    """
+
+    def __init__(self) -> None:
+        import termios
+        import tty
+        if not sys.stdin.isatty():
+            raise ConfigurationError(
+                'there is no terminal to read keys from; start torso_teleop by itself, or with '
+                'motion:=tour')
+        self._file = sys.stdin.fileno()
+        self._before = termios.tcgetattr(self._file)
+        tty.setcbreak(self._file)
+        print('arrows: push the stick, space: let go, f: freeze, u: unfreeze, q: end')
+
+    def pressed(self) -> Iterator[bytes]:
+        """Yield the keys pressed since the last call."""
+        while select.select([self._file], [], [], 0.0)[0]:
+            raw = os.read(self._file, 64)
+            if not raw:
+                return
+            yield from split_keys(raw)
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        import termios
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(self._file, termios.TCSADRAIN, self._before)
+        print()
+
+
+def split_keys(pressed: bytes) -> list[bytes]:
+    """Return single keys of what a terminal sent at once; arrows have three bytes."""
+    keys = []
+    while pressed:
+        size = 3 if pressed[:3] in ARROWS else 1
+        keys.append(pressed[:size])
+        pressed = pressed[size:]
+    return keys
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the node."""
+    return run(TorsoTeleop, argv)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,323 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""What the page shows, as it comes in: messages -> `View`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+import math
+from typing import Any
+
+from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.fast.polling import latest, PolledNode
+from biped_com_ros.ros.topics.inputs import (
+    BoolInput, JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
+from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
+from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.viz.view import FootView, Report, View
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PolygonStamped, PoseArray, Vector3Stamped
+import numpy as np
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64, Float64MultiArray, String
+
+#: Seconds after which what fell silent is no longer shown; diagnostics come once per second.
+_FRESH, _FRESH_HEALTH = 1.0, 3.5
+_REMEMBERED = 40  # true CoMs kept until the estimate of the same stamp comes
+#: Kind of point: topic.
+_POINTS = {'zmp': 'zmp_monitor/zmp', 'zmp_model': 'zmp_monitor/zmp_model',
+           'dcm': 'zmp_monitor/dcm'}
+_NUMBERS = {'margin': 'zmp_monitor/margin', 'dcm_margin': 'zmp_monitor/dcm_margin',
+            'time_to_edge': 'zmp_monitor/time_to_edge'}
+
+
+class PageInputs:
+    """
+    Subscribes to all that is shown, and keeps a `View` of it.
+
+    Parameters
+    ----------
+    polled
+        Where to subscribe.
+    model
+        The robot.
+
+    Attributes
+    ----------
+    view : View
+        What was heard; what falls silent becomes unknown again.
+
+    """
+
+    def __init__(self, polled: PolledNode, model: RobotModel) -> None:
+        self.view = View(feet={foot: FootView() for foot in model.config.feet})
+        self._polled, self._model = polled, model
+        self._links = frozenset(model.frame_names)
+        self._truths: OrderedDict[int, Array] = OrderedDict()
+        self._com_stamp = 0
+        self._now = 0.0
+        self._heard: dict[str, float] = {}
+        self._reports: dict[str, tuple[Report, float]] = {}
+        self._calibrated: RobotModel | None = None
+        self._problem = ''
+        self._expiries = self._make_expiries()
+        self._subscribe_to_robot()
+        self._subscribe_to_estimates()
+        self._subscribe_to_feet()
+        self._subscribe_to_torso()
+        self._subscribe_to_words()
+
+    def update(self, now: float) -> View:
+        """Take what has come since the last time; `now` in seconds that never jump."""
+        self._now = now
+        self._polled.poll()
+        for key, forget in self._expiries.items():
+            if now - self._heard.get(key, -math.inf) > _FRESH and key in self._heard:
+                del self._heard[key]
+                forget()
+        self._match_truth()
+        self._stand_in_for_base()
+        self._weigh_anew()
+        self.view.health = [report for report, at in self._reports.values()
+                            if now - at < _FRESH_HEALTH]
+        return self.view
+
+    # -- subscriptions
+
+    def _subscribe_to_robot(self) -> None:
+        node, model = self._polled.node, self._model
+        torso = model.config.torso
+        virtual = torso.joints if torso is not None else ()
+        measured = [name for name in model.joint_names if name not in virtual]
+        optional = [name for name in model.joint_names if name in virtual]
+        self._order = np.argsort(model.joint_index((*measured, *optional)))
+        self._joints = JointStateInput(
+            node, measured, self._on_joints, optional_joints=optional, max_age=0.0)
+        OdometryInput(node, 'odom', self._on_odometry, child_frame_id=model.config.base_link,
+                      max_age=0.0, qos=latest())
+        try:
+            from tf2_msgs.msg import TFMessage
+        except ImportError:
+            return
+        self._polled.subscribe(TFMessage, '/tf', self._on_tf, latest(STATE_OUTPUT, 10))
+
+    def _subscribe_to_estimates(self) -> None:
+        node, view = self._polled.node, self.view
+        PointInput(node, 'com_estimator/com', '', self._on_com, max_age=0.0)
+        OdometryInput(node, 'com_estimator/com_fused', self._on_fused, max_age=0.0)
+        PointInput(node, 'simulator/truth/com', '', self._on_truth, max_age=0.0)
+        for kind, topic in _POINTS.items():
+            PointInput(node, topic, '', partial(self._on_point, kind), max_age=0.0, qos=latest())
+        count = len(self._model.link_names)
+        VectorInput(node, PoseArray, 'com_estimator/link_coms',
+                    [f'poses.{i}.position.{axis}' for i in range(count) for axis in 'xyz'],
+                    self._on_links, max_age=0.0, qos=latest())
+        for name, topic in _NUMBERS.items():
+            def take(message: Float64, name: str = name) -> None:
+                setattr(view, name, message.data)
+                self._hear(name)
+            self._polled.subscribe(Float64, topic, take, latest())
+        self._polled.subscribe(
+            PolygonStamped, 'zmp_monitor/support_polygon', self._on_polygon, latest())
+
+    def _subscribe_to_feet(self) -> None:
+        for name, foot in self.view.feet.items():
+            base = f'wrench_aggregator/{name}'
+            WrenchInput(self._polled.node, f'{base}/wrench', '', partial(self._on_foot, name),
+                        max_age=0.0, qos=latest())
+            PointInput(self._polled.node, f'{base}/cop', '', partial(self._on_cop, name),
+                       max_age=0.0, qos=latest())
+            BoolInput(self._polled.node, f'{base}/contact', partial(_on_contact, foot),
+                      qos=LATCHED)
+
+    def _subscribe_to_torso(self) -> None:
+        subscribe = self._polled.subscribe
+        subscribe(JointState, 'gravity_compensation/effort', self._on_feedforward, latest())
+        if self._model.config.torso is None:
+            return
+        subscribe(JointState, 'tendon_states', self._on_tendons, latest())
+        subscribe(Float64MultiArray, 'torso_controller/tensions', self._on_tensions, latest())
+        subscribe(Vector3Stamped, 'torso_controller/shape', self._on_shape, latest())
+
+    def _subscribe_to_words(self) -> None:
+        subscribe = self._polled.subscribe
+        subscribe(DiagnosticArray, '/diagnostics', self._on_diagnostics, latest(
+            STATE_OUTPUT, 30))
+        subscribe(String, 'zmp_monitor/support_phase', partial(self._on_words, 'phase'), LATCHED)
+        subscribe(String, 'com_calibrator/progress', partial(self._on_words, 'calibration'),
+                  LATCHED)
+        subscribe(String, 'gait_player/state', partial(self._on_words, 'gait'), LATCHED)
+        subscribe(String, 'robot_description', self._on_description, latest(LATCHED, 5))
+
+    def _make_expiries(self) -> dict[str, Callable[[], Any]]:
+        """Return what makes each thing unknown again."""
+        view = self.view
+
+        def set_to(name: str, value: Any) -> Callable[[], None]:
+            return lambda: setattr(view, name, value)
+
+        nothing, three = np.empty(0), np.full(3, math.nan)
+        expiries: dict[str, Callable[[], Any]] = {
+            'joints': set_to('efforts', None), 'links': set_to('link_coms', None),
+            'polygon': set_to('polygon', np.empty((0, 3))),
+            'feedforward': set_to('feedforward', {}), 'torso': set_to('torso', three),
+            'tensions': set_to('expected_tensions', nothing), 'base': set_to('base_from', ''),
+            **{name: set_to(name, math.nan) for name in _NUMBERS},
+            **{kind: partial(view.points.pop, kind, None)
+               for kind in ('com', 'fused', 'truth', *_POINTS)}}
+        for name, foot in view.feet.items():
+            expiries[f'{name}/wrench'] = partial(foot.wrench.fill, math.nan)
+            expiries[f'{name}/cop'] = partial(foot.cop.fill, math.nan)
+
+        def forget_tendons() -> None:
+            view.tendon_lengths = view.tensions = nothing
+
+        return {**expiries, 'tendons': forget_tendons}
+
+    def _hear(self, key: str) -> None:
+        self._heard[key] = self._now
+
+    # -- the robot
+
+    def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array,
+                   efforts: Array) -> None:
+        self.view.positions = positions[self._order]
+        self.view.efforts = efforts[self._order]
+        self._hear('joints')
+
+    def _on_odometry(self, stamp: Stamp, position: Array, quaternion: Array, _: Array) -> None:
+        if self.view.base_from != 'tf':
+            self.view.base, self.view.base_from = Pose.from_quaternion(
+                quaternion, position.copy()), 'odom'
+            self._hear('base')
+
+    def _on_tf(self, message: Any) -> None:
+        for transform in message.transforms:
+            if (transform.child_frame_id == self._model.config.base_link
+                    and transform.header.frame_id not in self._links):
+                p, q = transform.transform.translation, transform.transform.rotation
+                self.view.base, self.view.base_from = Pose.from_quaternion(
+                    np.array((q.x, q.y, q.z, q.w)), np.array((p.x, p.y, p.z))), 'tf'
+                self._hear('base')
+
+    def _stand_in_for_base(self) -> None:
+        """Without anything about the base: level, the lowest sole on the ground."""
+        if not self.view.base_from and self.view.positions is not None:
+            state = self._model.state(self.view.positions)
+            height = -float(state.placements_in_base(self._model.soles)[:, 3, 2].min())
+            self.view.base = Pose(np.eye(3), np.array((0.0, 0.0, height)))
+
+    def _on_description(self, message: String) -> None:
+        """Take a URDF that is not the one the robot is drawn by: a calibrated one."""
+        if message.data == self._model.urdf:
+            return
+        try:
+            self._calibrated = RobotModel(self._model.config, message.data)
+        except BipedComError as error:
+            self._polled.node.get_logger().warning(f'robot_description cannot be used: {error}')
+
+    def _weigh_anew(self) -> None:
+        """Compute the CoM of the calibrated URDF, if there is one."""
+        self.view.points.pop('calibrated', None)
+        calibrated, positions = self._calibrated, self.view.positions
+        if (calibrated is not None and positions is not None and 'com' in self.view.points
+                and calibrated.joint_names == self._model.joint_names):
+            # Where the URDF's CoM is now, plus what the calibration changes: the joints may be
+            # a few milliseconds younger than the base.
+            moved = (calibrated.state(positions).com_in_base
+                     - self._model.state(positions).com_in_base)
+            self.view.points['calibrated'] = (
+                self.view.points['com'] + self.view.base.rotation @ moved)
+
+    # -- estimates
+
+    def _on_com(self, stamp: Stamp, point: Array) -> None:
+        self._com_stamp = stamp.ns
+        self._on_point('com', stamp, point)
+
+    def _on_fused(self, stamp: Stamp, position: Array, *_: Array) -> None:
+        self._on_point('fused', stamp, position)
+
+    def _on_truth(self, stamp: Stamp, point: Array) -> None:
+        self._truths[stamp.ns] = point.copy()
+        while len(self._truths) > _REMEMBERED:
+            self._truths.popitem(last=False)
+        self._hear('truth')
+
+    def _match_truth(self) -> None:
+        """Show the truth of the estimate's instant, or else the last one."""
+        if 'truth' in self._heard and self._truths:
+            last = next(reversed(self._truths.values()))
+            self.view.points['truth'] = self._truths.get(self._com_stamp, last)
+
+    def _on_point(self, kind: str, stamp: Stamp, point: Array) -> None:
+        self.view.points[kind] = point.copy()
+        self._hear(kind)
+
+    def _on_links(self, stamp: Stamp, values: Array) -> None:
+        self.view.link_coms = values.reshape(-1, 3).copy()
+        self._hear('links')
+
+    def _on_polygon(self, message: PolygonStamped) -> None:
+        self.view.polygon = np.array(
+            [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3)
+        self._hear('polygon')
+
+    def _on_foot(self, name: str, stamp: Stamp, wrench: Array) -> None:
+        self.view.feet[name].wrench[...] = wrench
+        self._hear(f'{name}/wrench')
+
+    def _on_cop(self, name: str, stamp: Stamp, point: Array) -> None:
+        self.view.feet[name].cop[...] = point
+        self._hear(f'{name}/cop')
+
+    # -- torso and efforts
+
+    def _on_feedforward(self, message: JointState) -> None:
+        self.view.feedforward = dict(zip(message.name, message.effort))
+        self._hear('feedforward')
+
+    def _on_tendons(self, message: JointState) -> None:
+        order = np.argsort(message.name)
+        for name, values in (('tendon_lengths', message.position), ('tensions', message.effort)):
+            setattr(self.view, name, np.array(values)[order] if len(values) == len(order)
+                    else np.empty(0))
+        self._hear('tendons')
+
+    def _on_tensions(self, message: Float64MultiArray) -> None:
+        self.view.expected_tensions = np.array(message.data)
+        self._hear('tensions')
+
+    def _on_shape(self, message: Vector3Stamped) -> None:
+        self.view.torso = np.array((message.vector.x, message.vector.y, message.vector.z))
+        self._hear('torso')
+
+    # -- words
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            self._reports[status.name] = (Report(
+                int.from_bytes(status.level, 'little'), status.name, status.message), self._now)
+
+    def _on_words(self, name: str, message: String) -> None:
+        setattr(self.view, name, message.data)
+
+
+def _on_contact(foot: FootView, stamp: Stamp, contact: bool) -> None:
+    foot.contact = contact

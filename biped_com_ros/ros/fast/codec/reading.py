@@ -1,0 +1,283 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Reads numbers of serialized messages, by offsets that are found once per structure.
+
+A structure (all strings and sequence lengths) that is new goes once through rclpy, and the numbers
+of both ways are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from struct import Struct
+from typing import Any
+
+from biped_com_ros.ros.fast.codec.layout import (
+    ENCAPSULATION, FLOAT64, Layout, LayoutError, Leaf, LITTLE_ENDIAN_CDR, Path,
+    plain_messages_wanted, value_at)
+import numpy as np
+from rclpy.serialization import deserialize_message
+
+_MAX_PLANS = 32
+
+
+@dataclass
+class Selection:
+    """
+    What a node wants from messages of one structure.
+
+    Attributes
+    ----------
+    paths
+        The float64 values to read, e.g. ``[('position', 3), ('position', 0)]``.
+    data
+        Anything the node derived from the structure (names, frame, a refusal).
+
+    """
+
+    paths: Sequence[Path]
+    data: Any = None
+
+
+class Plan:
+    """
+    How to read the selected values of all messages that share one structure.
+
+    Attributes
+    ----------
+    data
+        That of the selection.
+    size
+        Of the structure, bytes.
+    structure_of
+        Returns those parts of at least so many bytes that make the structure.
+    structure
+        What they are where the structure is this one, except for padding.
+    values_of
+        Returns the selected values of a message as a tuple: for few of them.
+
+    """
+
+    __slots__ = ('data', 'size', 'structure_of', 'structure', 'values_of', '_positions',
+                 '_reference', '_offset', '_count', '_indices', '_scratch')
+    is_plain = False
+
+    def __init__(self, raw: bytes, layout: Layout, selection: Selection) -> None:
+        offsets = _element_offsets(layout, selection.paths)
+        self.data = selection.data
+        parts = _structure(layout)
+        self.structure_of = parts.unpack_from
+        self.size, self.structure = parts.size, parts.unpack_from(raw)
+        self._positions = np.concatenate(
+            [np.arange(*span) for span in layout.structure] or [np.arange(0)])
+        self._reference = np.frombuffer(raw, np.uint8)[self._positions].tobytes()
+        self._offset = int(offsets.min()) if len(offsets) else ENCAPSULATION
+        self._count = (int(offsets.max()) - self._offset) // 8 + 1 if len(offsets) else 0
+        indices = (offsets - self._offset) // 8
+        self.values_of = _unpacker(offsets.tolist())
+        self._scratch = np.empty(self._count)
+        self._indices = None if np.array_equal(indices, np.arange(self._count)) else indices
+
+    def matches(self, raw: bytes) -> bool:
+        """Tell whether a message has this structure (may deny it where only padding differs)."""
+        return len(raw) >= self.size and self.structure_of(raw) == self.structure
+
+    def matches_despite_padding(self, raw: bytes) -> bool:
+        """Tell the same from the structure's bytes alone: slower; padding may hold anything."""
+        if (not raw.startswith(LITTLE_ENDIAN_CDR)
+                or len(raw) <= (self._positions[-1] if len(self._positions) else 0)):
+            return False
+        return np.frombuffer(raw, np.uint8)[self._positions].tobytes() == self._reference
+
+    def gather(self, raw: bytes, out: np.ndarray) -> None:
+        """Write the selected values into `out` (k,), float64."""
+        if self._indices is None:
+            out[...] = np.frombuffer(raw, FLOAT64, self._count, self._offset)
+            return
+        # The bytes are not aligned, of which `take` would make a copy of its own, only slower.
+        self._scratch[...] = np.frombuffer(raw, FLOAT64, self._count, self._offset)
+        self._scratch.take(self._indices, None, out, 'clip')
+
+
+class PlainPlan:
+    """The same through rclpy's own conversion, valid for one message."""
+
+    __slots__ = ('data', '_values')
+    is_plain = True
+
+    def __init__(self, message: Any, selection: Selection) -> None:
+        self.data = selection.data
+        self._values = np.array([value_at(message, path) for path in selection.paths], float)
+
+    def values_of(self, raw: bytes) -> tuple[float, ...]:
+        """Return the selected values."""
+        return tuple(self._values.tolist())
+
+    def matches(self, raw: bytes) -> bool:
+        """Return False: another message has to be converted again."""
+        return False
+
+    def gather(self, raw: bytes, out: np.ndarray) -> None:
+        """Write the selected values into `out` (k,), float64."""
+        out[...] = self._values
+
+
+class _NoPlan:
+    """Stands for the plan of messages that have none: no message is built like this."""
+
+    structure = None
+
+    def structure_of(self, raw: bytes) -> tuple[bytes, ...]:
+        """Return nothing that would be this structure."""
+        return ()
+
+
+NO_PLAN = _NoPlan()
+
+
+class Reader:
+    """
+    Reads selected float64 values of serialized messages of one type.
+
+    Parameters
+    ----------
+    message_type
+        The message class.
+    select
+        Called with the deserialized message whenever a structure is new (on the plain path:
+        for each message); returns the `Selection`.
+    plain
+        Use rclpy's own conversion; default: as the environment says.
+
+    Examples
+    --------
+    >>> plan = reader.plan_for(raw)
+    >>> plan.gather(raw, out)
+
+    """
+
+    def __init__(self, message_type: Any, select: Callable[[Any], Selection],
+                 plain: bool | None = None) -> None:
+        self._message_type = message_type
+        self._select = select
+        self._plans: list[Plan] = []
+        self.plain = plain_messages_wanted() if plain is None else plain
+        #: Why the plain path was taken although not asked for; None while it was not.
+        self.plain_reason: str | None = None
+
+    def plan_for(self, raw: bytes) -> Plan | PlainPlan:
+        """
+        Return how to read this message; remembers it for those that are built the same.
+
+        Raises
+        ------
+        Exception
+            Whatever rclpy raises for bytes that are no such message.
+
+        """
+        plan = self._known(raw)
+        if plan is None:
+            return self._new(raw)
+        if plan is not self._plans[0]:
+            self._plans.remove(plan)
+            self._plans.insert(0, plan)
+        return plan
+
+    def _known(self, raw: bytes) -> Plan | None:
+        for plan in self._plans:
+            if plan.matches(raw):
+                return plan
+        for plan in self._plans:
+            if plan.matches_despite_padding(raw):
+                return plan
+        return None
+
+    def _new(self, raw: bytes) -> Plan | PlainPlan:
+        message = deserialize_message(raw, self._message_type)
+        selection = self._select(message)
+        plain = PlainPlan(message, selection)
+        if self.plain or not raw.startswith(LITTLE_ENDIAN_CDR):
+            return plain
+        plan = self._checked(raw, message, selection)
+        if plan is None:
+            return plain
+        self._plans.insert(0, plan)
+        del self._plans[_MAX_PLANS:]
+        return plan
+
+    def _checked(self, raw: bytes, message: Any, selection: Selection) -> Plan | None:
+        try:
+            plan = Plan(raw, Layout(message), selection)
+            ours = np.empty(len(selection.paths))
+            plan.gather(raw, ours)
+            unpacked = plan.values_of(raw)
+        except (LayoutError, ValueError, IndexError) as error:
+            self._give_up(str(error))
+            return None
+        theirs = [value_at(message, path) for path in selection.paths]
+        if not all(np.array_equal(values, theirs, equal_nan=True) for values in (ours, unpacked)):
+            self._give_up('values differ from those rclpy reads')
+            return None
+        return plan
+
+    def _give_up(self, reason: str) -> None:
+        self.plain, self.plain_reason = True, reason
+
+
+def _structure(layout: Layout) -> Struct:
+    """Return what unpacks the structure: neighbouring parts at once, few long ones are cheaper."""
+    merged = [[0, len(LITTLE_ENDIAN_CDR)]]
+    for start, end in layout.structure:
+        if start - merged[-1][1] < 4:  # nothing but padding between
+            merged[-1][1] = end
+        else:
+            merged.append([start, end])
+    ends = [0, *(end for _, end in merged)]
+    return Struct('<' + ''.join(f'{start - before}x{end - start}s' for (start, end), before in zip(
+        merged, ends)))
+
+
+def _unpacker(offsets: Sequence[int]) -> Callable[[bytes], tuple[float, ...]]:
+    """Return what unpacks the float64 values at these offsets."""
+    ascending = sorted(set(offsets))
+    ends = [0, *(offset + 8 for offset in ascending)]
+    unpack = Struct('<' + ''.join(
+        f'{offset - end}xd' for offset, end in zip(ascending, ends))).unpack_from
+    if ascending == list(offsets):
+        return unpack
+    in_order = itemgetter(*map(ascending.index, offsets))
+    return lambda raw: in_order(unpack(raw))
+
+
+def _element_offsets(layout: Layout, paths: Iterable[Path]) -> np.ndarray:
+    leaves = {leaf.path: leaf for leaf in layout.leaves if leaf.dtype == FLOAT64}
+    return np.array([_element_offset(leaves, path) for path in paths], np.intp)
+
+
+def _element_offset(leaves: dict[Path, Leaf], path: Path) -> int:
+    leaf = leaves.get(path)
+    if leaf is not None:
+        return leaf.offset
+    leaf, index = leaves.get(path[:-1]), path[-1]
+    if leaf is None or not isinstance(index, int) or not 0 <= index < leaf.count:
+        raise LayoutError(f'{path} is no float64 value of this message')
+    return leaf.offset + 8 * index
+
+
+def read_bool(raw: bytes) -> bool:
+    """Value of a serialized ``std_msgs/Bool``, which is the same in every byte order."""
+    return raw[ENCAPSULATION] != 0

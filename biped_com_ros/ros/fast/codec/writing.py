@@ -1,0 +1,364 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Writes numbers into messages that were serialized once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+import math
+import re
+from typing import Any
+
+from biped_com_ros.ros.fast.codec.layout import (
+    DTYPES, fields_of, FLOAT64, HEADER_STAMP, Layout, LayoutError, Leaf,
+    LITTLE_ENDIAN_CDR, Path, plain_messages_wanted, set_value_at, value_at)
+from biped_com_ros.ros.topics.stamp import Stamp
+import numpy as np
+from rclpy.serialization import deserialize_message, serialize_message
+from rosidl_parser.definition import BasicType, NamespacedType
+
+_MAX_RUNS = 6
+
+
+def raw_publish(publisher: Any) -> Callable[[bytes], None]:
+    """
+    Return the function that sends bytes through an rclpy publisher, at half the cost.
+
+    ``Publisher.publish`` only guards the handle against being destroyed meanwhile and looks at
+    the type. A publisher that was destroyed before raises either way.
+    """
+    send: Callable[[bytes], None] = getattr(publisher.handle, 'publish_raw', publisher.publish)
+    return send
+
+
+class Scatter:
+    """Assigns an array to values that lie irregularly in a buffer, as ``scatter[...] = x``."""
+
+    __slots__ = ('_values', '_indices', 'shape')
+
+    def __init__(self, values: np.ndarray, indices: np.ndarray) -> None:
+        self._values = values
+        self._indices = indices
+        self.shape = indices.shape
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._values[self._indices[key]] = value
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        return self._values[self._indices[key]]
+
+
+@dataclass
+class _Field:
+    """Numbers of a template that are set together, as the path pattern selects them."""
+
+    leaves: list[Leaf]
+    shape: tuple[int, ...]
+
+    def offsets(self) -> np.ndarray:
+        parts = [leaf.offset + leaf.dtype.itemsize * np.arange(leaf.count)
+                 for leaf in self.leaves]
+        return np.concatenate(parts).reshape(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.leaves[0].dtype
+
+
+class Template:
+    """
+    A message serialized once, whose numbers are patched in place.
+
+    Parameters
+    ----------
+    prototype
+        The message, with all strings set and all sequences at their length.
+    fields
+        Name -> path pattern of the numbers to set. ``'point'`` means all numbers below
+        ``point``; ``'poses[*].position'`` those of all poses, shape (n, 3);
+        ``'markers[2].points'`` those of one marker, shape (k, 3).
+    plain
+        Use rclpy's own conversion; default: as the environment says.
+
+    Attributes
+    ----------
+    fields : dict of str to array
+        Assign with ``fields['point'][...] = value`` or ``fields['position'][3] = value``.
+
+    Raises
+    ------
+    KeyError
+        If a pattern selects nothing.
+
+    """
+
+    def __init__(self, prototype: Any, fields: dict[str, str],
+                 plain: bool | None = None) -> None:
+        self.prototype = prototype
+        self._patterns = dict(fields)
+        self.plain_reason: str | None = None
+        self.plain = plain_messages_wanted() if plain is None else plain
+        if not self.plain:
+            self._try_bytes()
+        if self.plain:
+            self._use_messages()
+
+    def serialize(self, stamp: Stamp | None = None) -> bytes:
+        """
+        Return the message as bytes, with `stamp` in its header and those of its elements.
+
+        The plain path does the same by setting the prototype's fields.
+        """
+        if self.plain:
+            return bytes(serialize_message(self.message(stamp)))
+        if stamp is not None:
+            if self._single_stamp:
+                self._memory[HEADER_STAMP] = stamp.raw
+            elif self._stamps:
+                self._write_stamps(stamp)
+        return self._memory.tobytes()
+
+    def message(self, stamp: Stamp | None = None) -> Any:
+        """Return the message with the fields' present values (slow; the prototype itself)."""
+        if not self.plain:
+            return deserialize_message(self.serialize(stamp), type(self.prototype))
+        for name, field in self._selected.items():
+            _set_numbers(self.prototype, field, self.fields[name])
+        if stamp is not None:
+            for path in self._stamp_paths:
+                set_value_at(self.prototype, path, stamp.to_msg())
+        return self.prototype
+
+    # -- bytes
+
+    def _try_bytes(self) -> None:
+        try:
+            raw = bytes(serialize_message(self.prototype))
+            layout = Layout(self.prototype)
+            if not raw.startswith(LITTLE_ENDIAN_CDR) or len(raw) < layout.size:
+                raise LayoutError('serialized bytes are not as expected')
+        except LayoutError as error:
+            self._give_up(str(error))
+            return
+        self._build(raw, layout)
+        self._check()
+
+    def _build(self, raw: bytes, layout: Layout) -> None:
+        # The body begins 4 bytes after a multiple of 8, so that its float64 are aligned.
+        self._buffer = bytearray(4) + bytearray(raw)
+        self._memory = memoryview(self._buffer)[4:]
+        self._selected = {name: _select(layout.leaves, pattern)
+                          for name, pattern in self._patterns.items()}
+        self.fields: dict[str, Any] = {
+            name: _view(self._buffer, 4 + field.offsets(), field.dtype)
+            for name, field in self._selected.items()}
+        self._stamp_paths, offsets = _stamps(layout)
+        self._single_stamp = offsets == [HEADER_STAMP.start]
+        self._stamps = _stamp_targets(self._buffer, [4 + offset for offset in offsets])
+
+    def _write_stamps(self, stamp: Stamp) -> None:
+        value = np.frombuffer(stamp.raw, np.uint32)
+        for stamps in self._stamps:
+            stamps[...] = value
+
+    def _check(self) -> None:
+        """Write unlike values everywhere and compare with what rclpy reads."""
+        original = bytes(self._buffer)
+        counter = 1
+        expected = {}
+        for name, target in self.fields.items():
+            size = math.prod(target.shape)
+            expected[name] = _test_values(counter, size, self._selected[name].dtype)
+            target[...] = expected[name].reshape(target.shape)
+            counter += size
+        stamp = Stamp.from_ns(1_234_567_890_123_456_789 if self._stamp_paths else 0)
+        message = deserialize_message(self.serialize(stamp), type(self.prototype))
+        right = all(np.array_equal(_numbers(message, self._selected[name]), values)
+                    for name, values in expected.items() if len(self._overlapping(name)) == 0)
+        right = right and all(
+            Stamp.from_msg(value_at(message, path)) == stamp for path in self._stamp_paths)
+        self._buffer[:] = original
+        if not right:
+            self._give_up('values differ from those rclpy reads')
+
+    def _overlapping(self, name: str) -> set[str]:
+        """Names of later fields that overwrite some numbers of this one."""
+        mine = {leaf.path for leaf in self._selected[name].leaves}
+        names = list(self._selected)
+        return {other for other in names[names.index(name) + 1:]
+                if mine & {leaf.path for leaf in self._selected[other].leaves}}
+
+    # -- messages
+
+    def _give_up(self, reason: str) -> None:
+        self.plain, self.plain_reason = True, reason
+
+    def _use_messages(self) -> None:
+        # A copy without shared parts: prototypes are often written like [Point()] * 3.
+        self.prototype = deserialize_message(
+            serialize_message(self.prototype), type(self.prototype))
+        leaves = list(_leaves_without_layout(self.prototype, ()))
+        self._selected = {name: _select(leaves, pattern)
+                          for name, pattern in self._patterns.items()}
+        self.fields = {
+            name: _numbers(self.prototype, field).reshape(field.shape).astype(field.dtype)
+            for name, field in self._selected.items()}
+        self._stamp_paths = _stamp_paths(leaves)
+
+
+def _select(leaves: Sequence[Leaf], pattern: str) -> _Field:
+    """Leaves at or below the paths that a pattern selects, and the shape they form."""
+    steps = [int(step) if step.isdigit() else step for step in re.findall(r'\w+|\*', pattern)]
+    chosen = [leaf for leaf in leaves if _lies_below(leaf.path, steps)]
+    if not chosen:
+        raise KeyError(f"'{pattern}' selects no number of this message")
+    if len({leaf.dtype for leaf in chosen}) > 1:
+        raise KeyError(f"'{pattern}' selects numbers of several types")
+    return _Field(chosen, _shape(chosen, steps))
+
+
+def _lies_below(path: Path, steps: Sequence[Any]) -> bool:
+    if len(path) < len(steps):
+        return False
+    for actual, step in zip(path, steps):  # thousands of times per start: no generator
+        if actual != step and not (step == '*' and isinstance(actual, int)):
+            return False
+    return True
+
+
+def _shape(leaves: Sequence[Leaf], steps: Sequence[Any]) -> tuple[int, ...]:
+    """
+    Shape of a selection: an axis per wildcard and per sequence below, then one for the numbers.
+
+    Where elements are unlike (lines with different numbers of points), it is flat.
+    """
+    sizes: dict[Path, int] = {}
+    for leaf in leaves:
+        indices = tuple(step for depth, step in enumerate(leaf.path) if isinstance(step, int)
+                        and (depth >= len(steps) or steps[depth] == '*'))
+        sizes[indices] = sizes.get(indices, 0) + leaf.count
+    total, inner = sum(sizes.values()), next(iter(sizes.values()))
+    if len({(len(indices), size) for indices, size in sizes.items()}) > 1:
+        return (total,)
+    outer = tuple(len(set(axis)) for axis in zip(*sizes))
+    if math.prod(outer) * inner != total:
+        return (total,)
+    is_scalar = len(leaves[0].path) == len(steps) and not leaves[0].is_array
+    return outer if is_scalar and outer else (*outer, inner)
+
+
+def _view(buffer: bytearray, offsets: np.ndarray, dtype: np.dtype) -> Any:
+    """Return a strided view where the offsets are evenly spaced, else a Scatter."""
+    strides = tuple(
+        int(np.take(offsets, 1, axis).flat[0] - offsets.flat[0]) if n > 1 else dtype.itemsize
+        for axis, n in enumerate(offsets.shape))
+    even = offsets.flat[0] + sum(
+        np.arange(n).reshape([-1 if i == axis else 1 for i in range(offsets.ndim)]) * stride
+        for axis, (n, stride) in enumerate(zip(offsets.shape, strides)))
+    if np.array_equal(even, offsets):
+        return np.ndarray(offsets.shape, dtype, buffer, int(offsets.flat[0]), strides)
+    # Offset 8 is the body's first byte, so that offsets divide by the size of their type.
+    values = np.frombuffer(buffer, dtype, (len(buffer) - 8) // dtype.itemsize, 8)
+    return Scatter(values, (offsets - 8) // dtype.itemsize)
+
+
+def _stamp_targets(buffer: bytearray, offsets: Sequence[int]) -> list[Any]:
+    """Return what to assign a stamp to as two uint32: few strided views, or one Scatter."""
+    runs = _even_runs(offsets)
+    if len(runs) > _MAX_RUNS:
+        runs = [list(offsets)]
+    return [_view(buffer, np.array([[offset, offset + 4] for offset in run]),
+                  np.dtype(np.uint32)) for run in runs]
+
+
+def _even_runs(offsets: Sequence[int]) -> list[list[int]]:
+    """Split into runs of equal steps; in an array of structs only the first step may differ."""
+    runs: list[list[int]] = []
+    for offset in offsets:
+        run = runs[-1] if runs else None
+        if run is not None and (len(run) == 1 or offset - run[-1] == run[1] - run[0]):
+            run.append(offset)
+        else:
+            runs.append([offset])
+    return runs
+
+
+def _stamps(layout: Layout) -> tuple[list[Path], list[int]]:
+    paths = _stamp_paths(layout.leaves)
+    offsets = {leaf.path: leaf.offset for leaf in layout.leaves}
+    return paths, [offsets[path + ('sec',)] for path in paths]
+
+
+def _stamp_paths(leaves: Iterable[Leaf]) -> list[Path]:
+    """Paths of the stamps in the message's own header and in those of its elements."""
+    return [leaf.path[:-1] for leaf in leaves if leaf.path[-3:] == ('header', 'stamp', 'sec')
+            and (len(leaf.path) == 3 or isinstance(leaf.path[-4], int))]
+
+
+def _leaves_without_layout(message: Any, path: Path) -> Iterator[Leaf]:
+    """Numbers of a message, found without a thought for bytes."""
+    for name, slot_type in fields_of(message.__class__):
+        yield from _leaves_of_value(getattr(message, name), slot_type, path + (name,))
+
+
+def _leaves_of_value(value: Any, slot_type: Any, path: Path) -> Iterator[Leaf]:
+    element_type = getattr(slot_type, 'value_type', None)
+    if isinstance(slot_type, BasicType):
+        yield Leaf(path, 0, DTYPES.get(slot_type.typename, FLOAT64), 1, False)
+    elif isinstance(slot_type, NamespacedType):
+        yield from _leaves_without_layout(value, path)
+    elif isinstance(element_type, BasicType):
+        if len(value):
+            dtype = DTYPES.get(element_type.typename, FLOAT64)
+            yield Leaf(path, 0, dtype, len(value), True)
+    elif element_type is not None:
+        for index, element in enumerate(value):
+            yield from _leaves_of_value(element, element_type, path + (index,))
+
+
+def _numbers(message: Any, field: _Field) -> np.ndarray:
+    """Present values of a field, flat, read from the message object."""
+    values: list[Any] = []
+    for leaf in field.leaves:
+        value = value_at(message, leaf.path)
+        if isinstance(value, bytes):
+            value = value[0]
+        values.extend(value if leaf.is_array else [value])
+    return np.array([v[0] if isinstance(v, bytes) else v for v in values], field.dtype)
+
+
+def _set_numbers(message: Any, field: _Field, values: np.ndarray) -> None:
+    flat = np.asarray(values).reshape(-1)
+    start = 0
+    for leaf in field.leaves:
+        part = flat[start:start + leaf.count]
+        start += leaf.count
+        old = value_at(message, leaf.path)
+        if leaf.is_array:
+            new: Any = part if isinstance(old, np.ndarray) else part.tolist()
+        else:
+            new = part[0].item()
+        set_value_at(message, leaf.path, bytes([new]) if isinstance(old, bytes) else new)
+
+
+def _test_values(start: int, size: int, dtype: np.dtype) -> np.ndarray:
+    values = np.arange(start, start + size)
+    if dtype == np.bool_:
+        return values % 2 == 0
+    if dtype.itemsize == 1:
+        return (values % 100).astype(dtype)
+    if dtype.itemsize == 2:
+        return (values % 30000).astype(dtype)
+    return values.astype(dtype)

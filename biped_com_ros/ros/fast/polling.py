@@ -1,0 +1,83 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""
+Subscriptions that are looked into when it suits, and not served at every message.
+
+A display needs the latest message twenty times per second, while sensors send five hundred: with
+a queue of one, the middleware drops the others before they cost anything in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+from biped_com_ros.ros.topics.qos import SENSOR_INPUT
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+
+
+class PolledNode:
+    """
+    A node that no executor serves; `poll` does.
+
+    Parameters
+    ----------
+    name, context
+        Of the node; remappings and namespace of the command line hold for it.
+
+    Attributes
+    ----------
+    node : rclpy.node.Node
+        Where `Input` and subscriptions are created; used by one thread only, the one that polls.
+
+    """
+
+    def __init__(self, name: str, context: Any = None) -> None:
+        self.node = Node(name, context=context, enable_rosout=False,
+                         start_parameter_services=False)
+
+    def poll(self) -> int:
+        """Run the callbacks of all messages that wait; return how many there were."""
+        count = 0
+        for subscription in tuple(self.node.subscriptions):
+            with subscription.handle:
+                while (taken := subscription.handle.take_message(
+                        subscription.msg_type, subscription.raw)) is not None:
+                    subscription.callback(taken[0])
+                    count += 1
+        return count
+
+    def subscribe(self, message_type: Any, topic: str, callback: Callable[[Any], None],
+                  qos: QoSProfile) -> None:
+        """Subscribe to whole messages."""
+        self.node.create_subscription(message_type, topic, callback, qos)
+
+    def unsubscribe(self) -> None:
+        """Unsubscribe from everything."""
+        for subscription in tuple(self.node.subscriptions):
+            self.node.destroy_subscription(subscription)
+
+    def destroy(self) -> None:
+        """End it."""
+        self.node.destroy_node()
+
+
+def latest(profile: QoSProfile = SENSOR_INPUT, depth: int = 1) -> QoSProfile:
+    """Return a profile of which only the last messages are kept."""
+    short = copy(profile)
+    short.depth = depth
+    return short

@@ -1,0 +1,203 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The lifecycle of a robot's node, written once: ready for a manager, or starting itself.
+
+``unconfigured``: has the robot's model at most. ``inactive``: listens. ``active``: commands. A
+subclass fills in what it does at each transition; what it makes in :meth:`ManagedNode.build` and
+hands to :meth:`ManagedNode.keep` is taken away when it is cleaned up, or could not be built.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.urdf import load_urdf
+from biped_com_ros.ros.node.diagnostics import Diagnostics
+from biped_com_ros.ros.node.executor import guard_callbacks
+from biped_com_ros.ros.node.parameters import declare_parameters
+from biped_com_ros.ros.node.robot_source import RobotSource, TOPIC
+from biped_com_ros.ros.node.waiting import Waiting
+from biped_com_ros.ros.topics.input_base import Input
+from rclpy.client import Client
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.service import Service
+from rclpy.subscription import Subscription
+from rclpy.timer import Timer
+
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+_Part = TypeVar('_Part')
+
+
+class ManagedNode(LifecycleNode):
+    """
+    A lifecycle node for a robot.
+
+    Parameters
+    ----------
+    name
+        Of the node.
+    parameters_class
+        Subclass of `ManagedNodeParameters`.
+
+    Attributes
+    ----------
+    params
+        Its parameters.
+    model
+        The robot; None until its description is there.
+    diagnostics
+        Its lines for /diagnostics.
+
+    """
+
+    def __init__(self, name: str, parameters_class: Any, **node_kwargs: Any) -> None:
+        super().__init__(name, **node_kwargs)
+        self.params = declare_parameters(self, parameters_class, self.change)
+        self.model: RobotModel | None = None
+        self.diagnostics = Diagnostics(self)
+        self._kept: list[Any] = []
+        self._urdf = self.params.urdf
+        self._source = RobotSource(self, self.params, self._on_robot, self.diagnostics)
+
+    # -- what a node fills in
+
+    def prepare(self, model: RobotModel) -> None:
+        """
+        Get to know the robot, before anything is configured.
+
+        Raises
+        ------
+        BipedComError
+            If the parameters make no sense for it: ends the node at its start.
+
+        """
+
+    def build(self, model: RobotModel) -> None:
+        """
+        Make everything for the robot; the node is configured then.
+
+        Raises
+        ------
+        BipedComError
+            If it cannot be made; why is logged, and the transition fails.
+
+        """
+
+    def start(self) -> None:
+        """Begin to command."""
+
+    def stop(self) -> None:
+        """Cease to command; also called when it was not commanding."""
+
+    def busy(self) -> str:
+        """Return what keeps the node from being cleaned up now, or ''."""
+        return ''
+
+    def dismantle(self) -> None:
+        """Let go of what was built and not kept."""
+
+    def change(self, params: Any) -> None:
+        """Use parameters that were set at run time."""
+        self.params = params
+
+    # -- for it
+
+    def keep(self, part: _Part) -> _Part:
+        """Return a timer, subscription, service, input or output, to be taken away at the end."""
+        self._kept.append(part)
+        return part
+
+    # -- transitions
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Build everything; fails while the robot's description is missing."""
+        if self.model is None:
+            self.get_logger().error('cannot be configured: the robot description is missing')
+            return FAILURE
+        try:
+            self.model = self._read_anew(self.model)
+            self.build(self.model)
+            self._watch_inputs()
+        except BipedComError as error:
+            self.get_logger().error(f'cannot be configured: {error}')
+            self._take_away()
+            return FAILURE
+        guard_callbacks(self)
+        return SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin to command."""
+        self.start()
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Cease to command."""
+        self.stop()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let go of everything; fails while the node is not at rest."""
+        if reason := self.busy():
+            self.get_logger().error(f'cannot be cleaned up: {reason}')
+            return FAILURE
+        self._take_away()
+        return SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Cease to command."""
+        self.stop()
+        return SUCCESS
+
+    def _on_robot(self, model: RobotModel) -> None:
+        self.prepare(model)
+        self.model = model
+        if self.params.autostart and self.trigger_configure() == SUCCESS:
+            self.trigger_activate()
+
+    def _read_anew(self, model: RobotModel) -> RobotModel:
+        """Return the robot with the URDF that the parameter names now, if it was changed."""
+        wanted = self.params.urdf
+        if wanted in (self._urdf, TOPIC):
+            return model
+        anew = RobotModel(model.config, load_urdf(model.config, wanted))
+        self.prepare(anew)
+        self._urdf = wanted
+        return anew
+
+    def _watch_inputs(self) -> None:
+        """Say what is waited for."""
+        needed = {part.topic: part for part in self._kept
+                  if isinstance(part, Input) and part.required}
+        if needed:
+            self.keep(Waiting(self, needed))
+
+    def _take_away(self) -> None:
+        self.dismantle()
+        while self._kept:
+            self._destroy(self._kept.pop())
+
+    def _destroy(self, part: Any) -> None:
+        """Destroy what is the node's by the node, and the rest by itself."""
+        for kind, destroy in ((Timer, self.destroy_timer), (Service, self.destroy_service),
+                              (Client, self.destroy_client),
+                              (Subscription, self.destroy_subscription)):
+            if isinstance(part, kind):
+                destroy(part)
+                return
+        if isinstance(part, Input):
+            self.diagnostics.remove(f'input {part.topic}')
+        part.destroy()

@@ -1,0 +1,229 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What all inputs share: what a node has of a subscription, and its accounts of it.
+
+How messages are read is in `readings`; kept apart from `inputs`, which nodes use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+import time
+from typing import Any
+import weakref
+
+from biped_com_ros.ros.fast.readings import NEVER, Order, Reading, SECOND
+from biped_com_ros.ros.fast.sharing import exchange_of
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, Throttle, WARN
+from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
+from biped_com_ros.ros.topics.stamp import nanoseconds_of, now_ns, Stamp
+from rclpy.qos import QoSProfile
+
+
+#: One for all inputs of a node: where it reads a topic twice, it says what is wrong once.
+_throttles: weakref.WeakKeyDictionary[Any, Throttle] = weakref.WeakKeyDictionary()
+
+
+class Input:
+    """
+    Base of all inputs.
+
+    Where nodes of one process share what they read (see `sharing`), an input has its own callback
+    and accounts; the subscription and the reading of messages are those of all that want the same.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    message_type, topic
+        What to subscribe to.
+    callback
+        Called with (stamp, values...); arrays are reused and cannot be written to.
+    kind, what
+        How to read it, and what of it: class and argument of the `Reading`.
+    diagnostics
+        Where a line about this input is added.
+    qos
+        Quality of service; users override it with ``qos_overrides.<topic>.subscription.*``.
+    timeout
+        Seconds without good data after which the input counts as dead in diagnostics.
+    max_age
+        Stamps further than this from the node's clock, before or after, are refused (s);
+        0 accepts any.
+    reset_after
+        A stamp going back by more than this means that the clock was set anew (s).
+    period
+        Least time between stamped messages that are used; others are passed over (s).
+    largest
+        Messages with a value beyond this, in its own unit, are refused.
+    required
+        Whether silence is an ERROR in diagnostics, or only a WARN.
+    plain
+        Use rclpy's own conversion; default: as the environment says.
+
+    Attributes
+    ----------
+    refused : dict of str to int
+        Number of refused messages by reason.
+    last_error : str
+        Why the last refused message was; '' if none was.
+    stamp : Stamp or None
+        Of the last good message.
+    reading : Reading
+        Reads the messages.
+
+    """
+
+    def __init__(self, node: Any, message_type: Any, topic: str, callback: Callable[..., None],
+                 kind: type[Reading], what: tuple[Any, ...] = (), *,
+                 diagnostics: Diagnostics | None = None, qos: QoSProfile = SENSOR_INPUT,
+                 timeout: float = 0.5, max_age: float = 1.0, reset_after: float = 1.0,
+                 period: float = 0.0, largest: float = 1e9, required: bool = True,
+                 plain: bool | None = None) -> None:
+        self.node, self.callback, self.required = node, callback, required
+        self._timeout = timeout
+        self.refused: dict[str, int] = {}
+        self.last_error = ''
+        self.stamp: Stamp | None = None
+        self._counted = 0
+        self._clock = node.get_clock()
+        self._start_accounts()
+        self._name, self._qos = topic, qos
+        self._connect(Order(
+            kind, message_type, what, int(max_age * SECOND), int(reset_after * SECOND), plain,
+            self._clock.ros_time_is_active, int(period * SECOND), largest))
+        if diagnostics is not None:
+            diagnostics.add(f'input {self.topic}', self.report)
+
+    def _start_accounts(self) -> None:
+        self._throttle = _throttles.setdefault(self.node, Throttle(5.0))
+        self._last_refusal = NEVER / SECOND
+        self._started = now_ns(self._clock)
+        self._rate_from, self._rate_count, self._rate = time.monotonic(), 0, 0.0
+
+    # -- for users
+
+    @property
+    def timeout(self) -> float:
+        """Seconds without good data after which the input counts as dead."""
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float) -> None:
+        self._timeout = seconds
+
+    def age(self, now: Any = None) -> float:
+        """Return the time since the stamp of the last good message or else since the start, s."""
+        at = now_ns(self._clock) if now is None else nanoseconds_of(now)
+        return (at - (self._started if self.stamp is None else self.stamp.ns)) / SECOND
+
+    def stale(self, timeout: float | None = None, now: Any = None) -> bool:
+        """Tell whether there was no good data for `timeout` seconds, or never any."""
+        return self.stamp is None or self.age(now) > (
+            self._timeout if timeout is None else timeout)
+
+    @property
+    def count(self) -> int:
+        """Return the number of good messages."""
+        return self._counted + self.reading.count
+
+    @property
+    def rate(self) -> float:
+        """Return the good messages per second, measured over the last second or so."""
+        now = time.monotonic()
+        elapsed = now - self._rate_from
+        if elapsed > 0.9:
+            self._rate = (self.count - self._rate_count) / elapsed
+            self._rate_from, self._rate_count = now, self.count
+        return self._rate
+
+    def report(self) -> Report:
+        """Return (level, message, values) for diagnostics."""
+        values = {'rate [Hz]': self.rate, 'received': self.count, 'last error': self.last_error,
+                  **{f'refused: {reason}': n for reason, n in self.refused.items()}}
+        if self.reading.plain_reason:
+            values['read the slow way'] = self.reading.plain_reason
+        if self.stale():
+            return ERROR if self.required else WARN, self._why_silent(), values
+        if self.is_refusing:
+            return WARN, self.last_error, values
+        return OK, f'{self.rate:.0f} Hz', values
+
+    def refuse(self, reason: str, details: str) -> None:
+        """Count a message that is not used, and say why, at most once per 5 s and reason."""
+        self.refused[reason] = self.refused.get(reason, 0) + 1
+        if not details:
+            return
+        self.last_error = f"'{self.topic}': {details}"
+        self._last_refusal = time.monotonic()
+        if self._throttle(f'{self.topic} {reason}'):
+            self.node.get_logger().error(f'{self.last_error} (message not used)')
+
+    def destroy(self) -> None:
+        """Unsubscribe; nothing is called back any more."""
+        self.callback = _nothing
+        self._disconnect(self.reading, self.subscription)
+
+    # -- for subclasses
+
+    def _connect(self, order: Order) -> None:
+        """Subscribe, or join those who have."""
+        self._exchange = exchange_of(self.node)
+        if self._exchange is None:
+            self.reading = order.make()
+            self.subscription = self.node.create_subscription(
+                order.message_type, self._name, self.reading.receive, copy_of(self._qos),
+                raw=True, qos_overriding_options=overridable())
+        else:
+            self.reading, self.subscription = self._exchange.join(
+                self.node, self._name, self._qos, order)
+        self.topic = self.reading.topic = self.subscription.topic_name
+        self._counted -= self.reading.count  # what others got before
+        self.reading.add(self)
+
+    def _reconnect(self, what: tuple[Any, ...]) -> None:
+        """Have something else read from now on."""
+        reading, subscription = self.reading, self.subscription
+        self._counted = self.count
+        self._connect(replace(reading.order, what=what))
+        self._disconnect(reading, subscription)
+
+    def _disconnect(self, reading: Reading, subscription: Any) -> None:
+        reading.remove(self)
+        if self._exchange is None:
+            self.node.destroy_subscription(subscription)
+        else:
+            self._exchange.clear()
+
+    @property
+    def is_refusing(self) -> bool:
+        """Tell whether a message was refused for a reason in the last 5 s."""
+        return time.monotonic() - self._last_refusal < 5.0
+
+    def _why_silent(self) -> str:
+        publishers = self.node.count_publishers(self.topic)
+        since = (f"nothing usable on '{self.topic}' " + (
+            f'for {self.age():.1f} s' if self.stamp is not None else 'yet'))
+        if not publishers:
+            return f'{since}: nobody publishes it; check driver, namespace and remapping'
+        if self.is_refusing:
+            return f'{since}: {self.last_error}'
+        return (f'{since} although {publishers} publish it: check that the driver is active '
+                'and its QoS')
+
+
+def _nothing(*_: Any) -> None:
+    """Take what is being delivered while an input ends."""

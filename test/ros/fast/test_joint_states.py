@@ -1,0 +1,326 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Joint states of several publishers: the quick ways give what the plain one does, to the bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+import itertools
+import math
+
+from biped_com_ros.ros.fast import joint_state_reading
+from biped_com_ros.ros.fast.joint_state_reading import JointStateReading, Routine
+from biped_com_ros.ros.fast.readings import Order
+from biped_com_ros.ros.topics.stamp import Stamp
+import numpy as np
+import pytest
+from rclpy.clock import Clock, ClockType
+from rclpy.logging import get_logger
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+
+NAN = math.nan
+SECOND = 1_000_000_000
+TIMEOUT, FARTHEST = 0.5, 0.1
+
+
+@dataclass
+class Joint:
+    """What a listener without haste knows of a joint; None is unknown."""
+
+    told_ns: int | None = None
+    position: float = 0.0
+    velocity: float = 0.0
+    effort: float = 0.0
+    measured: set = field(default_factory=set)
+    ever: set = field(default_factory=set)
+
+
+class Reference:
+    """What a `JointStateReading` promises, joint by joint, without a thought for speed."""
+
+    def __init__(self, names, n_required):
+        self.names, self.n_required = names, n_required
+        self.joints = {name: Joint() for name in names}
+        self.delivered, self.refused = [], {}
+        self._leader, self._last_told, self._last = None, {}, None
+
+    def refuse(self, reason):
+        self.refused[reason] = self.refused.get(reason, 0) + 1
+
+    def take(self, ns, message):
+        mine = [name for name in self.names if name in message.name]
+        key = (tuple(message.name), len(message.velocity), len(message.effort))
+        whole = set(self.names[:self.n_required]) <= set(mine)
+        if whole and self._last and ns <= self._last[0]:
+            return self.refuse(
+                'repeated stamp' if ns == self._last[0] else 'stamp going backward')
+        if not self._is_good(message, mine):
+            return self.refuse('not finite')
+        self._last_told[key] = ns
+        for name in mine:
+            self._tell(self.joints[name], name, message, mine, ns)
+        leader = self._leader
+        if (leader is None or whole or ns - self._last_told[leader[0]] > TIMEOUT * SECOND
+                or len(mine) > leader[1]):
+            self._leader = leader = key, len(mine)
+        if leader[0] != key or (self._last is not None and ns <= self._last[0]):
+            return None
+        for name in self.names[:self.n_required]:
+            told = self.joints[name].told_ns
+            if told is None or told < ns - TIMEOUT * SECOND:
+                return self.refuse('missing joints')
+        return self._deliver(ns)
+
+    def _is_good(self, message, mine):
+        for kind in ('position', 'velocity', 'effort'):
+            values = getattr(message, kind)
+            for name, value in zip(message.name, values):
+                known = kind == 'position' or any(
+                    kind in self.joints[n].ever for n in mine
+                    if not math.isfinite(values[message.name.index(n)]))
+                if name in mine and (math.isinf(value) or (math.isnan(value) and known)):
+                    return False
+        return True
+
+    def _tell(self, joint, name, message, mine, ns):
+        i = message.name.index(name)
+        joint.told_ns, joint.position = ns, message.position[i]
+        for kind in ('velocity', 'effort'):
+            values = getattr(message, kind)
+            finite = len(values) > 0 and all(
+                math.isfinite(values[message.name.index(n)]) for n in mine)
+            joint.measured.discard(kind)
+            if finite:
+                joint.measured.add(kind)
+                joint.ever.add(kind)
+            setattr(joint, kind, values[i] if finite else 0.0)
+
+    def _deliver(self, ns):
+        positions, velocities = [], []
+        for joint in self.joints.values():
+            position = joint.position
+            if 'velocity' in joint.measured and joint.told_ns != ns:
+                lag = (ns - joint.told_ns) / SECOND
+                position += joint.velocity * max(-FARTHEST, min(FARTHEST, lag))
+            positions.append(position)
+        before = self._last[1] if self._last else None
+        for i, joint in enumerate(self.joints.values()):
+            if 'velocity' not in joint.measured and before is not None:
+                joint.velocity = (positions[i] - before[i]) / ((ns - self._last[0]) / SECOND)
+            velocities.append(joint.velocity)
+        self._last = ns, positions
+        self.delivered.append(
+            (ns, positions, velocities, [joint.effort for joint in self.joints.values()]))
+
+
+class Taker:
+    """What takes the reading's values, and accounts for them."""
+
+    def __init__(self):
+        self.node, self.count, self.refused, self.delivered = self, 0, {}, []
+        self._clock = Clock(clock_type=ClockType.SYSTEM_TIME)
+
+    def get_clock(self):
+        return self._clock
+
+    def get_logger(self):
+        return get_logger('taker')
+
+    def count_publishers(self, topic):
+        return 1
+
+    def callback(self, stamp, *arrays):
+        self.delivered.append((stamp.ns, *(array.tolist() for array in arrays)))
+
+    def refuse(self, reason, details):
+        self.refused[reason] = self.refused.get(reason, 0) + 1
+
+
+@pytest.fixture
+def routines(monkeypatch):
+    """Return a list of the routines that were begun."""
+    begun = []
+
+    class Counted(Routine):
+
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            begun.append(self)
+    monkeypatch.setattr(joint_state_reading, 'Routine', Counted)
+    return begun
+
+
+@dataclass
+class Part:
+    """A driver that publishes some joints."""
+
+    names: tuple
+    period: int
+    phase: int = 0
+    velocity: str = 'all'
+    effort: str = 'all'
+
+    def message(self, rng, ns):
+        n = len(self.names)
+        return JointState(name=list(self.names), position=rng.normal(size=n).tolist(),
+                          velocity=self._values(rng, self.velocity),
+                          effort=self._values(rng, self.effort))
+
+    def _values(self, rng, kind):
+        if kind == 'none':
+            return []
+        values = rng.normal(size=len(self.names))
+        if kind == 'nan' or (kind == 'seldom nan' and rng.random() < 0.02):
+            values[rng.integers(len(values))] = NAN
+        return values.tolist()
+
+
+MS = 1_000_000
+NAMES = ('a', 'b', 'c', 'd', 'e', 'f')
+ROBOTS = {
+    'one driver': [Part(NAMES, 2 * MS)],
+    'one driver in another order': [Part(('f', 'x', 'b', 'a', 'e', 'd', 'c'), 2 * MS)],
+    'no velocities': [Part(NAMES, 2 * MS, velocity='none')],
+    'velocities and efforts are NaN': [Part(NAMES, 2 * MS, velocity='nan', effort='nan')],
+    'a part without efforts': [
+        Part(('a', 'c', 'd', 'f'), 2 * MS), Part(('e', 'b'), 2 * MS, effort='none')],
+    'a part at the same stamps': [
+        Part(('a', 'b', 'c', 'd'), 2 * MS), Part(('e', 'f'), 2 * MS)],
+    'a slower part': [Part(('a', 'b', 'c', 'd'), 2 * MS), Part(('f', 'e'), 7 * MS, 300_000)],
+    'a faster part': [Part(('d', 'c', 'b', 'a'), 5 * MS), Part(('e', 'f'), 2 * MS, 100_000)],
+    'a part that is far behind': [
+        Part(('a', 'b', 'c', 'd'), 20 * MS), Part(('e', 'f'), 220 * MS, 100_000)],
+    'a part without velocities': [
+        Part(('a', 'b', 'c', 'd'), 2 * MS), Part(('e', 'f'), 3 * MS, velocity='none')],
+    'the leader without velocities': [
+        Part(('a', 'b', 'c', 'd'), 2 * MS, velocity='none'), Part(('e', 'f'), 3 * MS)],
+    'a part whose efforts are NaN': [
+        Part(('a', 'b', 'c', 'd'), 2 * MS), Part(('e', 'f'), 3 * MS, effort='nan')],
+    'three parts': [Part(('a', 'b'), 2 * MS), Part(('c', 'd'), 2 * MS, 1000),
+                    Part(('f', 'e', 'x'), 3 * MS, velocity='nan')],
+    'velocities that get lost': [
+        Part(('a', 'b', 'c', 'd'), 2 * MS, velocity='seldom nan'), Part(('e', 'f'), 2 * MS)],
+    'joints told twice': [
+        Part(('a', 'b', 'c', 'd'), 2 * MS), Part(('d', 'e', 'f'), 3 * MS)],
+    'two drivers of all': [Part(NAMES, 2 * MS), Part(NAMES[::-1], 3 * MS, 1)],
+}
+
+
+def sequence(parts, rng, n=400):
+    """Yield the first messages of all parts in the order in which they arrive."""
+    merged = sorted(
+        ((part.phase + i * part.period + int(rng.integers(0, 3) * rng.integers(0, MS)), i, number)
+         for number, part in enumerate(parts) for i in range(n)))
+    stamps = [-1] * len(parts)
+    for _, i, number in merged[:n]:
+        ns = parts[number].phase + i * parts[number].period
+        if ns > stamps[number]:
+            stamps[number] = ns
+            yield number, ns
+
+
+def both(n_required=6):
+    """Return the reading, its taker, and what it is held against."""
+    reading = JointStateReading(Order(
+        JointStateReading, JointState, (NAMES, n_required, TIMEOUT), 0, SECOND, None, False))
+    reading.add(taker := Taker())
+    return reading, taker, Reference(NAMES, n_required)
+
+
+def play(reading, reference, start, messages):
+    for ns, message in messages:
+        message.header.stamp = Stamp.from_ns(start + ns).to_msg()
+        reading.receive(bytes(serialize_message(message)))
+        reference.take(start + ns, message)
+
+
+def same(taker, reference):
+    assert taker.refused == reference.refused
+    assert len(taker.delivered) == len(reference.delivered)
+    for got, wanted in zip(taker.delivered, reference.delivered):
+        assert got[0] == wanted[0]
+        np.testing.assert_array_equal(np.array(got[1:]).view(np.uint64),
+                                      np.array(wanted[1:]).view(np.uint64))
+
+
+@pytest.mark.parametrize('n_required', [6, 4])
+@pytest.mark.parametrize('parts', ROBOTS.values(), ids=ROBOTS)
+def test_parts_are_put_together_as_the_plain_way_does(parts, n_required):
+    reading, taker, reference = both(n_required)
+    rng = np.random.default_rng(len(parts) + n_required)
+    play(reading, reference, SECOND, (
+        (ns, parts[number].message(rng, ns)) for number, ns in sequence(parts, rng)))
+    assert taker.delivered
+    same(taker, reference)
+    told_once = len({n for part in parts for n in part.names}) == sum(
+        len(part.names) for part in parts)
+    assert reading._routine is not None or not told_once
+
+
+def test_parts_die_and_come_back():
+    """With all changes of the usual way that there are: each is noticed at once."""
+    rng = np.random.default_rng(1)
+    arms, legs = Part(('a', 'b', 'c', 'd'), 2 * MS), Part(('e', 'f'), 2 * MS, 1000)
+    for dead, n_required in itertools.product((arms, legs), (6, 4)):
+        reading, taker, reference = both(n_required)
+        gap = range(300 * MS, 1500 * MS)
+        play(reading, reference, SECOND, (
+            (ns, part.message(rng, ns)) for step in range(1000) for part in (arms, legs)
+            for ns in [part.phase + step * part.period]
+            if part is not dead or ns not in gap))
+        same(taker, reference)
+        if n_required == 6 or dead is arms:
+            assert taker.refused['missing joints'] > 100
+        assert reading._routine is not None, 'and back to it'
+
+
+def test_drivers_change(routines):
+    """Another driver with other joints, a velocity that is measured from now on, and the like."""
+    rng = np.random.default_rng(2)
+    stages = [
+        [Part(NAMES, 2 * MS, velocity='nan')], [Part(NAMES, 2 * MS)],
+        [Part(('a', 'b', 'c'), 2 * MS), Part(('d', 'e', 'f'), 2 * MS, 700)],
+        [Part(('d', 'e', 'f', 'c'), 2 * MS), Part(('b', 'a'), 2 * MS, 700, effort='none')],
+        [Part(('d', 'e', 'f', 'c'), 2 * MS, effort='nan'), Part(('b', 'a'), 2 * MS, 700)],
+        [Part(NAMES, 2 * MS, effort='none')]]
+    reading, taker, reference = both()
+    for number, parts in enumerate(stages):
+        before = len(routines)
+        play(reading, reference, (1 + number) * SECOND, (
+            (ns, part.message(rng, ns)) for step in range(400) for part in parts
+            for ns in [part.phase + step * part.period]))
+        same(taker, reference)
+        assert len(routines) > before or number == 4
+    assert reference.refused['not finite'] == 400
+
+
+def test_a_clock_that_is_set_back_ends_the_routine():
+    rng = np.random.default_rng(3)
+    parts = Part(('a', 'b', 'c', 'd'), 2 * MS), Part(('e', 'f'), 2 * MS, 1000)
+    reading, taker, _ = both()
+
+    def play_from(start):
+        reference = Reference(NAMES, 6)
+        play(reading, reference, start, (
+            (ns, part.message(rng, ns)) for step in range(100) for part in parts
+            for ns in [part.phase + step * part.period]))
+        return reference
+    first = play_from(100 * SECOND)
+    same(taker, first)
+    del taker.delivered[:]
+    play_from(SECOND)
+    assert reading._routine is not None
+    assert taker.delivered[0][0] >= SECOND and taker.delivered[-1][0] < 2 * SECOND
+    assert taker.refused['missing joints'] <= 2

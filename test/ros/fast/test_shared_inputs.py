@@ -1,0 +1,366 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Inputs of several nodes in one process: what they all take comes and is read once."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import UnknownNameError
+from biped_com_ros.ros.fast import codec
+from biped_com_ros.ros.fast.readings import Refusal
+from biped_com_ros.ros.fast.sharing import Exchange, exchange_of, shared_inputs
+from biped_com_ros.ros.node.diagnostics import exceptions_of
+from biped_com_ros.ros.topics.inputs import BoolInput, ImuInput, JointStateInput
+from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
+from biped_com_ros.ros.topics.stamp import Stamp
+import numpy as np
+import pytest
+import rclpy
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Bool
+
+JOINTS = ('hip', 'knee', 'ankle')
+NAN = float('nan')
+
+
+class Listener:
+    """A node with an input, and what it got; messages are handed over as the executor does."""
+
+    def __init__(self, node, joints=JOINTS, **options):
+        self.node, self.got = node, []
+        self.source = JointStateInput(node, joints, self.on_joints, **options)
+
+    def on_joints(self, stamp, *arrays):
+        self.got.append((stamp, *(array.tolist() for array in arrays)))
+
+    def take(self, raw):
+        self.source.subscription.callback(raw)
+
+    @property
+    def positions(self):
+        return [got[1] for got in self.got]
+
+
+class Company:
+    """Nodes that share their inputs, and the robot that they listen to."""
+
+    def __init__(self):
+        self.context = rclpy.Context()
+        self.context.init()
+        self.nodes = []
+        self.hub = self.node('hub')
+        self.exchange = Exchange(self.hub)
+        self._ns = self.hub.get_clock().now().nanoseconds
+
+    def node(self, name, **options):
+        self.nodes.append(Node(name, context=self.context, **options))
+        return self.nodes[-1]
+
+    def listener(self, *arguments, node=None, **options):
+        node = node or self.node(f'listener_{len(self.nodes)}')
+        with shared_inputs(self.exchange):
+            return Listener(node, *arguments, **options)
+
+    def send(self, value=0.0, velocity=2.0, step=1_000_000, names=JOINTS):
+        """Bring joint states, each a millisecond after the other, to all."""
+        self._ns += step
+        message = JointState(name=list(names), position=[value + i for i in range(len(names))],
+                             velocity=[velocity] * len(names), effort=[3.0] * len(names))
+        message.header.stamp = Stamp.from_ns(self._ns).to_msg()
+        for subscription in self.subscriptions:
+            subscription.callback(bytes(serialize_message(message)))
+
+    @property
+    def subscriptions(self):
+        return [subscription for node in self.nodes for subscription in node.subscriptions
+                if subscription.raw]
+
+    def close(self):
+        for node in self.nodes:
+            node.destroy_node()
+        self.context.shutdown()
+
+
+@pytest.fixture
+def company():
+    company = Company()
+    yield company
+    company.close()
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Return a list of all messages that were read."""
+    read, gather = [], codec.Plan.gather
+
+    def counted(plan, raw, out):
+        read.append(raw)
+        gather(plan, raw, out)
+    monkeypatch.setattr(codec.Plan, 'gather', counted)
+    return read
+
+
+def test_a_message_comes_and_is_read_once_for_all(company, read):
+    listeners = [company.listener() for _ in range(3)]
+    assert [s.topic_name for s in company.subscriptions] == ['/joint_states']
+    assert company.subscriptions == list(company.hub.subscriptions)
+    company.send()  # learn how it is built
+    del read[:]
+    for value in (1.0, 2.0, 3.0):
+        company.send(value)
+    assert len(read) == 3
+    for listener in listeners:
+        assert listener.positions[1:] == [[v, v + 1.0, v + 2.0] for v in (1.0, 2.0, 3.0)]
+        assert listener.got == listeners[0].got, 'and with the same stamps'
+        assert listener.source.count == 4 and not listener.source.refused
+        assert listener.source.stamp == listener.got[-1][0]
+
+
+def test_callbacks_come_in_the_order_of_the_inputs(company):
+    order = []
+    for name in 'abc':
+        listener = company.listener()
+        listener.source.callback = lambda *_, name=name: order.append(name)
+    company.send()
+    company.send()
+    assert order == list('abcabc')
+
+
+def test_who_wants_fewer_messages_gets_each_part_of_the_robot_as_often(company):
+    everything = company.listener(('left', 'rite'))
+    seldom = company.listener(('left', 'rite'), period=0.01)
+    for i in range(60):  # in turns, a millisecond after each other; their messages are as long
+        company.send(0.002 * i, velocity=2.0, names=(('left', 'rite')[i % 2],))
+    full = {stamp.ns: positions for stamp, positions, *_ in everything.got}
+    times = [stamp.ns for stamp, *_ in seldom.got]
+    assert len(full) == 29 and np.diff(times).tolist() == [10_000_000] * 4
+    assert seldom.source.count == 5 and seldom.source.refused == everything.source.refused
+    for (_, positions, *_), ns in zip(seldom.got, times):
+        assert positions == pytest.approx(full[ns])  # carried on from further back
+
+
+def test_two_who_tell_the_whole_robot_do_not_make_time_go_back_and_forth(company):
+    listener, more = company.listener(), (*JOINTS, 'finger')
+    for _ in range(5):  # from the second time on, both ways to build a message are known
+        company.send(names=more, step=2_000_000)
+        company.send(names=JOINTS, step=-1_000_000)
+        company.send(names=JOINTS, step=2_000_000)
+        company.send(names=more, step=-1_000_000)
+        company.send(names=more, step=1_000_000)
+    times = [stamp.ns for stamp, *_ in listener.got]
+    assert len(times) == 10 and (np.diff(times) > 0).all()
+    assert listener.source.refused == {'stamp going backward': 10, 'repeated stamp': 5}
+
+
+def test_who_wants_other_joints_shares_what_comes(company):
+    forward, backward = company.listener(), company.listener(JOINTS[::-1])
+    company.send(1.0)
+    company.send(2.0)
+    assert len(company.subscriptions) == 1
+    assert forward.positions == [p[::-1] for p in backward.positions] == [
+        [1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]
+
+
+@pytest.mark.parametrize('options', [{'max_age': 0.0}, {'timeout': 9.0}, {'plain': True}], ids=str)
+def test_who_has_other_limits_judges_for_itself(company, options):
+    first, second = company.listener(), company.listener(**options)
+    assert first.source.reading is not second.source.reading
+    assert first.source.subscription is second.source.subscription
+    company.send(1.0)
+    assert first.positions == second.positions == [[1.0, 2.0, 3.0]]
+
+
+def test_what_one_finds_stale_another_uses(company):
+    strict, patient = company.listener(), company.listener(max_age=0.0)
+    company.send(1.0)
+    company.send(2.0, step=5_000_000_000)
+    assert strict.source.refused == {'stamp from the future': 1} and len(strict.got) == 1
+    assert patient.positions[-1] == [2.0, 3.0, 4.0] and not patient.source.refused
+
+
+def test_what_only_diagnostics_ask_for_is_no_other_wish(company):
+    first, second = company.node('first'), company.node('second')
+    with shared_inputs(company.exchange):
+        inputs = [ImuInput(first, 'imu', '', lambda *_: None, timeout=0.1),
+                  ImuInput(second, 'imu', '', lambda *_: None, timeout=2.0, required=False)]
+    assert inputs[0].reading is inputs[1].reading
+    assert [source.timeout for source in inputs] == [0.1, 2.0]
+    assert inputs[0].report()[0] != inputs[1].report()[0]
+
+
+def test_another_quality_of_service_is_another_subscription(company):
+    node = company.node('special', parameter_overrides=[
+        Parameter('qos_overrides./joint_states.subscription.depth', value=3)])
+    usual, special, reliable = (
+        company.listener(), company.listener(node=node), company.listener(qos=COMMAND_INPUT))
+    assert len({listener.source.subscription for listener in (usual, special, reliable)}) == 3
+    assert special.source.subscription.qos_profile.depth == 3
+    assert usual.source.subscription.qos_profile.depth == 10
+    assert usual.node.get_parameter(
+        'qos_overrides./joint_states.subscription.reliability').value == 'best_effort'
+
+
+def test_a_quality_of_service_that_does_not_exist_is_named(company):
+    node = company.node('wrong', parameter_overrides=[
+        Parameter('qos_overrides./joint_states.subscription.reliability', value='certain')])
+    with pytest.raises(UnknownNameError, match="'certain'.*best_effort"):
+        company.listener(node=node)
+
+
+def test_latched_topics_are_nobody_elses(company):
+    """A second one would not get the last message."""
+    first, second = (company.listener(qos=LATCHED) for _ in range(2))
+    assert first.source.subscription is not second.source.subscription
+
+
+def test_topics_are_those_that_each_node_means(company):
+    renamed = company.node('renamed', cli_args=['--ros-args', '-r', 'joint_states:=other'])
+    same = company.node('same', cli_args=['--ros-args', '-r', 'arms:=joint_states'])
+    usual, other, arms = (company.listener(), company.listener(node=renamed),
+                          company.listener(node=same, topic='arms'))
+    assert other.source.topic == '/other'
+    assert arms.source.topic == '/joint_states'
+    assert arms.source.reading is usual.source.reading is not other.source.reading
+
+
+def test_clocks_are_those_of_the_nodes(company):
+    simulated = company.node('simulated', parameter_overrides=[
+        Parameter('use_sim_time', value=True)])
+    real, other = company.listener(), company.listener(node=simulated)
+    company.send(1.0)
+    assert real.positions == [[1.0, 2.0, 3.0]]
+    assert other.source.refused == {'no clock': 1}
+
+
+def test_what_one_callback_does_is_its_own_affair(company):
+    listeners = [company.listener() for _ in range(4)]
+
+    def fail(*_):
+        raise ValueError('mine')
+
+    def refuse(*_):
+        raise Refusal('ugly', 'I do not like it')
+
+    def write(stamp, positions, velocities, efforts):
+        positions += 1.0
+    for listener, callback in zip(listeners, (fail, refuse, write)):
+        listener.source.callback = callback
+    company.send(1.0)
+    company.send(2.0)
+    failing, refusing, writing, good = listeners
+    assert good.positions == [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]
+    assert [exceptions_of(listener.node).count for listener in listeners] == [2, 0, 2, 0]
+    assert refusing.source.refused == {'ugly': 2}
+    assert refusing.source.last_error == "'/joint_states': I do not like it"
+    assert not failing.source.refused and not good.source.refused
+
+
+def test_what_is_refused_is_in_the_accounts_of_each(company):
+    listeners = [company.listener() for _ in range(2)]
+    company.send(1.0)
+    company.send(NAN)
+    company.send(2.0, step=0)
+    for listener in listeners:
+        assert listener.source.refused == {'not finite': 1}
+        assert "'hip' = nan" in listener.source.last_error
+        assert len(listener.got) == 2
+
+
+def test_nodes_come_and_go(company):
+    first, second = company.listener(), company.listener()
+    company.send(1.0)
+    first.source.destroy()
+    company.send(2.0)
+    third = company.listener(node=first.node)
+    company.send(3.0)
+    assert [p[0] for p in first.positions] == [1.0]
+    assert [p[0] for p in second.positions] == [1.0, 2.0, 3.0]
+    assert [p[0] for p in third.positions] == [3.0] and third.source.count == 1
+    for listener in (second, third):
+        assert len(company.subscriptions) == 1
+        listener.source.destroy()
+    assert not company.subscriptions
+    fourth = company.listener()
+    company.send(4.0)
+    assert [p[0] for p in fourth.positions] == [4.0]
+
+
+def test_who_goes_while_a_message_is_delivered_gets_it_no_more(company):
+    first, second = company.listener(), company.listener()
+    first.source.callback = lambda *_: second.source.destroy()
+    company.send(1.0)
+    company.send(2.0)
+    assert not second.got and first.source.count == 2
+
+
+def test_a_new_timeout_is_a_new_wish(company):
+    first, second = company.listener(), company.listener()
+    company.send(1.0)
+    second.source.timeout = 0.2
+    assert first.source.reading is not second.source.reading
+    assert len(company.subscriptions) == 1
+    company.send(2.0)
+    second.source.timeout = 0.5
+    assert first.source.reading is second.source.reading
+    company.send(3.0)
+    assert first.positions == second.positions
+    assert len(first.positions) == 3
+
+
+def test_nodes_that_share_do_so_later_too(company):
+    node, stranger = company.node('late'), company.node('stranger')
+    assert exchange_of(node) is None
+    company.exchange.adopt(node)
+    assert exchange_of(node) is company.exchange and exchange_of(stranger) is None
+    early, late, alone = company.listener(), Listener(node), Listener(stranger)
+    assert late.source.reading is early.source.reading
+    assert alone.source.subscription in stranger.subscriptions
+
+
+def test_they_share_over_dds(rig):
+    nodes, got = [Node(name) for name in ('first', 'second', 'third')], []
+    with shared_inputs(Exchange(rig.node)):
+        sources = [BoolInput(node, 'yes', lambda stamp, value, node=node: got.append(
+            (node.get_name(), value))) for node in nodes]
+    try:
+        publisher = rig.publisher(Bool, '/yes')
+        assert rig.peer.count_subscribers('/yes') == 1
+        for value in (True, False):
+            publisher.publish(Bool(data=value))
+            rig.until(lambda value=value: sources[-1].value is value, what='the value')
+        assert got == [(node.get_name(), value) for value in (True, False) for node in nodes]
+    finally:
+        for node in nodes:
+            node.destroy_node()
+
+
+def test_an_imu_shows_what_callbacks_get(company):
+    got = []
+    with shared_inputs(company.exchange):
+        sources = [ImuInput(company.node(name), 'imu', '', lambda stamp, *arrays: got.append(
+            np.concatenate(arrays))) for name in ('one', 'other')]
+    message = Imu()
+    message.header.frame_id = 'imu_link'
+    message.header.stamp = Stamp.now(company.hub).to_msg()
+    message.linear_acceleration.z = 9.81
+    sources[0].subscription.callback(bytes(serialize_message(message)))
+    assert len(got) == 2
+    for source, values in zip(sources, got):
+        assert values.tolist() == source.values[:10].tolist() == [0.0] * 3 + [1.0] + [0.0] * 5 + [
+            9.81]
+        assert source.frame == 'imu_link'
+        with pytest.raises(ValueError, match='read-only'):
+            source.values[0] = 1.0

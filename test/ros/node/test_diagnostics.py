@@ -1,0 +1,133 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Diagnostics and services over DDS."""
+
+from __future__ import annotations
+
+import gc
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.ros.node.diagnostics import (
+    Diagnostics, ERROR, log_exception, OK, Throttle, WARN)
+from biped_com_ros.ros.node.executor import settle_memory
+from biped_com_ros.ros.topics.services import switch_service, trigger_service
+from diagnostic_msgs.msg import DiagnosticArray
+import rclpy
+from rclpy.context import Context
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from ros_rig import Rig
+from std_srvs.srv import SetBool, Trigger
+
+
+def statuses(rig, heard):
+    """Return the next statuses by name."""
+    heard.clear()
+    rig.until(lambda: heard, what='/diagnostics')
+    return {status.name: status for status in heard[-1].status}
+
+
+def test_lines_carry_node_robot_and_values(rig):
+    diagnostics = Diagnostics(rig.node, 'robby', period=0.05)
+    diagnostics.add('weight', lambda: (OK, 'as modelled', {'measured [N]': 123.4567891, 'n': 2}))
+    heard = rig.listen(DiagnosticArray, '/diagnostics')
+    line = statuses(rig, heard)['node: weight']
+    assert (line.level, line.message, line.hardware_id) == (OK, 'as modelled', 'robby')
+    assert {v.key: v.value for v in line.values} == {'measured [N]': '123.457', 'n': '2'}
+    diagnostics.remove('weight')
+    assert 'node: weight' not in statuses(rig, heard)
+
+
+def test_a_broken_report_does_not_silence_the_others(rig):
+    diagnostics = Diagnostics(rig.node, period=0.05)
+    diagnostics.add('broken', lambda: 1 / 0)
+    diagnostics.add('healthy', lambda: (OK, '', {}))
+    lines = statuses(rig, rig.listen(DiagnosticArray, '/diagnostics'))
+    assert lines['node: broken'].level == ERROR
+    assert 'ZeroDivisionError' in lines['node: broken'].message
+    assert lines['node: healthy'].level == OK
+
+
+def test_a_namesake_is_told_until_it_is_gone(rig):
+    Diagnostics(rig.node, period=0.05)
+    heard = rig.listen(DiagnosticArray, '/diagnostics')
+    assert 'node: name' not in statuses(rig, heard)
+    context = Context()
+    rclpy.init(context=context)  # as another process has it
+    other = Node('node', context=context)
+    rig.until(lambda: 'node: name' in statuses(rig, heard), what='the namesake')
+    line = statuses(rig, heard)['node: name']
+    assert line.level == WARN and "2 nodes are called '/node'" in line.message
+    assert 'end all but one' in line.message
+    other.destroy_node()
+    rclpy.shutdown(context=context)
+    rig.until(lambda: statuses(rig, heard)['node: name'].level == OK, what='all well again')
+
+
+def test_they_come_once_a_second_though_simulated_time_stands_still():
+    rig = Rig(parameter_overrides=[Parameter('use_sim_time', value=True)])
+    try:
+        Diagnostics(rig.node)
+        heard = rig.listen(DiagnosticArray, '/diagnostics')
+        rig.spin(2.3)
+        assert 2 <= len(heard) <= 3
+    finally:
+        rig.close()
+
+
+def test_exceptions_are_logged_once_per_kind_and_counted(rig):
+    said = []
+    rig.node.get_logger().error = said.append
+    diagnostics = Diagnostics(rig.node)
+    for _ in range(3):
+        log_exception(rig.node, InputError('no torso'))
+        log_exception(rig.node, KeyError('torso'))
+    assert len(said) == 2 and said[0] == 'no torso' and "KeyError: 'torso'" in said[1]
+    level, message, values = diagnostics._reports['callbacks']()
+    assert level == ERROR and values == {'failed': 6}
+
+
+def test_throttle_is_per_key():
+    throttle = Throttle(60.0)
+    assert [throttle('a'), throttle('a'), throttle('b'), throttle('b')] == [1, 0, 1, 0]
+    throttle = Throttle(0.0)
+    assert throttle() and throttle()
+
+
+def test_services_answer_with_words(rig):
+    def refuse():
+        raise InputError('the robot moves')
+    switched = []
+    trigger_service(rig.node, '~/tare', lambda: 'tared 2 sensors')
+    trigger_service(rig.node, '~/untare', lambda: None)
+    trigger_service(rig.node, '~/capture', refuse)
+    switch_service(rig.node, '~/hold', switched.append)
+
+    def ask(name, kind=Trigger, **request):
+        return rig.call(rig.peer.create_client(kind, f'/node/{name}'), kind.Request(**request))
+    answer = ask('tare')
+    assert answer.success and answer.message == 'tared 2 sensors'
+    assert ask('untare').success
+    answer = ask('capture')
+    assert not answer.success and answer.message == 'the robot moves'
+    assert ask('hold', SetBool, data=True).success and switched == [True]
+
+
+def test_what_was_set_up_is_out_of_the_collectors_sight():
+    kept = [object() for _ in range(100)]
+    settle_memory()
+    try:
+        assert gc.get_freeze_count() > len(kept)
+    finally:
+        gc.unfreeze()

@@ -1,0 +1,154 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Parameters: typed, within their range, refused by name; at start and at run time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+import pytest
+from rcl_interfaces.msg import ParameterType
+from rcl_interfaces.srv import DescribeParameters, SetParameters
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from ros_rig import Rig
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """One of each."""
+
+    rate: float = parameter(30.0, 'How often', unit='Hz', minimum=0.0, maximum=500.0)
+    count: int = parameter(3, 'How many', minimum=1)
+    source: str = parameter('imu', 'Where from', options=('imu', 'odometry', 'fixed'))
+    enabled: bool = parameter(True, 'Whether')
+    gains: list[float] = parameter([1.0, 2.0], 'Gains', minimum=0.0)
+    names: list[str] = parameter([], 'Names', read_only=True)
+    free: float = parameter(0.0, 'Anything')
+
+
+@pytest.fixture
+def make():
+    nodes = []
+
+    def start(on_change=None, **values):
+        node = Node('node', parameter_overrides=[
+            Parameter(name, value=value) for name, value in values.items()])
+        nodes.append(node)
+        return node, declare_parameters(node, Parameters, on_change)
+    yield start
+    for node in nodes:
+        node.destroy_node()
+
+
+def test_defaults(make):
+    assert make()[1] == Parameters()
+
+
+def test_values_arrive_in_their_type(make):
+    _, params = make(rate=50, count=7, source='fixed', enabled=False, gains=[1, 2, 3],
+                     names=['a', 'b'])
+    assert params == Parameters(50.0, 7, 'fixed', False, [1.0, 2.0, 3.0], ['a', 'b'])
+    assert isinstance(params.rate, float) and isinstance(params.gains[0], float)
+
+
+def test_a_list_given_as_default_is_not_shared(make):
+    make()[1].gains.append(9.0)
+    assert make()[1].gains == [1.0, 2.0]
+
+
+@pytest.mark.parametrize('name, value, complaint', [
+    ('rate', -1.0, r"'rate': -1.0 is out of range; valid: 0 to 500 Hz"),
+    ('rate', 501, r"'rate': 501.0 is out of range; valid: 0 to 500 Hz"),
+    ('rate', 'fast', r"'rate': 'fast' has to be a number; valid: 0 to 500 Hz"),
+    ('rate', True, r"'rate': True has to be a number"),
+    ('free', float('nan'), r"'free': nan has to be finite"),
+    ('count', 0, r"'count': 0 is out of range; valid: at least 1"),
+    ('count', 2.5, r"'count': 2.5 has to be a whole number"),
+    ('source', 'gps', r"'source': 'gps' is not among .*'imu', 'odometry', 'fixed'"),
+    ('enabled', 1, r"'enabled': 1 has to be a bool"),
+    ('gains', [1.0, -2.0], r"'gains\[1\]': -2.0 is out of range; valid: at least 0"),
+    ('gains', 'many', r"'gains': 'many' has to be a list of float"),
+    ('names', [1, 2], r"'names\[0\]': 1 has to be a string")])
+def test_nonsense_is_refused_with_name_value_and_range(make, name, value, complaint):
+    with pytest.raises(ConfigurationError, match=complaint):
+        make(**{name: value})
+
+
+def test_run_time_changes_reach_the_node_checked_and_typed(make):
+    seen = []
+    node, _ = make(seen.append)
+    assert node.set_parameters([Parameter('rate', value=60)])[0].successful
+    assert node.set_parameters([Parameter('gains', value=[5])])[0].successful
+    assert seen == [Parameters(rate=60.0), Parameters(rate=60.0, gains=[5.0])]
+    assert isinstance(seen[0].rate, float)
+
+
+@pytest.mark.parametrize('name, value, reason', [
+    ('rate', 1000.0, 'rate'), ('rate', 'fast', "'fast' has to be a number"),
+    ('source', 'gps', "one of 'imu', 'odometry', 'fixed'"), ('count', -4, 'count'),
+    ('names', ['x'], 'read-only'), ('gains', [-1.0], 'at least 0')])
+def test_run_time_nonsense_changes_nothing(make, name, value, reason):
+    seen = []
+    node, _ = make(seen.append)
+    result = node.set_parameters([Parameter(name, value=value)])[0]
+    assert not result.successful and reason in result.reason
+    assert not seen
+    assert node.get_parameter('rate').value == 30.0
+
+
+def test_several_are_changed_together_or_not_at_all(make):
+    seen = []
+    node, _ = make(seen.append)
+    assert not node.set_parameters_atomically(
+        [Parameter('rate', value=10.0), Parameter('source', value='gps')]).successful
+    assert not seen
+    assert node.set_parameters_atomically(
+        [Parameter('rate', value=10.0), Parameter('source', value='fixed')]).successful
+    assert seen == [Parameters(rate=10.0, source='fixed')]
+
+
+def test_what_the_node_itself_refuses_is_logged(make):
+    def refuse(params):
+        raise ConfigurationError('not now')
+    node, _ = make(refuse)
+    said = []
+    node.get_logger().error = said.append
+    node.set_parameters([Parameter('free', value=1.0)])
+    assert said == ['not now']
+
+
+def test_descriptions_and_services_over_dds():
+    rig = Rig()
+    seen = []
+    try:
+        declare_parameters(rig.node, Parameters, seen.append)
+        describe = rig.peer.create_client(DescribeParameters, '/node/describe_parameters')
+        rate, source = rig.call(
+            describe, DescribeParameters.Request(names=['rate', 'source'])).descriptors
+        assert rate.description == 'How often [Hz]' and rate.type == ParameterType.PARAMETER_DOUBLE
+        assert (rate.floating_point_range[0].from_value,
+                rate.floating_point_range[0].to_value) == (0.0, 500.0)
+        assert "'odometry'" in source.additional_constraints
+        change = rig.peer.create_client(SetParameters, '/node/set_parameters')
+
+        def set_rate(value):
+            return rig.call(change, SetParameters.Request(
+                parameters=[Parameter('rate', value=value).to_parameter_msg()])).results[0]
+        assert set_rate(100.0).successful and seen[-1].rate == 100.0
+        assert not set_rate(1e4).successful and len(seen) == 1
+    finally:
+        rig.close()

@@ -1,0 +1,129 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Where a node's robot comes from: a file, or the latched topic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+from biped_com_ros.core.errors import BipedComError, UnknownNameError
+from biped_com_ros.ros.node import robot_source as robot
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK
+from biped_com_ros.ros.node.robot_source import RobotSource, shared_models
+from biped_com_ros.ros.topics.qos import LATCHED
+import pytest
+from ros_rig import Rig
+from std_msgs.msg import String
+
+DATA = Path(__file__).resolve().parents[2] / 'data'
+YAML, URDF = str(DATA / 'sim_robot.yaml'), DATA / 'sim_robot.urdf'
+
+
+@pytest.fixture
+def rig():
+    rig = Rig()
+    rig.said = []
+    rig.node.get_logger().error = rig.said.append
+    rig.node.get_logger().warning = rig.said.append
+    yield rig
+    rig.close()
+
+
+def params(robot=YAML, urdf=''):
+    return SimpleNamespace(robot=robot, urdf=urdf)
+
+
+def latched(rig, text):
+    """Publish a robot description that stays."""
+    publisher = rig.peer.create_publisher(String, 'robot_description', LATCHED)
+    publisher.publish(String(data=text))
+    return publisher
+
+
+def test_file_is_loaded_at_once(rig):
+    ready = []
+    diagnostics = Diagnostics(rig.node)
+    source = RobotSource(rig.node, params(urdf=str(URDF)), ready.append, diagnostics)
+    assert ready == [source.model] and source.model.mass == pytest.approx(16.34)
+    assert diagnostics.hardware_id == 'sim_robot'
+    level, message, _ = source.report()
+    assert level == OK and '16.340 kg' in message
+
+
+def test_unknown_robot_and_file_are_named(rig):
+    with pytest.raises(UnknownNameError, match="'talso'.*did you mean 'talos'"):
+        RobotSource(rig.node, params('talso'), None)
+    with pytest.raises(BipedComError, match='/nowhere/robot.urdf'):
+        RobotSource(rig.node, params(urdf='/nowhere/robot.urdf'), None)
+
+
+def test_topic_that_was_published_before(rig):
+    latched(rig, URDF.read_text())
+    ready = []
+    source = RobotSource(rig.node, params(urdf='topic'), ready.append)
+    assert source.model is None and not ready and source.config.name == 'sim_robot'
+    rig.until(lambda: ready)
+    assert ready == [source.model]
+
+
+def test_unusable_descriptions_are_named_and_a_better_one_is_waited_for(rig):
+    ready = []
+    source = RobotSource(rig.node, params(urdf='topic'), ready.append)
+    level, message, _ = source.report()
+    assert level == ERROR and 'nobody publishes it' in message and '/robot_description' in message
+    publisher = latched(rig, '<robot name="broken">')
+    rig.until(lambda: rig.said)
+    assert 'robot_description cannot be used' in rig.said[-1]
+    publisher.publish(String(data=URDF.read_text().replace('left_sole', 'left_sohle')))
+    rig.until(lambda: len(rig.said) == 2)
+    assert "'left_sole'" in rig.said[-1]
+    assert "'left_sole'" in source.report()[1]
+    assert not ready
+    publisher.publish(String(data=URDF.read_text()))
+    rig.until(lambda: ready)
+
+
+def test_waiting_is_told_again_and_again(rig, monkeypatch):
+    monkeypatch.setattr(robot, 'REMIND_PERIOD', 0.1)
+    RobotSource(rig.node, params(urdf='topic'), None)
+    rig.until(lambda: len(rig.said) >= 3)
+    assert "waiting for the URDF of 'sim_robot' on '/robot_description'" in rig.said[-1]
+
+
+def test_another_description_later_is_not_taken_over(rig):
+    ready = []
+    publisher = latched(rig, URDF.read_text())
+    RobotSource(rig.node, params(urdf='topic'), ready.append)
+    rig.until(lambda: ready)
+    publisher.publish(String(data=URDF.read_text() + '\n'))
+    rig.until(lambda: rig.said)
+    assert 'restart the node' in rig.said[-1] and len(ready) == 1
+
+
+def test_nodes_that_share_get_one_model_of_equal_robots(rig):
+    alone, shared, other = [], [], []
+    with shared_models():
+        for _ in range(2):
+            RobotSource(rig.node, params(), shared.append)
+        RobotSource(rig.node, params(robot='biped'), other.append)
+        RobotSource(rig.node, params(urdf='topic'), shared.append)
+    RobotSource(rig.node, params(), alone.append)
+    assert shared[0] is shared[1]
+    assert other[0] is not shared[0] and other[0].config.name == 'biped'
+    assert alone[0] is not shared[0] and alone[0].config == shared[0].config
+    publisher = latched(rig, shared[0].urdf)
+    rig.until(lambda: len(shared) == 3)
+    assert shared[2] is shared[0], 'also a description that comes later'
+    publisher.destroy()

@@ -1,0 +1,623 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Inputs over DDS: good data arrives, bad data is refused by name and nothing breaks."""
+
+from __future__ import annotations
+
+import time
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.ros.fast import codec
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, WARN
+from biped_com_ros.ros.topics import inputs
+from biped_com_ros.ros.topics.inputs import (
+    ArrayInput, BoolInput, ImuInput, JointStateInput, OdometryInput, PointInput, WrenchInput)
+from biped_com_ros.ros.topics.stamp import Stamp
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Point, PointStamped, Quaternion, Vector3, WrenchStamped
+from nav_msgs.msg import Odometry
+import numpy as np
+import pytest
+from rclpy.parameter import Parameter
+from ros_rig import Rig
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Bool, Float64MultiArray, Header
+
+NAN, INF = float('nan'), float('inf')
+JOINTS = ('hip', 'knee', 'ankle')
+
+
+class Feed:
+    """Sends messages to an input and tells what became of each."""
+
+    def __init__(self, rig, source, message_type, received):
+        self.rig, self.source, self.received = rig, source, received
+        self.publisher = rig.publisher(message_type, source.topic)
+
+    def send(self, message, shift=0.0, stamp=None):
+        """Stamp a message (with now, shifted by seconds), send it, wait until it was seen."""
+        seen = self.seen()
+        if hasattr(message, 'header'):
+            ns = self.rig.peer.get_clock().now().nanoseconds + int(shift * 1e9)
+            message.header.stamp = Stamp.from_ns(ns if stamp is None else stamp).to_msg()
+        self.publisher.publish(message)
+        self.rig.until(lambda: self.seen() > seen, what='the message to be seen')
+        return message
+
+    def seen(self):
+        return self.source.count + sum(self.source.refused.values())
+
+
+def stamp_of(message):
+    return Stamp.from_msg(message.header.stamp).ns
+
+
+def keep(received):
+    """Return a callback that keeps copies."""
+    return lambda stamp, *arrays: received.append((stamp, *(np.copy(a) for a in arrays)))
+
+
+@pytest.fixture
+def joints(rig, plain):
+    received = []
+    source = JointStateInput(rig.node, JOINTS, keep(received), plain=plain)
+    return Feed(rig, source, JointState, received)
+
+
+def whole(order=(0, 1, 2), scale=1.0, extra=()):
+    """Return a JointState whose values tell which joint they belong to."""
+    names = [JOINTS[i] for i in order] + list(extra)
+    values = [scale * (i + 1.0) for i in order] + [99.0] * len(extra)
+    return JointState(name=names, position=values, velocity=[10 * v for v in values],
+                      effort=[100 * v for v in values])
+
+
+def test_joints_arrive_in_the_order_asked_for(joints):
+    for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
+        message = joints.send(whole(order))
+        stamp, positions, velocities, efforts = joints.received[-1]
+        assert positions.tolist() == [1.0, 2.0, 3.0]
+        assert velocities.tolist() == [10.0, 20.0, 30.0]
+        assert efforts.tolist() == [100.0, 200.0, 300.0]
+        assert stamp == Stamp.from_msg(message.header.stamp)
+    assert joints.source.velocities_measured and joints.source.efforts_measured
+    assert not joints.source.refused
+
+
+def test_stream_keeps_flowing_on_the_fast_path(joints):
+    for i in range(20):
+        joints.send(whole((2, 1, 0), scale=i + 1.0))
+        assert joints.received[-1][1].tolist() == [i + 1.0, 2 * (i + 1.0), 3 * (i + 1.0)]
+    assert joints.source.count == 20
+
+
+def test_what_comes_over_dds_is_recognised_by_its_bytes(rig, monkeypatch):
+    """Neither converted anew nor compared the slow way, as padding of any value would need."""
+    source = JointStateInput(rig.node, JOINTS, lambda *a: None, plain=False)
+    feed = Feed(rig, source, JointState, [])
+    feed.send(whole((1, 2, 0), extra=('a', 'longer_name')))
+
+    def fail(self, raw):
+        raise AssertionError('took the slow way')
+    monkeypatch.setattr(codec.Plan, 'matches_despite_padding', fail)
+    for _ in range(100):
+        feed.send(whole((1, 2, 0), extra=('a', 'longer_name')))
+    assert source.count == 101
+
+
+def test_extra_joints_are_ignored(joints):
+    joints.send(whole((1, 0, 2), extra=('gripper', 'neck')))
+    assert joints.received[-1][1].tolist() == [1.0, 2.0, 3.0]
+    assert not joints.source.refused
+
+
+@pytest.mark.parametrize('value', [NAN, INF, -INF])
+@pytest.mark.parametrize('field', ['position', 'velocity', 'effort'])
+def test_numbers_that_are_not_finite_are_refused_by_joint(joints, field, value):
+    joints.send(whole())
+    bad = whole((2, 1, 0))
+    getattr(bad, field)[1] = value
+    joints.send(bad)
+    assert joints.source.refused == {'not finite': 1}
+    assert field in joints.source.last_error
+    assert f"'knee' = {value}" in joints.source.last_error
+    assert len(joints.received) == 1
+    assert np.isfinite(joints.source.positions).all()
+    joints.send(whole())
+    assert len(joints.received) == 2
+
+
+def test_duplicate_joint_is_named(joints):
+    joints.send(JointState(name=['hip', 'knee', 'ankle', 'hip'], position=[1.0] * 4))
+    assert joints.source.refused == {'duplicate joints': 1}
+    assert "'hip' more than once" in joints.source.last_error and not joints.received
+
+
+def test_duplicates_among_joints_of_others_do_not_matter(joints):
+    joints.send(whole(extra=('finger', 'finger')))
+    assert len(joints.received) == 1
+
+
+def test_missing_joint_is_named_once_it_is_clear_that_it_does_not_come(joints):
+    part = JointState(name=['ankle', 'hip'], position=[3.0, 1.0])
+    joints.send(part)
+    assert not joints.source.last_error  # another node may publish it
+    joints.rig.spin(0.6)
+    joints.send(part)
+    assert joints.source.refused == {'missing joints': 2}
+    assert "joint 'knee' was never received" in joints.source.last_error
+    assert not joints.received
+
+
+def test_optional_joints_may_be_missing(rig, plain):
+    received = []
+    source = JointStateInput(rig.node, JOINTS[:2], keep(received), optional_joints=JOINTS[2:],
+                             plain=plain)
+    feed = Feed(rig, source, JointState, received)
+    feed.send(JointState(name=['knee', 'hip'], position=[2.0, 1.0]))
+    assert received[-1][1].tolist() == [1.0, 2.0, 0.0]
+    feed.send(whole((2, 1, 0)))
+    assert received[-1][1].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_parts_from_several_publishers_are_put_together(joints):
+    small = JointState(name=['hip'], position=[1.0], velocity=[0.1], effort=[10.0])
+    large = JointState(name=['ankle', 'knee'], position=[3.0, 2.0], velocity=[0.3, 0.2],
+                       effort=[30.0, 20.0])
+    other = JointState(name=['gripper'], position=[9.0])
+    joints.send(small)
+    for _ in range(3):
+        large_message = joints.send(large)
+        rig_count = len(joints.received)
+        joints.publisher.publish(other)
+        small.header.stamp = joints.rig.peer.get_clock().now().to_msg()
+        joints.publisher.publish(small)
+        joints.rig.spin(0.05)
+        assert len(joints.received) == rig_count  # the largest part sets the pace
+    stamp, positions, velocities, efforts = joints.received[-1]
+    assert len(joints.received) == 3
+    assert stamp == Stamp.from_msg(large_message.header.stamp)
+    assert positions[1:].tolist() == [2.0, 3.0]
+    assert 1.0 < positions[0] < 1.01  # brought to the stamp by its velocity
+    assert velocities.tolist() == [0.1, 0.2, 0.3]
+    assert efforts.tolist() == [10.0, 20.0, 30.0]
+    assert joints.source.last_error == '' or 'gripper' not in joints.source.last_error
+
+
+@pytest.mark.parametrize('lag, expected', [(0.02, 1.2), (-0.01, 0.9), (0.4, 2.0)])
+def test_late_parts_are_brought_to_the_stamp_by_their_velocities(joints, lag, expected):
+    large = JointState(name=['ankle', 'knee'], position=[3.0, 2.0], velocity=[0.3, 0.2])
+    now = joints.rig.peer.get_clock().now().nanoseconds
+    joints.send(JointState(name=['hip'], position=[1.0], velocity=[10.0]), stamp=now)
+    joints.send(large, stamp=now + int(lag * 1e9))
+    np.testing.assert_allclose(joints.received[-1][1], (expected, 2.0, 3.0), atol=1e-9)
+    still = JointState(name=['hip'], position=[1.0])
+    still.header.stamp = Stamp.from_ns(now + 440_000_000).to_msg()
+    joints.publisher.publish(still)
+    joints.send(large, stamp=now + 460_000_000)  # no velocity told: as it was
+    np.testing.assert_allclose(joints.received[-1][1], (1.0, 2.0, 3.0), atol=1e-9)
+
+
+def test_part_that_falls_silent_is_named(joints):
+    hip = JointState(name=['hip'], position=[1.0])
+    others = JointState(name=['ankle', 'knee'], position=[3.0, 2.0])
+    ns = stamp_of(joints.send(hip))
+    joints.send(others, stamp=ns)
+    assert len(joints.received) == 1
+    joints.send(others, stamp=ns + 600_000_000)
+    assert len(joints.received) == 1
+    assert "joint 'hip' not received for 0.60 s" in joints.source.last_error
+
+
+def test_names_may_change_in_mid_stream(joints):
+    joints.send(whole((0, 1, 2)))
+    joints.send(whole((2, 1, 0), extra=('new_tool',)))
+    joints.send(whole((1, 0, 2), scale=2.0))
+    assert [r[1].tolist() for r in joints.received] == [[1, 2, 3], [1, 2, 3], [2, 4, 6]]
+
+
+def test_names_may_change_in_a_part_of_the_robot(joints):
+    joints.send(JointState(name=['hip'], position=[1.0]))
+    for names in (['knee', 'ankle'], ['ankle', 'knee'], ['knee', 'ankle']):
+        before = len(joints.received)
+        joints.send(JointState(name=names, position=[2.0 + (name == 'ankle') for name in names]))
+        assert len(joints.received) == before + 1
+        assert joints.received[-1][1].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_joint_where_it_cannot_be_is_named_and_not_used(rig, plain):
+    received = []
+    source = JointStateInput(
+        rig.node, JOINTS, keep(received), plain=plain,
+        limits=((-2.0, 2.0), (0.0, 2.5), (-float('inf'), float('inf'))))
+    feed = Feed(rig, source, JointState, received)
+    ns = stamp_of(feed.send(JointState(name=['ankle', 'knee', 'hip'], position=[90.0, 2.4, -2.0])))
+    assert len(received) == 1
+    degrees = JointState(name=['ankle', 'knee', 'hip'], position=[5.0, 28.6, 1.0])
+    for step in (1, 2, 30):
+        feed.send(degrees, stamp=ns + step * 1_000_000)
+    assert source.refused == {'impossible position': 3} and len(received) == 1
+    assert "position of 'knee' = 28.6 cannot be true, only 0 ... 2.5: check its unit" in (
+        source.last_error)
+    feed.send(whole(), stamp=ns + 31_000_000)
+    assert len(received) == 2
+
+
+def test_velocities_not_measured_are_differences(joints):
+    start = joints.rig.peer.get_clock().now().nanoseconds
+    for k, position in enumerate((1.0, 1.5, 1.25)):
+        joints.send(JointState(name=['knee', 'hip', 'ankle'], position=[position, 0.0, 4.0]),
+                    stamp=start + k * 10_000_000)
+    assert not joints.source.velocities_measured and not joints.source.efforts_measured
+    np.testing.assert_allclose([r[2] for r in joints.received],
+                               [[0, 0, 0], [0, 50, 0], [0, -25, 0]], atol=1e-6)
+    assert joints.received[-1][3].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_interfaces_that_ros2_control_reports_as_nan_are_not_measured(joints):
+    start = joints.rig.peer.get_clock().now().nanoseconds
+    for k, position in enumerate((1.0, 1.5)):
+        joints.send(JointState(name=list(JOINTS), position=[position, 2.0, 3.0],
+                               velocity=[NAN] * 3, effort=[NAN, 5.0, NAN]),
+                    stamp=start + k * 10_000_000)
+    assert joints.received[-1][2].tolist() == pytest.approx([50.0, 0.0, 0.0])
+    assert joints.received[-1][3].tolist() == [0.0, 0.0, 0.0]
+    assert not joints.source.efforts_measured and not joints.source.refused
+
+
+@pytest.mark.parametrize('message, complaint', [
+    (JointState(name=list(JOINTS), position=[1.0, 2.0]), '3 names but 2 values of position'),
+    (JointState(name=list(JOINTS), position=[1.0] * 3, velocity=[1.0]),
+     '3 names but 1 values of velocity'),
+    (JointState(name=list(JOINTS), effort=[1.0] * 3), '3 names but 0 values of position'),
+    (JointState(name=['wheel'], position=[1.0]),
+     "none of the joints 'hip', 'knee', 'ankle'; it has 'wheel'"),
+    (JointState(), 'it has no joints at all')])
+def test_malformed_joint_states_say_what_is_wrong(joints, message, complaint):
+    joints.send(message)
+    assert complaint in joints.source.last_error and not joints.received
+    joints.send(whole())
+    assert len(joints.received) == 1
+
+
+# -- stamps
+
+
+def test_stamp_going_backward_is_refused_with_its_amount(joints):
+    ns = stamp_of(joints.send(whole()))
+    joints.send(whole(), stamp=ns - 250_000_000)
+    assert joints.source.refused == {'stamp going backward': 1}
+    assert 'is 0.250000 s before the last one' in joints.source.last_error
+    joints.send(whole())
+    assert len(joints.received) == 2
+
+
+def test_two_publishers_of_one_topic_are_hinted_at(joints):
+    ns = stamp_of(joints.send(whole()))
+    second = joints.rig.peer.create_publisher(JointState, 'joint_states', 10)
+    joints.rig.until(lambda: joints.rig.node.count_publishers('joint_states') == 2)
+    joints.send(whole((2, 1, 0)), stamp=ns - 100_000_000)
+    assert '2 nodes publish' in joints.source.last_error
+    joints.rig.peer.destroy_publisher(second)
+
+
+def test_repeated_stamp_is_refused(joints):
+    joints.send(whole(), stamp=stamp_of(joints.send(whole())))
+    assert joints.source.refused == {'repeated stamp': 1}
+
+
+def test_zero_stamp_is_refused(joints):
+    joints.send(whole(), stamp=0)
+    assert joints.source.refused == {'zero stamp': 1}
+    assert 'header.stamp' in joints.source.last_error
+
+
+@pytest.mark.parametrize('shift, reason, words', [
+    (-3.0, 'stale stamp', "behind the computer's clock"),
+    (3.0, 'stamp from the future', "ahead of the computer's clock")])
+def test_stamps_far_from_the_clock_are_refused(joints, shift, reason, words):
+    joints.send(whole(), shift=shift)
+    assert joints.source.refused == {reason: 1}
+    assert words in joints.source.last_error and 'use_sim_time' in joints.source.last_error
+    joints.send(whole())
+    assert len(joints.received) == 1
+
+
+def test_stale_stamps_in_mid_stream_are_refused_too(joints):
+    """The clock is asked only now and then; a jump must not slip through in between."""
+    joints.send(whole())
+    joints.send(whole(), shift=5.0)
+    assert joints.source.refused == {'stamp from the future': 1}
+    joints.send(whole())
+    assert len(joints.received) == 2
+
+
+def test_clock_set_anew_starts_over(rig, plain):
+    """As when a simulation restarts or a bag loops."""
+    received = []
+    source = JointStateInput(rig.node, JOINTS, keep(received), max_age=0.0, plain=plain)
+    feed = Feed(rig, source, JointState, received)
+    for ns in (100_000_000_000, 100_010_000_000, 2_000_000_000, 2_010_000_000):
+        feed.send(JointState(name=list(JOINTS), position=[ns * 1e-9] * 3), stamp=ns)
+    assert not source.refused
+    assert [r[0].ns for r in received][2:] == [2_000_000_000, 2_010_000_000]
+    # No velocity across the jump.
+    np.testing.assert_allclose([r[2][0] for r in received], [0.0, 1.0, 0.0, 1.0], atol=1e-6)
+
+
+def test_simulated_time_is_the_measure_where_it_is_used(plain):
+    rig = Rig(parameter_overrides=[Parameter('use_sim_time', value=True)])
+    try:
+        received = []
+        source = PointInput(rig.node, 'com', 'odom', keep(received), plain=plain)
+        feed = Feed(rig, source, PointStamped, received)
+        point = PointStamped(header=Header(frame_id='odom'))
+        feed.send(point, stamp=5_000_000_000)
+        assert source.refused == {'no clock': 1} and not source.last_error  # still starting
+        clock = rig.publisher(Clock, '/clock')
+        clock.publish(Clock(clock=Stamp.from_ns(10_000_000_000).to_msg()))
+        rig.until(lambda: rig.node.get_clock().now().nanoseconds == 10_000_000_000)
+        feed.send(point, stamp=5_000_000_000)
+        assert 'behind the simulated clock' in source.last_error
+        feed.send(point, stamp=9_900_000_000)
+        assert len(received) == 1
+        assert source.age() == pytest.approx(0.1) and not source.stale()
+        assert source.age(Stamp.from_ns(11_900_000_000)) == pytest.approx(2.0)
+        clock.publish(Clock(clock=Stamp.from_ns(10_600_000_000).to_msg()))
+        rig.until(source.stale)
+    finally:
+        rig.close()
+
+
+@pytest.mark.parametrize('field', ['position', 'velocity', 'effort'])
+def test_values_too_large_to_be_true_are_refused_by_joint(joints, field):
+    bad = whole()
+    getattr(bad, field)[1] = 1e200
+    joints.send(bad)
+    assert joints.source.refused == {'too large': 1} and not joints.received
+    assert f"{field} of 'knee' = 1e+200 cannot be true" in joints.source.last_error
+
+
+# -- the other inputs
+
+
+def test_wrench(rig, plain):
+    received = []
+    source = WrenchInput(rig.node, 'left/wrench', 'l_foot', keep(received), plain=plain)
+    feed = Feed(rig, source, WrenchStamped, received)
+    good = WrenchStamped(header=Header(frame_id='l_foot'))
+    good.wrench.force, good.wrench.torque = Vector3(x=1.0, y=2.0, z=3.0), Vector3(x=4.0, z=6.0)
+    feed.send(good)
+    assert received[-1][1].tolist() == [1.0, 2.0, 3.0, 4.0, 0.0, 6.0]
+    for frame in ('l_toe', '', 'r_foot', 'l_foot2'):
+        feed.send(WrenchStamped(header=Header(frame_id=frame)))
+        assert f"its frame_id is '{frame}'; valid: 'l_foot'" in source.last_error
+    good.wrench.torque.y = NAN
+    feed.send(good)
+    assert 'wrench.torque.y = nan' in source.last_error
+    assert source.refused == {'wrong frame': 4, 'not finite': 1} and len(received) == 1
+    assert source.values.tolist() == [1.0, 2.0, 3.0, 4.0, 0.0, 6.0]
+
+
+@pytest.mark.parametrize('value', [1e3 + 1.0, -1e200])
+def test_what_is_too_large_to_be_true_is_refused(rig, plain, value):
+    received = []
+    source = WrenchInput(
+        rig.node, 'left/wrench', 'l_foot', keep(received), largest=1e3, plain=plain)
+    feed = Feed(rig, source, WrenchStamped, received)
+    message = WrenchStamped(header=Header(frame_id='l_foot'))
+    message.wrench.force.z, message.wrench.torque.x = value, -999.0
+    feed.send(message)
+    assert f'wrench.force.z = {value:g} cannot be true (limit 1000): check' in source.last_error
+    message.wrench.force.z = 999.0  # each by itself is small enough
+    feed.send(message)
+    assert source.refused == {'too large': 1} and len(received) == 1
+
+
+def test_any_frame_is_told(rig, plain):
+    received = []
+    source = PointInput(rig.node, 'point', '', keep(received), plain=plain)
+    feed = Feed(rig, source, PointStamped, received)
+    for frame in ('odom', 'map', 'odom'):
+        feed.send(PointStamped(header=Header(frame_id=frame), point=Point(y=2.0)))
+        assert source.frame == frame
+    assert len(received) == 3
+
+
+def test_imu(rig, plain):
+    received = []
+    source = ImuInput(rig.node, 'imu', 'imu_link', keep(received), plain=plain)
+    feed = Feed(rig, source, Imu, received)
+    good = Imu(header=Header(frame_id='imu_link'), orientation=Quaternion(x=0.6, w=0.8),
+               angular_velocity=Vector3(x=1.0, y=2.0, z=3.0),
+               linear_acceleration=Vector3(x=4.0, y=5.0, z=6.0))
+    feed.send(good)
+    _, quaternion, rate, acceleration = received[-1]
+    assert quaternion.tolist() == [0.6, 0.0, 0.0, 0.8]
+    assert rate.tolist() == [1.0, 2.0, 3.0] and acceleration.tolist() == [4.0, 5.0, 6.0]
+    good.orientation.w = 0.0
+    feed.send(good)
+    assert 'has length 0.6; valid: 1' in source.last_error
+    good.orientation.w, good.orientation_covariance[0] = 0.8, -1.0
+    feed.send(good)
+    assert source.refused == {'no unit quaternion': 1, 'no orientation': 1}
+    assert len(received) == 1
+
+
+def test_imu_without_orientation_where_it_is_not_needed(rig, plain):
+    received = []
+    source = ImuInput(rig.node, 'imu', '', keep(received), need_orientation=False, plain=plain)
+    feed = Feed(rig, source, Imu, received)
+    message = Imu(angular_velocity=Vector3(z=3.0))
+    message.orientation_covariance[0] = -1.0
+    feed.send(message)
+    assert received[-1][2].tolist() == [0.0, 0.0, 3.0]
+
+
+def test_odometry(rig, plain):
+    received = []
+    source = OdometryInput(rig.node, 'odom', keep(received), 'odom', 'base_link', plain=plain)
+    feed = Feed(rig, source, Odometry, received)
+    good = Odometry(header=Header(frame_id='odom'), child_frame_id='base_link')
+    good.pose.pose.position = Point(x=1.0, y=2.0, z=3.0)
+    good.pose.pose.orientation = Quaternion(y=0.6, w=0.8)
+    good.twist.twist.linear, good.twist.twist.angular = Vector3(x=4.0), Vector3(z=5.0)
+    feed.send(good)
+    _, position, quaternion, twist = received[-1]
+    assert position.tolist() == [1.0, 2.0, 3.0] and quaternion.tolist() == [0.0, 0.6, 0.0, 0.8]
+    assert twist.tolist() == [4.0, 0.0, 0.0, 0.0, 0.0, 5.0]
+    good.child_frame_id = 'base'
+    feed.send(good)
+    assert "child_frame_id is 'base'; valid: 'base_link'" in source.last_error
+    good.child_frame_id, good.header.frame_id = 'base_link', 'map'
+    feed.send(good)
+    assert "its frame_id is 'map'; valid: 'odom'" in source.last_error and len(received) == 1
+
+
+def test_bool_and_array(rig, plain):
+    flags, rows = [], []
+    flag = BoolInput(rig.node, 'contact', lambda stamp, value: flags.append(value), plain=plain)
+    array = ArrayInput(rig.node, 'commands', 2, keep(rows), plain=plain)
+    feed = Feed(rig, flag, Bool, flags)
+    for value in (True, False, True):
+        feed.send(Bool(data=value))
+    assert flags == [True, False, True] and flag.value is True
+    feed = Feed(rig, array, Float64MultiArray, rows)
+    feed.send(Float64MultiArray(data=[1.0, 2.0]))
+    feed.send(Float64MultiArray(data=[1.0]))
+    assert 'it has 1 values; valid: 2' in array.last_error
+    feed.send(Float64MultiArray(data=[1.0, INF]))
+    assert 'data[1] = inf' in array.last_error
+    feed.send(Float64MultiArray(data=[3.0, 4.0]))
+    assert [row[1].tolist() for row in rows] == [[1.0, 2.0], [3.0, 4.0]]
+
+
+# -- accounts
+
+
+def test_log_is_throttled_by_reason_and_counts_go_on(rig):
+    said = []
+    source = PointInput(rig.node, 'point', 'odom', lambda *a: None)
+    rig.node.get_logger().error = said.append
+    feed = Feed(rig, source, PointStamped, [])
+    for _ in range(5):
+        feed.send(PointStamped(header=Header(frame_id='map')))
+    feed.send(PointStamped(header=Header(frame_id='odom')), stamp=0)
+    assert source.refused == {'wrong frame': 5, 'zero stamp': 1}
+    assert len(said) == 2
+    again = PointInput(rig.node, 'point', 'odom', lambda *a: None)
+    feed.send(PointStamped(header=Header(frame_id='map')))
+    rig.until(lambda: again.refused, what='a second look at the topic')
+    assert len(said) == 2 and "'map'" in again.last_error
+
+
+def test_what_a_callback_raises_is_reported_and_the_input_goes_on(rig):
+    calls = []
+
+    def fail(stamp, point):
+        calls.append(stamp)
+        raise InputError('cannot use this')
+    diagnostics = Diagnostics(rig.node)
+    source = PointInput(rig.node, 'point', 'odom', fail, diagnostics=diagnostics)
+    feed = Feed(rig, source, PointStamped, [])
+    for _ in range(3):
+        feed.send(PointStamped(header=Header(frame_id='odom')))
+    assert len(calls) == 3
+    level, message, values = diagnostics._reports['callbacks']()
+    assert level == ERROR and 'cannot use this' in message and values['failed'] == 3
+
+
+def lines(messages):
+    """Return the latest status of each name."""
+    return {status.name: status for array in messages for status in array.status}
+
+
+def test_diagnostics_tell_the_life_of_a_sensor(rig):
+    diagnostics = Diagnostics(rig.node, 'robby', period=0.1)
+    source = PointInput(rig.node, 'point', 'odom', lambda *a: None, diagnostics=diagnostics)
+    heard = rig.listen(DiagnosticArray, '/diagnostics')
+
+    def status():
+        heard.clear()
+        rig.until(lambda: 'node: input /point' in lines(heard), what='diagnostics')
+        return lines(heard)['node: input /point']
+    silent = status()
+    assert silent.level == ERROR and silent.hardware_id == 'robby'
+    assert "'/point' yet: nobody publishes it" in silent.message
+    feed = Feed(rig, source, PointStamped, [])
+    assert 'although 1 publish it' in status().message
+    point = PointStamped(header=Header(frame_id='odom'))
+    feed.send(point)
+    assert status().level == OK
+    point.header.frame_id = 'map'
+    feed.send(point)
+    refusing = status()
+    assert refusing.level == WARN and "'map'; valid: 'odom'" in refusing.message
+    assert {v.key: v.value for v in refusing.values}['refused: wrong frame'] == '1'
+    rig.spin(0.6)
+    dead = status()
+    assert dead.level == ERROR and 'nothing usable' in dead.message
+    point.header.frame_id = 'odom'
+    feed.send(point)
+    assert source.stale(timeout=0.0) and not source.stale()
+
+
+def test_a_sensor_that_hangs_is_told_until_it_lives(rig, monkeypatch):
+    monkeypatch.setattr(inputs, '_FROZEN_AFTER', 0.3)
+    source = WrenchInput(rig.node, 'wrench', 'foot', lambda *a: None)
+    feed = Feed(rig, source, WrenchStamped, [])
+    message = WrenchStamped(header=Header(frame_id='foot'))
+
+    def play(step):
+        source.report()
+        for _ in range(inputs._FROZEN_COUNT + 1):
+            message.wrench.force.z += step
+            feed.send(message)
+            rig.spin(0.007)
+        return source.report()[:2]
+    assert play(1e-9)[0] == OK
+    play(0.0)
+    level, words = play(0.0)
+    assert level == WARN and 'with the same values to the last digit' in words
+    assert play(1e-9)[0] == OK
+
+
+def test_two_publishers_of_a_sensor_are_told(rig):
+    source = WrenchInput(rig.node, 'wrench', 'foot', lambda *a: None)
+    feed = Feed(rig, source, WrenchStamped, [])
+    feed.send(WrenchStamped(header=Header(frame_id='foot')))
+    assert source.report()[0] == OK
+    second = rig.publisher(WrenchStamped, 'wrench')
+    rig.until(lambda: rig.node.count_publishers('wrench') == 2, what='the second publisher')
+    feed.send(WrenchStamped(header=Header(frame_id='foot')))
+    level, words, _ = source.report()
+    assert level == WARN and '2 publishers, whose messages are mixed: end all but one' in words
+    rig.peer.destroy_publisher(second)
+    rig.until(lambda: rig.node.count_publishers('wrench') == 1, what='its end')
+    feed.send(WrenchStamped(header=Header(frame_id='foot')))
+    assert source.report()[0] == OK
+
+
+def test_rate(rig):
+    source = PointInput(rig.node, 'point', '', lambda *a: None)
+    feed = Feed(rig, source, PointStamped, [])
+    rig.spin(0.95)
+    assert source.rate == 0.0  # and a new second begins
+    begun, sent = time.monotonic(), 0
+    while time.monotonic() < begun + 0.95:
+        feed.send(PointStamped())
+        sent += 1
+        rig.spin(0.01)
+    assert source.rate == pytest.approx(sent / (time.monotonic() - begun), rel=0.05)

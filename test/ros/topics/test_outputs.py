@@ -1,0 +1,273 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Publishers and transforms over DDS: what subscribers get is what was set."""
+
+from __future__ import annotations
+
+import builtins
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.ros.node.later import soon
+from biped_com_ros.ros.topics import markers
+from biped_com_ros.ros.topics import outputs
+from biped_com_ros.ros.topics import tf
+from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.stamp import Stamp
+from geometry_msgs.msg import (
+    PointStamped, PoseArray, Vector3Stamped, WrenchStamped)
+import numpy as np
+import pytest
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from ros_rig import Rig
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Float64, Float64MultiArray
+from tf2_msgs.msg import TFMessage
+from visualization_msgs.msg import MarkerArray
+
+STAMP = Stamp.from_ns(1_234_567_890_123_456_789)
+
+
+def received(rig, out, message_type, **fields):
+    """Set fields, publish, return what arrives."""
+    heard = rig.listen(message_type, out.topic)
+    rig.until(lambda: out.wanted, what='being wanted')
+    for name, value in fields.items():
+        out.fields[name][...] = value
+    out.publish(STAMP)
+    rig.until(lambda: heard, what=out.topic)
+    message = heard[-1]
+    if hasattr(message, 'header'):
+        assert Stamp.from_msg(message.header.stamp) == STAMP
+    return message
+
+
+def xyz(value):
+    return [value.x, value.y, value.z]
+
+
+def test_point_vector_wrench(rig, plain):
+    node = rig.node
+    point = received(rig, outputs.point_publisher(node, '~/com', 'odom', plain=plain),
+                     PointStamped, point=[1.0, 2.0, 3.0])
+    assert xyz(point.point) == [1.0, 2.0, 3.0] and point.header.frame_id == 'odom'
+    vector = received(rig, outputs.vector_publisher(node, 'v', 'odom', plain=plain),
+                      Vector3Stamped, vector=[4.0, 5.0, 6.0])
+    assert xyz(vector.vector) == [4.0, 5.0, 6.0]
+    wrench = received(rig, outputs.wrench_publisher(node, 'w', 'l_sole', plain=plain),
+                      WrenchStamped, wrench=np.arange(6.0))
+    assert xyz(wrench.wrench.force) + xyz(wrench.wrench.torque) == [0, 1, 2, 3, 4, 5]
+    assert wrench.header.frame_id == 'l_sole'
+
+
+def test_outputs_made_later_are_there_right_after_the_start(rig):
+    def fail():
+        raise RuntimeError('no such topic')
+
+    soon(rig.node, fail)  # keeps none of the others
+    out = outputs.float_publisher(rig.node, 'later', later=True)
+    frames = tf.TransformBroadcaster(rig.node, later=True).bundle([('odom', 'base_link')])
+    assert not out.wanted and not frames.wanted
+    assert rig.node.count_publishers('later') == 0
+    received(rig, out, Float64, data=1.5)
+    heard = rig.listen(TFMessage, '/tf')
+    rig.until(lambda: frames.wanted, what='transforms being wanted')
+    frames.publish(STAMP)
+    rig.until(lambda: heard, what='transforms')
+
+
+def test_an_output_made_later_is_made_when_it_is_used(rig):
+    out = outputs.float_publisher(rig.node, 'at_once', later=True, qos=LATCHED)
+    out.publish()
+    assert rig.node.count_publishers('at_once') == 1
+    assert out.wanted
+
+
+def test_arrays(rig, plain):
+    node, positions = rig.node, np.arange(12.0).reshape(4, 3)
+    poses = received(rig, outputs.pose_array_publisher(node, 'poses', 'odom', 4, plain=plain),
+                     PoseArray, position=positions)
+    assert [xyz(pose.position) for pose in poses.poses] == positions.tolist()
+    assert all(pose.orientation.w == 1.0 for pose in poses.poses)
+    data = received(rig, outputs.float_array_publisher(
+        node, 'data', 3, labels=['a', 'bb', 'ccc'], plain=plain),
+        Float64MultiArray, data=[1.0, 2.0, 3.0])
+    assert data.data.tolist() == [1.0, 2.0, 3.0]
+    assert [dim.label for dim in data.layout.dim] == ['a', 'bb', 'ccc']
+    state = received(rig, outputs.joint_state_publisher(
+        node, 'efforts', ['hip', 'knee_joint'], fields=['effort'], plain=plain),
+        JointState, effort=[7.0, 8.0])
+    assert (state.name, list(state.position), list(state.effort)) == (
+        ['hip', 'knee_joint'], [], [7.0, 8.0])
+    assert received(rig, outputs.bool_publisher(node, 'flag', plain=plain), Bool,
+                    data=True).data is True
+    assert received(rig, outputs.float_publisher(node, 'number', plain=plain), Float64,
+                    data=2.5).data == 2.5
+
+
+def test_empty_arrays_can_be_published(rig, plain):
+    assert not received(rig, outputs.pose_array_publisher(
+        rig.node, 'poses', 'odom', 0, plain=plain), PoseArray).poses
+    assert not received(rig, outputs.float_array_publisher(
+        rig.node, 'data', 0, plain=plain), Float64MultiArray).data
+
+
+def test_markers(rig, plain):
+    prototype = markers.marker_array(
+        markers.sphere('odom', 'com', diameter=0.1, colour=(0.5, 0.25, 0.125, 1.0)),
+        markers.arrow('l_sole', 'left_foot_wrench', 1), markers.text('odom', 'label', 'CoM'),
+        markers.line_strip('odom', 'support', 4), markers.cylinder('odom', 'zmp'))
+    out = outputs.marker_array_publisher(rig.node, '~/markers', prototype, {
+        'position': 'markers[*].pose.position', 'arrow': 'markers[1].points',
+        'support': 'markers[3].points'}, plain=plain)
+    positions, polygon = np.arange(15.0).reshape(5, 3), np.arange(12.0).reshape(4, 3)
+    message = received(rig, out, MarkerArray, position=positions, support=polygon,
+                       arrow=[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert [xyz(marker.pose.position) for marker in message.markers] == positions.tolist()
+    assert [xyz(p) for p in message.markers[1].points] == [[1, 2, 3], [4, 5, 6]]
+    assert [xyz(p) for p in message.markers[3].points] == polygon.tolist()
+    assert message.markers[2].text == 'CoM' and message.markers[0].color.g == 0.25
+    assert {Stamp.from_msg(marker.header.stamp) for marker in message.markers} == {STAMP}
+    assert all(marker.pose.orientation.w == 1.0 for marker in message.markers)
+
+
+def test_prototype_can_be_replaced(rig, plain):
+    out = outputs.marker_array_publisher(
+        rig.node, 'markers', markers.marker_array(markers.line_strip('odom', 'hull', 3)),
+        {'points': 'markers[*].points'}, plain=plain)
+    out.set_prototype(markers.marker_array(markers.line_strip('odom', 'hull', 5)))
+    message = received(rig, out, MarkerArray, points=np.arange(15.0).reshape(1, 5, 3))
+    assert xyz(message.markers[0].points[4]) == [12.0, 13.0, 14.0]
+
+
+def test_wanted_only_while_somebody_listens(rig):
+    out = outputs.point_publisher(rig.node, 'point', 'odom')
+    assert not out.wanted
+    subscription = rig.peer.create_subscription(PointStamped, 'point', lambda message: None, 10)
+    rig.until(lambda: out.wanted)
+    rig.peer.destroy_subscription(subscription)
+    rig.until(lambda: not out.wanted)
+    assert outputs.float_array_publisher(rig.node, 'latched', 1, qos=LATCHED).wanted
+
+
+def test_latched_output_reaches_those_who_come_late(rig, plain):
+    out = outputs.float_array_publisher(rig.node, '~/offsets', 2, qos=LATCHED, plain=plain)
+    out.fields['data'][...] = (1.0, 2.0)
+    out.publish()
+    heard = rig.listen(Float64MultiArray, out.topic, LATCHED)
+    rig.until(lambda: heard)
+    assert heard[0].data.tolist() == [1.0, 2.0]
+
+
+def test_best_effort_subscribers_match(rig):
+    out = outputs.point_publisher(rig.node, 'point', 'odom')
+    heard = []
+    rig.peer.create_subscription(PointStamped, 'point', heard.append,
+                                 QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT))
+    rig.until(lambda: out.wanted)
+    rig.until(lambda: out.publish(STAMP) or heard)
+
+
+def test_quality_of_service_is_overridable():
+    rig = Rig(parameter_overrides=[Parameter(
+        'qos_overrides./point.publisher.reliability', value='best_effort'), Parameter(
+        'qos_overrides./latched.publisher.durability', value='transient_local')])
+    try:
+        out = outputs.point_publisher(rig.node, 'point', 'odom')
+        assert out.publisher.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+        latched = outputs.point_publisher(rig.node, 'latched', 'odom')
+        assert latched.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        assert latched.wanted
+        # and nowhere else
+        other = outputs.point_publisher(rig.node, 'other', 'odom').publisher.qos_profile
+        assert other.reliability == ReliabilityPolicy.RELIABLE
+        assert other.durability == DurabilityPolicy.VOLATILE
+    finally:
+        rig.close()
+
+
+# -- transforms
+
+R = Rotation.from_rotvec([0.3, -1.2, 0.7]).as_matrix()
+
+
+def transforms(message):
+    """Return child -> (parent, position, quaternion, stamp)."""
+    return {t.child_frame_id: (
+        t.header.frame_id, xyz(t.transform.translation),
+        [*xyz(t.transform.rotation), t.transform.rotation.w], Stamp.from_msg(t.header.stamp))
+        for t in message.transforms}
+
+
+def test_transforms(rig, plain):
+    broadcaster = tf.TransformBroadcaster(rig.node, plain)
+    heard = rig.listen(TFMessage, '/tf')
+    rig.until(lambda: broadcaster.publisher.get_subscription_count())
+    broadcaster.send(STAMP, [('odom', 'base_link', R, np.array([1.0, 2.0, 3.0])),
+                             ('odom', 'com', None, (4.0, 5.0, 6.0))])
+    broadcaster.send(STAMP, [])
+    rig.until(lambda: heard)
+    found = transforms(heard[0])
+    parent, position, quaternion, stamp = found['base_link']
+    assert (parent, position, stamp) == ('odom', [1.0, 2.0, 3.0], STAMP)
+    np.testing.assert_allclose(Rotation.from_quat(quaternion).as_matrix(), R, atol=1e-12)
+    assert found['com'] == ('odom', [4.0, 5.0, 6.0], [0.0, 0.0, 0.0, 1.0], STAMP)
+
+
+def test_a_single_transform_and_bundles(rig, plain):
+    broadcaster = tf.TransformBroadcaster(rig.node, plain)
+    heard = rig.listen(TFMessage, '/tf')
+    rig.until(lambda: broadcaster.publisher.get_subscription_count())
+    broadcaster.send(STAMP, [('a', 'b', R, (1.0, 2.0, 3.0))])
+    bundle = broadcaster.bundle([('odom', f'link{i}_com') for i in range(30)])
+    assert bundle is broadcaster.bundle([('odom', f'link{i}_com') for i in range(30)])
+    rig.until(lambda: bundle.wanted)
+    bundle.positions[...] = np.arange(90.0).reshape(30, 3)
+    bundle.publish(STAMP)
+    rig.until(lambda: len(heard) == 2)
+    assert transforms(heard[0])['b'][1] == [1.0, 2.0, 3.0]
+    assert transforms(heard[1])['link29_com'][1:3] == ([87.0, 88.0, 89.0], [0, 0, 0, 1])
+
+
+def test_static_transforms_are_all_there_for_those_who_come_late(rig):
+    broadcaster = tf.StaticTransformBroadcaster(rig.node)
+    broadcaster.send(STAMP, [('base', 'imu', R, (1.0, 0.0, 0.0)),
+                             ('base', 'camera', None, (2.0, 0.0, 0.0))])
+    broadcaster.send(STAMP, [('base', 'camera', None, (3.0, 0.0, 0.0))])
+    heard = rig.listen(TFMessage, '/tf_static', LATCHED)
+    rig.until(lambda: heard)
+    found = transforms(heard[-1])
+    assert found['imu'][1] == [1.0, 0.0, 0.0] and found['camera'][1] == [3.0, 0.0, 0.0]
+
+
+def without(monkeypatch, package):
+    """Make a package impossible to import."""
+    real = builtins.__import__
+
+    def fake(name, *arguments, **options):
+        if name.split('.')[0] == package:
+            raise ImportError(name)
+        return real(name, *arguments, **options)
+    monkeypatch.setattr(builtins, '__import__', fake)
+    monkeypatch.setenv('ROS_DISTRO', 'jazzy')
+
+
+def test_missing_tf_packages_are_named(rig, monkeypatch):
+    without(monkeypatch, 'tf2_ros')
+    with pytest.raises(ConfigurationError, match='ros-jazzy-tf2-ros-py '):
+        tf.TransformLookup(rig.node)
+    without(monkeypatch, 'tf2_msgs')
+    with pytest.raises(ConfigurationError, match='ros-jazzy-tf2-msgs'):
+        tf.TransformBroadcaster(rig.node)

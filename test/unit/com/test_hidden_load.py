@@ -1,0 +1,160 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The equation of an unknown load, against inverse dynamics of a robot that carries it."""
+
+from biped_com_ros.core.com.hidden_load import CarrierFrame, LoadWrench, SETTLED
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.state.leg_odometry import Twist
+import numpy as np
+import pinocchio as pin
+import pytest
+
+DT, LINK = 0.004, 'torso'
+LOAD, AT = 0.3, np.array((0.08, -0.06, 0.12))
+"""kg, and where from the centre of mass of the torso, m."""
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+class Swaying:
+    """The base is carried along sines, nodding; the torso pitches, slowly: see the module."""
+
+    def __init__(self, model):
+        self.model, self._joint = model, model.joint_index(['torso_pitch'])[0]
+        self.loaded = model.pin_model.copy()
+        self.data = self.loaded.createData()
+        frames = model.frames((LINK,))
+        in_joint = frames.poses_in_joint()[0]
+        com = CarrierFrame(model, LINK)._frames.poses_in_joint()[0]
+        self.loaded.inertias[int(frames.joints[0])] += pin.Inertia(
+            LOAD, com.position + in_joint.rotation @ AT, np.zeros((3, 3)))
+
+    def pinocchio_q(self, t):
+        q = self.model.configuration(self.positions(t))
+        base = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.05 * np.sin(3.0 * t), 0.4), np.array(
+            (0.03 * np.sin(6.0 * t), 0.02 * np.cos(5.0 * t), 0.4)) + (100.0, -50.0, 2.0))
+        q[:7] = pin.SE3ToXYZQUAT(base * pin.XYZQUATToSE3(q[:7]))
+        return q
+
+    def positions(self, t):
+        positions = self.model.posture()
+        positions[self._joint] += 0.02 * np.sin(4.0 * t)
+        return positions
+
+    def velocity(self, t, h=1e-5):
+        return pin.difference(
+            self.loaded, self.pinocchio_q(t - h), self.pinocchio_q(t + h)) / (2.0 * h)
+
+    def wrench(self, t, h=1e-4):
+        """Return what the ground has to give, about the origin of the world, (6,)."""
+        a = (self.velocity(t + h) - self.velocity(t - h)) / (2.0 * h)
+        q = self.pinocchio_q(t)
+        effort = pin.rnea(self.loaded, self.data, q, self.velocity(t), a)
+        return (pin.XYZQUATToSE3(q[:7]).act(pin.Force(effort[:6]))).vector
+
+    def seen(self, t, h=1e-5):
+        """Return the robot in the world, and how its base moves."""
+        q0 = self.model.configuration(self.model.posture())
+        root_to_base = pin.XYZQUATToSE3(q0[:7]).inverse()
+        base = pin.XYZQUATToSE3(self.pinocchio_q(t)[:7]) * root_to_base
+        v = (self.positions(t + h) - self.positions(t - h)) / (2.0 * h)
+        state = self.model.state(self.positions(t), v).in_world(
+            Pose(base.rotation.copy(), base.translation.copy()))
+        twist = root_to_base.inverse().act(pin.Motion(self.velocity(t)[:6]))
+        return state, Twist(twist.linear.copy(), twist.angular.copy())
+
+
+def equations(model, seconds, push=(0.0, 0.0, 0.0)):
+    robot, wrench = Swaying(model), LoadWrench(model)
+    carrier = CarrierFrame(model, LINK)
+    for i in range(round(seconds / DT)):
+        state, twist = robot.seen(i * DT)
+        yield wrench.update(state, twist, carrier.motion(state, twist), DT, robot.wrench(i * DT),
+                            np.array(push))
+
+
+def test_the_load_solves_it_and_is_found_height_and_all(model):
+    found = [equation for equation in equations(model, 3.0) if equation is not None]
+    rows = np.concatenate([equation.rows for equation in found])
+    residual = np.concatenate([equation.residual for equation in found])
+    truth = np.append(LOAD * AT, LOAD) / model.mass
+    # What is left out by design, at the largest angular acceleration of base and torso.
+    inertia = LOAD * AT @ AT * (0.05 * 3.0 ** 2 + 0.02 * 4.0 ** 2)
+    np.testing.assert_allclose(
+        rows @ truth, residual, atol=inertia / ((model.mass + LOAD) * 9.81))
+    assert np.abs(residual).max() > 2e-3
+    # Its mass is better told by weight; the moments then tell where it is.
+    where, *_ = np.linalg.lstsq(rows[:, :3], residual - rows[:, 3] * truth[3], rcond=None)
+    np.testing.assert_allclose(where[:2], truth[:2], atol=2e-5)
+    assert where[2] == pytest.approx(truth[2], rel=0.05), 'which is what its inertia feigns'
+
+
+def test_nothing_is_said_until_the_filter_has_settled_nor_in_the_air(model):
+    said = [equation is not None for equation in equations(model, 0.6)]
+    settled = SETTLED * np.sqrt(2.0) / (2.0 * np.pi * 3.0)
+    assert said.index(True) * DT == pytest.approx(settled, abs=2 * DT)
+    assert set(np.diff(np.flatnonzero(said))) == {10}, 'then twice within a delay'
+    robot, wrench = Swaying(model), LoadWrench(model)
+    state, twist = robot.seen(0.0)
+    carrier = CarrierFrame(model, LINK).motion(state, twist)
+    for _ in range(200):
+        assert wrench.update(state, twist, carrier, DT, np.zeros(6), np.zeros(3)) is None
+
+
+def test_a_push_is_told_through_the_same_filter(model):
+    last = [e for e in equations(model, 0.8, push=(4.0, -7.0, 1.0)) if e is not None][-1]
+    assert last.push == pytest.approx(7.0 / ((model.mass + LOAD) * 9.81), rel=0.02)
+
+
+def test_noise_of_one_equation_and_of_many_is_what_they_scatter(model):
+    """That of the momentum, whose rate counts, averages out sooner than white noise."""
+    rng, wrench = np.random.default_rng(3), LoadWrench(model)
+    still, carries = Twist(np.zeros(3), np.zeros(3)), CarrierFrame(model, LINK)
+    v, found = np.zeros(len(model.joint_names)), []
+    weight = 9.81 * model.mass
+    for _ in range(7000):
+        v[:] = 0.02 * rng.standard_normal(len(v))
+        state = model.state(model.posture(), v)
+        force = np.array((0.0, 0.0, weight)) + 0.1 * rng.standard_normal(3)
+        measured = np.concatenate((
+            force, np.cross(state.com_in_world, force) + 0.05 * rng.standard_normal(3)))
+        equation = wrench.update(
+            state, still, carries.motion(state, still), DT, measured, np.zeros(3))
+        if equation is not None:
+            found.append(equation)
+    first, later = found[0], found[30:]
+    assert first.noise / first.span == pytest.approx(first.scatter)
+    residuals = np.array([equation.residual for equation in later])
+    scatter = np.mean([equation.scatter for equation in later])
+    assert scatter == pytest.approx((residuals ** 2).mean(), rel=0.25)
+    # Over half a second the mean of them scatters less than white noise would, as is claimed.
+    many = round(0.5 / later[0].span)
+    means = residuals[:len(residuals) // many * many].reshape(-1, many, 2).mean(axis=1)
+    claimed = np.mean([equation.noise for equation in later]) / 0.5
+    assert 0.4 * claimed < (means ** 2).mean() < 1.2 * claimed
+
+
+@pytest.mark.parametrize(('robot', 'link'), [
+    ('biped', 'torso'), ('talos', 'torso_2_link'), ('g1', 'torso_link'), ('icub', 'chest')])
+def test_the_trunk_carries_by_default(robot, link):
+    model = RobotModel.load(robot)
+    state, still = model.state(model.posture()), Twist(np.zeros(3), np.zeros(3))
+    default, named = (CarrierFrame(model, name).motion(state, still) for name in ('', link))
+    np.testing.assert_array_equal(default.point, named.point)
+    com = state.link_coms_in_base[model.link_names.index(link)]
+    np.testing.assert_allclose(named.point, com, atol=1e-12)

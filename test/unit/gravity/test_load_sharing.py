@@ -1,0 +1,134 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Load sharing: zero before lift-off, bounded speed, and what happens in the air."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.gravity.load_sharing import LoadSharing, SharingSettings
+from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+import pytest
+
+WEIGHT = 900.0
+STEP_NS = 2_000_000  # 500 Hz
+
+
+def ramp(start, end, seconds):
+    """Vertical force of the right foot over time, N."""
+    return np.linspace(start, end, round(seconds * 500))
+
+
+def test_follows_forces_where_both_feet_stand_firmly():
+    sharing = LoadSharing(2, WEIGHT)
+    np.testing.assert_allclose(sharing.update([600.0, 300.0], 0), [2.0 / 3.0, 1.0 / 3.0])
+    assert sharing.carrying == (True, True)
+
+
+def test_is_exactly_zero_before_lift_off():
+    sharing, at_zero = LoadSharing(2, WEIGHT), None
+    for i, force in enumerate(ramp(450.0, 0.0, 1.0)):
+        shares = sharing.update([WEIGHT - force, force], i * STEP_NS)
+        assert shares.sum() == pytest.approx(1.0, abs=1e-12)
+        if at_zero is None and shares[1] == 0.0:
+            at_zero = force
+    assert at_zero > 0.03 * WEIGHT  # the contact's release threshold
+    assert sharing.carrying == (True, False)
+
+
+def test_a_foot_that_is_pulled_a_little_has_no_negative_zero():
+    sharing = LoadSharing(2, WEIGHT)
+    assert not np.signbit(sharing.update([900.0, -0.1], 0)).any()
+    for step in range(1, 1000):
+        shares = sharing.update([450.0, 450.0] if step < 100 else [900.0, -0.1], step * STEP_NS)
+        assert not np.signbit(shares).any()
+    assert sharing.carrying == (True, False)
+
+
+def test_never_moves_faster_than_allowed_whatever_the_sensors_say():
+    sharing, before = LoadSharing(2, WEIGHT, SharingSettings(max_rate=4.0)), None
+    forces = [450.0] * 20 + [0.0] * 100 + [900.0] * 200 + [450.0] * 300
+    for i, force in enumerate(forces):
+        shares = sharing.update([WEIGHT - force, force], i * STEP_NS).copy()
+        if before is not None:
+            assert np.abs(shares - before).max() <= 4.0 * 0.002 + 1e-12
+        before = shares
+    np.testing.assert_allclose(before, 0.5)
+
+
+@pytest.mark.parametrize('robot', ('talos', 'g1'))
+def test_efforts_are_continuous_from_double_to_single_support_and_back(robot):
+    """The largest step of an effort stays below 0.5 % of the joint's limit at 500 Hz."""
+    model = RobotModel.load(robot)
+    gravity, up = GravityModel(model), np.array([0.0, 0.0, 1.0])
+    sharing, hips = LoadSharing(2, gravity.weight), HipShift(model, model.posture())
+    stand = gravity.load(model.state(model.posture()), up)
+    distance = 1.1 * (stand.placements[0, 3, 1] - stand.com[1])  # the legs stay behind
+    before, worst, seen = None, 0.0, set()
+    for i, phase in enumerate(np.linspace(0.0, 2.0 * np.pi, 1000)):  # 2 s there and back
+        positions = hips.positions((0.0, 0.5 * (1.0 - np.cos(phase)) * distance, -0.02))
+        load = gravity.load(model.state(positions), up)
+        left, right = load.placements[:, 3, 1]
+        share = min(max((left - load.com[1]) / (left - right), 0.0), 1.0)
+        shares = sharing.update([gravity.weight * (1.0 - share), gravity.weight * share],
+                                i * STEP_NS)
+        seen.add(sharing.carrying)
+        efforts = load.standing(shares).efforts
+        if before is not None:
+            worst = max(worst, np.max(np.abs(efforts - before) / gravity.effort_limits))
+        before = efforts
+    assert seen == {(True, True), (True, False)}
+    assert 0.0 < worst < 0.005
+
+
+def test_in_the_air_shares_are_held_and_come_back_smoothly():
+    sharing = LoadSharing(2, WEIGHT)
+    sharing.update([800.0, 100.0], 0)
+    held = sharing.shares.copy()
+    sharing.update([10.0, 5.0], STEP_NS)
+    assert sharing.in_air
+    np.testing.assert_array_equal(sharing.shares, held)
+    sharing.update([200.0, 200.0], 2 * STEP_NS)  # 0.44: between `air` and `ground`
+    assert sharing.in_air
+    sharing.update([450.0, 450.0], 3 * STEP_NS)
+    assert not sharing.in_air
+    assert np.abs(sharing.shares - held).max() <= 2.0 * 0.002 + 1e-12
+
+
+def test_starts_in_the_air_and_takes_the_first_stance_at_once():
+    sharing = LoadSharing(2, WEIGHT)
+    assert sharing.in_air and not sharing.update([0.0, 0.0], 0).any()
+    np.testing.assert_allclose(sharing.update([450.0, 450.0], STEP_NS), 0.5)
+
+
+def test_starts_anew_after_a_clock_jump():
+    sharing = LoadSharing(2, WEIGHT)
+    sharing.update([900.0, 0.0], 10 * STEP_NS)
+    np.testing.assert_allclose(sharing.update([450.0, 450.0], 0), 0.5)
+
+
+def test_nan_counts_as_nothing():
+    sharing = LoadSharing(2, WEIGHT)
+    shares = sharing.update([450.0, float('nan')], 0)
+    assert not shares.any() and sharing.in_air
+
+
+@pytest.mark.parametrize('values', (
+    {'lift': 0.2, 'full': 0.1}, {'lift': -0.1}, {'max_rate': 0.0}, {'max_rate': float('nan')},
+    {'air': 0.6}, {'full': 0.6}))
+def test_nonsense_is_refused(values):
+    with pytest.raises(ConfigurationError):
+        SharingSettings(**values)

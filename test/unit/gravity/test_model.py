@@ -1,0 +1,205 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Gravity's efforts: wrench distribution, what is left out, and what is refused."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import InputError, UnknownNameError
+from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
+from biped_com_ros.core.geometry.wrench import skew, transform_wrench
+from biped_com_ros.core.gravity.model import carry, GravityModel, MountedImu
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+import pinocchio as pin
+import pytest
+from small_robot import random_rotation, small_robot
+
+UP = np.array([0.0, 0.0, 1.0])
+
+
+def as_printed(force, moment, points, shares, levers):
+    """Return W^-1 A^T (A W^-1 A^T)^-1 w as the literature has it, with dense matrices."""
+    grasp = np.hstack([np.block([
+        [np.eye(3), np.zeros((3, 3))], [skew(p), np.eye(3)]]) for p in points])
+    inverse = np.diag(np.concatenate([
+        share * np.array([1.0, 1.0, 1.0, *[lever ** 2] * 3])
+        for share, lever in zip(shares, levers)]))
+    inner = grasp @ inverse @ grasp.T
+    wrench = np.concatenate((force, moment))
+    return (inverse @ grasp.T @ np.linalg.solve(inner, wrench)).reshape(-1, 6)
+
+
+@pytest.mark.parametrize('count', (1, 2, 3, 4))
+def test_closed_form_is_the_weighted_pseudoinverse(count):
+    rng = np.random.default_rng(count)
+    for _ in range(50):
+        points, shares = rng.normal(size=(count, 3)), rng.dirichlet(np.ones(count))
+        levers = rng.uniform(0.05, 0.3, count)
+        force, moment = rng.normal(size=3) * 100.0, rng.normal(size=3) * 30.0
+        found = carry(force, moment, points, shares, levers)
+        np.testing.assert_allclose(
+            found, as_printed(force, moment, points, shares, levers), rtol=1e-7, atol=1e-7)
+        total = transform_wrench(np.broadcast_to(np.eye(3), (count, 3, 3)), points, found)
+        np.testing.assert_allclose(total.sum(axis=0), [*force, *moment], atol=1e-9)
+
+
+def test_share_zero_carries_exactly_nothing():
+    rng = np.random.default_rng(2)
+    found = carry(rng.normal(size=3), rng.normal(size=3), rng.normal(size=(3, 3)),
+                  np.array([0.4, 0.0, 0.6]), np.full(3, 0.1))
+    assert not found[1].any()
+    assert np.abs(found[[0, 2]]).min() > 0.0
+
+
+def test_three_points_carry_and_two_do_not():
+    points = np.array([[0.3, 0.1, 0.0], [-0.2, 0.3, 0.1], [0.0, -0.4, 0.05]])
+    force, moment = np.array([0.0, 0.0, 50.0]), np.array([1.0, -2.0, 0.5])
+    found = carry(force, moment, points, np.full(3, 1.0 / 3.0), np.zeros(3))
+    assert not found[:, 3:].any()
+    np.testing.assert_allclose(np.cross(points, found[:, :3]).sum(axis=0), moment, atol=1e-9)
+    with pytest.raises(InputError, match='line'):
+        carry(force, moment, points[:2], np.array([0.5, 0.5]), np.zeros(2))
+
+
+def test_wrenches_are_continuous_to_share_zero():
+    model = RobotModel.load('talos')
+    load = GravityModel(model).load(model.state(model.posture()), UP)
+    alone = load.standing(np.array([1.0, 0.0])).efforts
+    jump = [np.abs(load.standing(np.array([1.0 - a, a])).efforts - alone).max()
+            for a in (1e-2, 1e-3, 1e-5)]
+    assert jump[0] > 5.0 * jump[1] > 100.0 * jump[2]
+    assert jump[2] < 0.01
+
+
+def test_measured_shares_come_back_as_forces():
+    """On feet at one height, shares that put the mean under the CoM need no ankle torque."""
+    model = RobotModel.load('talos')
+    load = GravityModel(model).load(model.state(model.posture()), UP)
+    y, (left, right) = load.com[1], load.placements[:, 3, 1]
+    share = (y - right) / (left - right)
+    support = load.standing(np.array([share, 1.0 - share]))
+    weight = load.gravity_model.weight
+    np.testing.assert_allclose(
+        support.wrenches[:, 2], weight * support.shares, rtol=1e-6)
+    np.testing.assert_allclose(support.wrenches[:, 3], 0.0, atol=1e-6 * weight)
+
+
+def test_heading_changes_nothing():
+    model, rng = small_robot(), np.random.default_rng(4)
+    gravity, imu = GravityModel(model), model.frames(('imu_link',))
+    state = model.state(rng.uniform(-1.0, 1.0, len(model.joint_names)))
+    R_world_base, efforts = random_rotation(rng), []
+    for yaw in (0.0, 1.0, 2.5):
+        turn = pin.rpy.rpyToMatrix(0.0, 0.0, yaw)
+        R_world_imu = turn @ R_world_base @ state.placements_in_base(imu)[0, :3].T
+        quaternion = Pose(R_world_imu, np.zeros(3)).quaternion
+        up = gravity.up_in_base(state, imu, rotation_from_quaternion(quaternion))
+        np.testing.assert_allclose(up, R_world_base[2], atol=1e-12)
+        load = gravity.load(state, up)
+        efforts.append([load.held, load.standing(np.array([0.2, 0.8])).efforts])
+    np.testing.assert_allclose(efforts[1], efforts[0], atol=1e-9)
+    np.testing.assert_allclose(efforts[2], efforts[0], atol=1e-9)
+
+
+def test_passive_joints_get_nothing_and_unlimited_joints_no_limit():
+    model = small_robot()
+    gravity = GravityModel(model)
+    load = gravity.load(model.state(model.posture()), UP)
+    neck, waist = (model.joint_names.index(name) for name in ('neck', 'waist'))
+    assert load.held[neck] == 0.0 == load.standing(np.array([0.5, 0.5])).efforts[neck]
+    assert gravity.effort_limits[neck] == 9.0
+    assert gravity.effort_limits[waist] == np.inf
+
+
+def test_hands_help():
+    model = RobotModel.load('talos')
+    gravity = GravityModel(model, contacts=('left', 'right', 'left_hand'))
+    load = gravity.load(model.state(model.posture()), UP)
+    support = load.standing(np.array([0.4, 0.4, 0.2]))
+    assert not support.wrenches[2, 3:].any()
+    assert np.abs(support.wrenches[2, :3]).max() > 1.0
+    np.testing.assert_allclose(support.residual, 0.0, atol=1e-9)
+    feet = load.standing(np.array([0.5, 0.5, 0.0]))
+    alone = GravityModel(model).load(model.state(model.posture()), UP)
+    np.testing.assert_allclose(
+        feet.efforts, alone.standing(np.array([0.5, 0.5])).efforts, atol=1e-9)
+
+
+@pytest.mark.parametrize('shares', ([0.0, 0.0], [1.0, -0.5], [1.0], [np.nan, 1.0]))
+def test_impossible_shares_are_refused(shares):
+    model = small_robot()
+    load = GravityModel(model).load(model.state(model.posture()), UP)
+    with pytest.raises(InputError, match='left, right'):
+        load.standing(np.array(shares))
+
+
+def test_unknown_contact_is_named():
+    with pytest.raises(UnknownNameError, match='tail'):
+        GravityModel(small_robot(), contacts=('left', 'tail'))
+    gravity = GravityModel(small_robot())
+    np.testing.assert_array_equal(gravity.shares_of(('right',)), [0.0, 1.0])
+    with pytest.raises(UnknownNameError, match='tail'):
+        gravity.shares_of(('tail',))
+
+
+@pytest.mark.parametrize('on_base', (True, False))
+def test_weighing_by_positions_and_imu_is_weighing_a_state(on_base):
+    """Wherever the IMU sits; where it is on another link than the base, the joints turn it."""
+    model, rng = RobotModel.load('talos'), np.random.default_rng(5)
+    gravity = GravityModel(model)
+    frame = model.config.imu.frame if on_base else 'head_2_link'
+    imu, positions = MountedImu(model, frame), model.posture()
+    for _ in range(5):
+        positions = positions + rng.uniform(-0.3, 0.3, len(positions))
+        quaternion = rng.normal(size=4)
+        state = model.state(positions)
+        up = gravity.up_in_base(
+            state, model.frames((frame,)), rotation_from_quaternion(quaternion))
+        expected = gravity.load(state, up).standing([0.3, 0.7])
+        imu.turn(quaternion)
+        found = gravity.weigh(positions, imu).standing([0.3, 0.7])
+        np.testing.assert_allclose(found.load.up, up, atol=1e-12)
+        np.testing.assert_allclose(found.efforts, expected.efforts, atol=1e-9)
+
+
+def test_weighing_names_what_cannot_be():
+    model = RobotModel.load('talos')
+    gravity, imu = GravityModel(model), MountedImu(model, model.config.imu.frame)
+    positions = model.posture()
+    positions[4] = np.nan
+    with pytest.raises(InputError, match=model.joint_names[4]):
+        gravity.weigh(positions, imu)
+    with pytest.raises(InputError, match='quaternion'):
+        imu.turn(np.zeros(4))
+
+
+def test_a_load_stays_what_it_was_when_the_next_one_is_weighed():
+    model = RobotModel.load('talos')
+    gravity, up = GravityModel(model), np.array([0.0, 0.0, 1.0])
+    load = gravity.load(model.state(model.posture()), up)
+    before = load.standing([0.5, 0.5]).efforts.copy()
+    gravity.load(model.state(model.posture('arms_out')), up)
+    np.testing.assert_array_equal(load.standing([0.5, 0.5]).efforts, before)
+
+
+def test_a_flat_sole_presses_at_its_centre_and_not_at_its_frame():
+    """Of two lone feet side by side, each carries its half under the middle of its area."""
+    model = RobotModel.load('icub')  # its soles' frames are 5 mm beside the middle
+    gravity = GravityModel(model)
+    load = gravity.load(model.state(model.posture()), UP)
+    for wrench, contact in zip(load.standing([0.5, 0.5]).wrenches, gravity.contacts):
+        middle = np.mean(contact.polygon, axis=0)  # of a rectangle
+        assert abs(middle[1]) > 4e-3
+        assert abs(wrench[3] / wrench[2] - middle[1]) < 1e-4
+    np.testing.assert_allclose(contact.centre, middle, atol=1e-12)

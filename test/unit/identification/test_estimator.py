@@ -1,0 +1,323 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The estimate against the truth: how good, how honest, and what it says of bad data."""
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.identification.captures import SensorNoise
+from biped_com_ros.core.identification.estimator import Estimator
+from biped_com_ros.core.identification.first_moments import parameters_of
+from biped_com_ros.core.identification.geometry import com_bounds
+from biped_com_ros.core.identification.prior import Prior, PriorTerms
+from biped_com_ros.core.identification.report import html_report
+from biped_com_ros.core.identification.residuals import residuals_of
+from biped_com_ros.core.model.limits import position_limits
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+import pytest
+from statics_data import NOISE, TrueRobot
+
+FEET = (('left',), ('right',), ('left', 'right'))
+
+
+@pytest.fixture(scope='module')
+def solved():
+    """Return a robot of SABIAN's size with 5 kg hidden, its captures and the estimate."""
+    true = TrueRobot('sabian', seed=4)
+    captures = true.captures(40)
+    estimator = Estimator(true.model)
+    return true, captures, estimator, estimator.solve(captures)
+
+
+def com_error(true, estimator, theta, poses):
+    """Root mean square of the total centre of mass's horizontal error over poses, m."""
+    squares = []
+    for q in poses:
+        C = estimator.regressor.com_matrix(q)
+        apart = (C @ theta.ravel() / theta[:, 0].sum()
+                 - C @ true.theta.ravel() / true.theta[:, 0].sum())
+        sole = true.model.state(q).pose_in_base(true.model.config.feet['left'].sole)
+        squares.append(((sole.rotation.T @ apart)[:2] ** 2).sum())
+    return np.sqrt(np.mean(squares))
+
+
+def test_held_out_poses(solved):
+    true, _, estimator, found = solved
+    poses = [true.positions(('left',)) for _ in range(20)]
+    cad = parameters_of(true.model)
+    before, after = (com_error(true, estimator, theta, poses)
+                     for theta in (cad, found.parameters))
+    assert before > 4e-3 and after < 0.5e-3
+    exact = [true.capture(('left',), None, q) for q in poses]
+    torques = [residuals_of(estimator.regressor, exact, theta).torque_rms
+               for theta in (cad, found.parameters)]
+    assert torques[0] > 6.0 * torques[1]
+
+
+def test_total_mass(solved):
+    true, _, _, found = solved
+    assert abs(true.static.mass - true.model.mass) > 4.9
+    assert found.mass == pytest.approx(true.static.mass, abs=0.1)
+    assert abs(found.mass - true.static.mass) < 4.0 * found.mass_std < 0.2
+
+
+def test_links_and_their_uncertainty(solved):
+    true, _, _, found = solved
+    errors = {when: np.array([getattr(link, when) - true.static.link_coms[link.name]
+                              for link in found.links]) for when in ('com', 'com_before')}
+    assert np.sqrt((errors['com'] ** 2).mean()) < np.sqrt((errors['com_before'] ** 2).mean())
+    inside = np.abs(errors['com']) < 1.96 * np.array([link.com_std for link in found.links])
+    assert 0.88 < inside.mean() <= 1.0
+    for link in found.links:
+        assert link.mass > 0.0 and ((link.data_share >= 0.0) & (link.data_share <= 1.0)).all()
+
+
+def test_deviations_are_those_of_draws_from_the_posterior(solved):
+    found = solved[-1]
+    # small draws, for which the quotient of a moment and a mass is linear
+    draws = np.random.default_rng(0).multivariate_normal(
+        found.parameters.ravel(), 1e-8 * found.covariance, 4000,
+        method='eigh').reshape(4000, -1, 4)
+    drawn = 1e4 * (draws[:, :, 1:] / draws[:, :, :1]).std(axis=0)
+    told = np.array([link.com_std for link in found.links])
+    np.testing.assert_allclose(told, drawn, rtol=0.06)
+
+
+def test_residuals_before_after_and_left_out(solved):
+    _, captures, _, found = solved
+    assert found.before.com.shape == found.validated.com.shape == (len(captures), 2)
+    assert found.after.com_rms < 0.5 * found.before.com_rms
+    # Poses that were left out are explained almost as well: it is no fit to noise.
+    assert found.after.com_rms < found.validated.com_rms < 1.3 * found.after.com_rms
+    assert found.after.torque_rms < found.validated.torque_rms < 1.6 * found.after.torque_rms
+    assert found.noise_scale < 1.2 and not found.warnings
+
+
+def test_identifiability(solved):
+    true, captures, estimator, found = solved
+    report = found.identifiability
+    assert report.unknowns == 4 * len(true.model.link_names)
+    assert 0 < report.determined <= report.rank < report.unknowns
+    assert report.prior_only == report.unknowns - report.rank > 0
+    assert report.condition_number > 10.0
+    assert (report.repeat_gain > 0.0).all() and len(report.repeat_gain) == len(captures)
+    std = found.com_std(estimator.regressor, true.model.posture('stand'))
+    assert (std[:2] < 1e-3).all() and std[2] < 0.02
+
+
+def test_without_torques_less_is_known(solved):
+    true, captures, estimator, found = solved
+    mute = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
+    without = estimator.solve(mute)
+    assert without.identifiability.determined < found.identifiability.determined
+    assert np.isnan(without.before.torque_rms)
+    poses = [true.positions(('left',)) for _ in range(10)]
+    assert com_error(true, estimator, without.parameters, poses) < 1.5e-3
+
+
+def test_the_same_data_give_the_same_estimate(solved):
+    _, captures, estimator, found = solved
+    again = estimator.solve(list(captures))
+    np.testing.assert_array_equal(again.parameters, found.parameters)
+
+
+def test_constant_sensor_errors_are_estimated_along():
+    """Encoder and force offsets: worse without knowing of them, found with."""
+    true = TrueRobot('g1', seed=2)
+    captures = true.captures(45)
+    rng = np.random.default_rng(0)
+    encoders = 0.01 * rng.normal(size=len(true.model.joint_names))
+    forces = rng.normal(size=captures[0].wrenches.shape) * ([0.5] * 3 + [0.05] * 3)
+    wrong = [replace(c, positions=c.positions + encoders, wrenches=c.wrenches + forces)
+             for c in captures]
+    noise = SensorNoise(encoder_offset=0.01, force_bias=0.5, moment_bias=0.05)
+    unaware, aware = Estimator(true.model).solve(wrong), Estimator(true.model, noise).solve(wrong)
+    poses = [true.positions(('left',)) for _ in range(15)]
+    errors = [com_error(true, Estimator(true.model), found.parameters, poses)
+              for found in (unaware, aware)]
+    assert errors[1] < errors[0] < 3e-3
+    assert unaware.noise_scale > 1.3 > 1.15 > aware.noise_scale
+    left = np.corrcoef(aware.offsets.positions, encoders)[0, 1]
+    assert left > 0.8
+
+
+def test_an_imu_mounted_askew_and_biased_torques_are_found():
+    true = TrueRobot('sabian', seed=4)
+    tilt = np.array((0.006, -0.009, 0.0))
+    torques = true.rng.normal(size=len(true.model.joint_names))
+    wrong = [replace(c, up=c.up + np.cross(tilt, c.up), torques=c.torques + torques)
+             for c in true.captures(30)]
+    noise = SensorNoise(tilt_bias=0.01, torque_bias=1.0)
+    unaware, aware = Estimator(true.model).solve(wrong), Estimator(true.model, noise).solve(wrong)
+    np.testing.assert_allclose(aware.offsets.tilt[:2], tilt[:2], atol=3e-4)
+    assert np.corrcoef(aware.offsets.torques, torques)[0, 1] > 0.8
+    # Taken off, they leave no more than noise.
+    assert aware.after.com_rms < 0.5 * unaware.after.com_rms
+    assert aware.after.torque_rms < 0.5 * unaware.before.torque_rms
+
+
+def test_noise_beyond_what_was_assumed_widens_the_uncertainty():
+    true = TrueRobot('sabian', seed=1)
+    loud = SensorNoise(force=2.0, moment=0.1, torque=1.0, encoder=np.radians(0.4), tilt=4e-3)
+    captures = true.captures(30, loud)
+    found, expected = Estimator(true.model).solve(captures), Estimator(true.model, loud).solve(
+        captures)
+    assert 2.5 < found.noise_scale < 5.0 and expected.noise_scale < 1.15
+    assert any('times the assumed noise' in warning for warning in found.warnings)
+    assert found.mass_std > 0.4 * expected.mass_std
+
+
+def test_feet_that_were_never_lifted_are_named():
+    true = TrueRobot('sabian', seed=1)
+    both = [true.capture(('left', 'right'), NOISE, name=str(i)) for i in range(12)]
+    found = Estimator(true.model).solve(both)
+    assert any('foot' in w and 'in the air' in w for w in found.warnings)
+    lifted = [*both, true.capture(('left',), NOISE), true.capture(('right',), NOISE)]
+    again = Estimator(true.model).solve(lifted)
+    assert not any('in the air' in w for w in again.warnings)
+    assert again.mass_std < 0.5 * found.mass_std
+
+
+def test_a_hoisted_robot_tells_its_feet():
+    """No foot on the ground: the sensors weigh what hangs on them."""
+    true = TrueRobot('sabian', seed=1)
+    estimator = Estimator(true.model)
+    both = [true.capture(('left', 'right'), NOISE, name=str(i)) for i in range(12)]
+    on_feet = both[0]
+    air = replace(on_feet, in_contact=np.zeros(2, dtype=bool), name='hoisted')
+    readings = estimator.regressor.readings(air, {}, true.theta)
+    air = replace(air, wrenches=readings,
+                  torques=estimator.regressor.torques(air, readings, true.theta))
+    before, after = estimator.solve(both), estimator.solve([*both, air])
+    assert after.mass_std < 0.5 * before.mass_std
+    assert after.mass == pytest.approx(true.static.mass, abs=0.15)
+    assert np.isnan(after.before.com[-1]).all() and np.isfinite(after.validated.com_rms)
+    assert 'hoisted' in html_report(true.model, [*both, air], after)
+
+
+def test_a_dead_torque_sensor_is_named_and_left_out():
+    true = TrueRobot('sabian', seed=1)
+    captures = true.captures(24)
+    joint = true.model.joint_names.index('l_shoulder_pitch')
+    dead = []
+    for c in captures:
+        torques = c.torques.copy()
+        torques[joint] = 0.0
+        dead.append(replace(c, torques=torques))
+    found = Estimator(true.model).solve(dead)
+    assert any("'l_shoulder_pitch'" in w and 'dead' in w for w in found.warnings)
+    assert np.isnan(found.after.torque[:, joint]).all()
+
+
+def test_torques_at_an_end_stop_are_left_out():
+    """A joint that leans on its limit: the stop carries, and the motor does not tell."""
+    true = TrueRobot('sabian', seed=4)
+    captures = true.captures(10)
+    joint = true.model.joint_names.index('l_elbow')
+    upper = position_limits(true.model)[1][joint]
+    for i in (2, 5, 8):
+        q = captures[i].positions.copy()
+        q[joint] = upper
+        captures[i] = true.capture(
+            [f for f, s in zip(true.model.config.feet, captures[i].in_contact) if s], NOISE, q)
+    leaning = [replace(c, torques=c.torques + np.where(
+        (np.arange(len(c.torques)) == joint) & (i in (2, 5, 8)), 15.0, 0.0))
+        for i, c in enumerate(captures)]
+    found = Estimator(true.model).solve(leaning)
+    assert any('end stop' in words and 'l_elbow (3 of 10)' in words for words in found.warnings)
+    clean = Estimator(true.model).solve(captures)
+    np.testing.assert_allclose(found.parameters, clean.parameters)
+
+
+def test_a_robot_that_moved_is_told_by_capture():
+    true = TrueRobot('sabian', seed=1)
+    captures = true.captures(24)
+    captures[7] = replace(captures[7], positions=captures[8].positions)
+    found = Estimator(true.model).solve(captures)
+    assert any("'7'" in w and 'take it again' in w for w in found.warnings)
+    assert int(found.pose_misfit.argmax()) == 7
+
+
+def test_a_link_with_a_shape_but_no_mass_is_named():
+    true = TrueRobot('sabian', seed=1)
+    urdf = ElementTree.fromstring(true.model.urdf)
+    head = urdf.find("link[@name='head']")
+    head.remove(head.find('inertial'))
+    model = RobotModel(true.model.config, ElementTree.tostring(urdf, encoding='unicode'))
+    found = Estimator(model).solve(true.captures(6))
+    assert any("'head' of the URDF: a shape but no mass" in w for w in found.warnings)
+    assert not any('no mass' in w for w in Estimator(true.model).solve(true.captures(6)).warnings)
+
+
+def test_too_little_data_is_refused():
+    true = TrueRobot('sabian')
+    one = true.capture(('left',), NOISE)
+    with pytest.raises(InputError, match='no capture'):
+        Estimator(true.model).solve([])
+    with pytest.raises(InputError, match='at least two'):
+        Estimator(true.model).solve([one])
+    with pytest.raises(InputError, match='are one pose'):
+        Estimator(true.model).solve([one] * 5)
+
+
+def test_centres_of_mass_stay_within_the_geometry():
+    true = TrueRobot('sabian', seed=6, com_sigma=0.03)
+    bounds = com_bounds(true.model)
+    found = Estimator(true.model, prior=Prior(com_sigma=0.05, com_bounds=bounds)).solve(
+        true.captures(30))
+    for link in found.links:
+        low, high = bounds[link.name]
+        assert (link.com > np.array(low) - 0.026).all(), link.name
+        assert (link.com < np.array(high) + 0.026).all(), link.name
+    with pytest.raises(UnknownNameError, match='torsoo'):
+        Estimator(true.model, prior=Prior(com_bounds={'torsoo': bounds['torso']})).solve(
+            true.captures(3))
+
+
+def test_prior_derivatives():
+    """Gradient and Hessian of every term, barriers included, against differences."""
+    model = RobotModel.load('sabian')
+    terms = PriorTerms(model, Prior(com_bounds=com_bounds(model), consistency=0.3))
+    rng, step = np.random.default_rng(0), 1e-5
+    terms.reference = terms.masses * rng.uniform(0.5, 2.0, len(terms.masses))
+    x = 0.05 * rng.normal(size=4 * len(terms.masses))
+    assert terms.is_inside(x)
+    gradient, hessian = terms.derivatives(x, 0.3)
+    directions = step * np.eye(len(x))
+    numeric = [(terms.value(x + d, 0.3) - terms.value(x - d, 0.3)) / (2 * step)
+               for d in directions]
+    np.testing.assert_allclose(gradient, numeric, atol=1e-6)
+    numeric = [(terms.derivatives(x + d, 0.3)[0] - terms.derivatives(x - d, 0.3)[0]) / (2 * step)
+               for d in directions]
+    np.testing.assert_allclose(hessian, numeric, atol=1e-5)
+
+
+def test_masses_stay_positive():
+    """The barrier is in the prior itself, however the data pull."""
+    model = RobotModel.load('sabian')
+    terms = PriorTerms(model, Prior())
+    x = np.zeros(4 * len(terms.masses))
+    x[3] = -1.0 + 1e-12
+    assert terms.value(x, 0.5) > 50.0
+    x[3] = -1.0 - 1e-9
+    assert not terms.is_inside(x)
+
+
+@pytest.mark.parametrize('options', ({'com_sigma': 0.0}, {'mass_sigma': -0.1},
+                                     {'mass_sigmas': ()}))
+def test_nonsense_priors_are_refused(options):
+    with pytest.raises(ConfigurationError, match='sigma'):
+        Prior(**options)

@@ -1,0 +1,222 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Calibration from bags and CSV: the same estimate from each, and what is said of bad ones."""
+
+import csv
+import json
+import re
+from types import SimpleNamespace
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.identification.recordings import (
+    AXES, CaptureFinder, Event, read_recording)
+from biped_com_ros.core.identification.stillness import StillnessOptions
+from biped_com_ros.core.identification.storage import CaptureLog
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.offline.calibrate import main
+import numpy as np
+import pytest
+from statics_data import TrueRobot
+
+RATE, PAUSE = 50.0, 0.8
+OPTIONS = StillnessOptions(duration=0.5)
+
+
+@pytest.fixture(scope='module')
+def recorded():
+    """Return a robot, its poses, and instants: still in each for a while, moving between."""
+    true = TrueRobot('sabian', seed=2)
+    poses = true.captures(9)
+    instants = []
+    for i, pose in enumerate(poses):
+        after = poses[(i + 1) % len(poses)]
+        for _ in range(int(RATE * PAUSE)):
+            instants.append(instant(len(instants) / RATE, pose, pose, 0.0))
+        for k in range(8):
+            instants.append(instant(len(instants) / RATE, pose, after, k / 8.0))
+    return true, poses, instants
+
+
+def instant(time, pose, after, share):
+    """Everything measured at a time on the way from one pose to another."""
+    q = pose.positions + share * (after.positions - pose.positions)
+    up = pose.up + share * (after.up - pose.up)
+    x, y, z = up / np.linalg.norm(up)
+    quaternion = np.array((y, -x, 0.0, 1.0 + z))
+    return SimpleNamespace(time=time, q=q, torques=pose.torques, wrenches=pose.wrenches,
+                           quaternion=quaternion / np.linalg.norm(quaternion))
+
+
+def write_csv(path, true, instants, leave_out=()):
+    names = true.model.joint_names
+    with path.open('w', newline='') as file:
+        writer = None
+        for now in instants:
+            row = {'time': now.time, **{f'position/{n}': v for n, v in zip(names, now.q)},
+                   **{f'effort/{n}': v for n, v in zip(names, now.torques)},
+                   **{f'imu/q{k}': v for k, v in zip('xyzw', now.quaternion)}}
+            for sensor, wrench in zip(true.model.config.wrench_sensors, now.wrenches):
+                row.update({f'{sensor}/{axis}': v for axis, v in zip(AXES, wrench)})
+            row = {k: v for k, v in row.items() if k not in leave_out}
+            if writer is None:
+                writer = csv.DictWriter(file, row)
+                writer.writeheader()
+            writer.writerow(row)
+    return path
+
+
+def write_bag(path, true, instants, storage, leave_out=()):
+    """Write what the topics of the robot would carry."""
+    rosbag2 = pytest.importorskip('rosbags.rosbag2')
+    from rosbags.typesys import get_typestore, Stores
+    store = get_typestore(Stores.ROS2_JAZZY)
+    config = true.model.config
+    topics = {'/joint_states': 'sensor_msgs/msg/JointState',
+              f'/{config.imu.topic}': 'sensor_msgs/msg/Imu',
+              **{f'/{s.topic}': 'geometry_msgs/msg/WrenchStamped'
+                 for s in config.wrench_sensors.values()}}
+    with rosbag2.Writer(path, version=9,
+                        storage_plugin=rosbag2.StoragePlugin[storage]) as writer:
+        connections = {t: writer.add_connection(t, kind, typestore=store)
+                       for t, kind in topics.items() if t not in leave_out}
+        for now in instants:
+            for topic, connection in connections.items():
+                message = message_of(store, topic, true, now)
+                writer.write(connection, int(now.time * 1e9) + 10**9,
+                             store.serialize_cdr(message, topics[topic]))
+    return path
+
+
+def message_of(store, topic, true, now):
+    """Return the message of a topic at an instant."""
+    types, config = store.types, true.model.config
+    ns = int(now.time * 1e9) + 10**9
+    header = types['std_msgs/msg/Header'](
+        types['builtin_interfaces/msg/Time'](ns // 10**9, ns % 10**9), 'frame')
+    vector = types['geometry_msgs/msg/Vector3']
+    if topic == '/joint_states':
+        return types['sensor_msgs/msg/JointState'](
+            header, list(true.model.joint_names), now.q, np.zeros_like(now.q), now.torques)
+    if topic == f'/{config.imu.topic}':
+        return types['sensor_msgs/msg/Imu'](
+            header, types['geometry_msgs/msg/Quaternion'](*now.quaternion.tolist()),
+            np.zeros(9), vector(0.0, 0.0, 0.0), np.zeros(9), vector(0.0, 0.0, 9.81), np.zeros(9))
+    index = [f'/{s.topic}' for s in config.wrench_sensors.values()].index(topic)
+    force, moment = now.wrenches[index, :3].tolist(), now.wrenches[index, 3:].tolist()
+    return types['geometry_msgs/msg/WrenchStamped'](
+        header, types['geometry_msgs/msg/Wrench'](vector(*force), vector(*moment)))
+
+
+def captures_of(path, model):
+    finder = CaptureFinder(model, OPTIONS)
+    for event in read_recording(path, model):
+        finder.add(event)
+    return finder.require_captures()
+
+
+@pytest.mark.parametrize('kind', ('csv', 'SQLITE3', 'MCAP'))
+def test_every_pose_is_found(recorded, tmp_path, kind):
+    true, poses, instants = recorded
+    path = (write_csv(tmp_path / 'a.csv', true, instants) if kind == 'csv'
+            else write_bag(tmp_path / 'bag', true, instants, kind))
+    found = captures_of(path, true.model)
+    assert len(found) == len(poses)
+    for one, other in zip(found, poses):
+        np.testing.assert_allclose(one.positions, other.positions, atol=1e-9)
+        np.testing.assert_allclose(one.wrenches, other.wrenches, atol=1e-9)
+        np.testing.assert_allclose(one.torques, other.torques, atol=1e-9)
+        np.testing.assert_allclose(one.up, other.up, atol=1e-9)
+        np.testing.assert_array_equal(one.in_contact, other.in_contact)
+
+
+def test_the_command_line(recorded, tmp_path, capsys):
+    true, poses, instants = recorded
+    path, out = write_csv(tmp_path / 'a.csv', true, instants), tmp_path / 'out'
+    assert main([str(path), '--robot', 'sabian', '--out', str(out), '--still', '0.5']) == 0
+    said = capsys.readouterr().out
+    assert 'sabian: ' in said and 'report.html' in said
+    calibrated = RobotModel(true.model.config, (out / 'calibrated.urdf').read_text())
+    assert calibrated.mass == pytest.approx(true.static.mass, abs=0.2)
+    assert len(CaptureLog(out / 'captures.json', true.model).captures) == len(poses)
+    assert json.loads((out / 'calibration.json').read_text())['robot'] == 'sabian'
+
+
+@pytest.mark.parametrize('arguments, message', (
+    (['nothing.csv', '--robot', 'sabian'], 'there is no recording'),
+    (['.', '--robot', 'sabian'], "directory '.' is no rosbag2"),
+    (['nothing.csv', '--robot', 'sabiam'], "did you mean 'sabian'"),
+    (['.', '--robot', 'sabian', '--current', 'l_knee'], 'must be JOINT=K'),
+    (['.', '--robot', 'sabian', '--still', '0'], "'duration' must be above 0")))
+def test_mistakes_are_one_line(arguments, message, capsys):
+    assert main(arguments) == 1
+    said = ' '.join(capsys.readouterr().err.split())
+    assert message in said and 'Traceback' not in said
+
+
+def test_a_urdf_without_inertials_is_one_line(tmp_path, capsys):
+    urdf = tmp_path / 'light.urdf'
+    urdf.write_text(re.sub('(?s)<inertial>.*?</inertial>', '', RobotModel.load('sabian').urdf))
+    assert main(['.', '--robot', 'sabian', '--urdf', str(urdf)]) == 1
+    said = ' '.join(capsys.readouterr().err.split())
+    assert 'export the URDF with its inertials' in said and 'Traceback' not in said
+
+
+def test_what_is_missing_is_named(recorded, tmp_path):
+    true, _, instants = recorded
+    path = write_csv(tmp_path / 'a.csv', true, instants[:3], ('imu/qx', 'left_foot/fz'))
+    with pytest.raises(InputError, match=r'lacks the columns left_foot/fz, imu/qx; it has '):
+        captures_of(path, true.model)
+    bag = write_bag(tmp_path / 'bag', true, instants[:3], 'SQLITE3', ('/imu',))
+    with pytest.raises(InputError, match='lacks the topics /imu; it has /joint_states'):
+        captures_of(bag, true.model)
+    (tmp_path / 'no.mcap').write_bytes(b'nonsense')
+    with pytest.raises(ConfigurationError, match='cannot be read'):
+        captures_of(tmp_path / 'no.mcap', true.model)
+    broken = write_csv(tmp_path / 'broken.csv', true, instants[:3])
+    whole = broken.read_text()
+    for column in ('time', f'effort/{true.model.joint_names[0]}'):
+        rows = [line.split(',') for line in whole.splitlines()]
+        rows[2][rows[0].index(column)] = 'x'
+        broken.write_text('\n'.join(map(','.join, rows)))
+        with pytest.raises(InputError, match=r'broken.csv:3: every column must be a number'):
+            captures_of(broken, true.model)
+    broken.write_bytes(b'\xff\xfe')
+    with pytest.raises(ConfigurationError, match='broken.csv. cannot be read'):
+        captures_of(broken, true.model)
+
+
+def test_joint_states_without_positions_are_left_out(recorded, tmp_path, monkeypatch):
+    true, poses, instants = recorded
+    whole = message_of
+
+    def without_some(store, topic, true, now):
+        message = whole(store, topic, true, now)
+        if topic == '/joint_states' and now.time > instants[-3].time:
+            message.position = np.zeros(0)
+        return message
+
+    monkeypatch.setitem(globals(), 'message_of', without_some)
+    path = write_bag(tmp_path / 'bag', true, instants, 'SQLITE3')
+    assert len(captures_of(path, true.model)) == len(poses)
+
+
+def test_a_robot_that_never_rests(recorded, tmp_path):
+    true, _, instants = recorded
+    path = write_csv(tmp_path / 'a.csv', true, instants[:10])
+    with pytest.raises(InputError, match='never still in the recording: only|watching'):
+        captures_of(path, true.model)
+    finder = CaptureFinder(true.model, OPTIONS)
+    finder.add(Event(0.0, 'joints', np.zeros(1), ('l_knee',)))
+    with pytest.raises(InputError, match='has no positions of'):
+        finder.require_captures()

@@ -1,0 +1,179 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""From readings to captures, to disk and back, and to what people read."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+import json
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.identification.estimator import Estimator
+from biped_com_ros.core.identification.report import html_report, summary, write_results
+from biped_com_ros.core.identification.stillness import StillnessOptions, StillnessWatch
+from biped_com_ros.core.identification.storage import CaptureLog, make_directory
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+import pytest
+from statics_data import NOISE, TrueRobot
+
+OPTIONS = StillnessOptions(duration=0.5)
+
+
+def watch_of(true, capture, samples=60, **changes):
+    """Feed a still robot's readings at 100 Hz."""
+    watch = StillnessWatch(true.model, capture.up_frame, OPTIONS)
+    for i in range(samples):
+        values = {'positions': capture.positions, 'torques': capture.torques,
+                  'wrenches': capture.wrenches + true.rng.normal(size=(len(capture.wrenches), 6)),
+                  'up': capture.up}
+        values.update({key: change(i) for key, change in changes.items()})
+        watch.add(0.01 * i, **values)
+    return watch
+
+
+@pytest.mark.parametrize('standing', (('left',), ('right',), ('left', 'right')))
+def test_a_still_robot_is_averaged_and_its_feet_are_told_apart(standing):
+    true = TrueRobot('talos')
+    exact = true.capture(standing)
+    found = watch_of(true, exact).capture('one')
+    np.testing.assert_allclose(found.positions, exact.positions)
+    np.testing.assert_allclose(found.wrenches, exact.wrenches, atol=0.8)
+    np.testing.assert_array_equal(found.in_contact, exact.in_contact)
+    assert 0.05 < found.wrench_variance.mean() < 0.5  # of the mean, not of a sample
+    assert found.name == 'one' and found.torque_variance.max() < 1e-20
+
+
+def test_what_moves_is_not_captured():
+    true = TrueRobot('sabian')
+    exact = true.capture(('left',))
+    knee = true.model.joint_names.index('l_knee')
+
+    def moving(i):
+        q = exact.positions.copy()
+        q[knee] += 0.001 * i
+        return q
+
+    watch = watch_of(true, exact, positions=moving)
+    with pytest.raises(InputError, match="joint 'l_knee' moved"):
+        watch.capture()
+    swaying = watch_of(true, exact, wrenches=lambda i: exact.wrenches + 20.0 * np.sin(i))
+    with pytest.raises(InputError, match='forces vary'):
+        swaying.capture()
+    with pytest.raises(InputError, match='tilts'):
+        watch_of(true, exact, up=lambda i: exact.up + (0.001 * i, 0, 0)).capture()
+    with pytest.raises(InputError, match='only 5 readings'):
+        watch_of(true, exact, samples=5).capture()
+    with pytest.raises(InputError, match='watching for'):
+        watch_of(true, exact, samples=20).capture()
+    watch.clear()
+    with pytest.raises(InputError, match='only 0 readings'):
+        watch.capture()
+
+
+def test_a_foot_that_hardly_touches_is_said():
+    true = TrueRobot('talos')
+    exact = true.capture(('left',))
+    wrenches = exact.wrenches.copy()
+    right = list(true.model.config.wrench_sensors).index('right_foot')
+    wrenches[right, :3] = -0.2 * exact.wrenches[right, :3]
+    with pytest.raises(InputError, match="'right' carries .* N .* hardly touches"):
+        watch_of(true, exact, wrenches=lambda i: wrenches).capture()
+    wrenches[right] = np.nan
+    with pytest.raises(InputError, match="foot 'right' gives no readings"):
+        watch_of(true, exact, wrenches=lambda i: wrenches).capture()
+
+
+def test_captures_survive(tmp_path):
+    """After every capture the file is complete; the estimate from it is the same."""
+    true, path = TrueRobot('sabian'), tmp_path / 'deep' / 'captures.json'
+    log = CaptureLog(path, true.model)
+    captures = true.captures(6)
+    passive = np.isnan(replace(captures[0], torques=np.full_like(captures[0].torques, np.nan))
+                       .torques)
+    assert passive.all()
+    captures[1] = replace(captures[1], torques=np.full_like(captures[1].torques, np.nan))
+    for i, capture in enumerate(captures):
+        log.append(capture)
+        again = CaptureLog(path, true.model)
+        assert len(again.captures) == i + 1
+    for one, other in zip(captures, again.captures):
+        for key, value in vars(one).items():
+            np.testing.assert_array_equal(value, getattr(other, key))
+    log.append(replace(captures[2], up=captures[3].up))
+    assert len(log.captures) == 6  # same name: taken again
+    kept = log.clear()
+    assert kept.exists() and not path.exists() and not log.captures
+    assert len(json.loads(kept.read_text())['captures']) == 6
+    assert not list(path.parent.glob('.*'))
+
+
+def test_captures_of_another_robot_are_refused_and_kept(tmp_path):
+    true, path = TrueRobot('sabian'), tmp_path / 'captures.json'
+    CaptureLog(path, true.model).append(true.capture(('left',), NOISE))
+    before = path.read_bytes()
+    with pytest.raises(ConfigurationError, match='another robot'):
+        CaptureLog(path, RobotModel.load('talos'))
+    assert path.read_bytes() == before
+    path.write_text('{"format": 1')
+    with pytest.raises(ConfigurationError, match='move the file away'):
+        CaptureLog(path, true.model)
+    blocked = tmp_path / 'file'
+    blocked.write_text('')
+    with pytest.raises(ConfigurationError, match='nothing can be written.*another directory'):
+        make_directory(blocked / 'results')
+    with pytest.raises(ConfigurationError, match='cannot be written'):
+        CaptureLog(blocked / 'captures.json', true.model).append(true.capture(('left',), NOISE))
+
+
+class Balance(HTMLParser):
+    """Checks that tags close in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+        if tag != 'meta':
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_results(tmp_path):
+    true = TrueRobot('sabian', seed=3)
+    captures = true.captures(15)
+    found = Estimator(true.model).solve(captures)
+    paths = write_results(tmp_path, true.model, captures, found)
+    calibrated = RobotModel(true.model.config, paths['urdf'].read_text())
+    np.testing.assert_allclose(calibrated.mass, found.mass, rtol=1e-8)
+    data = json.loads(paths['numbers'].read_text())
+    assert data['links']['pelvis']['com_std'] and data['mass'] == found.mass
+    page, balance = paths['report'].read_text(), Balance()
+    balance.feed(page)
+    assert not balance.open and {'svg', 'table', 'circle', 'rect'} <= balance.seen
+    assert page.count('<g transform') == len(captures) and page.count('<polygon') == 30
+    assert page.count('<circle') >= 8 * len(captures) and 'http' not in page.replace(
+        'http://www.w3.org/2000/svg', '')
+    assert 'left out' in summary(found)
+
+
+def test_warnings_and_missing_torques_are_shown():
+    true = TrueRobot('sabian', seed=3)
+    captures = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in true.captures(8)]
+    found = replace(Estimator(true.model).solve(captures), warnings=('a <dead> sensor',))
+    page = html_report(true.model, captures, found)
+    assert 'a &lt;dead&gt; sensor' in page and 'Not measured.' in page
+    assert summary(found).endswith('a <dead> sensor')

@@ -1,0 +1,295 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Launch files into processes: order, scopes, conditions, includes, and every refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner, ProcessPlan
+from biped_com_ros.launch_runner.context import Context
+from biped_com_ros.launch_runner.errors import LaunchFileError
+from biped_com_ros.launch_runner.parameters import ParameterFiles
+import pytest
+import yaml
+
+Plan = Callable[..., Planner]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Environment with a package 'fake' that has the executables 'talk' and 'other'."""
+    directory = tmp_path / 'prefix' / 'lib' / 'fake'
+    directory.mkdir(parents=True)
+    for name in ('talk', 'other'):
+        (directory / name).write_text('#!/bin/sh\n')
+        (directory / name).chmod(0o755)
+    (directory / 'not_executable').write_text('')
+    return {'AMENT_PREFIX_PATH': str(tmp_path / 'prefix'), 'SET': 'yes'}
+
+
+@pytest.fixture
+def plan(tmp_path: Path, environment: dict[str, str]) -> Plan:
+    """Return a function that runs the body of a launch file; its first line is line 2."""
+    def run(body: str, **arguments: str) -> Planner:
+        file = tmp_path / 'main.launch.xml'
+        file.write_text(f'<launch>\n{body}\n</launch>')
+        parameters = tmp_path / 'parameters'
+        parameters.mkdir(exist_ok=True)
+        planner = Planner(Context(dict(arguments), dict(environment)), ParameterFiles(parameters))
+        planner.run(load(file))
+        return planner
+    return run
+
+
+def messages(planner: Planner) -> list[str]:
+    return planner.messages
+
+
+def words(process: ProcessPlan, flag: str) -> list[str]:
+    command = process.command
+    return [command[i + 1] for i, word in enumerate(command) if word == flag]
+
+
+def parameters(process: ProcessPlan) -> list[dict[str, Any]]:
+    return [yaml.safe_load(Path(file).read_text()) for file in words(process, '--params-file')]
+
+
+def test_arguments_take_the_given_value_or_the_default(plan: Plan) -> None:
+    body = ('<arg name="a" default="1"/><arg name="b" default="$(var a)2"/>'
+            '<log message="$(var a) $(var b)"/>')
+    assert messages(plan(body)) == ['1 12']
+    assert messages(plan(body, a='5')) == ['5 52']
+    assert messages(plan(body, b='')) == ['1 ']
+
+
+def test_choices_bind(plan: Plan) -> None:
+    body = '<arg name="a" default="x"><choice value="x"/><choice value="y"/></arg>'
+    plan(body, a='y')
+    with pytest.raises(LaunchFileError, match=r"xml:2: unknown value of argument 'a' 'z'.*x, y"):
+        plan(body, a='z')
+
+
+def test_a_missing_argument_is_named(plan: Plan) -> None:
+    with pytest.raises(LaunchFileError, match=r"xml:2: argument 'a' \(what\).*give a:=VALUE"):
+        plan('<arg name="a" description="what"/>')
+
+
+@pytest.mark.parametrize(('attribute', 'value', 'runs'), [
+    ('if', 'true', True), ('if', 'False', False), ('if', '1', True), ('if', '0', False),
+    ('unless', 'true', False), ('unless', '0', True), ('if', ' True ', True)])
+def test_conditions(plan: Plan, attribute: str, value: str, runs: bool) -> None:
+    body = f'<let name="c" value="{value}"/><log message="x" {attribute}="$(var c)"/>'
+    assert messages(plan(body)) == (['x'] if runs else [])
+
+
+def test_a_condition_must_be_a_truth_value(plan: Plan) -> None:
+    with pytest.raises(LaunchFileError, match=r"xml:2: condition 'if' is 'yes' \(valid: true, 1"):
+        plan('<log message="x" if="yes"/>')
+
+
+def test_what_a_condition_excludes_is_not_evaluated(plan: Plan) -> None:
+    plan('<group if="false"><node pkg="absent" exec="$(var absent)"/></group>')
+
+
+def test_a_group_gives_back_what_it_changed(plan: Plan) -> None:
+    inner = ('<let name="v" value="in"/><push_ros_namespace namespace="a"/>'
+             '<set_env name="E" value="in"/><set_remap from="x" to="y"/>'
+             '<set_parameter name="p" value="1"/><unset_env name="SET"/>')
+    body = '<let name="v" value="out"/>{}<node pkg="fake" exec="talk"/></group>{}'
+    after = '<node pkg="fake" exec="talk"/><log message="$(var v)"/>'
+    planner = plan(body.format('<group>' + inner, after))
+    inside, outside = planner.processes
+    assert words(inside, '-r') == ['__ns:=/a', 'x:=y']
+    assert parameters(inside) == [{'/**': {'ros__parameters': {'p': 1}}}]
+    assert inside.environment['E'] == 'in' and 'SET' not in inside.environment
+    assert outside.command[1:] == ('--ros-args',)
+    assert 'E' not in outside.environment and outside.environment['SET'] == 'yes'
+    assert messages(planner) == ['out']
+    unscoped = plan(body.format('<group scoped="false">' + inner, after))
+    assert words(unscoped.processes[1], '-r') == ['__ns:=/a', 'x:=y']
+    assert messages(unscoped) == ['in']
+
+
+def test_namespaces_nest(plan: Plan) -> None:
+    node = '<node pkg="fake" exec="talk" namespace="{}"/>'
+    planner = plan('<push-ros-namespace namespace="a"/><push_ros_namespace namespace="b"/>'
+                   + node.format('c') + node.format('/d') + node.format(''))
+    assert [words(process, '-r') for process in planner.processes] == [
+        ['__ns:=/a/b/c'], ['__ns:=/d'], ['__ns:=/a/b']]
+
+
+def test_a_node_gets_everything_in_the_order_of_ros2_launch(
+        plan: Plan, tmp_path: Path) -> None:
+    file = tmp_path / 'p.yaml'
+    file.write_text('/**:\n  ros__parameters: {a: 1}\n')
+    planner = plan(
+        '<set_remap from="/all" to="/some"/><set_parameter name="use_sim_time" value="true"/>'
+        f'<node pkg="fake" exec="talk" name="me" namespace="n" args="--x \'a b\'"'
+        '  ros_args="--log-level $(var level)" output="screen">'
+        f'  <param name="z" value="0"/><param from="{file}"/><param name="a" value="2"/>'
+        '  <param name="g"><param name="h" value="x"/></param>'
+        '  <remap from="tf" to="/tf"/><env name="E" value="1"/></node>', level='debug')
+    process, = planner.processes
+    assert process.command[0].endswith('/lib/fake/talk')
+    assert process.command[1:6] == ('--x', 'a b', '--ros-args', '--log-level', 'debug')
+    assert words(process, '-r') == ['__node:=me', '__ns:=/n', '/all:=/some', 'tf:=/tf']
+    assert parameters(process) == [
+        {'/**': {'ros__parameters': {'use_sim_time': True}}},
+        {'/n/me': {'ros__parameters': {'z': 0}}},
+        {'/**': {'ros__parameters': {'a': 1}}},
+        {'/n/me': {'ros__parameters': {'a': 2, 'g': {'h': 'x'}}}}]
+    assert process.environment['E'] == '1'
+    assert (process.name, process.output) == ('talk-1', 'screen')
+
+
+def test_without_a_name_parameters_reach_every_node_of_the_process(plan: Plan) -> None:
+    process, = plan('<node pkg="fake" exec="talk" namespace="n"><param name="a" value="1"/></node>'
+                    ).processes
+    assert parameters(process) == [{'/**': {'ros__parameters': {'a': 1}}}]
+
+
+def test_words_split_like_a_shell_but_not_inside_substitutions(plan: Plan) -> None:
+    process, = plan('<executable cmd="run $(var a)/$(var a) \'x  y\' --k=$(var b)"/>',
+                    a='1 2', b="it's").processes
+    assert process.command == ('run', '1 2/1 2', 'x  y', "--k=it's")
+    assert process.name == 'run-1'
+
+
+def test_process_attributes(plan: Plan) -> None:
+    process, = plan(
+        '<executable cmd="c" name="n" cwd="/tmp" output="both" on_exit="shutdown" respawn="true"'
+        ' respawn_delay="0.5" respawn_max_retries="3" sigterm_timeout="1" sigkill_timeout="0.5"'
+        ' shell="true" launch-prefix="nice -n 5"/>').processes
+    assert process.command == ('nice', '-n', '5', 'c')
+    assert (process.name, process.cwd, process.output, process.shell) == (
+        'n-1', '/tmp', 'both', True)
+    assert process.ends_all
+    assert (process.respawn, process.respawn_delay, process.respawn_limit) == (True, 0.5, 3)
+    assert (process.sigterm_timeout, process.sigkill_timeout) == (1.0, 0.5)
+
+
+def test_defaults_end_everything_within_three_seconds(plan: Plan) -> None:
+    process, = plan('<executable cmd="c"/>').processes
+    assert process.sigterm_timeout + process.sigkill_timeout < 2.8
+    assert not process.respawn and not process.ends_all and process.output == 'log'
+
+
+def write_inner(tmp_path: Path, body: str) -> None:
+    (tmp_path / 'inner.launch.xml').write_text(f'<launch>{body}</launch>')
+
+
+INCLUDE = '<include file="$(dirname)/inner.launch.xml">{}</include>'
+
+
+def test_an_include_gets_its_arguments(plan: Plan, tmp_path: Path) -> None:
+    write_inner(tmp_path, '<arg name="a" default="d"/><log message="$(var a) $(var outer)"/>')
+    arg = '<arg name="a" value="$(var outer)!"/>'
+    assert messages(plan(INCLUDE.format(arg), outer='o')) == ['o! o']
+    assert messages(plan(INCLUDE.format(''), outer='o')) == ['d o']
+
+
+def test_an_include_is_not_a_scope(plan: Plan, tmp_path: Path) -> None:
+    # As in ros2 launch; files that rely on anything else would differ there.
+    write_inner(tmp_path, '<arg name="a" default="inner"/>')
+    assert messages(plan(INCLUDE.format('') + '<log message="$(var a)"/>')) == ['inner']
+
+
+@pytest.mark.parametrize(('body', 'message'), [
+    ('<arg name="b" value="1"/>', r"main.launch.xml:2: unknown argument of inner.launch.xml 'b'"),
+    ('<arg name="a"/>', "lacks the attribute 'value'"),
+    ('<let name="a" value="1"/>', "unknown tag inside <include> 'let'"),
+])
+def test_an_include_refuses(plan: Plan, tmp_path: Path, body: str, message: str) -> None:
+    write_inner(tmp_path, '<arg name="a" default="d"/>')
+    with pytest.raises(LaunchFileError, match=message):
+        plan(INCLUDE.format(body))
+
+
+def test_errors_in_an_included_file_name_both_places(plan: Plan, tmp_path: Path) -> None:
+    write_inner(tmp_path, '\n\n<nod/>')
+    with pytest.raises(LaunchFileError, match=r'main.launch.xml:2: .*inner.launch.xml:3: unknown'):
+        plan(INCLUDE.format(''))
+
+
+def test_a_file_that_includes_itself_is_refused(plan: Plan) -> None:
+    with pytest.raises(LaunchFileError, match='the file includes itself'):
+        plan('<include file="$(dirname)/main.launch.xml"/>')
+
+
+def test_a_relative_include_is_refused(plan: Plan) -> None:
+    with pytest.raises(LaunchFileError, match=r'begin it with \$\(dirname\)'):
+        plan('<include file="inner.launch.xml"/>')
+
+
+@pytest.mark.parametrize(('body', 'message'), [
+    ('<nod pkg="a"/>', "unknown tag inside <launch> 'nod'; did you mean 'node'.*valid: arg, ex"),
+    ('<timer period="1"/>', "unknown tag inside <launch> 'timer'"),
+    ('<arg nam="a"/>', "unknown attribute of <arg> 'nam'; did you mean 'name'"),
+    ('<node pkg="fake"/>', "<node> lacks the attribute 'exec'"),
+    ('<node pkg="fake" exec="talk" if="1" unless="0"/>', "both 'if' and 'unless'"),
+    ('<node pkg="fake" exec="talk"><parm/></node>', "tag inside <node> 'parm'; did you mean 'par"),
+    ('<node pkg="fake" exec="tlk"/>', "unknown executable 'tlk' in package 'fake'; did you mean "),
+    ('<node pkg="fake" exec="not_executable"/>', 'valid: other, talk'),
+    ('<node pkg="rviz2" exec="rviz2"/>', 'sudo apt install ros-.*-rviz2'),
+    ('<node pkg="biped_com_ros" exec="nodee"/>', "unknown executable 'nodee'"),
+    ('<node pkg="fake" exec="talk" name="a b"/>', "node name 'a b' is not valid"),
+    ('<node pkg="fake" exec="talk" namespace="a//b c"/>', "namespace '/a/b c' is not valid"),
+    ('<node pkg="fake" exec="talk" output="file"/>', "unknown output 'file'.*valid: both, log"),
+    ('<node pkg="fake" exec="talk" on_exit="restart"/>', "value of on_exit 'restart'.*shutdown"),
+    ('<node pkg="fake" exec="talk" respawn="maybe"/>', "respawn is 'maybe'"),
+    ('<node pkg="fake" exec="talk" respawn_delay="-1"/>', "respawn_delay is '-1'.*>= 0"),
+    ('<node pkg="fake" exec="talk" respawn_max_retries="inf"/>', "retries is 'inf'.*>= -1"),
+    ('<node pkg="fake" exec="talk" args="\'open"/>', "attribute 'args': No closing quotation"),
+    ('<executable cmd=" "/>', "'cmd' is empty"),
+    ('<log message="$(var x)"/>', "unknown launch variable 'x'.*valid: none"),
+    ('<group>text</group>', "text 'text' inside <group>"),
+    ('<log message="$(foo)"/>', "unknown substitution 'foo'"),
+    ('<log message="a & b"/>', 'not well-formed'),
+])
+def test_what_is_not_known_is_refused_with_its_line(plan: Plan, body: str, message: str) -> None:
+    with pytest.raises(LaunchFileError, match=message) as error:
+        plan(f'\n\n{body}')
+    assert 'main.launch.xml:4: ' in str(error.value)
+
+
+def test_a_file_is_checked_before_anything_is_done(plan: Plan) -> None:
+    with pytest.raises(LaunchFileError, match=':3: unknown tag'):
+        plan('<group if="false">\n<nod/></group>')
+
+
+def test_the_root_must_be_launch(tmp_path: Path) -> None:
+    (tmp_path / 'x.xml').write_text('<robot/>')
+    with pytest.raises(LaunchFileError, match=":1: unknown root tag 'robot'"):
+        load(tmp_path / 'x.xml')
+
+
+def test_declared_arguments_are_found_through_includes(plan: Plan, tmp_path: Path) -> None:
+    write_inner(tmp_path, '<arg name="a" default="1"/><arg name="b" description="bee"/>'
+                '<arg name="c" default="3"/>')
+    body = ('<arg name="a" default="0"/><let name="f" value="no"/><group if="false">'
+            + INCLUDE.format('<arg name="a" value="$(var a)"/><arg name="c" value="9"/>')
+            + '</group><include file="$(var f)" if="false"/>')
+    root = load(_file(tmp_path, body))
+    found = declared_arguments(root, Context({}, {}))
+    assert [(argument.name, argument.default) for argument in found] == [('a', '0'), ('b', None)]
+    assert found[1].description == 'bee'
+
+
+def _file(tmp_path: Path, body: str) -> Path:
+    file = tmp_path / 'outer.launch.xml'
+    file.write_text(f'<launch>{body}</launch>')
+    return file

@@ -1,0 +1,478 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The runner with real processes: output, signals, exit codes, and nobody left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+import os
+from pathlib import Path
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith('linux'), reason='looks into /proc')
+
+# Each script says when it is ready, so that no test has to guess how long a start takes.
+SCRIPTS = {
+    'polite': """
+        count = 0
+        def on_signal(number, frame):
+            print('got', signal.Signals(number).name, flush=True)
+            time.sleep(0.3)  # a second, unwanted signal would be seen
+            sys.exit(0)
+        signal.signal(signal.SIGINT, on_signal)
+        signal.signal(signal.SIGTERM, on_signal)
+        print('ready', flush=True)
+        while True:
+            time.sleep(1)
+        """,
+    'default': """
+        print('ready', flush=True)
+        time.sleep(100)
+        """,
+    'stubborn': """
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # In one write: two processes share the pipe.
+            signal.signal(number, lambda number, frame: os.write(1, b'ignored %d\\n' % number))
+        child = subprocess.Popen([sys.executable, __file__, 'grandchild']) \\
+            if 'grandchild' not in sys.argv else None
+        os.write(1, b'ready\\n')
+        while True:
+            time.sleep(1)
+        """,
+    'leaves_child': """
+        subprocess.Popen(['sleep', '1000'], close_fds=False)
+        print('ready', flush=True)
+        """,
+    'fails': """
+        print('about to fail', file=sys.stderr)
+        sys.exit(7)
+        """,
+    'refuses': """
+        print('the table')
+        print("unknown robot 'x'", file=sys.stderr)
+        sys.exit(1)
+        """,
+    'fatal': """
+        print(f"[FATAL] [{os.getpid()}]: unknown robot 'x'", file=sys.stderr)
+        sys.exit(1)
+        """,
+    'logs': """
+        print('the table')
+        print('[INFO] a line that would break it', file=sys.stderr)
+        """,
+    'crashes': """
+        os.kill(os.getpid(), signal.SIGSEGV)
+        """,
+    'fails_at_end': """
+        def on_signal(number, frame):
+            sys.exit(9)
+        signal.signal(signal.SIGINT, on_signal)
+        print('ready', flush=True)
+        time.sleep(100)
+        """,
+    'interrupted_at_start': """
+        def on_signal(number, frame):
+            print('Traceback (most recent call last):', 'KeyboardInterrupt', sep='\\n',
+                  file=sys.stderr)
+            sys.exit(1)
+        signal.signal(signal.SIGINT, on_signal)
+        print('ready', flush=True)
+        time.sleep(100)
+        """,
+    'ends': """
+        print('done')
+        """,
+    'talks': """
+        print('on stdout\\nsecond')
+        print('on stderr', file=sys.stderr)
+        sys.stdout.write('no newline at the end')
+        """,
+    'environment': """
+        print('E is', os.environ.get('E'), 'in', os.getcwd(), 'tty', sys.stdout.isatty())
+        """,
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """Install the scripts as package 'fake'; return its prefix."""
+    directory = tmp_path / 'prefix' / 'lib' / 'fake'
+    directory.mkdir(parents=True)
+    for name, text in SCRIPTS.items():
+        lines = [line[8:] for line in text.splitlines()]
+        (directory / name).write_text(
+            f'#!{sys.executable}\nimport os, signal, subprocess, sys, time\n' + '\n'.join(lines))
+        (directory / name).chmod(0o755)
+    return tmp_path / 'prefix'
+
+
+#: For processes that end by themselves: however busy the machine is, nobody hurries them.
+PATIENT = 'output="screen" sigterm_timeout="15" sigkill_timeout="15"'
+
+
+class Runner:
+    """One run_launch process and what it printed."""
+
+    def __init__(self, tmp_path: Path, package: Path, body: str, *options: str) -> None:
+        file = tmp_path / 'x.launch.xml'
+        file.write_text(f'<launch>{body}</launch>')
+        self._mark = str(package)
+        self._output = tmp_path / 'output.txt'
+        environment = {**os.environ, 'AMENT_PREFIX_PATH': str(package),
+                       'ROS_LOG_DIR': str(tmp_path / 'log'), 'TMPDIR': str(tmp_path)}
+        with self._output.open('w') as output:
+            self.process = subprocess.Popen(
+                [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', str(file), *options],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text()
+
+    def wait_for(self, text: str, count: int = 1) -> None:
+        deadline = time.monotonic() + 20
+        while len(re.findall(text, self.output)) < count:
+            assert time.monotonic() < deadline, f'no "{text}" in:\n{self.output}'
+            time.sleep(0.02)
+
+    def end(self, number: int = signal.SIGINT) -> tuple[int, float]:
+        """Send a signal; return the exit code and how long the end took, s."""
+        start = time.monotonic()
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=20)
+        return code, time.monotonic() - start
+
+    def survivors(self) -> list[str]:
+        """Command lines of processes of the fake package that still live."""
+        return living(lambda command, group: self._mark in command)
+
+
+def living(wanted: Callable[[str, int], bool]) -> list[str]:
+    """Command lines of the processes that are wanted by command and group, without zombies."""
+    found = []
+    for entry in Path('/proc').glob('[0-9]*'):
+        try:
+            command = (entry / 'cmdline').read_text().replace('\0', ' ')
+            state, _, group = (entry / 'stat').read_text().rpartition(')')[2].split()[:3]
+        except OSError:
+            continue
+        if state != 'Z' and wanted(command, int(group)):
+            found.append(command)
+    return found
+
+
+Start = Callable[..., Runner]
+
+
+@pytest.fixture
+def start(tmp_path: Path, package: Path) -> Iterator[Start]:
+    runners: list[Runner] = []
+
+    def run(body: str, *options: str) -> Runner:
+        runners.append(Runner(tmp_path, package, body, *options))
+        return runners[-1]
+
+    yield run
+    for runner in runners:
+        if runner.process.poll() is None:
+            runner.process.terminate()
+            runner.process.wait(timeout=10)
+
+
+def node(name: str, attributes: str = 'output="screen"', children: str = '') -> str:
+    return f'<node pkg="fake" exec="{name}" {attributes}>{children}</node>'
+
+
+def test_lines_carry_the_name_and_number_of_their_process(start: Start) -> None:
+    runner = start(node('talks') + node('ends'))
+    assert runner.process.wait(timeout=20) == 0
+    for line in ('[talks-1] on stdout', '[talks-1] second', '[talks-1] on stderr',
+                 '[talks-1] no newline at the end', '[ends-2] done'):
+        assert line in runner.output.splitlines()
+    assert re.search(r'\[INFO\] \[ends-2\]: process started with pid \[\d+\]', runner.output)
+    assert '[INFO] [ends-2]: process has finished cleanly' in runner.output
+    assert '\033' not in runner.output  # no colours into a file
+
+
+def test_output_log_keeps_stdout_in_the_log_file_only(start: Start, tmp_path: Path) -> None:
+    runner = start(node('talks', 'output="log"'))
+    assert runner.process.wait(timeout=20) == 0
+    assert '[talks-1] on stderr' in runner.output
+    assert 'on stdout' not in runner.output
+    log, = (tmp_path / 'log').glob('*/launch.log')
+    assert '[talks-1] on stdout\n' in log.read_text()
+    assert str(log) in runner.output
+
+
+def test_sigint_is_forwarded_once(start: Start) -> None:
+    runner = start(node('polite', PATIENT) + node('default', PATIENT))
+    runner.wait_for('ready', 2)
+    code, duration = runner.end()
+    assert code == 0, runner.output
+    assert duration < 2.5  # it ends with its processes, not with its patience
+    assert runner.output.count('got SIGINT') == 1
+    assert 'got SIGTERM' not in runner.output
+    assert 'ERROR' not in runner.output
+    assert runner.survivors() == []
+
+
+def test_sigterm_ends_all_the_same_way(start: Start) -> None:
+    runner = start(node('polite', PATIENT))
+    runner.wait_for('ready')
+    assert runner.end(signal.SIGTERM)[0] == 0, runner.output
+    assert 'got SIGINT' in runner.output
+    assert runner.survivors() == []
+
+
+def test_who_ignores_signals_is_killed_within_three_seconds(start: Start) -> None:
+    durations: list[float] = []
+    while min(durations, default=3.0) >= 3.0:
+        assert len(durations) < 3, durations  # a busy machine may take its own time, not always
+        runner = start(node('stubborn') + node('stubborn'))
+        runner.wait_for('ready', 4)
+        code, duration = runner.end()
+        durations.append(duration)
+    assert code == 128 + signal.SIGKILL
+    for signals in ('ignored 2', 'ignored 15', 'sending SIGTERM', 'sending SIGKILL'):
+        assert signals in runner.output
+    assert 'exit code -9 (SIGKILL)' in runner.output
+    assert runner.survivors() == []
+
+
+def test_ctrl_c_again_is_harder(start: Start) -> None:
+    runner = start(node('stubborn', PATIENT))
+    runner.wait_for('ready', 2)
+    start_time = time.monotonic()
+    for sent in ('shutting down', 'ignored 15'):
+        runner.process.send_signal(signal.SIGINT)
+        runner.wait_for(sent)
+    runner.end()
+    assert 'still running' not in runner.output  # no timeout had to pass
+    assert time.monotonic() - start_time < 1.8, runner.output
+    assert runner.survivors() == []
+
+
+def test_what_a_process_leaves_behind_is_ended(start: Start) -> None:
+    runner = start(node('leaves_child'))
+    assert runner.process.wait(timeout=20) == 0
+    assert '[leaves_child-1] ready' in runner.output
+    pid = re.search(r'pid \[(\d+)\]', runner.output)
+    assert pid is not None
+    assert living(lambda command, group: group == int(pid[1])) == []
+
+
+def test_processes_end_even_if_the_runner_is_killed(start: Start) -> None:
+    runner = start(node('polite') + node('default'))
+    runner.wait_for('ready', 2)
+    runner.end(signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while runner.survivors() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert runner.survivors() == []
+
+
+@pytest.mark.parametrize(('script', 'code', 'text'), [
+    ('fails', 7, r'process has died \[pid \d+, exit code 7, cmd'),
+    ('crashes', 128 + signal.SIGSEGV, r'exit code -11 \(SIGSEGV\)')])
+def test_who_dies_is_reported_and_the_others_live_on(
+        start: Start, script: str, code: int, text: str) -> None:
+    runner = start(node('polite', PATIENT) + node(script))
+    runner.wait_for('ready')
+    runner.wait_for(text)
+    assert runner.process.poll() is None
+    assert runner.end()[0] == code
+
+
+def test_an_error_at_the_end_is_an_error(start: Start) -> None:
+    runner = start(node('fails_at_end', PATIENT))
+    runner.wait_for('ready')
+    assert runner.end()[0] == 9
+    assert 'exit code 9' in runner.output
+
+
+def test_who_is_interrupted_while_it_starts_has_not_failed(start: Start) -> None:
+    """Python that is interrupted before it is set up ends with 1, not by the signal."""
+    runner = start(node('interrupted_at_start', PATIENT))
+    runner.wait_for('ready')
+    assert runner.end()[0] == 0
+    assert 'has finished cleanly' in runner.output and 'has died' not in runner.output
+
+
+@pytest.mark.parametrize(('script', 'code'), [('ends', 0), ('fails', 7)])
+def test_on_exit_shutdown_ends_the_others(start: Start, script: str, code: int) -> None:
+    runner = start(node('default') + node(script, 'on_exit="shutdown" output="screen"'))
+    assert runner.process.wait(timeout=20) == code
+    assert f'shutting down: {script}-2 has ended' in runner.output
+    assert runner.survivors() == []
+
+
+def test_respawn(start: Start) -> None:
+    runner = start(node('fails', 'respawn="true" respawn_delay="0.1" respawn_max_retries="2"'))
+    assert runner.process.wait(timeout=20) == 7
+    assert runner.output.count('process started') == 3
+
+
+def test_respawn_stops_on_ctrl_c(start: Start) -> None:
+    runner = start(node('ends', 'respawn="true" respawn_delay="30" output="screen"'))
+    runner.wait_for('finished cleanly')
+    code, duration = runner.end()
+    assert code == 0 and duration < 1.5
+    assert runner.output.count('process started') == 1
+
+
+def test_environment_and_directory(start: Start, tmp_path: Path) -> None:
+    runner = start('<set_env name="E" value="all"/>'
+                   + node('environment', f'cwd="{tmp_path}" output="screen"')
+                   + node('environment', children='<env name="E" value="mine"/>'))
+    assert runner.process.wait(timeout=20) == 0
+    assert f'[environment-1] E is all in {tmp_path} tty False' in runner.output
+    assert '[environment-2] E is mine' in runner.output
+
+
+def test_an_executable_may_use_a_shell(start: Start) -> None:
+    runner = start('<executable cmd="echo 12 | tr 2 x" shell="true" output="screen"/>')
+    assert runner.process.wait(timeout=20) == 0
+    assert '[echo-1] 1x' in runner.output
+
+
+def test_what_cannot_be_started_is_an_error(start: Start) -> None:
+    runner = start('<executable cmd="/no/such/program"/>' + node('ends'))
+    assert runner.process.wait(timeout=20) == 127
+    assert '[ERROR] [program-1]: cannot be started' in runner.output
+    assert '[ends-2] done' in runner.output
+
+
+def test_the_foreground_process_gets_the_terminal(start: Start, tmp_path: Path) -> None:
+    runner = start(node('talks') + node('environment'), '--foreground', 'environment')
+    assert runner.process.wait(timeout=20) == 0
+    assert runner.output.startswith('[INFO] [launch]: all output is kept in')
+    assert 'E is None' in runner.output
+    assert '[environment' not in runner.output and '[talks' not in runner.output
+    log, = (tmp_path / 'log').glob('*/launch.log')
+    assert '[talks-1] on stdout\n' in log.read_text()
+
+
+def test_what_the_foreground_process_logs_does_not_break_its_table(
+        start: Start, tmp_path: Path) -> None:
+    runner = start(node('logs'), '--foreground', 'logs')
+    assert runner.process.wait(timeout=20) == 0
+    assert 'the table' in runner.output and 'break it' not in runner.output
+    log, = (tmp_path / 'log').glob('*/launch.log')
+    assert '[logs-1] [INFO] a line that would break it\n' in log.read_text()
+
+
+@pytest.mark.parametrize('foreground', [(), ('--foreground', 'refuses')])
+def test_who_says_what_is_wrong_is_not_followed_by_a_long_command(
+        start: Start, tmp_path: Path, foreground: tuple[str, ...]) -> None:
+    runner = start(node('refuses'), *foreground)
+    assert runner.process.wait(timeout=20) == 1
+    assert "[refuses-1] unknown robot 'x'\n" in runner.output
+    assert 'process has died' in runner.output and ', cmd' not in runner.output
+    log, = (tmp_path / 'log').glob('*/launch.log')
+    assert re.search(r"process has died, cmd '.*lib/fake/refuses", log.read_text())
+
+
+def test_what_every_process_finds_wrong_is_shown_once(start: Start, tmp_path: Path) -> None:
+    runner = start(3 * node('fatal') + node('environment'), '--foreground', 'environment')
+    assert runner.process.wait(timeout=20) == 1
+    assert runner.output.count("]: unknown robot 'x'\n") == 1
+    assert runner.output.count('process has died') == 1
+    log, = (tmp_path / 'log').glob('*/launch.log')
+    assert log.read_text().count("unknown robot 'x'") == 3
+
+
+def test_who_dies_in_the_background_shows_its_last_words(start: Start) -> None:
+    runner = start(node('fails') + node('environment'), '--foreground', 'environment')
+    assert runner.process.wait(timeout=20) == 7
+    assert re.search(r'\[fails-1\] about to fail\n\[ERROR\] \[fails-1\]: process has died',
+                     runner.output)
+
+
+def test_the_runner_goes_on_when_nobody_reads(start: Start, tmp_path: Path, package: Path) -> None:
+    file = tmp_path / 'x.launch.xml'
+    file.write_text(f'<launch>{node("polite")}</launch>')
+    environment = {**os.environ, 'AMENT_PREFIX_PATH': str(package),
+                   'ROS_LOG_DIR': str(tmp_path / 'log')}
+    runner = subprocess.Popen(
+        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', str(file)],
+        stdout=subprocess.PIPE, env=environment)
+    assert runner.stdout is not None
+    runner.stdout.readline()
+    runner.stdout.close()
+    time.sleep(0.5)
+    runner.send_signal(signal.SIGINT)
+    assert runner.wait(timeout=10) == 0
+
+
+def test_parameter_files_are_removed(start: Start, tmp_path: Path) -> None:
+    runner = start(node('ends', children='<param name="a" value="1"/>'))
+    assert runner.process.wait(timeout=20) == 0
+    assert list(tmp_path.glob('run_launch_*')) == []
+
+
+@pytest.mark.parametrize(('options', 'text'), [
+    (['robott:=x'], "unknown argument 'robott' in x.launch.xml; did you mean 'robot'?"),
+    (['--foreground', 'nobody'], "unknown executable 'nobody' in --foreground.*valid: ends"),
+    (['other'], "unknown launch file 'other'|package .* was not found|package .*x.launch.xml"),
+])
+def test_bad_use_is_refused_before_anything_starts(
+        start: Start, options: list[str], text: str) -> None:
+    runner = start('<arg name="robot" default="biped"/>' + node('ends'), *options)
+    assert runner.process.wait(timeout=20) == 2
+    assert re.search(text, runner.output)
+    assert 'process started' not in runner.output and 'Traceback' not in runner.output
+
+
+def test_a_broken_file_is_refused_with_its_line(start: Start, tmp_path: Path) -> None:
+    runner = start('\n<nod/>')
+    assert runner.process.wait(timeout=20) == 2
+    assert runner.output.startswith(f'run_launch: {tmp_path}/x.launch.xml:2: unknown tag')
+    assert len(runner.output.splitlines()) == 1
+
+
+def test_show_args(start: Start) -> None:
+    runner = start('<arg name="a" default="1" description="What a is"><choice value="1"/></arg>'
+                   '<arg name="b"/>', '--show-args')
+    assert runner.process.wait(timeout=20) == 0
+    assert "a\n      What a is\n      (default: '1'; one of: 1)" in runner.output
+    assert 'b\n      no description\n      (required)' in runner.output
+
+
+def test_nobody_has_to_read_the_arguments_to_the_end(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / 'many.launch.xml'
+    file.write_text('<launch>' + ''.join(
+        f'<arg name="a{i}" description="{"x" * 1000}"/>' for i in range(200)) + '</launch>')
+    runner = subprocess.Popen(
+        [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', '-s', str(file)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert runner.stdout is not None and runner.stderr is not None
+    assert runner.stdout.readline().startswith('Arguments')
+    runner.stdout.close()
+    assert runner.wait(timeout=20) == 0
+    assert runner.stderr.read() == ''
+    runner.stderr.close()
+
+
+def test_dry_run_prints_the_commands(start: Start, package: Path) -> None:
+    runner = start(node('ends', 'args="$(var a)"'), '--dry-run', 'a:=x')
+    assert runner.process.wait(timeout=20) == 2  # not declared
+    runner = start('<arg name="a"/>' + node('ends', 'args="$(var a)"'), '--dry-run', 'a:=x y')
+    assert runner.process.wait(timeout=20) == 0
+    assert f"[ends-1] {package}/lib/fake/ends 'x y' --ros-args" in runner.output

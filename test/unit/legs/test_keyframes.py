@@ -1,0 +1,155 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Motions are smooth, arrive where they should, and keep the feet where they are."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.legs.keyframes import (
+    HipShift, Keyframe, KeyframeMotion, minimum_jerk, show_keyframes)
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+import pytest
+
+ROBOTS = ('biped', 'talos', 'g1', 'icub')
+
+
+@pytest.fixture(scope='module', params=ROBOTS)
+def model(request):
+    return RobotModel.load(request.param)
+
+
+@pytest.fixture(scope='module')
+def talos():
+    return RobotModel.load('talos')
+
+
+def soles_in_base(model, positions):
+    """Return sole placements by way of the public link poses, not by the chain under test."""
+    return model.state(positions).placements_in_base(model.soles)
+
+
+def test_minimum_jerk_starts_and_ends_at_rest_and_is_symmetric():
+    phases = np.linspace(0.0, 1.0, 101)
+    values = np.array([minimum_jerk(s) for s in phases])
+    assert values[0] == 0.0 and values[-1] == 1.0 and values[50] == 0.5
+    assert np.all(np.diff(values) > 0.0)
+    np.testing.assert_allclose(values + values[::-1], 1.0, atol=1e-12)
+    h = 1e-3
+    for end in (0.0, 1.0):
+        inside = abs(end - h)
+        velocity = (minimum_jerk(inside) - end) / h
+        acceleration = (minimum_jerk(abs(end - 2 * h)) - 2 * minimum_jerk(inside) + end) / h**2
+        assert abs(velocity) < 1e-4 and abs(acceleration) < 0.1
+
+
+def test_minimum_jerk_stays_outside_its_interval():
+    assert minimum_jerk(-3.0) == 0.0 and minimum_jerk(7.0) == 1.0
+
+
+def test_hips_move_by_the_offset_while_the_soles_stay(model):
+    stand = model.posture('stand')
+    before = soles_in_base(model, stand)
+    reach = 0.1 * abs(before[:, 3, 2]).mean()
+    for direction in ((0.3, 0.0, 0.0), (0.0, 0.5, 0.0), (0.0, 0.0, -1.0), (0.1, -0.3, -0.4)):
+        offset = reach * np.array(direction)
+        positions = HipShift(model, stand).positions(offset)
+        after = soles_in_base(model, positions)
+        np.testing.assert_allclose(after[:, :3], before[:, :3], atol=3e-6)
+        np.testing.assert_allclose(after[:, 3], before[:, 3] - offset, atol=3e-6)
+
+
+def test_hip_shift_moves_only_legs(talos):
+    stand = talos.posture('stand')
+    hips = HipShift(talos, stand)
+    moved = np.flatnonzero(hips.positions((0.0, 0.03, -0.02)) != stand)
+    legs = np.concatenate([talos.group_index('left_leg'), talos.group_index('right_leg')])
+    assert sorted(moved) == sorted(legs) == sorted(hips.leg_joints)
+
+
+def test_hip_shift_carries_the_centre_of_mass_along(talos):
+    stand = talos.posture('stand')
+    soles = soles_in_base(talos, stand)[:, 3].mean(axis=0)
+    com_over_soles = talos.state(stand).com_in_base - soles
+    positions = HipShift(talos, stand).positions((0.0, 0.05, 0.0))
+    shifted = talos.state(positions).com_in_base - soles_in_base(talos, positions)[:, 3].mean(
+        axis=0)
+    # The legs stay behind, so the centre of mass follows the hips by less than all of it.
+    assert 0.025 < (shifted - com_over_soles)[1] < 0.05
+
+
+def test_hips_beyond_reach_are_an_error(talos):
+    hips = HipShift(talos, talos.posture('stand'))
+    with pytest.raises(InputError, match=r'talos.*\[0.0, 0.0, 0.5\].*smaller'):
+        hips.positions((0.0, 0.0, 0.5))
+    np.testing.assert_allclose(hips.positions((0.0, 0.0, 0.0)), talos.posture('stand'), atol=1e-6)
+
+
+def test_motion_arrives_at_its_keyframes(talos):
+    motion = KeyframeMotion(talos, [
+        Keyframe(2.0, label='goes left', offset=(0.0, 0.04, 0.0)),
+        Keyframe(1.0, 'arms_up', label='lifts'), Keyframe(1.0)])
+    arms = talos.group_index('left_arm')
+    stand, up = talos.posture('stand'), talos.posture('arms_up')
+    assert motion.duration == 4.0
+    np.testing.assert_allclose(motion.positions(0.0), stand, atol=1e-6)
+    np.testing.assert_allclose(
+        motion.positions(2.0), HipShift(talos, stand).positions((0.0, 0.04, 0.0)), atol=1e-5)
+    np.testing.assert_allclose(motion.positions(3.0)[arms], up[arms], atol=1e-12)
+    np.testing.assert_allclose(motion.positions(4.0), stand, atol=1e-6)
+    assert motion.label(1.0) == 'goes left' and motion.label(2.5) == 'lifts'
+    assert motion.label(5.0) == 'goes left'
+
+
+def test_show_is_continuous_and_gentle_for_every_robot(model):
+    motion = KeyframeMotion(model, show_keyframes(model))
+    step = 0.02
+    times = np.arange(0.0, motion.duration + 5 * step, step)
+    path = np.array([motion.positions(t) for t in times])
+    velocity = np.diff(path, axis=0) / step
+    acceleration = np.diff(velocity, axis=0) / step
+    assert np.abs(velocity).max() < 3.0
+    assert np.abs(acceleration).max() < 15.0
+    np.testing.assert_allclose(motion.positions(motion.duration), path[0], atol=1e-5)
+
+
+def test_show_keeps_the_centre_of_mass_over_the_feet(model):
+    motion = KeyframeMotion(model, show_keyframes(model))
+    corners = np.array([c for foot in model.config.feet.values() for c in foot.polygon])
+    for t in np.arange(0.0, motion.duration, 0.25):
+        positions = motion.positions(t)
+        soles = soles_in_base(model, positions)[:, 3]
+        com = model.state(positions).com_in_base
+        assert abs(com[1] - soles[:, 1].mean()) < 0.6 * np.ptp(soles[:, 1])
+        relative = com[0] - soles[:, 0].mean()
+        assert corners[:, 0].min() < relative < corners[:, 0].max()
+
+
+def test_show_without_lifted_arms_still_sways(talos):
+    frames = show_keyframes(talos, arms='does_not_exist')
+    assert {frame.posture for frame in frames} == {'stand'}
+    assert any(frame.offset[1] for frame in frames)
+
+
+@pytest.mark.parametrize('duration', [0.0, -1.0, float('nan'), float('inf')])
+def test_impossible_durations_are_refused(duration):
+    with pytest.raises(ConfigurationError, match='positive'):
+        Keyframe(duration)
+
+
+def test_unknown_postures_and_empty_motions_are_refused(talos):
+    with pytest.raises(UnknownNameError, match='flies'):
+        KeyframeMotion(talos, [Keyframe(1.0, 'flies')])
+    with pytest.raises(ConfigurationError, match='keyframe'):
+        KeyframeMotion(talos, [])

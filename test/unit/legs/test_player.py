@@ -1,0 +1,226 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Orders to walk, pause and stop become motions that end where the robot can stand."""
+
+from __future__ import annotations
+
+import copy
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.legs.gait import GaitOptions, QUICK
+from biped_com_ros.core.legs.player import WalkOrder, WalkPlayer, WalkState
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+import pytest
+
+DT = 0.02
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+@pytest.fixture
+def player(model):
+    return WalkPlayer(model, lead=0.1)
+
+
+@pytest.fixture(scope='module')
+def quick(model):
+    """Return three quick steps, planned once."""
+    return WalkPlayer(model, lead=0.1).plan(WalkOrder(3, 0.05, options=QUICK), model.posture())
+
+
+def begin(player, count=1, **options):
+    player.begin(player.plan(WalkOrder(count, 0.05, **options), player.model.posture()))
+
+
+def play(player, duration):
+    return [player.advance(DT) for _ in range(round(duration / DT))]
+
+
+def soles(model, positions):
+    return model.state(positions).placements_in_base(model.soles)[:, 3]
+
+
+def test_a_step_is_told_beforehand_and_then_made_so(player, model):
+    begin(player)
+    upcoming = player.upcoming(DT)
+    made = play(player, upcoming.times[-1] + 0.1)
+    count = len(upcoming.times)
+    assert upcoming.positions[1:] == pytest.approx(
+        np.array([sample.positions for sample in made[:count - 1]]), abs=1e-9)
+    assert upcoming.positions[:5] == pytest.approx(
+        np.tile(model.posture(), (5, 1)), abs=1e-9)  # the lead
+    assert not upcoming.velocities[-1].any()
+    middle = 0.5 * DT * (upcoming.velocities[1:] + upcoming.velocities[:-1])
+    assert np.diff(upcoming.positions, axis=0) == pytest.approx(middle, abs=2e-4)
+    gain = 0.5 * DT * (upcoming.accelerations[1:] + upcoming.accelerations[:-1])
+    assert np.diff(upcoming.velocities, axis=0) == pytest.approx(gain, abs=0.03)
+    assert player.state is WalkState.STANDING and player.step == (1, 1)
+    left, right = soles(model, made[-1].positions)
+    assert right[0] - left[0] == pytest.approx(0.05, abs=1e-9)
+
+
+def test_from_one_foot_ahead_the_rear_one_goes_next(player, model):
+    begin(player)
+    ahead = play(player, 6.0)[-1].positions
+    where = player.origin.apply(soles(model, ahead)[1])
+    player.begin(player.plan(WalkOrder(1, 0.05), ahead))
+    assert player.advance(0.0).positions == pytest.approx(ahead, abs=1e-9)
+    after = play(player, 6.0)[-1].positions
+    left, right = soles(model, after)
+    assert left[0] - right[0] == pytest.approx(0.05, abs=1e-9)
+    # In the world the foot that stood has not moved, though each walk has a world of its own.
+    assert player.origin.apply(soles(model, after)[1])[:2] == pytest.approx(where[:2], abs=1e-9)
+    standing = model.state(model.posture()).placements_in_base(model.soles)[:, 3, 2]
+    assert soles(model, after)[:, 2] == pytest.approx(standing, abs=1e-9)  # no lower than before
+
+
+@pytest.mark.parametrize('time', (0.05, 1.0, 1.6, 1.9, 2.5, 3.2))
+def test_a_stop_ends_on_both_soles_and_the_robot_stands_up(player, model, quick, time):
+    player.begin(copy.copy(quick))
+    before = play(player, time)[-1]
+    player.stop()
+    assert player.state is WalkState.STOPPING
+    upcoming = player.upcoming(DT)
+    assert upcoming.positions[0] == pytest.approx(before.positions, abs=1e-9)
+    assert upcoming.times[-1] < 1.6
+    sample = play(player, upcoming.times[-1] + DT)[-1]
+    assert player.has_stopped and all(sample.in_contact)
+    assert sample.positions == pytest.approx(upcoming.positions[-1], abs=1e-9)
+    player.begin(player.plan_standing_up())
+    assert player.state is WalkState.STOPPING
+    assert player.advance(0.0).positions == pytest.approx(sample.positions, abs=1e-9)
+    after = play(player, 3.0)[-1]
+    assert player.state is WalkState.STANDING
+    feet = soles(model, sample.positions)
+    up = soles(model, after.positions)
+    assert up[1] - up[0] == pytest.approx(feet[1] - feet[0], abs=1e-9)
+    height = soles(model, model.posture())[:, 2]
+    assert up[:, 2] == pytest.approx(height, abs=1e-9) and (feet[:, 2] > height - 1e-9).all()
+    assert not after.velocities.any()
+
+
+def test_what_was_told_of_a_pause_and_of_going_on_happens(player):
+    begin(player)
+    play(player, 2.63)
+    player.pause()
+    assert player.state is WalkState.PAUSING
+    upcoming = player.upcoming(DT)
+    assert player.upcoming(0.05).positions[-1] == pytest.approx(upcoming.positions[-1], abs=1e-9)
+    held = [player.advance(0.007) for _ in range(200)][-1]  # other steps of time, the same end
+    assert player.state is WalkState.PAUSED
+    assert held.positions == pytest.approx(upcoming.positions[-1], abs=1e-9)
+    player.resume()
+    upcoming = player.upcoming(DT)
+    assert upcoming.positions[:5] == pytest.approx(np.tile(held.positions, (5, 1)), abs=1e-9)
+    assert play(player, 1.0)[24].positions == pytest.approx(upcoming.positions[25], abs=1e-9)
+    assert player.state is WalkState.WALKING
+
+
+def test_a_stop_of_a_pause_on_one_foot_puts_the_other_one_down(player):
+    begin(player)
+    play(player, 2.6)
+    player.pause()
+    assert not all(play(player, 1.0)[-1].in_contact) and player.state is WalkState.PAUSED
+    player.stop()
+    assert player.state is WalkState.STOPPING
+    sample = play(player, player.upcoming(DT).times[-1] + DT)[-1]
+    assert all(sample.in_contact) and player.has_stopped
+
+
+def test_a_stop_while_a_pause_brakes_does_too(player):
+    begin(player)
+    play(player, 2.5)
+    player.pause()
+    play(player, 0.3)
+    player.stop()
+    upcoming = player.upcoming(DT)
+    sample = play(player, upcoming.times[-1] + DT)[-1]
+    assert all(sample.in_contact) and player.has_stopped
+    assert sample.positions == pytest.approx(upcoming.positions[-1], abs=1e-9)
+
+
+def test_a_halt_is_wherever_it_is_and_the_next_walk_needs_a_posture(player, model):
+    begin(player)
+    play(player, 2.6)
+    player.halt()
+    sample = play(player, 1.0)[-1]
+    assert not all(sample.in_contact) and player.state is WalkState.HALTED
+    with pytest.raises(InputError, match='does not stand in its posture'):
+        player.plan(WalkOrder(1, 0.05), sample.positions + 0.2)
+    begin(player)  # the robot has been put on its feet again
+    assert player.state is WalkState.WALKING
+
+
+def test_an_abandoned_walk_is_over(player, model):
+    begin(player)
+    play(player, 2.0)
+    player.abandon()
+    assert player.state is WalkState.HALTED and player.progress == 1.0
+    with pytest.raises(InputError, match='halted, nothing is coming'):
+        player.upcoming(DT)
+
+
+def test_arms_stay_where_they_are_and_their_weight_counts(player, model):
+    measured = model.posture()
+    measured[model.group_index('left_arm')] += 0.3
+    gait = player.plan(WalkOrder(1, 0.05), measured).gait
+    arms = model.group_index('left_arm')
+    assert gait.positions[:, arms] == pytest.approx(np.tile(measured[arms], (len(gait.times), 1)))
+    assert gait.com[0] == pytest.approx(model.state(measured).com_in_base[:2], abs=1e-9)
+
+
+@pytest.mark.parametrize('options, tolerance', ((GaitOptions(), 1e-4), (QUICK, 5e-4)),
+                         ids=('static', 'preview'))
+def test_the_true_centre_of_mass_is_what_is_moved(player, model, options, tolerance):
+    """A robot whose weight is off: the whole gait shifts against it, but where it stands."""
+    offset = np.array((0.006, -0.004))
+    order = WalkOrder(1, 0.05, options=options)
+    plain = player.plan(order, model.posture()).gait
+    felt = player.plan(order, model.posture(), offset).gait
+    middle = len(plain.times) // 2
+    time = plain.times[middle]
+    assert felt.plan.zmp(time) == pytest.approx(plain.plan.zmp(time), abs=1e-9)
+    coms = [sample.base.apply(model.state(sample.positions).com_in_base)[:2]
+            for sample in (plain.at(time), felt.at(time))]
+    assert coms[1] - coms[0] == pytest.approx(-offset, abs=tolerance)
+    for k in (0, -1):
+        assert felt.positions[k] == pytest.approx(plain.positions[k], abs=1e-6)
+    error = felt.zmp - felt.zmp_reference
+    assert np.abs(error).max() < 1.2 * np.abs(plain.zmp - plain.zmp_reference).max() + 1e-4
+
+
+def test_orders_out_of_turn_are_refused(player, model):
+    with pytest.raises(InputError, match='standing, there is nothing to pause'):
+        player.pause()
+    with pytest.raises(InputError, match='nothing to go on with'):
+        player.resume()
+    with pytest.raises(InputError, match='stands up after a stop'):
+        player.plan_standing_up()
+    player.stop()
+    assert player.state is WalkState.STANDING
+    begin(player)
+    with pytest.raises(InputError, match='stop it before the next walk'):
+        player.plan(WalkOrder(1, 0.05), model.posture())
+
+
+def test_a_joint_that_is_not_in_the_posture_is_named(player, model):
+    measured = model.posture()
+    measured[player.leg_joints[3]] += 0.2
+    name = model.joint_names[player.leg_joints[3]]
+    with pytest.raises(InputError, match=f"'{name}' is at .* rad instead of"):
+        player.plan(WalkOrder(1, 0.05), measured)

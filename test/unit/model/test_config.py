@@ -1,0 +1,209 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Reading a robot's YAML strictly."""
+
+from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.model import config as config_module
+from biped_com_ros.core.model.config import (
+    load_robot_config, robot_config_from_mapping, robot_names)
+from biped_com_ros.core.model.urdf import load_urdf
+import pytest
+from small_robot import MAPPING, small_config
+import yaml
+
+TORSO = {
+    'lower': 'pelvis', 'upper': 'chest', 'joints': ['x', 'y', 'z', 'roll', 'pitch', 'yaw'],
+    'backbone_length': 0.129, 'radius': 0.034, 'bending_stiffness': 2.6,
+    'torsion_stiffness': 1, 'axial_stiffness': 5e3}
+
+
+def write(tmp_path, text):
+    path = tmp_path / 'mine.yaml'
+    path.write_text(text)
+    return path
+
+
+def test_a_whole_file_is_read_into_dataclasses(tmp_path):
+    sensors = {'left_ft': {'frame': 'left_foot', 'topic': 'left/wrench', 'sign': -1}}
+    config = load_robot_config(write(tmp_path, yaml.safe_dump(
+        {**MAPPING, 'wrench_sensors': sensors, 'torso': TORSO,
+         'simulation': {'stiffness': {'left_leg': 300}}, 'xacro_arguments': {'scale': 1.5}})))
+    assert config.feet['right'].sole_origin == (0.02, 0.01, -0.06)
+    assert config.feet['left'].polygon[2] == (-0.1, 0.0)
+    assert config.wrench_sensors['left_ft'].sign == -1.0
+    assert config.torso.attachment_angles_deg == (180.0, 270.0, 0.0, 90.0)
+    assert config.torso.torsion_stiffness == 1.0
+    assert config.simulation.stiffness == {'left_leg': 300.0}
+    assert config.xacro_arguments == {'scale': '1.5'}
+    assert config.locked_joints == {'hatch': 0.3}
+    assert config.urdf == ''
+    assert config.imu.frame == 'imu_link'
+
+
+def test_what_is_left_out_has_its_default():
+    config = robot_config_from_mapping(
+        {key: MAPPING[key] for key in ('name', 'base_link', 'feet')})
+    assert config.torso is None
+    assert config.groups == {}
+    assert config.base_rpy == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(('changes', 'message'), [
+    ({'footing': 1}, r"unknown key 'footing' in small.yaml.*valid: base_link, base_rpy, feet"),
+    ({'group': {}}, "did you mean 'groups'"),
+    ({'imus': {'base': {'frame': 'imu_link', 'topik': 'imu'}}},
+     r"unknown key 'topik' in small.yaml: imus: base; did you mean 'topic'\?"),
+    ({'imus': {'base': {'frame': 'imu_link'}}}, "key 'topic' is missing in small.yaml: imus: ba"),
+    ({'feet': {}}, "'small' has no feet"),
+    ({'feet': [1]}, r'small.yaml: feet must be a mapping, not \[1\]'),
+    ({'name': None}, 'small.yaml: name must be a string, not None'),
+    ({'name': True}, 'small.yaml: name must be a string, not True'),
+    ({'base_rpy': [0, 0]}, r'base_rpy must be a list of 3 values, not 2: \[0, 0\]'),
+    ({'base_rpy': 'level'}, "base_rpy must be a list, not 'level'"),
+    ({'base_rpy': [0, 'x', 0]}, r"base_rpy\[1\] must be a number, not 'x'"),
+    ({'base_rpy': [0, float('nan'), 0]}, r'base_rpy\[1\] must be a finite number, not nan'),
+    ({'locked_joints': {'hatch': float('inf')}}, 'locked_joints: hatch must be a finite number'),
+    ({'locked_joints': {'hatch': False}}, 'locked_joints: hatch must be a number, not False'),
+    ({'torso': {**TORSO, 'joints': ['x', 'y']}}, 'torso: joints must be a list of 6 values'),
+])
+def test_what_does_not_fit_is_refused_with_its_place(changes, message):
+    with pytest.raises(ConfigurationError, match=message):
+        small_config(**changes)
+
+
+def foot(**changes):
+    return {'feet': {'left': {**MAPPING['feet']['left'], **changes}}}
+
+
+@pytest.mark.parametrize('polygon', [
+    [[0.1, 0.05], [0.1, -0.05], [-0.1, 0.0]],  # clockwise
+    [[0.1, 0.05], [0.1, -0.05]],
+    [[0.0, 0.0], [0.1, 0.0], [0.2, 0.0]]])
+def test_a_polygon_that_encloses_nothing_is_refused(polygon):
+    with pytest.raises(ConfigurationError, match=r'feet\.left\.polygon.*counter-clockwise'):
+        small_config(**foot(polygon=polygon))
+
+
+@pytest.mark.parametrize(('polygon', 'message'), [
+    ([[0.1, -0.05], [0.1, 0.05], [-0.1, 0.0], [0.1, -0.05]],
+     r'polygon gives corner \(0\.1, -0\.05\) twice; the last corner is joined'),
+    ([[0.1, -0.05], [0.1, 0.05], [0.0, 0.02], [-0.1, 0.05], [-0.1, -0.05]],
+     r'goes inward or crosses itself at corner \(0\.0, 0\.02\)'),
+    ([[0.0, 0.0], [0.1, 0.0], [0.1, 0.1], [0.05, -0.02]], 'crosses itself')])
+def test_a_polygon_is_a_convex_outline(polygon, message):
+    with pytest.raises(ConfigurationError, match=message):
+        small_config(**foot(polygon=polygon))
+
+
+@pytest.mark.parametrize('name', ['5', 'left foot', 'links/vorn', 'a__b', ''])
+def test_names_that_become_topics_are_words(name):
+    left = MAPPING['feet']['left']
+    with pytest.raises(ConfigurationError, match=f"'{name}' under feet of 'small' will be part"):
+        small_config(feet={name: left})
+    sensor = {'frame': 'left_foot', 'topic': 'left/wrench'}
+    with pytest.raises(ConfigurationError, match='under wrench_sensors of'):
+        small_config(wrench_sensors={name: sensor})
+
+
+def test_a_polygon_in_millimetres_is_refused():
+    with pytest.raises(ConfigurationError, match=(
+            r'feet\.left\.polygon has a corner at \(95\.0, -50\.0\), in metres.*at most 1 m')):
+        small_config(**foot(polygon=[[95, -50], [95, 50], [-95, 0]]))
+
+
+@pytest.mark.parametrize('topic', ['', '7', 'left foot/wrench', 'a//b', 'a/', 'imu-1', 'a__b'])
+def test_a_topic_that_ros_does_not_take_is_refused(topic):
+    with pytest.raises(ConfigurationError, match=(
+            f"imus.base.topic of 'small' is '{topic}', which is no name of a ROS topic")):
+        small_config(imus={'base': {'frame': 'imu_link', 'topic': topic}})
+    with pytest.raises(ConfigurationError, match=r'wrench_sensors\.ft\.topic'):
+        small_config(wrench_sensors={'ft': {'frame': 'left_foot', 'topic': topic}})
+
+
+def test_a_topic_may_be_absolute():
+    config = small_config(imus={'base': {'frame': 'imu_link', 'topic': '/robot_2/_imu'}})
+    assert config.imu.topic == '/robot_2/_imu'
+
+
+def test_a_foot_names_its_sensors():
+    with pytest.raises(UnknownNameError, match=(
+            r"unknown wrench sensor 'ft' in feet\.left\.wrench_sensors of small")):
+        small_config(**foot(wrench_sensors=['ft']))
+
+
+def test_a_sign_is_plus_or_minus_one():
+    with pytest.raises(ConfigurationError, match=r'wrench_sensors\.ft\.sign .* is 2\.0; use 1'):
+        small_config(wrench_sensors={'ft': {'frame': 'f', 'topic': 't', 'sign': 2}})
+
+
+def test_the_imu_is_the_one_called_base_or_the_first():
+    imu = {'frame': 'imu_link', 'topic': 'imu'}
+    chest = {'frame': 'chest', 'topic': 'imu'}
+    assert small_config(imus={'top': chest, 'base': imu}).imu.frame == 'imu_link'
+    assert small_config(imus={'top': chest, 'low': imu}).imu.frame == 'chest'
+    with pytest.raises(ConfigurationError, match="'small' has no IMU.*choose another base_source"):
+        small_config(imus={}).imu
+
+
+def test_a_robot_that_does_not_exist_is_named_with_those_that_do(monkeypatch):
+    monkeypatch.setattr(config_module, 'robot_names', lambda: ('biped', 'talos'))
+    with pytest.raises(UnknownNameError, match=(
+            r"unknown robot 'talso'; did you mean 'talos'\? \(valid: /path/to/robot.yaml, bip")):
+        load_robot_config('talso')
+
+
+@pytest.mark.parametrize(('text', 'message'), [
+    ('name: [', 'is not valid YAML'),
+    ('- a\n- b\n', 'must hold a mapping'),
+    ('', 'must hold a mapping'),
+    ('name: a\nfeet: {}\nname: b\n', "gives key 'name' twice, the second time in line 3"),
+    ('name: a\nfeet:\n  left: {sole: a, sole: b}\n', "gives key 'sole' twice.*line 3"),
+])
+def test_a_broken_file_is_refused_with_its_path(tmp_path, text, message):
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        load_robot_config(path)
+    assert str(path) in str(caught.value)
+
+
+def test_yaml_anchors_and_merges_work(tmp_path):
+    path = write(tmp_path, yaml.safe_dump({'name': 'a', 'base_link': 'b'}) + (
+        'feet:\n'
+        '  left: &foot {sole: l, polygon: [[0.1, 0], [0, 0.1], [-0.1, 0]]}\n'
+        '  right: {<<: *foot, sole: r}\n'))
+    feet = load_robot_config(str(path)).feet
+    assert feet['right'].sole == 'r'
+    assert feet['right'].polygon == feet['left'].polygon
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ConfigurationError, match="robot file '.*nothing.yaml' cannot be read"):
+        load_robot_config(tmp_path / 'nothing.yaml')
+    path = tmp_path / 'latin.yaml'
+    path.write_bytes(b'name: caf\xe9\n')
+    with pytest.raises(ConfigurationError, match='latin.yaml.* cannot be read'):
+        load_robot_config(path)
+
+
+@pytest.mark.parametrize('name', robot_names())
+def test_every_robot_of_the_package_reads(name):
+    assert load_robot_config(name).name == name
+
+
+def test_a_relative_urdf_is_taken_from_beside_the_robot_file(tmp_path, monkeypatch):
+    (tmp_path / 'mine').mkdir()
+    (tmp_path / 'mine' / 'robot.urdf').write_text('<robot name="mine"/>')
+    write(tmp_path / 'mine', yaml.safe_dump({**MAPPING, 'urdf': 'robot.urdf'}))
+    monkeypatch.chdir(tmp_path)
+    assert load_urdf(load_robot_config('mine/mine.yaml')) == '<robot name="mine"/>'

@@ -1,0 +1,369 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Every robot of config/robots: names, soles on real geometry, postures that stand."""
+
+from functools import cache
+from xml.etree import ElementTree
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.model.config import load_robot_config, robot_names
+from biped_com_ros.core.model.resources import resolve_uri
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.urdf import load_urdf
+import numpy as np
+import pytest
+from scipy.spatial import ConvexHull
+from scipy.spatial.transform import Rotation
+from urdf_oracle import numbers, pose, Tree
+
+ROBOTS = ('bioloid_legs', 'biped', 'g1', 'icub', 'sabian', 'talos', 'three_link')
+WITH_ARMS = ('biped', 'g1', 'icub', 'sabian', 'talos')
+MASSES = {'bioloid_legs': 1.30, 'biped': 3.6, 'g1': 33.341, 'icub': 33.0617, 'sabian': 64.0,
+          'talos': 93.336, 'three_link': 18.60}
+POSTURES = [(robot, posture) for robot in WITH_ARMS
+            for posture in ('stand', 'arms_up', 'arms_forward', 'arms_out')]
+POSTURES += [('three_link', 'stand'), ('bioloid_legs', 'stand')]
+UP = np.array((0.0, 0.0, 1.0))
+
+
+@cache
+def setup(name):
+    """Return configuration and tree, or skip where the model's package is not installed."""
+    config = load_robot_config(name)
+    try:
+        return config, Tree(load_urdf(config))
+    except ConfigurationError as error:
+        if 'package' in config.urdf and 'was not found' in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+def placed(name, posture):
+    """Return all link poses with config.base_link, turned by base_rpy, as the origin."""
+    config, tree = setup(name)
+    poses = tree.poses({**config.locked_joints, **config.postures[posture]})
+    base = poses[config.base_link].copy()
+    base[:3, :3] = base[:3, :3] @ Rotation.from_euler('xyz', config.base_rpy).as_matrix()
+    return {link: np.linalg.solve(base, value) for link, value in poses.items()}
+
+
+def sole_pose(config, foot, poses):
+    out = np.eye(4)
+    out[:3, :3] = Rotation.from_euler('xyz', config.feet[foot].sole_rpy).as_matrix()
+    out[:3, 3] = config.feet[foot].sole_origin
+    return poses[config.feet[foot].sole] @ out
+
+
+def corners(config, foot, sole):
+    polygon = np.array(config.feet[foot].polygon)
+    return polygon @ sole[:2, :2].T + sole[:2, 3]
+
+
+def on_ground(name, posture):
+    """CoM, sole poses by foot and all corners (K, 2), in the base's axes."""
+    config, tree = setup(name)
+    poses = placed(name, posture)
+    soles = {foot: sole_pose(config, foot, poses) for foot in config.feet}
+    ground = np.vstack([corners(config, foot, sole) for foot, sole in soles.items()])
+    return tree.com(None, poses=poses)[1], soles, ground
+
+
+def inside(point, ground):
+    """Distance to the nearest edge of the hull, positive inside."""
+    hull = ConvexHull(ground).equations
+    return -(hull[:, :2] @ point + hull[:, 2]).max()
+
+
+# ---- names
+
+
+def test_robots_are_these():
+    assert set(ROBOTS) <= set(robot_names())
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_loads_strictly_and_is_called_like_its_file(name):
+    setup(name)
+    model = RobotModel.load(name)  # Checks every joint and frame name against the URDF.
+    assert model.config.name == name
+    assert model.mass == pytest.approx(MASSES[name], rel=1e-4)
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_groups_share_out_all_joints(name):
+    setup(name)
+    model = RobotModel.load(name)
+    grouped = [joint for group in model.config.groups.values() for joint in group]
+    assert sorted(grouped) == sorted(model.joint_names)
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_left_and_right_correspond(name):
+    """The config names the same things on both sides, each on its own side."""
+    config, _ = setup(name)
+    poses = placed(name, 'stand')
+    for things in (config.feet, config.hands, config.wrench_sensors):
+        left = {key[len('left'):] for key in things if key.startswith('left')}
+        right = {key[len('right'):] for key in things if key.startswith('right')}
+        assert left == right
+    for key, foot in config.feet.items():
+        assert np.sign(poses[foot.sole][1, 3]) == (1.0 if key == 'left' else -1.0)
+    for key, hand in config.hands.items():
+        assert np.sign(poses[hand.frame][1, 3]) == (1.0 if key == 'left' else -1.0)
+    for key, group in config.groups.items():
+        if key.startswith('left'):
+            assert len(group) == len(config.groups[key.replace('left', 'right')])
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_every_foot_stands_on_its_own_sensor(name):
+    """What a foot's sensors carry includes its sole; their frame is rigid to what they carry."""
+    config, tree = setup(name)
+    bent = dict.fromkeys(tree.joints, 0.3)
+    straight, moved = tree.poses({}), tree.poses(bent)
+    for foot in config.feet.values():
+        assert foot.wrench_sensors
+        for key in foot.wrench_sensors:
+            sensor = config.wrench_sensors[key]
+            assert foot.sole in tree.below(sensor.link or sensor.frame)
+    for sensor in config.wrench_sensors.values():
+        link = sensor.link or sensor.frame
+        assert np.linalg.solve(straight[link], straight[sensor.frame]) == pytest.approx(
+            np.linalg.solve(moved[link], moved[sensor.frame]), abs=1e-12)
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_topics_are_relative_and_distinct(name):
+    config, _ = setup(name)
+    topics = [s.topic for s in (*config.wrench_sensors.values(), *config.imus.values())]
+    assert len(topics) == len(set(topics))
+    assert all(topic and topic[0] not in '/~' for topic in topics)
+
+
+# ---- soles
+
+
+def mesh_points(path):
+    """Corners of a binary STL's triangles."""
+    data = path.read_bytes()
+    count = int.from_bytes(data[80:84], 'little')
+    record = np.dtype([('normal', '<3f4'), ('corners', '<9f4'), ('attribute', '<u2')])
+    return np.frombuffer(data, record, count, 84)['corners'].reshape(-1, 3).astype(float)
+
+
+def collision_points(urdf, link):
+    """Corners of boxes, lowest points of spheres, and vertices of meshes, in the link."""
+    robot = ElementTree.fromstring(urdf)
+    element = next(e for e in robot.findall('link') if e.get('name') == link)
+    for collision in element.findall('collision'):
+        shape, at = collision.find('geometry')[0], pose(collision.find('origin'))
+        if shape.tag == 'box':
+            signs = np.stack(np.meshgrid(*3 * [(-0.5, 0.5)]), -1).reshape(-1, 3)
+            points = signs * numbers(shape, 'size')
+        elif shape.tag == 'sphere':
+            points = np.array(((0.0, 0.0, -float(shape.get('radius'))),))
+        else:
+            points = mesh_points(resolve_uri(shape.get('filename')))
+        yield from points @ at[:3, :3].T + at[:3, 3]
+
+
+FOOT_LINKS = {'bioloid_legs': '{}_ankle', 'biped': '{}_foot', 'sabian': '{}_foot',
+              'icub': '{}_foot', 'three_link': '{}_foot', 'g1': '{}_ankle_roll_link',
+              'talos': 'leg_{}_6_link'}
+
+
+@pytest.mark.parametrize('foot', ('left', 'right'))
+@pytest.mark.parametrize('name', ROBOTS)
+def test_polygon_is_where_the_foot_touches_the_ground(name, foot):
+    """Ground from the collision geometry: height to 0.5 mm, outline to 1 mm."""
+    config, _ = setup(name)
+    side = foot if name in ('g1', 'talos') else foot[0]
+    link = FOOT_LINKS[name].format(side)
+    poses = placed(name, 'stand')
+    in_sole = np.linalg.inv(sole_pose(config, foot, poses)) @ poses[link]
+    points = np.array(list(collision_points(load_urdf(config), link)))
+    points = points @ in_sole[:3, :3].T + in_sole[:3, 3]
+    lowest = points[:, 2].min()
+    assert abs(lowest) < 0.5e-3
+    touching = points[points[:, 2] < lowest + 1e-3, :2]
+    polygon = np.array(config.feet[foot].polygon)
+    # Talos' left and right outlines differ by 6 mm: its polygon is what both share.
+    tolerance = 7e-3 if name == 'talos' else 1e-3
+    assert polygon.min(axis=0) == pytest.approx(touching.min(axis=0), abs=tolerance)
+    assert polygon.max(axis=0) == pytest.approx(touching.max(axis=0), abs=tolerance)
+    assert (polygon.max(axis=0) < touching.max(axis=0) + 1e-3).all()
+    assert (polygon.min(axis=0) > touching.min(axis=0) - 1e-3).all()
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_toes_point_forward(name):
+    """The base's x is forward: soles point along it, and reach further forward than back."""
+    config, _ = setup(name)
+    _, soles, _ = on_ground(name, 'stand')
+    for foot, sole in soles.items():
+        assert sole[:3, 0] @ (1.0, 0.0, 0.0) > 1.0 - 1e-8
+        ankle = np.linalg.solve(sole, placed(name, 'stand')[config.feet[foot].ankle])[0, 3]
+        reach = np.array(config.feet[foot].polygon)[:, 0] - ankle
+        if name not in ('three_link', 'talos'):  # Symmetric, and reaching further back.
+            assert reach.max() > -reach.min()
+
+
+# ---- postures
+
+
+@pytest.mark.parametrize('name, posture', POSTURES)
+def test_posture_is_within_the_limits(name, posture):
+    """Also of the joints that it leaves at zero, and of those that mimic."""
+    config, tree = setup(name)
+    named = config.postures[posture]
+    for key, joint in tree.joints.items():
+        if joint.kind in ('revolute', 'prismatic'):
+            leader, gain, offset = joint.mimic or (key, 1.0, 0.0)
+            value = gain * named.get(leader, 0.0) + offset
+            assert joint.lower - 1e-9 <= value <= joint.upper + 1e-9, key
+
+
+@pytest.mark.parametrize('name, posture', POSTURES)
+def test_soles_are_flat_on_one_level(name, posture):
+    """Within 0.1 mm in height and 0.01 deg of the base's horizontal."""
+    _, soles, _ = on_ground(name, posture)
+    left, right = soles['left'], soles['right']
+    assert abs(left[2, 3] - right[2, 3]) < 1e-4
+    for sole in (left, right):
+        assert np.degrees(np.linalg.norm(np.cross(sole[:3, 2], UP))) < 0.01
+
+
+@pytest.mark.parametrize('name, posture', POSTURES)
+def test_feet_are_symmetric(name, posture):
+    """Within 0.2 mm: the two legs of iCub's model differ by 0.1 mm."""
+    _, soles, _ = on_ground(name, posture)
+    left, right = soles['left'][:3, 3], soles['right'][:3, 3]
+    assert left == pytest.approx(right * (1.0, -1.0, 1.0), abs=2e-4)
+
+
+@pytest.mark.parametrize('name, posture', POSTURES)
+def test_centre_of_mass_is_well_inside_the_support(name, posture):
+    """By a twentieth of its height, which is 20 mm on the small biped."""
+    com, soles, ground = on_ground(name, posture)
+    height = com[2] - soles['left'][2, 3]
+    assert inside(com[:2], ground) > 0.05 * height
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_stand_puts_the_centre_of_mass_over_the_middle(name):
+    """Within 5 % of the support's length and width; three_link has no joint to do it with."""
+    com, _, ground = on_ground(name, 'stand')
+    middle, size = 0.5 * (ground.min(axis=0) + ground.max(axis=0)), np.ptp(ground, axis=0)
+    assert (np.abs(com[:2] - middle) < 0.05 * size).all()
+
+
+@pytest.mark.parametrize('name', [name for name in ROBOTS if name != 'three_link'])
+def test_stand_bends_the_knees_a_little(name):
+    config, _ = setup(name)
+    stand = config.postures['stand']
+    knees = [joint for joint in stand if 'knee' in joint or joint.startswith(
+        ('leg_left_4', 'leg_right_4'))]
+    assert len(knees) == 2
+    for knee in knees:
+        assert 0.3 < abs(stand[knee]) < 0.9
+        # iCub's legs are not equally long; where legs are, its soles say below.
+        assert stand[knee] == pytest.approx(stand[knees[0]], abs=1e-3)
+
+
+@pytest.mark.parametrize('name', [name for name in ROBOTS if name != 'three_link'])
+def test_soles_of_stand_are_in_one_plane_to_a_hundredth_of_a_micrometre(name):
+    """On a floor, what they are apart bends stiff legs."""
+    config, _ = setup(name)
+    poses = placed(name, 'stand')
+    soles = []
+    for foot in config.feet.values():
+        R, p = poses[foot.sole][:3, :3], poses[foot.sole][:3, 3]
+        normal = R @ Rotation.from_euler('xyz', foot.sole_rpy).as_matrix()[:, 2]
+        np.testing.assert_allclose(normal, UP, atol=1e-9)
+        soles.append((p + R @ foot.sole_origin)[2])
+    assert np.ptp(soles) < 1e-8
+
+
+@pytest.mark.parametrize('name', WITH_ARMS)
+def test_arm_postures_move_the_hands_where_they_say(name):
+    config, _ = setup(name)
+    stand, up, forward, out = (
+        placed(name, posture) for posture in ('stand', 'arms_up', 'arms_forward', 'arms_out'))
+    for key, hand in config.hands.items():
+        p, side = hand.frame, 1.0 if key == 'left' else -1.0
+        length = np.linalg.norm(out[p][:3, 3] - stand[p][:3, 3])
+        assert up[p][2, 3] > stand[p][2, 3] + 0.7 * length
+        assert forward[p][0, 3] > stand[p][0, 3] + 0.4 * length
+        assert side * out[p][1, 3] > side * stand[p][1, 3] + 0.4 * length
+
+
+def test_three_link_has_the_centres_of_mass_of_table_1():
+    """Absolute positions in mm, Muscolo et al. 2017, Table 1; y is to the left here."""
+    config, tree = setup('three_link')
+    poses = placed('three_link', 'a')
+    ground = sole_pose(config, 'left', poses)[2, 3]
+    table = {'foot': (6.72, 26.32), 'shin': (0.95, 300.0), 'thigh': (1.16, 750.0)}
+    for part, (mass, z) in table.items():
+        for side, y in (('l', 200.0), ('r', -200.0)):
+            found, com = tree.com(None, [f'{side}_{part}'], poses)
+            assert found == mass
+            assert 1e3 * (com - (0.0, 0.0, ground)) == pytest.approx((0.0, y, z), abs=1e-6)
+    found, com = tree.com(None, ['base_link'], poses)
+    assert found == 0.94 and 1e3 * (com[2] - ground) == pytest.approx(1000.0)
+
+
+def test_three_link_leans_like_the_paper():
+    """
+    X of one leg with the waist lumped to the thigh, poses b and c: formula sheet, section 2.
+
+    The paper places the lumped waist at the thigh's centre; moving it there by hand, the model
+    must give its numbers. m2 X2 = sum m x, in the frame of the foot.
+    """
+    config, tree = setup('three_link')
+    for posture, x, z in (('a', 0.0, 208.482129), ('b', 27.637965, 206.064120),
+                          ('c', 9.331146, 207.665760)):
+        poses = placed('three_link', posture)
+        to_sole = np.linalg.inv(sole_pose(config, 'right', poses))
+        parts = [tree.com(None, [f'r_{part}'], poses) for part in ('foot', 'shin', 'thigh')]
+        masses = np.array([mass for mass, _ in parts]) + (0.0, 0.0, 0.94)
+        com = masses @ np.array([com for _, com in parts]) / masses.sum()
+        in_sole = 1e3 * (to_sole @ (*com, 1.0))[:3]
+        assert in_sole == pytest.approx((x, 0.0, z), abs=1e-5)
+
+
+def test_bioloid_has_wangs_zero_height():
+    poses = placed('bioloid_legs', 'stand')
+    straight = setup('bioloid_legs')[1].poses({})
+    assert straight['l_sole'][2, 3] == pytest.approx(-0.212)
+    assert poses['l_sole'][2, 3] > -0.212
+
+
+@pytest.mark.parametrize('name', ('bioloid_legs', 'three_link'))
+def test_legs_of_the_papers_robots_hold_them(name):
+    """Each leg alone holds the whole with two thirds of its effort."""
+    config, tree = setup(name)
+    for group in ('left_leg', 'right_leg'):
+        for key in config.groups[group]:
+            joint = tree.joints[key]
+            above = [link for link in tree.links if link not in tree.below(joint.child)]
+            positions = config.postures['stand']
+            assert abs(tree.gravity_torque(key, positions, above)) < joint.effort * 2 / 3, key
+
+
+def test_unknown_key_in_a_robot_file_names_the_valid_ones(tmp_path):
+    text = resolve_uri('config/robots/biped.yaml').read_text()
+    broken = tmp_path / 'broken.yaml'
+    broken.write_text(text.replace('    ankle: l_ankle', '    ankel: l_ankle'))
+    with pytest.raises(ConfigurationError, match=r"'ankel'.*ankle.*polygon"):
+        load_robot_config(broken)

@@ -1,0 +1,165 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What is read from the URDF's XML, and what is refused before Pinocchio sees it."""
+
+import sys
+from xml.etree import ElementTree
+
+from biped_com_ros.core.errors import (
+    BipedComError, ConfigurationError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.model import urdf
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+import pytest
+from small_robot import small_config, URDF
+
+INERTIAL = ('<inertial><origin xyz="0 0 0.1"/><mass value="2"/>'
+            '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>')
+
+
+def robot(*elements, links=('a', 'b')):
+    named = ''.join(f'<link name="{name}">{INERTIAL}</link>' for name in links)
+    return f'<robot name="r">{named}{"".join(elements)}</robot>'
+
+
+def joint(kind='revolute', name='j', parent='a', child='b', inside='<axis xyz="0 1 0"/>',
+          limit='<limit lower="-1" upper="1" effort="1" velocity="1"/>'):
+    return (f'<joint name="{name}" type="{kind}"><parent link="{parent}"/>'
+            f'<child link="{child}"/>{inside}{limit}</joint>')
+
+
+@pytest.mark.parametrize(('text', 'message'), [
+    ('<robot name="r"><link', 'not well-formed XML'),
+    ('', 'not well-formed XML'),
+    ('<sdf version="1.9"/>', 'must have a <robot> at its root, not <sdf>'),
+    (robot(joint('planar')), "joint 'j' has type 'planar'; supported: revolute, continuous, pri"),
+    (robot(joint('floating')), "joint 'j' has type 'floating'"),
+    (robot('<joint name="j"/>'), "joint 'j' has type 'None'"),
+    (robot(joint(limit='')), "joint 'j' is revolute and needs a <limit>"),
+    (robot(joint(inside='<axis xyz="0 0 0"/>')), "<axis> of joint 'j' must be three numbers, n"),
+    (robot(joint(inside='<axis xyz="0 1"/>')), "<axis> of joint 'j' must be three numbers"),
+    (robot(joint(inside='<axis xyz="0 one 0"/>')), "<axis> of joint 'j': 'one' is not a finite"),
+    (robot(joint(child='c')), "unknown link 'c' in child of joint 'j'"),
+    (robot(joint(parent='c')), "unknown link 'c' in parent of joint 'j'"),
+    (robot(), 'must hang on one root link; this one has a, b'),
+    (robot(joint(), joint(name='k', parent='b', child='a')), 'the joints form a circle'),
+    (robot(joint(), links=('a', 'b', 'b')), "more than one link 'b'"),
+    (robot(joint(), joint(child='c'), links=('a', 'b', 'c')), "more than one joint 'j'"),
+    (robot(joint(), joint(name='k')), "more than one child link 'b'"),
+])
+def test_a_broken_urdf_is_refused_with_what_is_wrong(text, message):
+    with pytest.raises(BipedComError, match=message) as caught:
+        urdf.parse_urdf(text)
+    assert isinstance(caught.value, (RobotDescriptionError, UnknownNameError))
+
+
+def test_joints_inside_transmissions_and_gazebo_tags_do_not_count():
+    text = robot(joint(), '<transmission name="t"><joint name="j"/></transmission>',
+                 '<gazebo><joint name="b" type="ball"/></gazebo>')
+    assert urdf.parse_urdf(text).tag == 'robot'
+
+
+def test_declarations_and_blank_lines_in_front_are_accepted():
+    text = '\n  <?xml version="1.0" encoding="UTF-8"?>\n' + robot(joint())
+    assert urdf.parse_urdf(text).get('name') == 'r'
+
+
+def test_kinematics_need_no_meshes_and_no_endless_joints():
+    text = urdf.for_kinematics(urdf.parse_urdf(URDF))
+    assert 'nowhere' in URDF
+    assert 'nowhere' not in text
+    assert 'continuous' not in text
+    waist = ElementTree.fromstring(text).find("joint[@name='waist']")
+    assert waist.find('limit').get('effort') == '1e9'
+    assert urdf.continuous_joints(urdf.parse_urdf(URDF)) == {'waist'}
+
+
+def test_a_chain_of_mimics_leads_to_its_first_leader():
+    mimics = urdf.mimic_joints(urdf.parse_urdf(URDF))
+    # chain = 2 (-0.5 grip + 0.2) + 0.1
+    assert mimics['grip_chain'] == urdf.Mimic('grip', -1.0, 0.5)
+    assert mimics['grip_mimic'] == urdf.Mimic('grip', -0.5, 0.2)
+
+
+@pytest.mark.parametrize('leader', ['j', 'k'])
+def test_mimics_in_a_circle_are_refused(leader):
+    text = robot(joint(inside=f'<mimic joint="{leader}"/>'),
+                 joint(name='k', parent='b', child='c', inside='<mimic joint="j"/>'),
+                 links=('a', 'b', 'c'))
+    with pytest.raises(RobotDescriptionError, match='mimics itself through a circle'):
+        urdf.mimic_joints(urdf.parse_urdf(text))
+
+
+def test_inertials_in_the_order_of_the_file():
+    found = urdf.link_inertials(urdf.parse_urdf(robot(joint(), links=('b', 'a'))))
+    assert [inertial.link for inertial in found] == ['b', 'a']
+    assert found[0].mass == 2.0
+    np.testing.assert_array_equal(found[0].com_in_link, [0.0, 0.0, 0.1])
+
+
+@pytest.mark.parametrize(('old', 'new', 'message'), [
+    ('value="2"', 'value="-2"', "<inertial> of link 'a': the mass is -2.0, it must not be neg"),
+    ('value="2"', 'value="heavy"', "<inertial> of link 'a': 'heavy' is not a finite number"),
+    ('value="2"', 'value="nan"', "<inertial> of link 'a': 'nan' is not a finite number"),
+    ('<mass value="2"/>', '', "<inertial> of link 'a': 'None' is not a finite number"),
+    ('xyz="0 0 0.1"', 'xyz="0 0.1"', "link 'a': origin xyz must be three numbers, not '0 0.1'"),
+    (INERTIAL, '', 'no link of the URDF has an <inertial> with a mass above zero'),
+    ('value="2"', 'value="0"', 'no link of the URDF has an <inertial> with a mass above zero'),
+])
+def test_inertials_that_make_no_sense_are_refused(old, new, message):
+    text = robot(joint()).replace(old, new)
+    with pytest.raises(RobotDescriptionError, match=message):
+        urdf.link_inertials(urdf.parse_urdf(text))
+    with pytest.raises(RobotDescriptionError, match=message):
+        RobotModel(small_config(base_link='a'), text)
+
+
+def test_a_urdf_comes_from_a_file_or_from_the_override(tmp_path):
+    path, other = tmp_path / 'r.urdf', tmp_path / 'other.urdf'
+    path.write_text(robot(joint()))
+    other.write_text(URDF)
+    config = small_config(urdf=str(path))
+    assert urdf.load_urdf(config) == robot(joint())
+    assert urdf.load_urdf(config, other.as_uri()) == URDF
+    with pytest.raises(ConfigurationError, match="has no 'urdf'.*robot_description"):
+        urdf.load_urdf(small_config())
+    with pytest.raises(ConfigurationError, match='gone.urdf.* does not exist'):
+        urdf.load_urdf(small_config(urdf=str(tmp_path / 'gone.urdf')))
+
+
+def test_a_urdf_that_is_not_text_is_refused_with_its_path(tmp_path):
+    path = tmp_path / 'r.urdf'
+    path.write_bytes(b'<robot name="\xff\xfe"/>')
+    with pytest.raises(ConfigurationError, match='r.urdf.* cannot be read'):
+        urdf.load_urdf(small_config(urdf=str(path)))
+
+
+def test_xacro_is_expanded_with_its_arguments(tmp_path):
+    pytest.importorskip('xacro')
+    path = tmp_path / 'r.urdf.xacro'
+    path.write_text('<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">'
+                    '<xacro:arg name="root" default="x"/><link name="$(arg root)"/></robot>')
+    text = urdf.load_urdf(small_config(urdf=str(path), xacro_arguments={'root': 'pelvis'}))
+    assert urdf.parse_urdf(text).find('link').get('name') == 'pelvis'
+    path.write_text('<robot xmlns:xacro="http://www.ros.org/wiki/xacro">${nonsense}</robot>')
+    with pytest.raises(RobotDescriptionError, match='xacro cannot expand .*nonsense'):
+        urdf.load_urdf(small_config(urdf=str(path)))
+
+
+def test_without_xacro_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'xacro', None)
+    path = tmp_path / 'r.xacro'
+    path.write_text('<robot/>')
+    with pytest.raises(ConfigurationError, match=r'install ros-\$ROS_DISTRO-xacro'):
+        urdf.load_urdf(small_config(urdf=str(path)))

@@ -1,0 +1,158 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The low-pass against SciPy's Butterworth design and against what a low-pass must do."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.signals.filters import Differentiator, LowPass, NoiseMeter
+import numpy as np
+import pytest
+
+
+def run(low_pass, samples, steps):
+    return np.array([low_pass.update(s, dt).copy() for s, dt in zip(samples, steps)])
+
+
+@pytest.mark.parametrize('order', [1, 2])
+@pytest.mark.parametrize('cutoff', [3.0, 60.0, 180.0])
+def test_even_steps_are_the_bilinear_butterworth(order, cutoff):
+    signal = pytest.importorskip('scipy.signal')
+    rate, samples = 500.0, np.random.default_rng(1).normal(size=(200, 6)) + 3.0
+    b, a = signal.butter(order, cutoff, fs=rate)
+    state = signal.lfilter_zi(b, a)[:, None] * samples[0]
+    expected, _ = signal.lfilter(b, a, samples, axis=0, zi=state)
+    found = run(LowPass(cutoff, 6, order), samples, np.full(200, 1.0 / rate))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize('order', [1, 2])
+def test_uneven_steps_follow_the_continuous_filter(order):
+    """A 2 Hz sine through 20 Hz, sampled with 50 % jitter: gain and lag of the analogue filter."""
+    rng, cutoff, f = np.random.default_rng(2), 20.0, 2.0
+    steps = 1e-3 * rng.uniform(0.5, 1.5, 2000)
+    t = np.cumsum(steps)
+    found = run(LowPass(cutoff, 1, order), np.sin(2 * np.pi * f * t)[:, None], steps)[:, 0]
+    s = 1j * f / cutoff
+    response = 1.0 / (1.0 + s) if order == 1 else 1.0 / (1.0 + np.sqrt(2.0) * s + s * s)
+    expected = np.imag(response * np.exp(2j * np.pi * f * t))
+    np.testing.assert_allclose(found[500:], expected[500:], atol=5e-3)
+
+
+@pytest.mark.parametrize('order', [1, 2])
+def test_a_constant_passes_unchanged_whatever_the_steps(order):
+    steps = np.random.default_rng(3).uniform(1e-4, 0.2, 50)
+    found = run(LowPass(10.0, 6, order), np.tile(np.arange(6.0), (50, 1)), steps)
+    np.testing.assert_allclose(found, np.tile(np.arange(6.0), (50, 1)), atol=1e-12)
+
+
+def test_the_first_sample_after_a_reset_passes_unchanged():
+    low_pass = LowPass(5.0, 2)
+    run(low_pass, np.zeros((10, 2)), np.full(10, 0.01))
+    low_pass.reset()
+    np.testing.assert_array_equal(low_pass.update(np.array([4.0, -5.0]), 0.01), [4.0, -5.0])
+
+
+def test_no_cutoff_passes_everything():
+    sample = np.array([1.0, 2.0])
+    assert LowPass(0.0, 2).update(sample, 0.01) is sample
+
+
+def test_a_cutoff_above_what_the_rate_allows_stays_stable():
+    samples = np.random.default_rng(4).normal(size=(500, 1))
+    found = run(LowPass(400.0, 1), samples, np.full(500, 1e-2))
+    assert np.abs(found).max() < 2.0 * np.abs(samples).max()
+
+
+@pytest.mark.parametrize('cutoff, order', [(-1.0, 2), (float('nan'), 2), (10.0, 3)])
+def test_nonsense_is_refused(cutoff, order):
+    with pytest.raises(ConfigurationError, match='low-pass'):
+        LowPass(cutoff, 6, order)
+
+
+def test_differentiator_is_a_butterworth_low_pass_and_its_derivative():
+    rate, cutoff = 500.0, 20.0
+    times = np.arange(2000) / rate
+    differentiator = Differentiator(cutoff, 2)
+    low_pass = LowPass(cutoff, 2)
+    signal = np.column_stack((np.sin(2.0 * np.pi * 3.0 * times), 5.0 * times + 1.0))
+    filtered, rates, reference = [], [], []
+    for sample in signal:
+        y, dy = differentiator.update(sample, 1.0 / rate)
+        filtered.append(y.copy())
+        rates.append(dy.copy())
+        reference.append(low_pass.update(sample, 1.0 / rate).copy())
+    np.testing.assert_allclose(filtered, reference, atol=2e-3)
+    late = times - differentiator.delay
+    expected = 2.0 * np.pi * 3.0 * np.cos(2.0 * np.pi * 3.0 * late)
+    np.testing.assert_allclose(np.array(rates)[500:, 0], expected[500:], atol=0.08)
+    np.testing.assert_allclose(np.array(rates)[500:, 1], 5.0, atol=1e-9)
+    np.testing.assert_allclose(
+        np.array(filtered)[500:, 1], 5.0 * late[500:] + 1.0, atol=1e-4)
+
+
+def test_differentiator_starts_at_rest_and_takes_uneven_steps():
+    differentiator = Differentiator(10.0, 1)
+    y, dy = differentiator.update(np.array([7.0]), 0.0)
+    assert (y, dy) == (7.0, 0.0)
+    rng, t = np.random.default_rng(1), 0.0
+    for _ in range(2000):
+        dt = rng.uniform(0.001, 0.003)
+        t += dt
+        y, dy = differentiator.update(np.array([7.0 - 2.0 * t]), dt)
+    assert dy == pytest.approx(-2.0, abs=1e-9)
+    assert y == pytest.approx(7.0 - 2.0 * (t - differentiator.delay), abs=1e-9)
+    differentiator.reset()
+    assert differentiator.update(np.array([3.0]), 0.002)[1] == 0.0
+
+
+def test_differentiator_follows_the_continuous_filter_at_uneven_steps():
+    """A 2 Hz sine through 20 Hz, sampled with 50 % jitter: gain and lag of the analogue filter."""
+    rng, cutoff, f = np.random.default_rng(2), 20.0, 2.0
+    steps = 1e-3 * rng.uniform(0.5, 1.5, 2000)
+    t = np.cumsum(steps)
+    differentiator = Differentiator(cutoff, 1)
+    found = np.array([np.concatenate(differentiator.update(np.sin([2.0 * np.pi * f * at]), dt))
+                      for at, dt in zip(t, steps)])
+    s = 1j * f / cutoff
+    wave = np.exp(2j * np.pi * f * t) / (1.0 + np.sqrt(2.0) * s + s * s)
+    np.testing.assert_allclose(found[500:, 0], wave.imag[500:], atol=2e-4)
+    np.testing.assert_allclose(
+        found[500:, 1], 2.0 * np.pi * f * wave.real[500:], atol=2e-4 * 2.0 * np.pi * f)
+
+
+def test_differentiator_stays_stable_whatever_the_steps():
+    rng, differentiator = np.random.default_rng(5), Differentiator(20.0, 1)
+    for _ in range(2000):
+        y, dy = differentiator.update(rng.uniform(-1.0, 1.0, 1), 10.0 ** rng.uniform(-4.0, 0.0))
+        assert abs(y[0]) < 3.0 and np.isfinite(dy[0])
+    for _ in range(1000):
+        y, dy = differentiator.update(np.zeros(1), 2e-3)
+    assert abs(y[0]) < 1e-9 and abs(dy[0]) < 1e-9
+
+
+def test_a_differentiator_needs_a_cutoff():
+    with pytest.raises(ConfigurationError, match='must be positive'):
+        Differentiator(0.0, 3)
+
+
+@pytest.mark.parametrize('dt', [0.001, 0.004])
+def test_noise_is_measured_whatever_the_signal_does(dt):
+    rng, meter = np.random.default_rng(0), NoiseMeter((1.0, 1.0))
+    assert (meter.update(np.zeros(2), dt) == 1.0).all(), 'the worst is assumed at first'
+    for i in range(2000):
+        signal = 0.3 * np.sin(6.0 * i * dt) + (5.0 if i > 1000 else 0.0)
+        variance = meter.update(signal + rng.normal(0.0, (0.01, 1e-5)), dt)
+    assert np.sqrt(variance[0]) == pytest.approx(0.01, rel=0.25)
+    assert np.sqrt(variance[1]) < 1e-4, 'the jump and the swing are not noise'

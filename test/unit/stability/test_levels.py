@@ -1,0 +1,123 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Levels of stability: thresholds, hysteresis, dwell, and what is said."""
+
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.stability.levels import (
+    FallWatch, Level, StabilityThresholds, tilt_of, Trigger)
+import numpy as np
+import pytest
+
+MS = 1_000_000
+WELL = (0.05, 0.05, 0.0)
+
+
+def feed(watch, start_ms, end_ms, zmp, dcm, tilt):
+    """Feed the same values each millisecond; return what changed, with its time in ms."""
+    return [(ms, change) for ms in range(start_ms, end_ms)
+            if (change := watch.update(ms * MS, zmp, dcm, tilt)) is not None]
+
+
+def test_levels_come_at_once_and_go_after_recovery():
+    watch = FallWatch(StabilityThresholds(dwell=0.01, recovery=0.3))
+    assert not feed(watch, 0, 100, *WELL)
+    (ms, change), = feed(watch, 100, 200, 0.005, 0.05, 0.0)
+    assert (ms, change.before, change.now) == (110, Level.STABLE, Level.MARGINAL)
+    assert change.reasons == ('the ZMP is 5.0 mm from the edge of the support',)
+    assert not change.is_loss
+    (ms, change), = feed(watch, 200, 900, *WELL)
+    assert (ms, change.now, change.reasons) == (500, Level.STABLE, ())
+
+
+def test_hysteresis_keeps_a_margin_at_the_threshold_from_fluttering():
+    watch = FallWatch()
+    changes = []
+    for ms in range(2000):
+        margin = 0.01 + 0.002 * math.sin(ms / 30.0)
+        change = watch.update(ms * MS, margin, 0.05, 0.0)
+        changes += [change] if change else []
+    assert [change.now for change in changes] == [Level.MARGINAL]
+
+
+def test_a_glitch_shorter_than_the_dwell_is_ignored():
+    watch = FallWatch(StabilityThresholds(dwell=0.01))
+    assert not feed(watch, 0, 9, -0.01, -0.01, 0.0)
+    assert not feed(watch, 9, 50, *WELL)
+
+
+def test_dcm_outside_is_a_loss_of_stability():
+    watch = FallWatch()
+    changes = feed(watch, 0, 100, 0.02, -0.004, 0.1)
+    assert [change.now for _, change in changes] == [Level.UNSTABLE]
+    assert changes[0][1].is_loss
+    assert changes[0][1].reasons == ('the DCM is outside the support (-4.0 mm)',)
+
+
+def test_tilt_ends_in_a_fall():
+    watch = FallWatch()
+    changes = []
+    for ms in range(1500):
+        changes += feed(watch, ms, ms + 1, None, None, ms / 1000.0)
+    assert [(change.before, change.now) for _, change in changes] == [
+        (Level.STABLE, Level.UNSTABLE), (Level.UNSTABLE, Level.FALLEN)]
+    assert 'the base leans by 57.9 deg' in changes[1][1].reasons
+    assert 355 <= changes[0][0] <= 370 and 1005 <= changes[1][0] <= 1020
+
+
+def test_unknown_values_change_nothing():
+    watch = FallWatch()
+    feed(watch, 0, 100, 0.05, -0.01, 0.0)
+    assert not feed(watch, 100, 1000, None, math.nan, None)
+    assert watch.level == Level.UNSTABLE
+
+
+def test_to_see_at_a_glance_that_all_is_well_changes_nothing():
+    """The shortcut of the usual case against the triggers themselves, on all kinds of values."""
+    random = np.random.default_rng(3)
+    watch, slow = FallWatch(), FallWatch()
+    changes = glances = 0
+    for k in range(20_000):
+        values = (0.012 + 0.02 * math.sin(k / 200.0) + 0.005 * random.random(2)).tolist()
+        tilt = 0.3 + 0.06 * math.sin(k / 300.0) + 0.01 * random.random()
+        margins = [value if random.random() > 0.003 else random.choice((None, math.nan))
+                   for value in values]
+        slow._is_calm = False
+        glances += watch._is_calm
+        ours, theirs = (w.update(2 * k * MS, *margins, tilt) for w in (watch, slow))
+        assert ours == theirs and watch.level == slow.level
+        changes += ours is not None
+    assert changes > 20 and glances > 2000
+
+
+def test_time_that_goes_back_does_not_set_a_trigger():
+    trigger = Trigger(0.0, 0.1, 0.01, 0.1)
+    trigger.update(-1.0, 1_000 * MS)
+    assert not trigger.update(-1.0, 10 * MS)
+    assert trigger.update(-1.0, 21 * MS)
+
+
+@pytest.mark.parametrize(('changes', 'message'), [
+    ({'dcm_margin': 0.02}, 'must not be above the margin that warns, 0.01 m'),
+    ({'tilt': 1.2}, 'below that of a fall, 1.0 rad'),
+    ({'dwell': -0.1}, 'must not be negative')])
+def test_thresholds_that_make_no_sense(changes, message):
+    with pytest.raises(ConfigurationError, match=message):
+        StabilityThresholds(**changes)
+
+
+def test_tilt():
+    assert tilt_of(1.0 + 1e-16) == 0.0
+    assert tilt_of(0.5) == pytest.approx(math.pi / 3.0)

@@ -1,0 +1,242 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Support polygons of soles in space: tilted, on stairs, far away; margins; time to the edge."""
+
+import math
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.support import (
+    convex_hull, margin, NOTHING_KNOWN, Plane, Soles, support_polygon, SupportPolygon)
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+FOOT = ((0.12, 0.05), (-0.08, 0.04), (-0.08, -0.06), (0.12, -0.03))
+SQUARE = ((0.0, 0.0), (2.0, 0.0), (2.0, 1.0), (0.0, 1.0))
+
+
+def pose(yaw, tilt, axis, position):
+    """Heading, then a tilt about a level axis, both in the world."""
+    turn = Rotation.from_rotvec(tilt * np.asarray(axis)) * Rotation.from_euler('z', yaw)
+    return Pose(turn.as_matrix(), np.asarray(position, dtype=float))
+
+
+def corners_in_world(poses):
+    return np.concatenate(
+        [p.apply(np.array([(*corner, 0.0) for corner in FOOT])) for p in poses])
+
+
+def test_one_sole_spans_its_own_polygon_in_its_own_plane():
+    sole = pose(0.7, 0.3, (0.6, 0.8, 0.0), (3.0, -2.0, 1.4))
+    polygon = support_polygon([sole], [FOOT])
+    found = polygon.corners_in_world
+    expected = corners_in_world([sole])
+    assert len(found) == len(expected)
+    for corner in expected:
+        assert np.abs(found - corner).sum(axis=1).min() < 1e-12
+    np.testing.assert_allclose(polygon.plane.normal, sole.rotation[:, 2], atol=1e-15)
+    assert polygon.unevenness < 1e-15
+    assert polygon.area == pytest.approx(0.2 * 0.5 * (0.08 + 0.10))
+
+
+def test_soles_on_one_slope_span_a_polygon_in_the_slope():
+    """All corners lie in the plane, at any heading and far from the origin."""
+    slope = pose(0.0, 0.2, (0.0, 1.0, 0.0), (400.0, -300.0, 50.0))
+    left = slope @ pose(0.4, 0.0, (0, 0, 1), (0.1, 0.12, 0.0))
+    right = slope @ pose(-0.2, 0.0, (0, 0, 1), (-0.05, -0.15, 0.0))
+    polygon = support_polygon([left, right], [FOOT, FOOT])
+    assert polygon.unevenness < 1e-12
+    np.testing.assert_allclose(polygon.plane.normal, slope.rotation[:, 2], atol=1e-12)
+    # Against the hull taken in axes of the slope.
+    in_slope = slope.inverse().apply(corners_in_world([left, right]))
+    expected = convex_hull(in_slope[:, :2].tolist())
+    found = slope.inverse().apply(polygon.corners_in_world)
+    assert len(found) == len(expected)
+    for corner in expected:
+        assert np.abs(found[:, :2] - corner).sum(axis=1).min() < 1e-11
+    assert SupportPolygon(Plane.level(0.0), expected).area == pytest.approx(polygon.area)
+
+
+def test_stairs_are_seen_from_above_on_a_plane_halfway():
+    left, right = (pose(0.3, 0.0, (0, 0, 1), p) for p in ((0.3, 0.1, 0.15), (0.0, -0.1, 0.0)))
+    polygon = support_polygon([left, right], [FOOT, FOOT])
+    np.testing.assert_allclose(polygon.plane.normal, (0.0, 0.0, 1.0), atol=1e-15)
+    np.testing.assert_allclose(polygon.corners_in_world[:, 2], 0.075, atol=1e-15)
+    assert polygon.unevenness == pytest.approx(0.075)
+    expected = convex_hull(corners_in_world([left, right])[:, :2].tolist())
+    np.testing.assert_allclose(
+        sorted(polygon.corners_in_world[:, :2].tolist()), sorted(expected), atol=1e-14)
+
+
+def test_only_soles_in_contact_count():
+    poses = [pose(0.0, 0.0, (0, 0, 1), (0.0, y, 0.0)) for y in (0.1, -0.1)]
+    both = support_polygon(poses, [FOOT, FOOT])
+    right = support_polygon(poses, [FOOT, FOOT], (False, True))
+    assert support_polygon(poses, [FOOT, FOOT], (False, False)) is None
+    assert both.corners_in_world[:, 1].max() == pytest.approx(0.15)
+    assert right.corners_in_world[:, 1].max() == pytest.approx(-0.05)
+
+
+def test_a_sole_that_looks_down_or_sideways_is_refused():
+    for tilt in (math.pi, 0.5 * math.pi):
+        with pytest.raises(InputError, match='check the direction of the sole frames'):
+            support_polygon([pose(0.3, tilt, (1, 0, 0), (0, 0, 0))], [FOOT])
+
+
+def test_a_model_brings_its_configured_polygons():
+    model = RobotModel.load('biped')
+    state = model.state(model.posture())
+    polygon = Soles.of(model).support(state.placements_in_base(model.soles), (True, True))
+    xs = polygon.corners_in_world[:, 0]
+    assert np.ptp(xs) == pytest.approx(0.15, abs=1e-3)
+    assert polygon.unevenness < 1e-4
+
+
+@pytest.mark.parametrize(('point', 'distance', 'edge', 'nearest'), [
+    ((0.5, 0.2), 0.2, 0, (0.5, 0.0)), ((1.9, 0.5), 0.1, 1, (2.0, 0.5)),
+    ((1.0, 1.5), -0.5, 2, (1.0, 1.0)), ((-3.0, -4.0), -5.0, 0, (0.0, 0.0)),
+    ((0.0, 0.5), 0.0, 3, (0.0, 0.5))])
+def test_margin(point, distance, edge, nearest):
+    found = margin(SQUARE, point)
+    assert found.distance == pytest.approx(distance, abs=1e-15)
+    assert (found.edge, found.nearest) == (edge, nearest)
+
+
+def placements(rng, tilt, size):
+    """Return two soles far away, turned, tilted, and out of one plane, as `tilt` says."""
+    return [[*Rotation.from_rotvec(rng.normal(size=3) * (tilt, tilt, 0.3)).as_matrix().T.tolist(),
+             [100.0 + 0.1 * rng.normal(), side * size * rng.uniform(0.1, 0.15),
+              tilt * size * rng.random()]]
+            for side in (1.0, -1.0)]
+
+
+def moved(rng, soles, far):
+    """Return soles that slid, turned, or both, about so far, m and rad."""
+    slide, turn = far * rng.permuted((1.0, rng.integers(2)))
+    return [[*Rotation.from_rotvec(turn * rng.normal(size=3)).apply(axes).tolist(),
+             (position + slide * rng.normal(size=3)).tolist()] for *axes, position in soles]
+
+
+def test_what_is_known_of_margins_is_never_above_the_margins():
+    """From one instant to others, near and far; of points inside and around; of giants, too."""
+    rng, told, inside = np.random.default_rng(0), 0, 0
+    for k in range(4000):
+        size, in_contact = (1.0, 50.0)[k % 2], ((True, True), (True, False), (False, True))[k % 3]
+        soles = Soles([[(side * size * x, size * y) for x, y in FOOT] for side in (1.0, -1.0)])
+        before = placements(rng, rng.choice((0.0, 1e-4, 0.05, 0.2)), size)
+        after = moved(rng, before, far := rng.choice((0.0, 1e-4, 1e-3, 0.01, 0.1, 0.3)))
+        polygons = [soles.polygon(soles.plane(s, in_contact), s, in_contact)
+                    for s in (before, after)]
+        corners = polygons[0].corners_in_world
+        share = 1.2 * rng.dirichlet(np.ones(len(corners)), 4)
+        points = share @ (corners - corners.mean(axis=0)) + corners.mean(axis=0)
+        near = points + rng.choice((0.0, far)) * rng.normal(size=points.shape)
+        points = [[tuple(polygon.plane.below(point).tolist()) for point in some]
+                  for polygon, some in zip(polygons, (points, near))]
+        known = soles.known(polygons[0].plane, before, in_contact, points[0],
+                            [polygons[0].distance(point) for point in points[0]])
+        found = known.least(polygons[1].plane.normal, after, in_contact, points[1])
+        for least, point in zip(found, points[1]):
+            distance = polygons[1].distance(point)
+            assert least <= distance
+            if far < 0.005 and size == 1.0:
+                inside += distance > 0.01
+                told += least > 0.01
+    assert told > 0.8 * inside > 1000
+
+
+def test_what_is_known_of_margins_is_no_less_than_it_has_to_be():
+    """A sole that slides, its nearest edge ahead, towards a point that comes to meet it."""
+    soles, level = Soles([FOOT]), Plane.level(0.0)
+    away = -np.array((*margin(convex_hull(FOOT), (0.0, 0.0)).nearest, 0.0))
+    for slide in (0.0, 0.1, 0.5):
+        before, after = ([[*np.eye(3).tolist(), (part * away).tolist()]] for part in (0.0, slide))
+        first, then = (soles.support(np.array(s), (True,)) for s in (before, after))
+        points = [(0.0, 0.0, 0.0), tuple((-0.5 * slide * away).tolist())]
+        known = soles.known(
+            level, before, (True,), points[:1], [first.distance(points[0])])
+        assert known.least(level.normal, after, (True,), points[1:]) == [
+            pytest.approx(then.distance(points[1]), abs=2e-9)]
+
+
+def test_nothing_is_known_of_margins_of_other_feet_or_of_points_that_were_not_there():
+    soles, level = Soles([FOOT] * 2), Plane.level(0.0)
+    standing = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [x, 0.0, 0.0]]
+                for x in (0.0, 1.0)]
+    points, both = ((0.5, 0.0, 0.0), None), (True, True)
+    known = soles.known(level, standing, both, points, (0.03, None))
+    assert known.least(level.normal, standing, both, points) == [pytest.approx(0.03), None]
+    assert known.least(level.normal, standing, both, points[::-1]) == [None, -math.inf]
+    for other in (known, NOTHING_KNOWN):
+        assert max(other.least(level.normal, standing, (True, False), points[:1] * 2)) == -math.inf
+
+
+def test_lines_and_points_have_no_inside():
+    assert margin(((0.0, 0.0), (1.0, 0.0)), (0.5, 0.25)).distance == -0.25
+    assert margin(((1.0, 1.0),), (1.0, 3.0)).distance == -2.0
+    assert margin(((0.0, 0.0), (1.0, 0.0)), (0.5, 0.0)).distance <= 0.0
+
+
+def test_margin_of_a_point_in_the_world():
+    sole = pose(0.7, 0.3, (0.6, 0.8, 0.0), (3.0, -2.0, 1.4))
+    polygon = support_polygon([sole], [FOOT])
+    inside = sole.apply(np.array((0.0, 0.0, 0.5)))  # the height over the sole does not count
+    expected = margin(convex_hull(FOOT), (0.0, 0.0)).distance
+    assert polygon.margin(inside).distance == pytest.approx(expected)
+    assert expected > 0.03
+
+
+@pytest.mark.parametrize('points', [[], [(0.0, math.nan)], [(1.0, 2.0), (math.inf, 0.0)]])
+def test_a_hull_needs_finite_points(points):
+    with pytest.raises(InputError, match='one or more finite points'):
+        convex_hull(points)
+
+
+def test_planes():
+    normal = np.array((0.3, -0.2, 0.8))
+    plane = Plane.across(normal, np.array((1.0, 2.0, 3.0)))
+    np.testing.assert_allclose(plane.rotation.T @ plane.rotation, np.eye(3), atol=1e-15)
+    assert np.linalg.det(plane.rotation) == pytest.approx(1.0)
+    np.testing.assert_allclose(plane.normal, normal / np.linalg.norm(normal), atol=1e-15)
+    assert plane.rotation[1, 0] == 0.0 and plane.rotation[0, 0] > 0.0
+    point = np.array((0.4, 0.7, 5.0))
+    below = plane.below(point)
+    np.testing.assert_array_equal(below[:2], point[:2])
+    in_plane = plane.to_plane(below)
+    assert abs(in_plane[2]) < 1e-15
+    np.testing.assert_allclose(plane.to_world(in_plane[:2]), below, atol=1e-15)
+
+
+def test_time_to_the_edge_by_integrating_the_pendulum():
+    polygon = SupportPolygon(Plane.level(0.3), convex_hull(SQUARE))
+    omega_0, zmp, dcm = 3.2, np.array((0.9, 0.4, 0.3)), np.array((0.95, 0.47, 0.3))
+    expected = polygon.time_to_edge(dcm, zmp, omega_0)
+    moving, dt, t = dcm.copy(), 1e-5, 0.0
+    while polygon.margin(moving).distance > 0.0:
+        moving += dt * omega_0 * (moving - zmp)
+        t += dt
+    assert expected == pytest.approx(t, abs=1e-4)
+    assert 0.3 < expected < 1.5
+
+
+def test_time_to_the_edge_at_its_limits():
+    polygon = SupportPolygon(Plane.level(0.0), convex_hull(SQUARE))
+    centre, outside = np.array((1.0, 0.5, 0.0)), np.array((1.0, 1.2, 0.0))
+    assert polygon.time_to_edge(centre, centre, 3.0) == math.inf
+    assert polygon.time_to_edge(outside, centre, 3.0) == 0.0
+    # A ZMP beyond the DCM drives it through the polygon to the far edge.
+    driven = polygon.time_to_edge(centre, np.array((1.0, 0.9, 0.0)), 3.0)
+    assert driven == pytest.approx(math.log(0.9 / 0.4) / 3.0)

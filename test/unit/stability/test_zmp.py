@@ -1,0 +1,150 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""ZMP guards, momentum by every method, and the live model against a motion that is known."""
+
+from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.stability.support import Plane
+from biped_com_ros.core.stability.zmp import (
+    link_motion, METHODS, ModelWrench, Momentum, zmp_by_links, zmp_in_plane)
+from biped_com_ros.core.state.leg_odometry import Twist
+import numpy as np
+import pinocchio as pin
+import pytest
+from stance_motion import Motion
+
+H = 1e-4
+
+
+@pytest.fixture(scope='module')
+def motion():
+    return Motion(5)
+
+
+def world_state(motion, t):
+    """Return the state in the world and the base's twist."""
+    return motion.state(t).in_world(motion.base(t)), Twist(*motion.base_twist(t))
+
+
+def pinocchio_state(motion, t):
+    """Return Pinocchio's q with the root where it is in the world."""
+    model, base = motion.model, motion.base(t)
+    q = motion.state(t).q.copy()
+    root = pin.SE3(pin.Quaternion(q[3:7]).matrix(), q[:3])
+    placed = pin.SE3(base.rotation, base.position) * root
+    return model.pin_model, pin.SE3ToXYZQUAT(placed), q[7:]
+
+
+def world_q(motion, t):
+    _, root, joints = pinocchio_state(motion, t)
+    return np.concatenate((root, joints))
+
+
+def pinocchio_motion(motion, t):
+    """Return q, v, a by differences on the manifold."""
+    model = motion.model.pin_model
+    before, here, after = (world_q(motion, t + s) for s in (-H, 0.0, H))
+    forward, backward = (pin.difference(model, here, other) for other in (after, before))
+    return here, (forward - backward) / (2 * H), (forward + backward) / (H * H)
+
+
+def truth(motion, t):
+    """Contact wrench about the origin at time t by inverse dynamics."""
+    model = motion.model.pin_model.copy()
+    model.gravity.linear = np.array((0.0, 0.0, -GRAVITY))
+    data = model.createData()
+    q, v, a = pinocchio_motion(motion, t)
+    at_root = pin.Force(pin.rnea(model, data, q, v, a)[:6])
+    pin.forwardKinematics(model, data, q)
+    return (data.oMi[1] * at_root).vector
+
+
+@pytest.mark.parametrize('t', [0.3, 1.7])
+def test_momentum_against_links_one_by_one(motion, t):
+    q, v, _ = pinocchio_motion(motion, t)
+    model = motion.model.pin_model
+    data = model.createData()
+    pin.forwardKinematics(model, data, q, v)
+    full, links = np.zeros(6), np.zeros(6)
+    for i in range(1, model.njoints):
+        inertia, placement = model.inertias[i], data.oMi[i]
+        com = placement.act(inertia.lever)
+        in_joint = data.v[i].linear + np.cross(data.v[i].angular, inertia.lever)
+        momentum = inertia.mass * placement.rotation @ in_joint
+        spin = placement.rotation @ inertia.inertia @ data.v[i].angular
+        links += np.concatenate((momentum, np.cross(com, momentum)))
+        full += np.concatenate((momentum, np.cross(com, momentum) + spin))
+    state, twist = world_state(motion, t)
+    found = {method: Momentum(motion.model, method).of(state, twist) for method in METHODS}
+    np.testing.assert_allclose(found['full'], full, atol=1e-5)
+    np.testing.assert_allclose(found['links'], links, atol=1e-5)
+    point = np.concatenate((full[:3], np.cross(state.com_in_world, full[:3])))
+    np.testing.assert_allclose(found['point'], point, atol=1e-5)
+    assert not found['static'].any()
+    # The four are really different.
+    assert np.abs(full - links).max() > 1e-2 and np.abs(links - point).max() > 1e-2
+
+
+def test_link_motion_gives_the_rate_of_momentum(motion):
+    q, v, a = pinocchio_motion(motion, 0.9)
+    links = link_motion(motion.model.pin_model, q, v, a)
+    wrench = truth(motion, 0.9)
+    np.testing.assert_allclose(
+        links.masses @ (links.accelerations + (0, 0, GRAVITY)), wrench[:3], atol=1e-6)
+    zmp = zmp_by_links(*links, height=0.3)
+    np.testing.assert_allclose(zmp, zmp_in_plane(wrench, Plane.level(0.3)), atol=1e-8)
+
+
+def test_live_model_follows_inverse_dynamics_within_its_delay(motion):
+    """Against the truth of `delay` ago; the measured wrench comes out of the same filter."""
+    live, dt, errors = ModelWrench(motion.model, cutoff=20.0), 0.002, []
+    assert live.delay == pytest.approx(0.01125, abs=1e-4)
+    plane = Plane.across(np.array((0.1, -0.05, 1.0)), np.array((0.6, -0.3, 0.25)))
+    for step in range(400):
+        t = step * dt
+        found = live.update(*world_state(motion, t), dt, truth(motion, t))
+        if t > 0.2 and step % 20 == 0:
+            late = zmp_in_plane(truth(motion, t - live.delay), plane)
+            now = zmp_in_plane(truth(motion, t), plane)
+            ours = zmp_in_plane(found.model, plane)
+            errors.append((np.linalg.norm(ours - late), np.linalg.norm(now - late), np.linalg.norm(
+                ours - zmp_in_plane(found.measured, plane))))
+    late, delay, compared = np.max(errors, axis=0)
+    assert delay > 5e-3, 'the motion is fast enough to show a delay'
+    assert late < 2e-4
+    assert compared < 1e-5
+
+
+def test_static_method_is_the_projection_of_the_com(motion):
+    live = ModelWrench(motion.model, 15.0, 'static')
+    state, twist = world_state(motion, 0.4)
+    found = live.update(state, twist, 0.0)
+    assert found.measured is None
+    zmp = zmp_in_plane(found.model, Plane.level(0.1))
+    np.testing.assert_allclose(zmp, (*state.com_in_world[:2], 0.1), atol=1e-12)
+
+
+def test_no_zmp_where_the_ground_does_not_push():
+    plane = Plane.level(0.0)
+    for fz in (0.0, -50.0, np.nan, np.inf, 4.9):
+        wrench = np.array((1.0, 2.0, fz, 0.3, 0.4, 0.0))
+        assert zmp_in_plane(wrench, plane, minimum_force=5.0) is None
+    assert zmp_in_plane(np.array((1.0, 2.0, 5.1, 0.3, 0.4, 0.0)), plane,
+                        minimum_force=5.0) is not None
+    assert np.isnan(zmp_by_links([1.0], [[0, 0, 1]], [[0, 0, -10.0]])[0])
+
+
+def test_an_unknown_method_is_named(motion):
+    with pytest.raises(ConfigurationError, match="'ful'; valid: full, links, point, static"):
+        Momentum(motion.model, 'ful')

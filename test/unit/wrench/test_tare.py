@@ -1,0 +1,210 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tare: what is averaged, what is refused, what is kept in the file."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.geometry.wrench import weight_matrix
+from biped_com_ros.core.model.config import robot_config_from_mapping, WrenchSensorConfig
+from biped_com_ros.core.wrench.tare import (
+    load_offsets, RecentReadings, save_offsets, SensorOffset, StillnessWatch, TareLimits)
+import numpy as np
+import pytest
+import yaml
+
+LIMITS = TareLimits(force_deviation=2.0, torque_deviation=0.2, joint_speed=0.05,
+                    offset_force=100.0)
+OFFSET = np.array([3.0, -4.0, 12.0, 0.3, -0.2, 0.1])
+WEIGHT = weight_matrix(1.5, [0.03, -0.02, -0.05])
+
+
+MS = 1_000_000
+SENSOR = WrenchSensorConfig(frame='l_ft', topic='left', sign=-1.0)
+EXPECTED = WEIGHT @ (9.81 * np.array([np.sin(0.3), 0.0, -np.cos(0.3)]))
+
+
+def hang(count=200, noise=0.5, offset=OFFSET, collected=200, moved_at=None, speed=0.2,
+         silent_for=0, limits=LIMITS, seed=3):
+    """
+    Tare a sensor, on a foot that hangs in the air, after `collected` readings at 1 kHz.
+
+    The knee moves for 0.1 s up to the reading `moved_at`.
+    """
+    rng, readings = np.random.default_rng(seed), RecentReadings('left', count)
+    still = StillnessWatch(('hip', 'knee'), limits.joint_speed)
+    for i in range(1, collected + 1):
+        noise_now = noise * rng.normal(size=6) * [1.0, 1.0, 1.0, 0.05, 0.05, 0.05]
+        readings.add(EXPECTED + offset + noise_now, i * MS)
+        moving = moved_at is not None and moved_at - 100 < i <= moved_at
+        still.take(np.array([0.001, -speed if moving else 0.002]), i * MS)
+    return readings.tare(EXPECTED, still, limits, SENSOR, (collected + silent_for) * MS)
+
+
+def test_offset_is_what_is_read_beyond_the_weight():
+    found = hang()
+    np.testing.assert_allclose(found.offset[:3], OFFSET[:3], atol=0.15)
+    np.testing.assert_allclose(found.offset[3:], OFFSET[3:], atol=0.01)
+    assert found.standard_deviation[0] == pytest.approx(0.5, rel=0.2)
+    assert (found.samples, found.frame, found.sign) == (200, 'l_ft', -1.0)
+
+
+def test_only_the_last_readings_count():
+    readings = RecentReadings('left', 10)
+    for i in range(25):
+        readings.add(np.full(6, 100.0 if i < 15 else 1.0), (i + 1) * MS)
+    found = readings.tare(np.zeros(6), StillnessWatch((), 1.0), LIMITS, SENSOR, 25 * MS)
+    assert found.offset == (1.0,) * 6
+
+
+def test_a_movement_before_the_readings_does_no_harm():
+    np.testing.assert_allclose(hang(collected=500, moved_at=199, noise=0.0).offset, OFFSET)
+
+
+def test_many_slow_joints_are_no_movement():
+    still = StillnessWatch([f'joint_{i}' for i in range(32)], 0.05)
+    for t in range(1, 102):
+        still.take(np.full(32, 0.04), t * MS)
+    assert still.movement == ''
+    for t in range(102, 203):
+        still.take(np.concatenate([np.zeros(31), [-0.06]]), t * MS)
+    assert still.moved_ns == 202 * MS and still.movement.startswith('joint_31 at 0.06')
+
+
+def test_noise_of_differentiated_encoders_is_no_movement():
+    rng, still = np.random.default_rng(4), StillnessWatch([f'joint_{i}' for i in range(32)], 0.05)
+    velocities = np.diff(2e-4 * rng.normal(size=(2000, 32)), axis=0) * 500.0
+    assert np.abs(velocities).max() > 0.4
+    for i, now in enumerate(velocities):
+        still.take(now, 2 * i * MS)
+    assert still.movement == ''
+    drift = np.zeros(32)
+    drift[7] = 0.07
+    for i, now in enumerate(velocities[:200]):
+        still.take(now + drift, (4000 + 2 * i) * MS)
+    assert still.movement.startswith('joint_7 at 0.0')
+
+
+@pytest.mark.parametrize('change, message', [
+    ({'noise': 5.0}, 'vary by .* N .*come to rest.*tare_max_force_deviation'),
+    ({'moved_at': 150}, 'knee at 0.1 rad/s moved while averaging.*hold the robot still'
+     '.*tare_max_joint_speed'),
+    ({'offset': [0, 0, 400.0, 0, 0, 0]}, 'reads 400 N other .* lift the robot'),
+    ({'collected': 7}, '7 of the 200 readings'),
+    ({'collected': 0}, 'nothing usable yet; check its driver'),
+    ({'silent_for': 2500}, 'last reading is 2.5 s old'),
+])
+def test_what_is_refused_and_what_to_do(change, message):
+    with pytest.raises(InputError, match=message) as refusal:
+        hang(**change)
+    assert "'left' not tared" in str(refusal.value)
+
+
+def test_a_varying_torque_is_refused():
+    readings = RecentReadings('left', 50)
+    for i in range(50):
+        readings.add(np.array([0, 0, 0, 0, (-1.0) ** i, 0]), i * MS)
+    with pytest.raises(InputError, match='N m .*tare_max_torque_deviation'):
+        readings.tare(np.zeros(6), StillnessWatch((), 1.0), LIMITS, SENSOR, 49 * MS)
+
+
+def test_what_was_before_the_clock_was_set_back_is_forgotten():
+    readings, still = RecentReadings('left', 3), StillnessWatch(('hip',), 0.1)
+    for t in (101, 102, 103, 1, 2):
+        readings.add(np.zeros(6), t * MS)
+        still.take(np.array([0.5 if t > 100 else 0.0]), t * MS)
+    with pytest.raises(InputError, match='2 of the 3'):
+        readings.tare(np.zeros(6), still, LIMITS, SENSOR, 2 * MS)
+    readings.add(np.zeros(6), 3 * MS)
+    assert readings.tare(np.zeros(6), still, LIMITS, SENSOR, 3 * MS).samples == 3
+
+
+@pytest.fixture
+def config():
+    return robot_config_from_mapping({
+        'name': 'biped', 'base_link': 'base_link',
+        'feet': {'left': {'sole': 'l_sole', 'polygon': [[0, 0], [1, 0], [0, 1]],
+                          'wrench_sensors': ['left_foot']}},
+        'wrench_sensors': {'left_foot': {'frame': 'l_ft', 'topic': 'left', 'sign': -1}}})
+
+
+GOOD = SensorOffset('l_ft', -1.0, tuple(OFFSET), (0.1,) * 6, 500, '2026-01-01T00:00:00+00:00')
+
+
+def test_file_keeps_everything(tmp_path, config):
+    path = tmp_path / 'new' / 'offsets.yaml'
+    save_offsets(path, 'biped', {'left_foot': GOOD})
+    assert load_offsets(path, config) == {'left_foot': GOOD}
+    assert os.listdir(path.parent) == ['offsets.yaml']
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, config, monkeypatch):
+    path = tmp_path / 'offsets.yaml'
+    save_offsets(path, 'biped', {'left_foot': GOOD})
+
+    def fail(*_):
+        raise OSError(28, 'No space left on device')
+    monkeypatch.setattr(os, 'fsync', fail)
+    with pytest.raises(ConfigurationError, match='No space left'):
+        save_offsets(path, 'biped', {})
+    assert load_offsets(path, config) == {'left_foot': GOOD}
+    assert os.listdir(tmp_path) == ['offsets.yaml']
+
+
+def test_file_of_another_robot_is_refused(tmp_path, config):
+    save_offsets(tmp_path / 'o.yaml', 'talos', {'left_foot': GOOD})
+    with pytest.raises(ConfigurationError, match="of robot 'talos', not of 'biped'"):
+        load_offsets(tmp_path / 'o.yaml', config)
+
+
+def test_file_with_another_sensor_is_refused(tmp_path, config):
+    save_offsets(tmp_path / 'o.yaml', 'biped', {'left_fot': GOOD})
+    with pytest.raises(UnknownNameError, match="'left_fot' .*did you mean 'left_foot'"):
+        load_offsets(tmp_path / 'o.yaml', config)
+
+
+@pytest.mark.parametrize('change', [{'sign': 1.0}, {'frame': 'l_sole'}])
+def test_a_sensor_that_was_changed_since_is_refused(tmp_path, config, change):
+    save_offsets(tmp_path / 'o.yaml', 'biped', {'left_foot': dataclasses.replace(GOOD, **change)})
+    with pytest.raises(ConfigurationError, match="'left_foot' was tared in frame .*tare again"):
+        load_offsets(tmp_path / 'o.yaml', config)
+
+
+@pytest.mark.parametrize('text, message', [
+    ('{', 'not valid YAML'), ('', 'mapping'), ('robot: biped', "'sensors'"),
+    ('{robot: biped, sensors: {left_foot: 5}}', "'left_foot' is not readable"),
+    ('{robot: biped, sensors: {left_foot: {frame: l, sign: 1, ofset: [1]}}}', 'ofset'),
+    ('{robot: biped, sensors: {left_foot: {frame: l_ft, sign: -1, offset: [1, 2]}}}',
+     'six finite'),
+    ('{robot: biped, sensors: {left_foot: {frame: l_ft, sign: -1, '
+     'offset: [1, 2, .nan, 1, 1, 1]}}}', 'six finite'),
+])
+def test_broken_files_are_refused(tmp_path, config, text, message):
+    (tmp_path / 'o.yaml').write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        load_offsets(tmp_path / 'o.yaml', config)
+
+
+def test_a_missing_file_is_named(tmp_path, config):
+    with pytest.raises(ConfigurationError, match='nowhere.yaml.*No such file'):
+        load_offsets(tmp_path / 'nowhere.yaml', config)
+
+
+def test_the_file_is_plain_yaml(tmp_path):
+    save_offsets(tmp_path / 'o.yaml', 'biped', {'left_foot': GOOD})
+    content = yaml.safe_load((tmp_path / 'o.yaml').read_text())
+    assert content['sensors']['left_foot']['offset'] == pytest.approx(list(OFFSET))

@@ -1,0 +1,71 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the weight check says about sensors that are right, reversed, or not tared."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.wrench.weight_check import WeightCheck
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def check():
+    return WeightCheck(500.0, {'left': ('l_toe', 'l_heel'), 'right': ('r_ft',)}, 0.03, 'my.yaml')
+
+
+def judge(check, left, right, in_contact=True):
+    for wobble in (-5.0, 5.0):
+        check.add(left + right, np.array([left + wobble, right - wobble]), in_contact)
+    return check.verdict()
+
+
+def test_the_right_weight_is_plausible(check):
+    verdict = judge(check, 260.0, 250.0)
+    assert verdict.plausible and verdict.ratio == pytest.approx(1.02)
+    assert '510.0 N, model 500.0 N' in verdict.message
+
+
+def test_a_foot_in_the_air_is_plausible(check):
+    assert judge(check, 0.0, 500.0).plausible
+
+
+def test_hanging_is_plausible(check):
+    verdict = judge(check, 1.0, -1.0, in_contact=False)
+    assert verdict.plausible and 'no foot on the ground' in verdict.message
+
+
+def test_everything_reversed_names_all_signs(check):
+    verdict = judge(check, -240.0, -255.0, in_contact=False)
+    assert not verdict.plausible
+    for sensor in ('l_toe', 'l_heel', 'r_ft'):
+        assert f'wrench_sensors.{sensor}.sign' in verdict.message
+    assert 'my.yaml' in verdict.message
+
+
+def test_one_foot_reversed_names_its_sensor_only(check):
+    verdict = judge(check, 240.0, -255.0)
+    assert 'wrench_sensors.r_ft.sign' in verdict.message and 'l_toe' not in verdict.message
+
+
+def test_a_wrong_weight_says_what_to_do(check):
+    verdict = judge(check, 240.0, 200.0)
+    assert not verdict.plausible
+    assert '440.0 N' in verdict.message and 'tare' in verdict.message
+
+
+def test_a_verdict_covers_only_what_came_since_the_last(check):
+    judge(check, 240.0, 200.0)
+    assert judge(check, 250.0, 250.0).plausible
+    assert check.verdict() is None
