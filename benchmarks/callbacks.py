@@ -41,7 +41,6 @@ from biped_com_ros.nodes import NODES
 from biped_com_ros.nodes.suite.node import load_class
 from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.topics.outputs import Audience
-from biped_com_ros.ros.topics.stamp import Stamp
 import numpy as np
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -109,7 +108,7 @@ class _Message:
         self._template.fields['velocity'][...] = 0.01
 
     def fresh(self) -> bytes:
-        return self._template.serialize(Stamp.from_ns(time.time_ns()))
+        return self._template.serialize(time.time_ns())
 
 
 def _call(node: Node, message: _Message) -> Callable[[], object]:

@@ -33,7 +33,7 @@ from biped_com_ros.core.com.kinematics import GRAVITY
 from biped_com_ros.core.geometry.pose import quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.outputs import joint_state_publisher, TemplatePublisher
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import unpack_stamp
 from geometry_msgs.msg import PointStamped, WrenchStamped
 import numpy as np
 import rclpy
@@ -170,13 +170,13 @@ class Channel:
     def send(self) -> None:
         """Send one set of messages, stamped now."""
         self._joints.fields['velocity'][...] = self._random.random()
-        stamp = Stamp.from_ns(time.time_ns())
-        self._joints.publish(stamp)
+        stamp_ns = time.time_ns()
+        self._joints.publish(stamp_ns)
         for out in self._sensors:
-            out.publish(stamp)
+            out.publish(stamp_ns)
 
     def _on_answer(self, raw: bytes) -> None:
-        self.arrived.append(time.time_ns() - Stamp.from_raw(raw, 4).ns)
+        self.arrived.append(time.time_ns() - unpack_stamp(raw, 4))
 
 
 def _sensors(node: Node, namespace: str, robot: RobotModel) -> list[TemplatePublisher]:

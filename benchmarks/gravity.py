@@ -103,7 +103,6 @@ def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
 def four_messages(node: Any, joint_states: Any) -> Call:
     """Return a call that hands a node the messages of an instant, joint states last."""
     from biped_com_ros.ros.fast.codec import Template
-    from biped_com_ros.ros.topics.stamp import Stamp
     from geometry_msgs.msg import WrenchStamped
     from sensor_msgs.msg import Imu
     from std_msgs.msg import Header
@@ -121,9 +120,9 @@ def four_messages(node: Any, joint_states: Any) -> Call:
     on_joints = callback_of(node, node._inputs['joint_states'].topic)
 
     def call() -> None:
-        stamp = Stamp.from_ns(time.time_ns())
+        stamp_ns = time.time_ns()
         for callback, template in pairs:
-            callback(template.serialize(stamp))
+            callback(template.serialize(stamp_ns))
         on_joints(joint_states.fresh())
     return call
 

@@ -43,7 +43,6 @@ from biped_com_ros.core.torso.instants import ENOUGH
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.topics.outputs import TemplatePublisher
-from biped_com_ros.ros.topics.stamp import Stamp
 from geometry_msgs.msg import Quaternion
 import numpy as np
 import rclpy
@@ -105,7 +104,7 @@ class Subject:
             self._move_on()
             for i, (callback, message, late) in enumerate(calls):
                 start = clock()
-                callback(message.serialize(Stamp.from_ns(self._now - late)))
+                callback(message.serialize(self._now - late))
                 times[i] += clock() - start
         return np.array(times) / count
 

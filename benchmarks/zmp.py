@@ -183,13 +183,12 @@ class FourMessages:
         self._all = tuple(self.single.values())
 
     def _sender(self, source: Any, template: Any, step: int = 0) -> Call:
-        from biped_com_ros.ros.topics.stamp import Stamp
 
         def send() -> None:
             if step:
                 self._ns += step
                 self._joints.fields['position'][0] += 1e-9
-            source.reading.receive(bytes(template.serialize(Stamp.from_ns(self._ns))))
+            source.reading.receive(bytes(template.serialize(self._ns)))
         return send
 
     def __call__(self) -> None:

@@ -28,7 +28,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Act, Chapter, Comparison, Skipped
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import ns_of_msg
 from geometry_msgs.msg import PointStamped
 from nav_msgs.msg import Odometry
 import numpy as np
@@ -61,7 +61,7 @@ class Calibration(Chapter):
         calibrated = RobotModel(stage.model.config, path.read_text(encoding='utf-8'))
         stage.say('moves: its centre of mass is compared with the true one')
         yield from stage.move_to(stage.model.posture(), 1.0)
-        stage.measurements.begin(stage.stamp.ns)  # not while it hung
+        stage.measurements.begin(stage.stamp_ns)  # not while it hung
         test = yield from _compare(stage, calibrated)
         before, after = test.errors(stage.model), test.errors(calibrated)
         torque = [found['residuals'][when]['torque_rms'] for when in ('before', 'left out')]
@@ -108,7 +108,7 @@ def _compare(stage: Stage, calibrated: RobotModel) -> Generator[Array | None, No
     motion = KeyframeMotion(stage.model, show_keyframes(stage.model))
     begin, duration = stage.time, min(motion.duration, _SHOWN)
     while stage.time < begin + duration:
-        test.postures[stage.stamp.ns] = stage.positions.copy()
+        test.postures[stage.stamp_ns] = stage.positions.copy()
         yield motion.positions(stage.time - begin)
     yield from stage.wait(0.2)
     return test
@@ -158,9 +158,9 @@ class _Test:
 
     def _on_com(self, message: Any) -> None:
         p = message.point
-        self._coms[Stamp.from_msg(message.header.stamp).ns] = np.array((p.x, p.y, p.z))
+        self._coms[ns_of_msg(message.header.stamp)] = np.array((p.x, p.y, p.z))
 
     def _on_odometry(self, message: Any) -> None:
         p, q = message.pose.pose.position, message.pose.pose.orientation
-        self._bases[Stamp.from_msg(message.header.stamp).ns] = Pose(
+        self._bases[ns_of_msg(message.header.stamp)] = Pose(
             rotation_from_quaternion(np.array((q.x, q.y, q.z, q.w))), np.array((p.x, p.y, p.z)))

@@ -26,7 +26,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Act, Chapter, Comparison
 from biped_com_ros.demo.feedforward import feed_forward, let_go
 from biped_com_ros.demo.stage import Stage
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import ns_of_msg
 import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -120,7 +120,7 @@ class _Torques:
         self.largest_step, self.least_share = 0.0, 1.0
 
     def on_effort(self, message: Any) -> None:
-        efforts, ns = np.array(message.effort), Stamp.from_msg(message.header.stamp).ns
+        efforts, ns = np.array(message.effort), ns_of_msg(message.header.stamp)
         if self._last is not None and ns > self._last_ns:
             # Messages may be lost on a busy machine: what happened within 2 ms.
             periods = max(1e-9 * (ns - self._last_ns) / _UPDATE, 1.0)

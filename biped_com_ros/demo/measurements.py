@@ -31,7 +31,6 @@ from biped_com_ros.core.com.kinematics import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.inputs import BoolInput, Input, PointInput, WrenchInput
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
-from biped_com_ros.ros.topics.stamp import Stamp
 from biped_com_ros.viz.terminal import Mean, Period, Snapshot
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
@@ -130,28 +129,28 @@ class Measurements:
     def _time(self) -> float:
         return (self.now_ns - self._start_ns) * 1e-9 if self.running else 0.0
 
-    def _counts(self, stamp: Stamp) -> bool:
-        return stamp.ns >= self._start_ns and not (self._is_in_air or self.has_fallen)
+    def _counts(self, stamp_ns: int) -> bool:
+        return stamp_ns >= self._start_ns and not (self._is_in_air or self.has_fallen)
 
-    def _on_truth(self, stamp: Stamp, point: np.ndarray) -> None:
-        self._truths[stamp.ns] = self.truth = point.copy()
+    def _on_truth(self, stamp_ns: int, point: np.ndarray) -> None:
+        self._truths[stamp_ns] = self.truth = point.copy()
         if len(self._truths) > _REMEMBERED:
             self._truths.popitem(last=False)
 
-    def _on_com(self, stamp: Stamp, point: np.ndarray) -> None:
-        truth = self._truths.get(stamp.ns)
-        if truth is not None and self._counts(stamp):
+    def _on_com(self, stamp_ns: int, point: np.ndarray) -> None:
+        truth = self._truths.get(stamp_ns)
+        if truth is not None and self._counts(stamp_ns):
             for period in (self._period, self._all):
                 period.com_error.add(point - truth)
 
-    def _on_foot(self, foot: str, stamp: Stamp, wrench: np.ndarray) -> None:
+    def _on_foot(self, foot: str, stamp_ns: int, wrench: np.ndarray) -> None:
         force = float(wrench[2])
         self._contacts[foot] = (force, self._contacts[foot][1])
-        if self._counts(stamp):
+        if self._counts(stamp_ns):
             for period in (self._period, self._all):
                 period.vertical_forces.setdefault(foot, Mean(1)).add(force)
 
-    def _on_contact(self, foot: str, _: Stamp, contact: bool) -> None:
+    def _on_contact(self, foot: str, _: int, contact: bool) -> None:
         self._contacts[foot] = (self._contacts[foot][0], contact)
         self._is_in_air = not any(stands for _, stands in self._contacts.values())
 

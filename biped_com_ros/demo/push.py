@@ -53,7 +53,7 @@ class Push(Chapter):
             for i in range(1, LARGEST + 1):
                 force, self._least = i * SHARE * model.mass * GRAVITY, math.inf
                 out.fields['wrench'][:3] = force, 0.0, 0.0
-                out.publish(stage.stamp)
+                out.publish(stage.stamp_ns)
                 end = stage.time + PERIOD
                 while stage.time < end and not self._event.startswith('fallen'):
                     stage.say(f'is pushed forward with {force:.1f} N; {self._words()}')

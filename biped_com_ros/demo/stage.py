@@ -24,7 +24,6 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Skipped
 from biped_com_ros.demo.measurements import Measurements
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
-from biped_com_ros.ros.topics.stamp import Stamp
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
@@ -54,8 +53,8 @@ class Stage:
     ----------
     positions, velocities
         Of the joints as measured, (n,), in the order of ``model.joint_names``.
-    time, stamp
-        Simulated, of the last joint state; s and as a Stamp.
+    time, stamp_ns
+        Simulated, of the last joint state; s and ns.
     commanded
         Positions (n,) that were commanded last; None while others command.
     shared
@@ -71,7 +70,7 @@ class Stage:
         self.hidden = hidden
         self.shared: dict[str, Any] = {}
         self.positions = self.velocities = model.posture()
-        self.stamp, self.time = Stamp.from_ns(0), 0.0
+        self.stamp_ns, self.time = 0, 0.0
         self.commanded: Array | None = model.posture()
         self.doing = 'settles'
         self._subscriptions: list[Any] = []

@@ -25,7 +25,7 @@ from biped_com_ros.demo.chapter import Act, Chapter, Comparison, Skipped
 from biped_com_ros.demo.feedforward import feed_forward, let_go
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import ns_of_msg
 from geometry_msgs.msg import PointStamped
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
@@ -118,10 +118,10 @@ class Steps(Chapter):
             self._least = min(self._least, message.data)
 
     def _on_reference(self, message: Any) -> None:
-        self._planned[Stamp.from_msg(message.header.stamp).ns] = message.point.x, message.point.y
+        self._planned[ns_of_msg(message.header.stamp)] = message.point.x, message.point.y
 
     def _on_zmp(self, message: Any) -> None:
-        planned = self._planned.pop(Stamp.from_msg(message.header.stamp).ns, None)
+        planned = self._planned.pop(ns_of_msg(message.header.stamp), None)
         if planned is not None:
             x, y = message.point.x - planned[0], message.point.y - planned[1]
             self._squares += x * x + y * y

@@ -102,7 +102,7 @@ class Story:
         for number, chapter in enumerate(self.chapters, 1):
             self.heading = f'{number}/{len(self.chapters)} {chapter.title}'
             self.teller.begin(number, len(self.chapters), chapter)
-            stage.measurements.begin(stage.stamp.ns)
+            stage.measurements.begin(stage.stamp_ns)
             outcome = yield from self._play(chapter)
             stage.clear()
             self.outcomes[chapter.name] = outcome
@@ -110,7 +110,7 @@ class Story:
             yield from self._recover()
         self.heading, self.over = '', True
         stage.say('stands')
-        stage.measurements.begin(stage.stamp.ns)
+        stage.measurements.begin(stage.stamp_ns)
         while True:
             yield stage.commanded
 

@@ -25,7 +25,6 @@ from biped_com_ros.demo.stage import Stage
 from biped_com_ros.demo.story import chosen_chapters, Story
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.services import trigger_service
-from biped_com_ros.ros.topics.stamp import Stamp
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
@@ -101,7 +100,7 @@ def play(stage, rig, commands, until, steps=20000):
         if until():
             return commanded
         stage.time += PERIOD
-        stage.stamp = Stamp.from_ns(round(1e9 * stage.time))
+        stage.stamp_ns = round(1e9 * stage.time)
         stage.commanded = next(commands)
         commanded.append(stage.commanded)
         rig.executor.spin_once(timeout_sec=0.0)

@@ -29,8 +29,9 @@ from biped_com_ros.core.geometry.pose import quaternion_from_rotation
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.controller import LONGEST_STEP
 from biped_com_ros.core.torso.instants import ENOUGH
+from biped_com_ros.nodes.torso_controller import node as torso_node
 from biped_com_ros.nodes.torso_controller.node import TorsoController
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from geometry_msgs.msg import Quaternion, Vector3
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ class Robot:
         outputs, backbone = self.node._outputs, self.node.body.backbone
         outputs._lengths.tap(lambda raw, stamp: self._on_lengths())
         outputs._joints.tap(lambda raw, stamp: self.shapes.append(
-            (*self._now, (stamp.ns - self._start) // PERIOD)))
+            (*self._now, (stamp - self._start) // PERIOD)))
         self._lengths_of, self._tip = backbone.lengths, backbone.tip
 
     @property
@@ -82,11 +83,11 @@ class Robot:
         self.lengths.append((*self._now, values))
 
     def stamp(self, instant, shift=0):
-        return Stamp.from_ns(self._start + instant * PERIOD + shift)
+        return self._start + instant * PERIOD + shift
 
     def tell(self, topic, instant, shift=0):
         """Hand over the message of a sensor."""
-        header = Header(stamp=self.stamp(instant, shift).to_msg(), frame_id={
+        header = Header(stamp=stamp_to_msg(self.stamp(instant, shift)), frame_id={
             LOWER: 'imu_link', UPPER: 'torso_imu_link'}.get(topic, ''))
         if topic == TENDONS:
             command = self.node.command
@@ -198,7 +199,7 @@ def test_with_other_stamps_all_is_done_with_the_torsos_imu(robot, shifts):
 
 def test_when_nothing_comes_any_more_the_watchdog_goes_on(robot, monkeypatch):
     def look_at(instant):
-        monkeypatch.setattr(Stamp, 'now', lambda node: robot.stamp(instant))
+        monkeypatch.setattr(torso_node, 'now_ns', lambda node: robot.stamp(instant))
         return robot.node._watch()
 
     robot.instants((LOWER, UPPER, TENDONS), 1, SETTLED)

@@ -95,7 +95,7 @@ class Rig(Served):
         self.until(lambda: all(self.peer.count_subscribers(t) for t in topics) and all(
             self.peer.count_publishers(f'wrench_aggregator/{t}') for t in OUTPUTS))
         inputs = [*self.node.sensors, self.node.joints, self.node.imu]
-        self.until(lambda: self.knock() or all(i.stamp is not None for i in inputs))
+        self.until(lambda: self.knock() or all(i.stamp_ns is not None for i in inputs))
         self.until(lambda: self.knock() or (self.got['left/wrench'] and self.got['wrench']
                                             and self.got['right/wrench']))
         self.flush()
@@ -127,7 +127,7 @@ class Rig(Served):
     def wait_for(self, stamp, inputs):
         """Let the node work until `inputs` have the messages of this stamp."""
         ns = stamp.nanoseconds
-        self.until(lambda: all(i.stamp is not None and i.stamp.ns == ns for i in inputs))
+        self.until(lambda: all(i.stamp_ns == ns for i in inputs))
 
     def flush(self):
         """Let everything arrive that is under way."""

@@ -81,7 +81,6 @@ from biped_com_ros.ros.node.waiting import Waiting
 from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.services import trigger_service
-from biped_com_ros.ros.topics.stamp import Stamp
 import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -286,7 +285,7 @@ class ComCalibrator(Node):
 
     # -- measurements
 
-    def _on_wrench(self, index: int, sign: float, stamp: Stamp, wrench: np.ndarray) -> None:
+    def _on_wrench(self, index: int, sign: float, stamp_ns: int, wrench: np.ndarray) -> None:
         self._wrenches[index] = sign * wrench - self._offsets[index]
 
     def _on_offsets(self, message: Float64MultiArray) -> None:
@@ -300,16 +299,17 @@ class ComCalibrator(Node):
         self._offsets = offsets
         self.watch.clear()
 
-    def _on_imu(self, stamp: Stamp, quaternion: np.ndarray, *_: Any) -> None:
+    def _on_imu(self, stamp_ns: int, quaternion: np.ndarray, *_: Any) -> None:
         self._up = rotation_from_quaternion(quaternion)[2]
 
-    def _on_joints(self, stamp: Stamp, positions: np.ndarray, velocities: np.ndarray,
+    def _on_joints(self, stamp_ns: int, positions: np.ndarray, velocities: np.ndarray,
                    efforts: np.ndarray) -> None:
         self._positions = positions.copy()
         if self._imu.stale() or any(sensor.stale() for sensor in self._sensors):
             self.watch.clear()
             return
-        self.watch.add(stamp.seconds, positions, self._torques(efforts), self._wrenches, self._up)
+        self.watch.add(
+            1e-9 * stamp_ns, positions, self._torques(efforts), self._wrenches, self._up)
 
     def _torques(self, efforts: np.ndarray) -> np.ndarray:
         if not self.joints.efforts_measured:

@@ -33,7 +33,6 @@ from biped_com_ros.ros.topics.base_sources import BaseSource
 from biped_com_ros.ros.topics.inputs import Input
 from biped_com_ros.ros.topics.outputs import TemplatePublisher, vector_publisher, wrench_publisher
 from biped_com_ros.ros.topics.stability_inputs import StabilityInputs, Wrenches
-from biped_com_ros.ros.topics.stamp import Stamp
 from nav_msgs.msg import Odometry
 import numpy as np
 from std_msgs.msg import Header
@@ -171,9 +170,9 @@ class ComFusion:
         self._contacts.reset()
         self._last_ns = 0
 
-    def _on_instant(self, stamp: Stamp, state: RobotState, twist: Twist | None,
+    def _on_instant(self, stamp_ns: int, state: RobotState, twist: Twist | None,
                     wrenches: Wrenches | None) -> None:
-        step_ns, self._last_ns = stamp.ns - self._last_ns, stamp.ns
+        step_ns, self._last_ns = stamp_ns - self._last_ns, stamp_ns
         self._came, self._feels = True, wrenches is not None
         self._stands = twist is not None
         assert self.inputs is not None
@@ -182,9 +181,9 @@ class ComFusion:
         self.fusion.update(
             dt, state, twist, None if wrenches is None else np.array(wrenches))
         if self.fusion.filter.is_started and self.wanted:
-            self._publish(stamp)
+            self._publish(stamp_ns)
 
-    def _publish(self, stamp: Stamp) -> None:
+    def _publish(self, stamp_ns: int) -> None:
         found, fields = self.fusion.filter, self._fused.fields
         position, velocity = fields['position'], fields['velocity']
         # Entry by entry is faster than a small array.
@@ -194,13 +193,13 @@ class ComFusion:
             self._told = self.fusion.told
             fields['position_covariance'][_LINEAR] = found.com_covariance.reshape(-1)
             fields['velocity_covariance'][_LINEAR] = found.velocity_covariance.reshape(-1)
-        self._fused.publish(stamp)
+        self._fused.publish(stamp_ns)
         if self._bias.wanted:
             self._bias.fields['vector'][...] = found.bias
-            self._bias.publish(stamp)
+            self._bias.publish(stamp_ns)
         if self._force.wanted:
             self._force.fields['wrench'][:3] = found.external_force
-            self._force.publish(stamp)
+            self._force.publish(stamp_ns)
 
     def _report(self) -> Report:
         if self.inputs is None:

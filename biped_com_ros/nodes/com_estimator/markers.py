@@ -57,11 +57,11 @@ class MarkerOutput:
 
     def publish(self, instant: Instant) -> None:
         """Publish the markers of an instant, while nobody listens one per second."""
-        ns = instant.stamp.ns
+        ns = instant.stamp_ns
         if self._out.heard or not 0 <= ns - self._drawn_ns < markers.UNHEARD_NS:
             self._drawn_ns = ns
             self._draw(instant)
-            self._out.publish(instant.stamp)
+            self._out.publish(instant.stamp_ns)
 
     def _draw(self, instant: Instant) -> None:
         """Show an instant; what is unknown disappears."""

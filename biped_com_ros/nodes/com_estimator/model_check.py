@@ -35,7 +35,6 @@ from biped_com_ros.ros.node.common_parameters import WeightParameters
 from biped_com_ros.ros.node.diagnostics import Diagnostics, OK, Report, WARN
 from biped_com_ros.ros.node.parameters import parameter
 from biped_com_ros.ros.topics.inputs import WrenchInput
-from biped_com_ros.ros.topics.stamp import Stamp
 import numpy as np
 
 TOPIC = 'wrench_aggregator/resting_wrench'
@@ -90,7 +89,7 @@ class ModelCheck:
         diagnostics.add('weight', lambda: self._told(self._weight))
         diagnostics.add('centre of mass', lambda: self._told(self._com))
 
-    def _on_rest(self, stamp: Stamp, total: Array) -> None:
+    def _on_rest(self, stamp_ns: int, total: Array) -> None:
         """Compare the mean total of the last second, in ``base_footprint``, with the model."""
         instant = self._latest()
         if instant is None:

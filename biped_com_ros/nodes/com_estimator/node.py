@@ -69,7 +69,6 @@ from biped_com_ros.ros.topics.base_sources import (
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import (
     Audiences, point_publisher, pose_array_publisher, vector_publisher)
-from biped_com_ros.ros.topics.stamp import Stamp
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
@@ -176,16 +175,16 @@ class ComEstimator(Node):
 
     # -- on every message
 
-    def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
-        ns = stamp.ns
+    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
+        ns = stamp_ns
         if ns < self._last_ns:
             self.base.reset()
         self._last_ns = ns
         assert self.model is not None
-        state = self.base.locate(self.model.state(positions, velocities), stamp)
+        state = self.base.locate(self.model.state(positions, velocities), stamp_ns)
         if state is None:
             return
-        self._instant = instant = Instant(stamp, state, self.base, self.params.gravity)
+        self._instant = instant = Instant(stamp_ns, state, self.base, self.params.gravity)
         self._publish(instant)
         if self._frame_pace.is_due(ns):
             self._frames.publish(instant)
@@ -200,10 +199,10 @@ class ComEstimator(Node):
         if com:
             point = self._com.fields['point']  # entry by entry is faster than a small array
             point[0], point[1], point[2] = instant.xyz
-            self._com.publish(instant.stamp)
+            self._com.publish(instant.stamp_ns)
         if links:
             self._links.fields['position'][...] = instant.state.link_coms_in_world
-            self._links.publish(instant.stamp)
+            self._links.publish(instant.stamp_ns)
         if velocity or dcm:
             self._publish_motion(instant, velocity, dcm)
 
@@ -212,11 +211,11 @@ class ComEstimator(Node):
         if velocity is not None and wants_velocity:
             vector = self._velocity.fields['vector']
             vector[0], vector[1], vector[2] = velocity
-            self._velocity.publish(instant.stamp)
+            self._velocity.publish(instant.stamp_ns)
         if dcm is not None and wants_dcm:
             point = self._dcm.fields['point']
             point[0], point[1], point[2] = dcm
-            self._dcm.publish(instant.stamp)
+            self._dcm.publish(instant.stamp_ns)
 
     # -- diagnostics
 

@@ -25,7 +25,6 @@ from biped_com_ros.core.geometry.pose import Array, Numbers, Pose
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.state.leg_odometry import Stance
 from biped_com_ros.ros.topics.base_sources import BaseSource
-from biped_com_ros.ros.topics.stamp import Stamp
 from biped_com_ros.ros.topics.tf import TransformBroadcaster
 import numpy as np
 
@@ -70,7 +69,7 @@ class Instant:
 
     Parameters
     ----------
-    stamp
+    stamp_ns
         When.
     state
         The robot, with its base in the world.
@@ -81,11 +80,11 @@ class Instant:
 
     """
 
-    __slots__ = ('stamp', 'state', 'base', '_gravity', '_xyz', '_motion')
+    __slots__ = ('stamp_ns', 'state', 'base', '_gravity', '_xyz', '_motion')
 
-    def __init__(self, stamp: Stamp, state: RobotState, base: BaseSource,
+    def __init__(self, stamp_ns: int, state: RobotState, base: BaseSource,
                  gravity: float) -> None:
-        self.stamp, self.state, self.base = stamp, state, base
+        self.stamp_ns, self.state, self.base = stamp_ns, state, base
         self._gravity = gravity
         self._xyz: Numbers | None = None
         self._motion: Motion | None = None
@@ -183,7 +182,7 @@ class FrameOutput:
         bundle.positions[row] = instant.com
         if self._sends_links:
             bundle.positions[row + 1:] = instant.state.link_coms_in_world
-        bundle.publish(instant.stamp)
+        bundle.publish(instant.stamp_ns)
 
     def _set_base(self, base: Pose, stance: Stance) -> None:
         footprint = (base @ self._pose_base_link).inverse() @ footprint_pose(

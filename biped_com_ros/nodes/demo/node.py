@@ -68,7 +68,6 @@ from biped_com_ros.ros.node.robot_source import RobotSource
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.ros.topics.stamp import Stamp
 from biped_com_ros.viz.terminal import save_picture, Snapshot, summary
 import numpy as np
 from rclpy.node import Node
@@ -137,28 +136,28 @@ class Demo(Node):
 
     # -- the story
 
-    def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
+    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         stage = self.stage
-        if stage is None or self.finished or stamp.ns < self._next_ns:
+        if stage is None or self.finished or stamp_ns < self._next_ns:
             return
-        stage.measurements.now_ns = stamp.ns
-        stage.stamp, stage.time = stamp, stamp.seconds
+        stage.measurements.now_ns = stamp_ns
+        stage.stamp_ns, stage.time = stamp_ns, 1e-9 * stamp_ns
         stage.positions, stage.velocities = positions.copy(), velocities.copy()
         if self._commands is None:
             if self._missing():
                 return
-            self._begin(stage, stamp)
-        self._next_ns = stamp.ns + round(1e9 / self.params.command_rate)
+            self._begin(stage, stamp_ns)
+        self._next_ns = stamp_ns + round(1e9 / self.params.command_rate)
         self._go_on(stage)
-        ended = 0.0 < self.params.duration <= 1e-9 * (stamp.ns - self._begin_ns)
+        ended = 0.0 < self.params.duration <= 1e-9 * (stamp_ns - self._begin_ns)
         if ended or (self.params.once and self.story.over):
             self.finished = True
             self.context.try_shutdown()
 
-    def _begin(self, stage: Stage, stamp: Stamp) -> None:
+    def _begin(self, stage: Stage, stamp_ns: int) -> None:
         """Start the story; what is measured while the robot settles does not count."""
         self._commands = self.story.play(self.params.settle)
-        self._begin_ns = stamp.ns + round(1e9 * self.params.settle)
+        self._begin_ns = stamp_ns + round(1e9 * self.params.settle)
         stage.measurements.begin(self._begin_ns)
 
     def _go_on(self, stage: Stage) -> None:

@@ -76,7 +76,7 @@ from biped_com_ros.ros.node.robot_source import RobotSource
 from biped_com_ros.ros.node.waiting import Waiting
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.services import trigger_service
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import now_ns
 import numpy as np
 from rclpy.node import Node
 
@@ -272,8 +272,8 @@ class GaitPlayer(Node):
         self.get_logger().info(f'walks for {playback.gait.duration:.1f} s')
 
     def _begin(self, playback: GaitPlayback) -> None:
-        assert self.player is not None and self.joints.stamp is not None
-        self._last_ns, self._next_ns = self.joints.stamp.ns, 0
+        assert self.player is not None and self.joints.stamp_ns is not None
+        self._last_ns, self._next_ns = self.joints.stamp_ns, 0
         self._off_since_ns = self._last_ns
         self.player.begin(playback)
         self._send()
@@ -376,7 +376,7 @@ class GaitPlayer(Node):
         assert self.player is not None
         if self.player.state not in (WalkState.STANDING, WalkState.HALTED):
             self._trajectories.send(
-                Stamp.from_ns(self._last_ns), self.player.upcoming(self.params.knot_period))
+                self._last_ns, self.player.upcoming(self.params.knot_period))
         self._tell()
 
     def _state(self) -> str:
@@ -394,14 +394,14 @@ class GaitPlayer(Node):
 
     # -- on every message
 
-    def _on_joints(self, stamp: Stamp, positions: Array, *_: Array) -> None:
-        if self._last_ns < stamp.ns < self._next_ns:
+    def _on_joints(self, stamp_ns: int, positions: Array, *_: Array) -> None:
+        if self._last_ns < stamp_ns < self._next_ns:
             return
-        self._next_ns = stamp.ns + round(1e9 / self.params.rate)
-        self._pass_time(stamp.ns, stamp, positions)
+        self._next_ns = stamp_ns + round(1e9 / self.params.rate)
+        self._pass_time(stamp_ns, stamp_ns, positions)
         self._continue()
 
-    def _pass_time(self, ns: int, stamp: Stamp, positions: Array | None) -> None:
+    def _pass_time(self, ns: int, stamp_ns: int, positions: Array | None) -> None:
         player, dt = self.player, 1e-9 * (ns - self._last_ns)
         assert player is not None
         self._last_ns = ns
@@ -412,7 +412,7 @@ class GaitPlayer(Node):
         sample = player.advance(min(max(dt, 0.0), 1.0))
         assert sample is not None
         reference = world.apply(np.array((*sample.zmp_reference, 0.0)))
-        self._progress.refer(stamp, reference, sample.shares)
+        self._progress.refer(stamp_ns, reference, sample.shares)
         if positions is not None:
             self._compare(reference, world.rotation)
             self._follow(ns, positions, sample.positions)
@@ -464,10 +464,10 @@ class GaitPlayer(Node):
     def _go_on_blindly(self) -> None:
         """Joint states are silent: stop, by the clock."""
         assert self.player is not None
-        now = Stamp.now(self)
-        if now.ns <= self._last_ns:
+        now = now_ns(self)
+        if now <= self._last_ns:
             return
-        self._pass_time(now.ns, now, None)
+        self._pass_time(now, now, None)
         self._on_error(f'joint states are silent: {self.joints.report()[1]}')
 
     # -- diagnostics

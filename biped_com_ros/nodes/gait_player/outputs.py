@@ -25,7 +25,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, float_publisher, point_publisher)
 from biped_com_ros.ros.topics.qos import LATCHED, overridable, STATE_OUTPUT
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from builtin_interfaces.msg import Duration
 import numpy as np
 from std_msgs.msg import String
@@ -68,10 +68,10 @@ class TrajectoryPublisher:
         """Whether a controller listens."""
         return bool(self._publisher.get_subscription_count())
 
-    def send(self, stamp: Stamp, upcoming: Upcoming) -> None:
+    def send(self, stamp_ns: int, upcoming: Upcoming) -> None:
         """Publish what begins at a time."""
         message = JointTrajectory(joint_names=self.joints)
-        message.header.stamp = stamp.to_msg()
+        message.header.stamp = stamp_to_msg(stamp_ns)
         columns = (values[:, self._index].tolist() for values in upcoming[1:])
         message.points = [
             JointTrajectoryPoint(time_from_start=_duration(time), positions=q, velocities=v,
@@ -121,13 +121,13 @@ class ProgressOutput:
         if self._reference is None:
             self._reference = point_publisher(self._node, '~/zmp_reference', frame_id)
 
-    def refer(self, stamp: Stamp, zmp_reference: Array, shares: Array) -> None:
+    def refer(self, stamp_ns: int, zmp_reference: Array, shares: Array) -> None:
         """Publish the reference, (3,), in the frame set, and how the feet share the weight."""
         self._shares.fields['data'][...] = shares
         self._shares.publish()
         if self._reference is not None and self._reference.wanted:
             self._reference.fields['point'][...] = zmp_reference
-            self._reference.publish(stamp)
+            self._reference.publish(stamp_ns)
 
 
 class Deviation:

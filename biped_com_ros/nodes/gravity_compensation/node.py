@@ -58,7 +58,7 @@ from biped_com_ros.ros.node.parameters import parameter
 from biped_com_ros.ros.node.watchdog import watchdog
 from biped_com_ros.ros.topics.inputs import (
     ArrayInput, ImuInput, Input, JointStateInput, WrenchInput)
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import now_ns
 import numpy as np
 
 #: How often efforts go on while joint states are silent, s.
@@ -286,39 +286,39 @@ class GravityCompensation(ManagedNode):
             return float(1e-9 * self.get_clock().now().nanoseconds)
         return time.monotonic()
 
-    def _on_imu(self, stamp: Stamp, quaternion: Array, angular_velocity: Array,
+    def _on_imu(self, stamp_ns: int, quaternion: Array, angular_velocity: Array,
                 linear_acceleration: Array) -> None:
         self._imu.turn(quaternion)
-        self._told_ns[0] = stamp.ns
+        self._told_ns[0] = stamp_ns
 
-    def _on_wrench(self, contact: int, stamp: Stamp, wrench: Array) -> None:
+    def _on_wrench(self, contact: int, stamp_ns: int, wrench: Array) -> None:
         feeler, frame = self._feelers[contact]
         if feeler.reading.frame != frame:
             raise Refusal('wrong frame', f"its frame_id is '{feeler.frame}'; valid: '{frame}'")
-        self._told_ns[contact + 1] = stamp.ns
+        self._told_ns[contact + 1] = stamp_ns
         if self.compensation is not None:
-            self.compensation.feel(contact, wrench.tolist(), stamp.ns)
+            self.compensation.feel(contact, wrench.tolist(), stamp_ns)
 
-    def _on_plan(self, stamp: Stamp, shares: Array) -> None:
+    def _on_plan(self, stamp_ns: int, shares: Array) -> None:
         if self.compensation is not None:
-            self.compensation.expect(shares, stamp.ns + _PLAN_LASTS_NS)
+            self.compensation.expect(shares, stamp_ns + _PLAN_LASTS_NS)
 
-    def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
+    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         compensation = self.compensation
         if compensation is None or compensation.guard.idle:
             return
         self._positions, refused = positions, self._controller.problem
         wanted: Array | None = None
         try:
-            self._examine_ages(stamp.ns)
+            self._examine_ages(stamp_ns)
             wanted = compensation.hold(
-                compensation.gravity_model.weigh(positions, self._imu), stamp.ns)
+                compensation.gravity_model.weigh(positions, self._imu), stamp_ns)
             self.problem = refused
         except BipedComError as error:
             self._complain(str(error))
         # /clock ticks less often than joint states come; their stamps are of the same time.
-        at = 1e-9 * stamp.ns if self._is_simulated else time.monotonic()
-        self._go_on(at, stamp, None if refused else wanted)
+        at = 1e-9 * stamp_ns if self._is_simulated else time.monotonic()
+        self._go_on(at, stamp_ns, None if refused else wanted)
 
     def _examine_ages(self, ns: int) -> None:
         """Raise InputError if something that is needed is too old."""
@@ -359,7 +359,7 @@ class GravityCompensation(ManagedNode):
                 f'joint_states is silent: {source.report()[1]}' if source.stale() else
                 f'the last joint_states is {1e3 * late:.0f} ms old: is its driver slow, or the '
                 'computer too busy?')
-            self._go_on(now, Stamp.now(self), None)
+            self._go_on(now, now_ns(self), None)
         return late > _LATE
 
     def _complain(self, problem: str) -> None:
@@ -368,15 +368,15 @@ class GravityCompensation(ManagedNode):
         if self.compensation.guard.efforts.any() and self._may_log():
             self.get_logger().error(f'efforts are held, then let go: {problem}')
 
-    def _go_on(self, now: float, stamp: Stamp, wanted: Array | None) -> None:
+    def _go_on(self, now: float, stamp_ns: int, wanted: Array | None) -> None:
         compensation, refused = self.compensation, self._controller.problem
         efforts = compensation.guard.update(wanted, now - self._updated)
         self._updated = now
-        self._effort_output.publish(stamp, efforts, not refused)
+        self._effort_output.publish(stamp_ns, efforts, not refused)
         if not refused:
-            self._trajectory_output.publish(stamp, self._positions, efforts)
+            self._trajectory_output.publish(stamp_ns, self._positions, efforts)
         if wanted is not None:
-            self._support_output.publish(stamp, compensation)
+            self._support_output.publish(stamp_ns, compensation)
 
     # -- diagnostics
 

@@ -29,7 +29,6 @@ from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,
     wrench_publisher)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
-from biped_com_ros.ros.topics.stamp import Stamp
 import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -80,18 +79,18 @@ class EffortOutput:
             node, '~/commands', len(self.command_joints), self.command_joints)
         self._last_ns = 0
 
-    def publish(self, stamp: Stamp, efforts: Array, commands: bool) -> None:
+    def publish(self, stamp_ns: int, efforts: Array, commands: bool) -> None:
         """Publish the efforts of all joints (n,); `commands`: also to the controller."""
         if commands:
             self._commands.fields['data'][...] = efforts[self._order]
             self._commands.publish()
-        ns = stamp.ns
+        ns = stamp_ns
         # What the watchdog stamped while joint states were late is not followed by older ones.
         is_new = not 0 <= self._last_ns - ns < _LATEST_NS
         if is_new and self._effort.wanted:
             self._last_ns = ns
             self._effort.fields['effort'][...] = efforts[self._actuated]
-            self._effort.publish(stamp)
+            self._effort.publish(stamp_ns)
 
     def rivals(self) -> str:
         """Return what is wrong if somebody else commands the same controller; '' if not."""
@@ -143,9 +142,9 @@ class TrajectoryOutput:
         """Hold the next positions that are measured, until a reference says otherwise."""
         self._reference = None
 
-    def publish(self, stamp: Stamp, positions: Array | None, efforts: Array) -> None:
+    def publish(self, stamp_ns: int, positions: Array | None, efforts: Array) -> None:
         """Publish the reference and efforts (n,); `positions`: as measured, if they are."""
-        if self._publisher is None or not self._pace.is_due(stamp.ns):
+        if self._publisher is None or not self._pace.is_due(stamp_ns):
             return
         if self._reference is None:
             if positions is None:
@@ -204,21 +203,21 @@ class SupportOutput:
             node, '~/markers', prototype, {'heads': 'markers[*].points[1]'})
         self._pace = Pace(marker_rate)
 
-    def publish(self, stamp: Stamp, compensation: GravityCompensator) -> None:
+    def publish(self, stamp_ns: int, compensation: GravityCompensator) -> None:
         """Publish on what the robot stands."""
         support = compensation.support
         carrying = [] if support is None else support.carrying
         if carrying != self._said:
             self._said = carrying
             self._mode.publish(String(data=compensation.mode))
-        if not 0 <= stamp.ns - self._asked_ns < _ASK_EVERY_NS:
-            self._asked_ns = stamp.ns
+        if not 0 <= stamp_ns - self._asked_ns < _ASK_EVERY_NS:
+            self._asked_ns = stamp_ns
             self._are_wanted = any(
                 out.wanted for out in (self._shares, self._markers, *self._wrenches))
         if self._are_wanted:
-            self._publish_wrenches(stamp, support)
+            self._publish_wrenches(stamp_ns, support)
 
-    def _publish_wrenches(self, stamp: Stamp, support: Support | None) -> None:
+    def _publish_wrenches(self, stamp_ns: int, support: Support | None) -> None:
         """Publish the support; None: the torso is held, nothing else carries."""
         wrenches = np.zeros((len(self._wrenches), 6)) if support is None else support.wrenches
         if self._shares.wanted:
@@ -227,10 +226,10 @@ class SupportOutput:
         for publisher, wrench in zip(self._wrenches, wrenches):
             if publisher.wanted:
                 publisher.fields['wrench'][...] = wrench
-                publisher.publish(stamp)
-        if self._pace.is_due(stamp.ns) and self._markers.wanted:
+                publisher.publish(stamp_ns)
+        if self._pace.is_due(stamp_ns) and self._markers.wanted:
             self._markers.fields['heads'][...] = self._scale * wrenches[:, :3]
-            self._markers.publish(stamp)
+            self._markers.publish(stamp_ns)
 
     def destroy(self) -> None:
         """Withdraw the topics."""

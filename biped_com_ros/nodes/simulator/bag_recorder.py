@@ -20,7 +20,6 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.ros.topics.outputs import TemplatePublisher
-from biped_com_ros.ros.topics.stamp import Stamp
 
 STORAGES = ('mcap', 'sqlite3')
 
@@ -70,9 +69,9 @@ class BagRecorder:
         connection = self._writer.add_connection(
             out.topic, f'{package}/msg/{kind.__name__}', typestore=self._types)
 
-        def write(raw: Any, stamp: Stamp | None) -> None:
+        def write(raw: Any, stamp_ns: int | None) -> None:
             self.count += 1
-            self._writer.write(connection, stamp.ns if stamp is not None else 0, bytes(raw))
+            self._writer.write(connection, stamp_ns if stamp_ns is not None else 0, bytes(raw))
 
         out.tap(write)
 

@@ -41,7 +41,6 @@ from biped_com_ros.ros.topics.outputs import (
     TemplatePublisher, vector_publisher, wrench_publisher)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
-from biped_com_ros.ros.topics.stamp import Stamp
 from biped_com_ros.sim.hidden import parse_errors
 from biped_com_ros.sim.interface import Observation, PlantOptions, SensorOptions
 from biped_com_ros.sim.mjcf import WorldOptions
@@ -157,26 +156,26 @@ class SensorOutputs:
         """Return what a recording holds."""
         return [self._joints, *self._imus, *self._wrenches]
 
-    def publish(self, stamp: Stamp, o: Observation) -> None:
+    def publish(self, stamp_ns: int, o: Observation) -> None:
         """Publish an observation: IMUs and joints before the wrenches they help to read."""
         for i, imu in enumerate(self._imus):
             fields = imu.fields
             fields['orientation'][...] = o.imu_quaternions[i]
             fields['angular_velocity'][...] = o.angular_velocities[i]
             fields['linear_acceleration'][...] = o.linear_accelerations[i]
-            imu.publish(stamp)
+            imu.publish(stamp_ns)
         fields = self._joints.fields
         fields['position'][...] = o.joint_positions.take(self._shown)
         fields['velocity'][...] = o.joint_velocities.take(self._shown)
         fields['effort'][...] = o.joint_efforts.take(self._shown)
-        self._joints.publish(stamp)
+        self._joints.publish(stamp_ns)
         for out, wrench in zip(self._wrenches, o.wrenches):
             out.fields['wrench'][...] = wrench
-            out.publish(stamp)
+            out.publish(stamp_ns)
         if self._tendons is not None:
             self._tendons.fields['position'][...] = o.tendon_lengths
             self._tendons.fields['effort'][...] = o.tendon_tensions
-            self._tendons.publish(stamp)
+            self._tendons.publish(stamp_ns)
 
 
 class TruthOutputs:
@@ -204,7 +203,7 @@ class TruthOutputs:
         node.declare_parameter('link_names', list(plant.link_names), ParameterDescriptor(
             description='Links of ~/truth/link_coms, in its order', read_only=True))
 
-    def publish(self, stamp: Stamp) -> None:
+    def publish(self, stamp_ns: int) -> None:
         """Publish the present truth."""
         if not any(out.wanted for out in self._all):
             return
@@ -214,20 +213,20 @@ class TruthOutputs:
         fields['orientation'][...] = truth.base_quaternion
         fields['linear'][...] = truth.base_twist[:3]
         fields['angular'][...] = truth.base_twist[3:]
-        self._odometry.publish(stamp)
-        self._send(self._com, 'point', truth.com, stamp)
-        self._send(self._com_velocity, 'vector', truth.com_velocity, stamp)
-        self._send(self._link_coms, 'position', truth.link_coms, stamp)
-        self._send(self._contacts, 'data', truth.sole_wrenches[:, 2], stamp)
+        self._odometry.publish(stamp_ns)
+        self._send(self._com, 'point', truth.com, stamp_ns)
+        self._send(self._com_velocity, 'vector', truth.com_velocity, stamp_ns)
+        self._send(self._link_coms, 'position', truth.link_coms, stamp_ns)
+        self._send(self._contacts, 'data', truth.sole_wrenches[:, 2], stamp_ns)
         for out, wrench in zip(self._soles, truth.sole_wrenches):
-            self._send(out, 'wrench', wrench, stamp)
+            self._send(out, 'wrench', wrench, stamp_ns)
         if math.isfinite(truth.zmp[0]):
-            self._send(self._zmp, 'point', truth.zmp, stamp)
+            self._send(self._zmp, 'point', truth.zmp, stamp_ns)
 
-    def _send(self, out: TemplatePublisher, field: str, value: Any, stamp: Stamp) -> None:
+    def _send(self, out: TemplatePublisher, field: str, value: Any, stamp_ns: int) -> None:
         if out.wanted:
             out.fields[field][...] = value
-            out.publish(stamp)
+            out.publish(stamp_ns)
 
 
 class CommandInputs:
@@ -260,7 +259,7 @@ class CommandInputs:
     def _array(self, topic: str, count: int, take: Callable[[Any], None]) -> ArrayInput:
         told = self._follow()
 
-        def on_command(_: Stamp, values: Any) -> None:
+        def on_command(_: int, values: Any) -> None:
             self.guard(topic, lambda: take(values))
             told()
         return ArrayInput(self._node, topic, count, on_command, qos=COMMAND_INPUT)
@@ -400,10 +399,10 @@ class Simulator(Node):
             self.get_logger().error(
                 'the physics blew up, the robot was put back: are the gains in the robot file, '
                 'or the efforts commanded, too large?')
-        stamp = Stamp.from_ns(round(1e9 * self._now()))
-        self._publish_clock(stamp.ns)
-        self._sensors.publish(stamp, observation)
-        self._truth.publish(stamp)
+        stamp_ns = round(1e9 * self._now())
+        self._publish_clock(stamp_ns)
+        self._sensors.publish(stamp_ns, observation)
+        self._truth.publish(stamp_ns)
 
     def _start_over(self, now: float) -> None:
         """Let time go on where it was after the plant was reset to time 0."""

@@ -87,7 +87,7 @@ from biped_com_ros.ros.node.watchdog import watchdog
 from biped_com_ros.ros.topics.inputs import ImuInput, Input, JointStateInput, WrenchInput
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.services import switch_service
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import now_ns
 from geometry_msgs.msg import Vector3Stamped
 import numpy as np
 from rcl_interfaces.msg import SetParametersResult
@@ -238,7 +238,7 @@ class TorsoController(ManagedNode):
         self._lower_ns = self._tendons_ns = NEVER
         self._imus, self._foot, self._is_seen = body.imus, body.imus.foot(UPRIGHT), False
         self._make_inputs(body)
-        self._weigh(Stamp.from_ns(0))
+        self._weigh(0)
         self.keep(switch_service(self, '~/freeze', self._freeze))
         self.keep(watchdog(self, 1.0 / params.fallback_rate, self._watch))
 
@@ -368,9 +368,9 @@ class TorsoController(ManagedNode):
             self.controller.hold()
         return 'stops and holds; targets are not taken' if on else 'takes targets again'
 
-    def _hold_if_told_nothing(self, stamp: Stamp) -> str:
+    def _hold_if_told_nothing(self, stamp_ns: int) -> str:
         """Stop when the source of targets has fallen silent; return what is wrong, if so."""
-        self._listened_at = stamp.ns
+        self._listened_at = stamp_ns
         limits = {'joy': self.params.joy_timeout, '~/target': self.params.target_timeout}
         source, now = self._source_of_target, self._now()
         self._told_at = min(self._told_at, now)  # it is later where the clock was set back
@@ -389,45 +389,45 @@ class TorsoController(ManagedNode):
         """Return the node's time, ns."""
         return int(self.get_clock().now().nanoseconds)
 
-    def _on_lower(self, stamp: Stamp, *_: Array) -> None:
+    def _on_lower(self, stamp_ns: int, *_: Array) -> None:
         self._foot = foot = self._imus.foot(self._lower_values)
-        self._lower_ns = stamp.ns
+        self._lower_ns = stamp_ns
         (across, along), gravity = foot.up, self.params.gravity
         self._load[0].gravity_in_base = -gravity * across, -gravity * along
-        self._hear(_LOWER, stamp)
+        self._hear(_LOWER, stamp_ns)
 
-    def _on_tendons(self, stamp: Stamp, lengths: Array, _: Array, tensions: Array) -> None:
-        before, self._tendons_ns = self._tendons_ns, stamp.ns
+    def _on_tendons(self, stamp_ns: int, lengths: Array, _: Array, tensions: Array) -> None:
+        before, self._tendons_ns = self._tendons_ns, stamp_ns
         self.controller.feel(
-            1e-9 * (stamp.ns - before), lengths.tolist(),
+            1e-9 * (stamp_ns - before), lengths.tolist(),
             tensions.tolist() if self._tendons.efforts_measured else None)
-        self._hear(_TENDONS, stamp)
+        self._hear(_TENDONS, stamp_ns)
 
-    def _hear(self, companion: int, stamp: Stamp) -> None:
+    def _hear(self, companion: int, stamp_ns: int) -> None:
         """Go on with the instant that waited for this; or plan and prepare the next one."""
         instants = self._instants
-        if instants.tell(companion, stamp.ns):
+        if instants.tell(companion, stamp_ns):
             if instants.missing >> _LOWER & 1:
                 self.controller.prepare()
             self._go_on(instants.missing)
         elif self.is_active and not instants.missing and instants.is_in_step(companion):
-            if stamp.ns != self._planned.last_ns:
-                self._plan(stamp)
+            if stamp_ns != self._planned.last_ns:
+                self._plan(stamp_ns)
                 if instants.is_in_step(_LOWER + _TENDONS - companion):
                     return  # who comes next prepares it
             self.controller.prepare()
 
-    def _on_upper(self, stamp: Stamp, *_: Array) -> None:
+    def _on_upper(self, stamp_ns: int, *_: Array) -> None:
         if self._instants.missing:
             self._go_on(0)  # nothing more will come of that one
-        self._begin(stamp, self._imus.tip(self._upper_values))
+        self._begin(stamp_ns, self._imus.tip(self._upper_values))
 
-    def _begin(self, stamp: Stamp, tip: Tip | None) -> None:
+    def _begin(self, stamp_ns: int, tip: Tip | None) -> None:
         """Begin an instant, with what the torso's IMU says, and go as far as is possible."""
-        passed = self._elapsed.update(stamp.ns)
+        passed = self._elapsed.update(stamp_ns)
         if not passed:
             return
-        self._stamp, self._passed, self._tip, self._is_seen = stamp, passed, tip, False
+        self._stamp_ns, self._passed, self._tip, self._is_seen = stamp_ns, passed, tip, False
         self._in_open_loop = tip is None
         if not self.is_active:
             self._tell_shape()
@@ -436,9 +436,9 @@ class TorsoController(ManagedNode):
             self._instants.forget()  # what has no guide is in step with nobody
             missing = 0
         else:
-            missing = self._instants.begin(stamp.ns)
-        if stamp.ns != self._planned.last_ns:
-            self._plan(stamp)
+            missing = self._instants.begin(stamp_ns)
+        if stamp_ns != self._planned.last_ns:
+            self._plan(stamp_ns)
         elif missing >> _LOWER & 1:
             self.controller.prepare()
         self._go_on(missing)
@@ -457,19 +457,19 @@ class TorsoController(ManagedNode):
 
         Tells whether one of them is late.
         """
-        stamp, instants = Stamp.now(self), self._instants
-        late = self._elapsed.since(stamp.ns)
+        stamp_ns, instants = now_ns(self), self._instants
+        late = self._elapsed.since(stamp_ns)
         is_late = late > self.params.imu_timeout
         if instants.missing and (is_late or self._waiting_ns == instants.ns):
             self._go_on(0)
         self._waiting_ns = instants.ns
         if is_late:
-            self._begin(stamp, None)
+            self._begin(stamp_ns, None)
         elif self._in_open_loop and late > 0.9 / self.params.fallback_rate:
-            self._begin(stamp, self._last_tip())
-        if self._hands and not 0 <= stamp.ns - self._weighed_ns < 2 * _POSTURE_PERIOD:
+            self._begin(stamp_ns, self._last_tip())
+        if self._hands and not 0 <= stamp_ns - self._weighed_ns < 2 * _POSTURE_PERIOD:
             with contextlib.suppress(Refusal):  # said where it comes from
-                self._weigh(stamp)
+                self._weigh(stamp_ns)
         return self._in_open_loop or instants.missing > 0
 
     def _last_tip(self) -> Tip | None:
@@ -479,78 +479,78 @@ class TorsoController(ManagedNode):
 
     # -- steps of an instant
 
-    def _plan(self, stamp: Stamp) -> None:
+    def _plan(self, stamp_ns: int) -> None:
         """Bring the plan to a time, unless it is beyond."""
-        passed = self._planned.update(stamp.ns)
+        passed = self._planned.update(stamp_ns)
         if passed:
-            if not 0 <= stamp.ns - self._listened_at < _LISTEN_PERIOD:
-                self._silence = self._hold_if_told_nothing(stamp)
+            if not 0 <= stamp_ns - self._listened_at < _LISTEN_PERIOD:
+                self._silence = self._hold_if_told_nothing(stamp_ns)
             self.controller.plan(passed, *self._load)
 
     def _see(self) -> None:
         """Tell the shape."""
-        controller, stamp = self.controller, self._stamp
+        controller, stamp_ns = self.controller, self._stamp_ns
         self._is_seen = True
-        if self._tendons_ns < stamp.ns - self._timeout_ns:
+        if self._tendons_ns < stamp_ns - self._timeout_ns:
             controller.feel(0.0)
         controller.see(self._sight())
-        self._outputs.publish_shape(stamp, controller.arc, controller.rates)
+        self._outputs.publish_shape(stamp_ns, controller.arc, controller.rates)
 
     def _command(self) -> None:
         """Send lengths."""
-        stamp = self._stamp
+        stamp_ns = self._stamp_ns
         try:
             self.command = command = self.controller.command(
-                self._passed, 1e-9 * (stamp.ns - self._tendons_ns))
+                self._passed, 1e-9 * (stamp_ns - self._tendons_ns))
         except InputError as error:
             self.problem = f'{error}: nothing sent'
             return
         problems, silence = command.problems, self._silence
         self.problem = '; '.join(filter(None, (*problems, silence))) if problems else silence
-        self._outputs.publish_command(stamp, command)
+        self._outputs.publish_command(stamp_ns, command)
         if self._outputs.is_more_wanted:
             self._tell_wrench(command.arc)
 
     def _tell_wrench(self, arc: Arc) -> None:
         """Tell what shape and tensions say of what acts on the tip."""
-        if self._tendons_ns >= self._stamp.ns - self._timeout_ns and (
+        if self._tendons_ns >= self._stamp_ns - self._timeout_ns and (
                 self._tendons.efforts_measured):
             self._outputs.publish_wrench(
-                self._stamp, arc, self._tendons.efforts, self._load[0])
+                self._stamp_ns, arc, self._tendons.efforts, self._load[0])
 
     def _sight(self) -> Sight:
         """Return what the IMUs say, as far as it is fresh."""
-        tip = self._tip if self._lower_ns >= self._stamp.ns - self._timeout_ns else None
+        tip = self._tip if self._lower_ns >= self._stamp_ns - self._timeout_ns else None
         return self._imus.sight(self._foot, tip, self.controller.drift.yaw)
 
     # -- the upper body
 
-    def _on_arms(self, stamp: Stamp, positions: Array, *_: Array) -> None:
+    def _on_arms(self, stamp_ns: int, positions: Array, *_: Array) -> None:
         self._positions[self._others] = positions
-        self._weigh(stamp)
+        self._weigh(stamp_ns)
 
-    def _on_hand(self, stamp: Stamp, _: Array) -> None:
-        if not 0 <= stamp.ns - self._weighed_ns < _POSTURE_PERIOD:
-            self._weigh(stamp)
+    def _on_hand(self, stamp_ns: int, _: Array) -> None:
+        if not 0 <= stamp_ns - self._weighed_ns < _POSTURE_PERIOD:
+            self._weigh(stamp_ns)
 
-    def _weigh(self, stamp: Stamp) -> None:
+    def _weigh(self, stamp_ns: int) -> None:
         """Find what the upper body does to the tip, by posture and hands."""
         body, (across, along) = self.body, self._foot.up
         assert body is not None
-        gravity, self._weighed_ns = self.params.gravity, stamp.ns
+        gravity, self._weighed_ns = self.params.gravity, stamp_ns
         try:
             self._load = body.upper_body(
                 body.model.state(self._positions), (-gravity * across, -gravity * along),
-                self._hand_wrenches(stamp))
+                self._hand_wrenches(stamp_ns))
         except InputError as error:
             raise Refusal('impossible posture', str(error)) from None
 
-    def _hand_wrenches(self, stamp: Stamp) -> Array | None:
+    def _hand_wrenches(self, stamp_ns: int) -> Array | None:
         """Return what the hands feel, (h, 6), zero where that is not known; None without any."""
         if not self._hands:
             return None
         return np.array([
-            np.zeros(6) if hand.stale(self.params.imu_timeout, stamp) else hand.values
+            np.zeros(6) if hand.stale(self.params.imu_timeout, stamp_ns) else hand.values
             for hand in self._hands])
 
     # -- while it is inactive
@@ -559,19 +559,19 @@ class TorsoController(ManagedNode):
         """Tell the shape that the torso has by itself."""
         sight = self._sight()
         arc = self._arc_of(sight)
-        self._outputs.publish_shape(self._stamp, arc, sight.rates(arc))
+        self._outputs.publish_shape(self._stamp_ns, arc, sight.rates(arc))
         self._tell_wrench(arc)
 
     def _shape_now(self) -> Array:
         """Return the shape (4,) that the torso has now."""
-        self._stamp, self._tip = Stamp.now(self), self._last_tip()
+        self._stamp_ns, self._tip = now_ns(self), self._last_tip()
         return self._arc_of(self._sight()).shape
 
     def _arc_of(self, sight: Sight) -> Arc:
         """Return the backbone by tendon lengths, or else by IMU, or else straight."""
         assert self.body is not None
         backbone, tendons = self.body.backbone, self._tendons
-        if self._tendons_ns >= self._stamp.ns - self._timeout_ns:
+        if self._tendons_ns >= self._stamp_ns - self._timeout_ns:
             with contextlib.suppress(InputError):
                 return backbone.arc_of(backbone.shape_from_lengths(tendons.positions).shape)
         return backbone.arc(sight.bend or 0j, sight.torsion)

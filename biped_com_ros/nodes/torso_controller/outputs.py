@@ -29,7 +29,6 @@ from biped_com_ros.ros.topics.markers import CYAN, line_strip, marker_array, ORA
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,
     vector_publisher, wrench_publisher)
-from biped_com_ros.ros.topics.stamp import Stamp
 from biped_com_ros.ros.topics.tf import TransformBroadcaster, TransformBundle
 import numpy as np
 
@@ -92,7 +91,7 @@ class TorsoOutputs:
         self._look_period = round(0.25e9 / max(tf_rate, marker_rate, _LEAST_LOOKS))
         self._look_ns = 0
 
-    def publish_command(self, stamp: Stamp, command: TorsoCommand) -> None:
+    def publish_command(self, stamp_ns: int, command: TorsoCommand) -> None:
         """Publish what the tendons' drives are to do, and what is expected of it."""
         lengths = self._lengths
         self._write_tendons(lengths.fields['data'], 0, *command.commanded)
@@ -102,21 +101,21 @@ class TorsoOutputs:
         if self._tensions.wanted:
             self._tensions.fields['data'][...] = command.expected
             self._tensions.publish()
-        _publish_bend(self._reference, stamp, command.reference_arc)
+        _publish_bend(self._reference, stamp_ns, command.reference_arc)
 
-    def publish_shape(self, stamp: Stamp, arc: Arc, rates: tuple[complex, float]) -> None:
+    def publish_shape(self, stamp_ns: int, arc: Arc, rates: tuple[complex, float]) -> None:
         """Publish the torso's shape, and the rates of bend and torsion."""
         joints, positions = self._joints, self._body.positions(arc)
         fields = joints.fields
         self._write_joints(fields['position'], 0, *positions)
         self._write_joints(fields['velocity'], 0, *self._body.velocities(arc, rates, positions))
-        joints.publish(stamp)
-        if not 0 < self._look_ns - stamp.ns <= self._look_period:
-            self._look(stamp, arc)
+        joints.publish(stamp_ns)
+        if not 0 < self._look_ns - stamp_ns <= self._look_period:
+            self._look(stamp_ns, arc)
         if self._is_shape_wanted:
-            _publish_bend(self._shape, stamp, arc)
+            _publish_bend(self._shape, stamp_ns, arc)
 
-    def publish_wrench(self, stamp: Stamp, arc: Arc, tensions: Array, load: Load) -> None:
+    def publish_wrench(self, stamp_ns: int, arc: Arc, tensions: Array, load: Load) -> None:
         """Publish what shape and tensions tell of the wrench on the tip, besides a known load."""
         if not self._wrench.wanted:
             return
@@ -124,24 +123,24 @@ class TorsoOutputs:
         force, along, moment, about = wrench_of(told.wrench)
         self._wrench.fields['wrench'][...] = array_of((
             *arc.rotate_back(force, along), *arc.rotate_back(moment, about)))
-        self._wrench.publish(stamp)
+        self._wrench.publish(stamp_ns)
 
-    def _look(self, stamp: Stamp, arc: Arc) -> None:
+    def _look(self, stamp_ns: int, arc: Arc) -> None:
         """Send what is not sent at every update, and look who listens."""
-        self._look_ns = stamp.ns + self._look_period
-        if self._transform is not None and self._tf_pace.is_due(stamp.ns):
-            self._send_transform(self._transform, stamp, arc)
-        if self._marker_pace.is_due(stamp.ns) and self._markers.wanted:
-            self._draw(stamp, arc.shape)
+        self._look_ns = stamp_ns + self._look_period
+        if self._transform is not None and self._tf_pace.is_due(stamp_ns):
+            self._send_transform(self._transform, stamp_ns, arc)
+        if self._marker_pace.is_due(stamp_ns) and self._markers.wanted:
+            self._draw(stamp_ns, arc.shape)
         self._is_shape_wanted = self._shape.wanted
         self.is_more_wanted = (
             self._tensions.wanted or self._reference.wanted or self._wrench.wanted)
 
-    def _send_transform(self, transform: TransformBundle, stamp: Stamp, arc: Arc) -> None:
+    def _send_transform(self, transform: TransformBundle, stamp_ns: int, arc: Arc) -> None:
         if transform.wanted:
             pose = self._body.lower_to_base @ self._body.backbone.tip(arc.shape)
             transform.positions[0], transform.quaternions[0] = pose.position, pose.quaternion
-            transform.publish(stamp)
+            transform.publish(stamp_ns)
 
     def destroy(self) -> None:
         """Withdraw the topics."""
@@ -156,7 +155,7 @@ class TorsoOutputs:
         fields = {str(i): f'markers[{i}].points' for i in range(len(lines))}
         return marker_array_publisher(node, '~/markers', marker_array(*lines), fields)
 
-    def _draw(self, stamp: Stamp, shape: Array) -> None:
+    def _draw(self, stamp_ns: int, shape: Array) -> None:
         body, backbone = self._body, self._body.backbone
         self._markers.fields['0'][...] = body.lower_to_base.apply(
             backbone.points(shape, _POINTS))
@@ -164,10 +163,10 @@ class TorsoOutputs:
                           for u in np.linspace(0.0, 1.0, _DISKS)])
         for i in range(backbone.count):
             self._markers.fields[str(i + 1)][...] = holes[:, i]
-        self._markers.publish(stamp)
+        self._markers.publish(stamp_ns)
 
 
-def _publish_bend(output: TemplatePublisher, stamp: Stamp, arc: Arc) -> None:
+def _publish_bend(output: TemplatePublisher, stamp_ns: int, arc: Arc) -> None:
     if output.wanted:
         output.fields['vector'][...] = (*polar(arc.bend), arc.elongation)
-        output.publish(stamp)
+        output.publish(stamp_ns)

@@ -23,7 +23,7 @@ from typing import Any
 
 from biped_com_ros.core.com.kinematics import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
 from biped_com_ros.viz.page import NEEDS, PUSHES
 from geometry_msgs.msg import Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import State, Transition
@@ -190,7 +190,7 @@ class PageActions:
         force = share * self._model.mass * GRAVITY
         message = WrenchStamped()
         message.header.frame_id = self._pushed
-        message.header.stamp = Stamp.now(self._node).to_msg()
+        message.header.stamp = stamp_to_msg(now_ns(self._node))
         message.wrench.force.x = force * (forward * math.cos(yaw) - left * math.sin(yaw))
         message.wrench.force.y = force * (forward * math.sin(yaw) + left * math.cos(yaw))
         self._push.publish(message)
@@ -199,7 +199,7 @@ class PageActions:
     def _send_target(self, forward: float, left: float) -> None:
         """Bend the torso; `forward` and `left` in degrees, together the direction."""
         message = Vector3Stamped()
-        message.header.stamp = Stamp.now(self._node).to_msg()
+        message.header.stamp = stamp_to_msg(now_ns(self._node))
         message.vector.x = math.radians(math.hypot(forward, left))
         message.vector.y = math.atan2(left, forward)
         self._target.publish(message)

@@ -29,7 +29,6 @@ from biped_com_ros.ros.fast.polling import latest, PolledNode
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
-from biped_com_ros.ros.topics.stamp import Stamp
 from biped_com_ros.viz.view import FootView, Report, View
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PolygonStamped, PoseArray, Vector3Stamped
@@ -195,13 +194,13 @@ class PageInputs:
 
     # -- the robot
 
-    def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array,
+    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array,
                    efforts: Array) -> None:
         self.view.positions = positions[self._order]
         self.view.efforts = efforts[self._order]
         self._hear('joints')
 
-    def _on_odometry(self, stamp: Stamp, position: Array, quaternion: Array, _: Array) -> None:
+    def _on_odometry(self, stamp_ns: int, position: Array, quaternion: Array, _: Array) -> None:
         if self.view.base_from != 'tf':
             self.view.base, self.view.base_from = Pose.from_quaternion(
                 quaternion, position.copy()), 'odom'
@@ -247,15 +246,15 @@ class PageInputs:
 
     # -- estimates
 
-    def _on_com(self, stamp: Stamp, point: Array) -> None:
-        self._com_stamp = stamp.ns
-        self._on_point('com', stamp, point)
+    def _on_com(self, stamp_ns: int, point: Array) -> None:
+        self._com_stamp = stamp_ns
+        self._on_point('com', stamp_ns, point)
 
-    def _on_fused(self, stamp: Stamp, position: Array, *_: Array) -> None:
-        self._on_point('fused', stamp, position)
+    def _on_fused(self, stamp_ns: int, position: Array, *_: Array) -> None:
+        self._on_point('fused', stamp_ns, position)
 
-    def _on_truth(self, stamp: Stamp, point: Array) -> None:
-        self._truths[stamp.ns] = point.copy()
+    def _on_truth(self, stamp_ns: int, point: Array) -> None:
+        self._truths[stamp_ns] = point.copy()
         while len(self._truths) > _REMEMBERED:
             self._truths.popitem(last=False)
         self._hear('truth')
@@ -266,11 +265,11 @@ class PageInputs:
             last = next(reversed(self._truths.values()))
             self.view.points['truth'] = self._truths.get(self._com_stamp, last)
 
-    def _on_point(self, kind: str, stamp: Stamp, point: Array) -> None:
+    def _on_point(self, kind: str, stamp_ns: int, point: Array) -> None:
         self.view.points[kind] = point.copy()
         self._hear(kind)
 
-    def _on_links(self, stamp: Stamp, values: Array) -> None:
+    def _on_links(self, stamp_ns: int, values: Array) -> None:
         self.view.link_coms = values.reshape(-1, 3).copy()
         self._hear('links')
 
@@ -279,11 +278,11 @@ class PageInputs:
             [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3)
         self._hear('polygon')
 
-    def _on_foot(self, name: str, stamp: Stamp, wrench: Array) -> None:
+    def _on_foot(self, name: str, stamp_ns: int, wrench: Array) -> None:
         self.view.feet[name].wrench[...] = wrench
         self._hear(f'{name}/wrench')
 
-    def _on_cop(self, name: str, stamp: Stamp, point: Array) -> None:
+    def _on_cop(self, name: str, stamp_ns: int, point: Array) -> None:
         self.view.feet[name].cop[...] = point
         self._hear(f'{name}/cop')
 
@@ -319,5 +318,5 @@ class PageInputs:
         setattr(self.view, name, message.data)
 
 
-def _on_contact(foot: FootView, stamp: Stamp, contact: bool) -> None:
+def _on_contact(foot: FootView, stamp_ns: int, contact: bool) -> None:
     foot.contact = contact

@@ -57,7 +57,7 @@ from biped_com_ros.ros.topics.outputs import (
     vector_publisher, wrench_publisher)
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.services import trigger_service
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import now_ns
 from biped_com_ros.ros.topics.tf import StaticTransformBroadcaster
 import numpy as np
 from rclpy.node import Node
@@ -119,21 +119,21 @@ class FootOutput:
         self._said: bool | None = None
         self._said_ns = 0
 
-    def publish(self, stamp: Stamp, least_force: float, contact_period_ns: int) -> None:
+    def publish(self, stamp_ns: int, least_force: float, contact_period_ns: int) -> None:
         """Publish wrench, CoP (in contact, above `least_force` N) and, if it is time, contact."""
         body = self._body
         wants_wrench, wants_cop = self._audiences.wanted()
         if wants_wrench:
             self._wrench.fields['wrench'][...] = body.wrench
-            self._wrench.publish(stamp)
+            self._wrench.publish(stamp_ns)
         in_contact = body.in_contact
         if in_contact and wants_cop:
             _, _, fz, mx, my, _ = body.numbers
             if fz > least_force:
                 self._cop.fields['point'][:2] = -my / fz, mx / fz
-                self._cop.publish(stamp)
-        if in_contact != self._said or abs(stamp.ns - self._said_ns) >= contact_period_ns:
-            self._said, self._said_ns = in_contact, stamp.ns
+                self._cop.publish(stamp_ns)
+        if in_contact != self._said or abs(stamp_ns - self._said_ns) >= contact_period_ns:
+            self._said, self._said_ns = in_contact, stamp_ns
             self._contact.fields['data'][...] = in_contact
             self._contact.publish()
 
@@ -149,25 +149,25 @@ class ContactsOutput:
         self._said: list[bool] = []
         self._said_ns = 0
 
-    def take(self, foot: ContactBody, stamp: Stamp, period_ns: int) -> None:
+    def take(self, foot: ContactBody, stamp_ns: int, period_ns: int) -> None:
         """Note that a foot has felt; with the last one, publish what is new, or if it is time."""
-        ns = stamp.ns
+        ns = stamp_ns
         if ns < self._complete_ns:  # the clock was set anew
             self._felt_ns, self._complete_ns = [0] * len(self._feet), 0
         self._felt_ns[self._order[foot.place]] = ns
         oldest = min(self._felt_ns)
         if oldest == ns or oldest > self._complete_ns:
             self._complete_ns = ns
-            self._publish(stamp, period_ns)
+            self._publish(stamp_ns, period_ns)
 
-    def _publish(self, stamp: Stamp, period_ns: int) -> None:
+    def _publish(self, stamp_ns: int, period_ns: int) -> None:
         in_contact = [foot.in_contact for foot in self._feet]
-        if in_contact == self._said and abs(stamp.ns - self._said_ns) < period_ns:
+        if in_contact == self._said and abs(stamp_ns - self._said_ns) < period_ns:
             return
-        self._said, self._said_ns = in_contact, stamp.ns
+        self._said, self._said_ns = in_contact, stamp_ns
         self._contacts.fields['position'][...] = in_contact
         self._contacts.fields['effort'][...] = [foot.numbers[2] for foot in self._feet]
-        self._contacts.publish(stamp)
+        self._contacts.publish(stamp_ns)
 
 
 class TotalOutput:
@@ -181,25 +181,25 @@ class TotalOutput:
         self._audiences = Audiences(self._wrench, self._point, self._direction)
         self._mean = RestMean(6)
 
-    def publish(self, stamp: Stamp, total: np.ndarray, least_force: float) -> None:
+    def publish(self, stamp_ns: int, total: np.ndarray, least_force: float) -> None:
         """Publish the total (6,) and, if it carries more than `least_force` N, the line."""
         wants_wrench, *wants_line = self._audiences.wanted()
         if wants_wrench:
             self._wrench.fields['wrench'][...] = total
-            self._wrench.publish(stamp)
+            self._wrench.publish(stamp_ns)
         if any(wants_line) and total[2] > least_force:
             line = com_line(total)
             self._point.fields['point'][:2] = line.alpha, line.gamma
             self._direction.fields['vector'][...] = line.beta, line.delta, 1.0
-            self._point.publish(stamp)
-            self._direction.publish(stamp)
+            self._point.publish(stamp_ns)
+            self._direction.publish(stamp_ns)
 
-    def publish_rest(self, stamp: Stamp, total: np.ndarray, moved_ns: int) -> None:
+    def publish_rest(self, stamp_ns: int, total: np.ndarray, moved_ns: int) -> None:
         """Publish the mean of the total once per second while nothing moves."""
-        mean = self._mean.add(total, stamp.ns, moved_ns)
+        mean = self._mean.add(total, stamp_ns, moved_ns)
         if mean is not None and self._resting.wanted:
             self._resting.fields['wrench'][...] = mean
-            self._resting.publish(stamp)
+            self._resting.publish(stamp_ns)
 
 
 class WrenchAggregator(Node):
@@ -257,7 +257,7 @@ class WrenchAggregator(Node):
         if self._static_transforms is None:
             self._static_transforms = StaticTransformBroadcaster(self)
         self._static_transforms.send(
-            Stamp.now(self), [(config.sole, frame, placement.rotation, placement.position)])
+            now_ns(self), [(config.sole, frame, placement.rotation, placement.position)])
         return frame
 
     def _make_tare(self, aggregation: WrenchAggregation) -> None:
@@ -325,41 +325,41 @@ class WrenchAggregator(Node):
 
     # -- on every message
 
-    def _on_joints(self, stamp: Stamp, positions: np.ndarray, velocities: np.ndarray,
+    def _on_joints(self, stamp_ns: int, positions: np.ndarray, velocities: np.ndarray,
                    efforts: np.ndarray) -> None:
         # Velocities too: another node of the process may have asked for this very state.
         self._state = self.aggregation.model.state(positions, velocities)
-        self._joints_ns, self._moved = stamp.ns, True
-        self._still.take(velocities, stamp.ns)
+        self._joints_ns, self._moved = stamp_ns, True
+        self._still.take(velocities, stamp_ns)
 
-    def _on_imu(self, stamp: Stamp, quaternion: np.ndarray, angular_velocity: np.ndarray,
+    def _on_imu(self, stamp_ns: int, quaternion: np.ndarray, angular_velocity: np.ndarray,
                 linear_acceleration: np.ndarray) -> None:
         self._R_world_imu = rotation_from_quaternion(quaternion)
-        self._imu_ns, self._moved = stamp.ns, True
+        self._imu_ns, self._moved = stamp_ns, True
 
-    def _on_wrench(self, sensor: int, stamp: Stamp, wrench: np.ndarray) -> None:
+    def _on_wrench(self, sensor: int, stamp_ns: int, wrench: np.ndarray) -> None:
         aggregation = self.aggregation
-        aggregation.ready = self._state_is_fresh(stamp)
-        body = aggregation.take(sensor, wrench, stamp.ns)
-        self._recent[sensor].add(aggregation.channels[sensor].signed, stamp.ns)
+        aggregation.ready = self._state_is_fresh(stamp_ns)
+        body = aggregation.take(sensor, wrench, stamp_ns)
+        self._recent[sensor].add(aggregation.channels[sensor].signed, stamp_ns)
         if body is None:
             return
         least_force, contact_period_ns = self._least_force, self._contact_period_ns
         foot = self._feet.get(body.place)
         if foot is not None:
-            foot.publish(stamp, least_force, contact_period_ns)
-            self._contacts.take(body, stamp, contact_period_ns)
-        total = aggregation.total(body, stamp.ns)
+            foot.publish(stamp_ns, least_force, contact_period_ns)
+            self._contacts.take(body, stamp_ns, contact_period_ns)
+        total = aggregation.total(body, stamp_ns)
         if total is not None:
-            self._total.publish(stamp, total, least_force)
-            self._total.publish_rest(stamp, total, self._still.moved_ns)
+            self._total.publish(stamp_ns, total, least_force)
+            self._total.publish_rest(stamp_ns, total, self._still.moved_ns)
             self._totals += 1
-            if self._weighs.is_due(stamp.ns):
+            if self._weighs.is_due(stamp_ns):
                 self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands)
 
-    def _state_is_fresh(self, stamp: Stamp) -> bool:
+    def _state_is_fresh(self, stamp_ns: int) -> bool:
         """Whether posture and attitude are those of this instant; brings them up to date."""
-        ns, limit = stamp.ns, self._state_timeout_ns
+        ns, limit = stamp_ns, self._state_timeout_ns
         if not -limit <= ns - self._joints_ns <= limit:
             self._late = 'joint_states'
             return False

@@ -70,7 +70,6 @@ from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from biped_com_ros.ros.node.robot_source import RobotSource
 from biped_com_ros.ros.node.waiting import Waiting
 from biped_com_ros.ros.topics.stability_inputs import StabilityInputs, Wrenches
-from biped_com_ros.ros.topics.stamp import Stamp
 import numpy as np
 from rclpy.node import Node
 
@@ -180,7 +179,7 @@ class ZmpMonitor(Node):
 
     # -- on every instant
 
-    def _on_instant(self, stamp: Stamp, state: RobotState, twist: Twist | None,
+    def _on_instant(self, stamp_ns: int, state: RobotState, twist: Twist | None,
                     wrenches: Wrenches | None) -> None:
         monitor = self.monitor
         assert monitor is not None
@@ -188,14 +187,14 @@ class ZmpMonitor(Node):
             monitor.in_contact = self.inputs.base.stance.in_contact
         monitor.every_model = self._outputs.models_wanted or self._markers.heard
         monitor.every_margin = self._outputs.margins_wanted
-        report = monitor.update(stamp.ns, state, twist, wrenches)
-        self._outputs.publish(stamp, report, monitor.in_contact)
-        self._accounts.add(stamp.ns, report, wrenches)
+        report = monitor.update(stamp_ns, state, twist, wrenches)
+        self._outputs.publish(stamp_ns, report, monitor.in_contact)
+        self._accounts.add(stamp_ns, report, wrenches)
         if report.change is not None:
-            self._outputs.announce(stamp, report.change, report)
+            self._outputs.announce(stamp_ns, report.change, report)
             self._log(report)
-        if self._marker_pace.is_due(stamp.ns):
-            self._markers.publish(stamp, report, monitor.watch.level)
+        if self._marker_pace.is_due(stamp_ns):
+            self._markers.publish(stamp_ns, report, monitor.watch.level)
 
     def _log(self, report: Report) -> None:
         change, logger = report.change, self.get_logger()

@@ -32,7 +32,7 @@ from biped_com_ros.ros.topics.outputs import (
     float_publisher, marker_array_publisher, point_publisher, TemplatePublisher,
     vector_publisher)
 from biped_com_ros.ros.topics.qos import LATCHED, overridable
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point32, Polygon, PolygonStamped
 import numpy as np
@@ -96,14 +96,14 @@ class PolygonOutput:
     def wanted(self) -> bool:
         return self._out.wanted
 
-    def publish(self, stamp: Stamp, corners: Array) -> None:
+    def publish(self, stamp_ns: int, corners: Array) -> None:
         """Publish corners (k, 3)."""
         template = self._templates.get(len(corners))
         if template is None:
             template = self._templates[len(corners)] = Template(
                 self._prototype(len(corners)), {'points': 'polygon.points'})
         template.fields['points'][...] = corners
-        self._send(template.serialize(stamp))
+        self._send(template.serialize(stamp_ns))
 
     def _prototype(self, count: int) -> PolygonStamped:
         return PolygonStamped(header=Header(frame_id=self._frame_id), polygon=Polygon(
@@ -146,7 +146,7 @@ class StabilityOutputs:
             *((out, 'data', attrgetter(name)) for name, out in self._numbers.items()))
         #: Of those that somebody listens to, what finds, holds and publishes the numbers: what
         #: nobody hears is not even found.
-        self._heard: list[tuple[_Find, Any, Callable[[Stamp], None]]] = []
+        self._heard: list[tuple[_Find, Any, Callable[[int], None]]] = []
         self._polygon_heard = self.models_wanted = self.margins_wanted = False
         self._ask_again = 0.0
         options = {'qos_overriding_options': overridable()}
@@ -154,7 +154,7 @@ class StabilityOutputs:
         self._event = node.create_publisher(DiagnosticArray, '~/event', LATCHED, **options)
         self._in_contact: tuple[bool, ...] | None = None
 
-    def publish(self, stamp: Stamp, report: Report, in_contact: tuple[bool, ...]) -> None:
+    def publish(self, stamp_ns: int, report: Report, in_contact: tuple[bool, ...]) -> None:
         """Publish an instant."""
         if monotonic() > self._ask_again:
             self._ask()
@@ -162,9 +162,9 @@ class StabilityOutputs:
             found = find(report)
             if found is not None:
                 numbers[...] = found
-                publish(stamp)
+                publish(stamp_ns)
         if self._polygon_heard and report.support is not None:
-            self._polygon.publish(stamp, report.support.corners_in_world)
+            self._polygon.publish(stamp_ns, report.support.corners_in_world)
         if in_contact != self._in_contact:
             self._in_contact = in_contact
             self._phase.publish(String(data=support_phase(self._feet, in_contact)))
@@ -179,7 +179,7 @@ class StabilityOutputs:
         self.margins_wanted = self._polygon_heard or any(
             out.wanted for out in self._numbers.values())
 
-    def announce(self, stamp: Stamp, change: Change, report: Report) -> None:
+    def announce(self, stamp_ns: int, change: Change, report: Report) -> None:
         """Publish a change of level, latched."""
         status = DiagnosticStatus(
             level=SEVERITY[change.now], name=f'{self._node.get_name()}: stability',
@@ -191,7 +191,7 @@ class StabilityOutputs:
                     ('dcm margin [m]', _number(report.dcm_distance)),
                     ('time to the edge [s]', _number(report.time_to_edge)))])
         message = DiagnosticArray(status=[status])
-        message.header.stamp = stamp.to_msg()
+        message.header.stamp = stamp_to_msg(stamp_ns)
         self._event.publish(message)
 
 
@@ -239,15 +239,15 @@ class StabilityMarkers:
         self._trails = (_Trail(params.trail), _Trail(params.trail))
         self.heard, self._drawn_ns = False, 0
 
-    def publish(self, stamp: Stamp, report: Report, level: Level) -> None:
+    def publish(self, stamp_ns: int, report: Report, level: Level) -> None:
         """Publish an instant, while nobody listens one per second."""
         for trail, point in zip(self._trails, (report.zmp, report.zmp_model)):
             trail.add(point)
         self.heard = self._out.heard
-        if self.heard or not 0 <= stamp.ns - self._drawn_ns < markers.UNHEARD_NS:
-            self._drawn_ns = stamp.ns
+        if self.heard or not 0 <= stamp_ns - self._drawn_ns < markers.UNHEARD_NS:
+            self._drawn_ns = stamp_ns
             self._draw(report, level)
-            self._out.publish(stamp)
+            self._out.publish(stamp_ns)
 
     def _draw(self, report: Report, level: Level) -> None:
         """Show an instant; what is unknown disappears."""

@@ -44,7 +44,6 @@ from biped_com_ros.core.state.leg_odometry import (
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, ImuInput, Input, JointStateInput, OdometryInput)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
-from biped_com_ros.ros.topics.stamp import Stamp
 from biped_com_ros.ros.topics.tf import TransformLookup
 import numpy as np
 
@@ -154,18 +153,18 @@ class Contacts:
                 return in_contact
         return self._told[0][1]
 
-    def _on_contacts(self, stamp: Stamp, values: Array, *_: Array) -> None:
+    def _on_contacts(self, stamp_ns: int, values: Array, *_: Array) -> None:
         in_contact = tuple([value > 0.5 for value in values.tolist()])
-        if self._told and stamp.ns < self._told[-1][0]:
+        if self._told and stamp_ns < self._told[-1][0]:
             self._told.clear()  # the clock was set anew
         if not self._told or in_contact != self._told[-1][1]:
-            self._told.append((stamp.ns, in_contact))
-            self.revised_ns = min(stamp.ns, self.revised_ns or stamp.ns)
-        self._holds_until(stamp.ns, time.monotonic())
+            self._told.append((stamp_ns, in_contact))
+            self.revised_ns = min(stamp_ns, self.revised_ns or stamp_ns)
+        self._holds_until(stamp_ns, time.monotonic())
 
-    def _on_bool(self, foot: int, stamp: Stamp, value: bool) -> None:
+    def _on_bool(self, foot: int, stamp_ns: int, value: bool) -> None:
         self._values[foot] = value
-        self._arrivals[foot] = stamp.ns, time.monotonic()
+        self._arrivals[foot] = stamp_ns, time.monotonic()
         if None not in self._values:
             self._told.clear()
             self._told.append((0, tuple(map(bool, self._values))))
@@ -198,7 +197,7 @@ class BaseSource:
         count = len(model.soles.names)
         self.inputs: dict[str, Input] = {}
         self._stance: Stance | None = Stance(np.zeros((count, 3)), (False,) * count)
-        self._located: tuple[RobotState, Stamp] | None = None
+        self._located: tuple[RobotState, int] | None = None
         self._contacts_told = False
         self.problem = ''
         self.is_held = False
@@ -221,7 +220,7 @@ class BaseSource:
         _ = self.stance  # found together with it
         return self._contacts_told
 
-    def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
+    def locate(self, state: RobotState, stamp_ns: int) -> RobotState | None:
         """Return the state with its base in the world, or None if that is unknown (`problem`)."""
         raise NotImplementedError
 
@@ -236,23 +235,23 @@ class BaseSource:
         """Start over after the clock was set anew."""
         self.contacts.clock_was_reset()
 
-    def _place(self, state: RobotState, base: Pose, stamp: Stamp) -> RobotState:
+    def _place(self, state: RobotState, base: Pose, stamp_ns: int) -> RobotState:
         """Put the base where it is known to be, whatever the soles do."""
         located = state.in_world(base)
-        self._located, self._stance, self.problem = (located, stamp), None, ''
+        self._located, self._stance, self.problem = (located, stamp_ns), None, ''
         return located
 
-    def _stand(self, state: RobotState, stamp: Stamp) -> Stance:
+    def _stand(self, state: RobotState, stamp_ns: int) -> Stance:
         """Find which soles stand, given the base."""
         soles = state.soles_in_world
-        told = self.contacts.told(stamp.ns)
+        told = self.contacts.told(stamp_ns)
         self._contacts_told = told is not None
         return self._guess.stance(soles) if told is None else Stance(soles, told)
 
     def _is_late(self, late_ns: int, what: str) -> bool:
         if -self._timeout_ns <= late_ns <= self._timeout_ns:
             return False
-        silent = [source for source in self.inputs.values() if source.stamp is None]
+        silent = [source for source in self.inputs.values() if source.stamp_ns is None]
         self.problem = silent[0].report()[1] if silent else (
             f'the stamps of joint_states and {what} are {abs(late_ns) / _SECOND:.3f} s apart '
             f'(base_timeout {self._timeout_ns / _SECOND:g} s): check that it publishes, and its '
@@ -280,12 +279,12 @@ class ImuBase(BaseSource):
         self._input = ImuInput(node, imu.topic, imu.frame, self._on_imu, **options)
         self.inputs = {'orientation': self._input}
 
-    def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
+    def locate(self, state: RobotState, stamp_ns: int) -> RobotState | None:
         """Locate by the orientation, carried on by the gyroscope to the stamp."""
-        late_ns = stamp.ns - self._ns
+        late_ns = stamp_ns - self._ns
         if late_ns and self._is_late(late_ns, 'the IMU'):
             return None
-        told = self.contacts.told(stamp.ns)
+        told = self.contacts.told(stamp_ns)
         self._contacts_told = told is not None
         self.problem = ''
         estimator, quaternion, contacts = self._estimator, self._quaternion, self.contacts
@@ -296,8 +295,8 @@ class ImuBase(BaseSource):
             quaternion = turned(quaternion, self._gyro, late_ns / _SECOND)
         R_world_imu = rotation_from_quaternion(quaternion)
         # What nobody tells is never revised.
-        stamp_ns = stamp.ns if contacts.inputs else None
-        base = estimator.update(state, R_world_imu, told, stamp_ns)
+        base = estimator.update(
+            state, R_world_imu, told, stamp_ns if contacts.inputs else None)
         upward = base.rotation.item(8)
         if upward < _LYING:
             self._lies = True
@@ -326,8 +325,8 @@ class ImuBase(BaseSource):
         self._estimator.reset()
         self._lies = False
 
-    def _on_imu(self, stamp: Stamp, quaternion: Array, gyro: Array, _: Array) -> None:
-        self._quaternion[:], self._gyro[:], self._ns = quaternion, gyro, stamp.ns
+    def _on_imu(self, stamp_ns: int, quaternion: Array, gyro: Array, _: Array) -> None:
+        self._quaternion[:], self._gyro[:], self._ns = quaternion, gyro, stamp_ns
 
 
 class OdometryBase(BaseSource):
@@ -344,25 +343,25 @@ class OdometryBase(BaseSource):
                                     model.config.base_link, **options)
         self.inputs = {'odometry': self._input}
 
-    def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
+    def locate(self, state: RobotState, stamp_ns: int) -> RobotState | None:
         """Locate by the odometry, carried on by its twist to the stamp."""
-        late_ns = stamp.ns - self._ns
+        late_ns = stamp_ns - self._ns
         if self._is_late(late_ns, 'the odometry'):
             return None
         dt = late_ns / _SECOND
         linear, angular = self._twist
         rotation = rotation_from_quaternion(turned(self._quaternion, angular, dt))
         link = Pose(rotation, self._position + rotation.dot(linear) * dt)
-        return self._place(state, link @ self._pose_link_base, stamp)
+        return self._place(state, link @ self._pose_link_base, stamp_ns)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return the message's twist along the axes of the base."""
         return Twist(*self._twist.dot(self._pose_link_base.rotation))
 
-    def _on_odometry(self, stamp: Stamp, position: Array, quaternion: Array,
+    def _on_odometry(self, stamp_ns: int, position: Array, quaternion: Array,
                      twist: Array) -> None:
         self._position[:], self._quaternion[:] = position, quaternion
-        self._twist[:], self._ns = twist.reshape(2, 3), stamp.ns
+        self._twist[:], self._ns = twist.reshape(2, 3), stamp_ns
 
 
 class TfBase(BaseSource):
@@ -376,16 +375,16 @@ class TfBase(BaseSource):
         self._lookup = TransformLookup(node)
         self._frames = params.world_frame, model.config.base_link
 
-    def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
+    def locate(self, state: RobotState, stamp_ns: int) -> RobotState | None:
         """Locate by the latest transform, if it is not too old."""
         try:
-            link, at = self._lookup.latest(*self._frames)
+            link, at_ns = self._lookup.latest(*self._frames)
         except InputError as error:
             self.problem = str(error)
             return None
-        if self._is_late(stamp.ns - at.ns, f'the transform {" -> ".join(self._frames)}'):
+        if self._is_late(stamp_ns - at_ns, f'the transform {" -> ".join(self._frames)}'):
             return None
-        return self._place(state, link @ self._pose_link_base, stamp)
+        return self._place(state, link @ self._pose_link_base, stamp_ns)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return the twist that keeps the standing soles at rest; None if none stands."""
@@ -407,9 +406,9 @@ class FixedBase(BaseSource):
         self._base = Pose.from_rpy(values[3:], values[:3]) @ self._pose_link_base
         self._at_rest = Twist(np.zeros(3), np.zeros(3))
 
-    def locate(self, state: RobotState, stamp: Stamp) -> RobotState | None:
+    def locate(self, state: RobotState, stamp_ns: int) -> RobotState | None:
         """Locate by the parameter."""
-        return self._place(state, self._base, stamp)
+        return self._place(state, self._base, stamp_ns)
 
     def twist(self, state: RobotState) -> Twist | None:
         """Return zeros."""

@@ -29,7 +29,7 @@ from biped_com_ros.ros.fast.readings import NEVER, Order, Reading, SECOND
 from biped_com_ros.ros.fast.sharing import exchange_of
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, Throttle, WARN
 from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
-from biped_com_ros.ros.topics.stamp import nanoseconds_of, now_ns, Stamp
+from biped_com_ros.ros.topics.stamp import now_ns
 from rclpy.qos import QoSProfile
 
 
@@ -51,7 +51,7 @@ class Input:
     message_type, topic
         What to subscribe to.
     callback
-        Called with (stamp, values...); arrays are reused and cannot be written to.
+        Called with (stamp in ns, values...); arrays are reused and cannot be written to.
     kind, what
         How to read it, and what of it: class and argument of the `Reading`.
     diagnostics
@@ -80,8 +80,8 @@ class Input:
         Number of refused messages by reason.
     last_error : str
         Why the last refused message was; '' if none was.
-    stamp : Stamp or None
-        Of the last good message.
+    stamp_ns : int or None
+        Stamp of the last good message.
     reading : Reading
         Reads the messages.
 
@@ -97,7 +97,7 @@ class Input:
         self._timeout = timeout
         self.refused: dict[str, int] = {}
         self.last_error = ''
-        self.stamp: Stamp | None = None
+        self.stamp_ns: int | None = None
         self._counted = 0
         self._clock = node.get_clock()
         self._start_accounts()
@@ -125,14 +125,14 @@ class Input:
     def timeout(self, seconds: float) -> None:
         self._timeout = seconds
 
-    def age(self, now: Any = None) -> float:
+    def age(self, now: int | None = None) -> float:
         """Return the time since the stamp of the last good message or else since the start, s."""
-        at = now_ns(self._clock) if now is None else nanoseconds_of(now)
-        return (at - (self._started if self.stamp is None else self.stamp.ns)) / SECOND
+        at = now_ns(self._clock) if now is None else now
+        return (at - (self._started if self.stamp_ns is None else self.stamp_ns)) / SECOND
 
-    def stale(self, timeout: float | None = None, now: Any = None) -> bool:
+    def stale(self, timeout: float | None = None, now: int | None = None) -> bool:
         """Tell whether there was no good data for `timeout` seconds, or never any."""
-        return self.stamp is None or self.age(now) > (
+        return self.stamp_ns is None or self.age(now) > (
             self._timeout if timeout is None else timeout)
 
     @property
@@ -216,7 +216,7 @@ class Input:
     def _why_silent(self) -> str:
         publishers = self.node.count_publishers(self.topic)
         since = (f"nothing usable on '{self.topic}' " + (
-            f'for {self.age():.1f} s' if self.stamp is not None else 'yet'))
+            f'for {self.age():.1f} s' if self.stamp_ns is not None else 'yet'))
         if not publishers:
             return f'{since}: nobody publishes it; check driver, namespace and remapping'
         if self.is_refusing:

@@ -35,7 +35,6 @@ from biped_com_ros.ros.fast.readings import (
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.topics.input_base import Input
 from biped_com_ros.ros.topics.joint_state_input import JointStateInput
-from biped_com_ros.ros.topics.stamp import Stamp
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
@@ -181,11 +180,11 @@ def _fields(prefix: str, names: str = 'xyz') -> tuple[str, ...]:
 class BoolReading(Reading):
     """Bool, stamped on arrival."""
 
-    def _read(self, raw: bytes) -> Stamp:
+    def _read(self, raw: bytes) -> int:
         if len(raw) <= codec.ENCAPSULATION:
             raise Refusal('malformed', f'it has only {len(raw)} bytes')
         self.arguments = (codec.read_bool(raw),)
-        return Stamp.from_ns(self._now())
+        return self._now()
 
 
 class ArrayReading(Reading):
@@ -195,7 +194,7 @@ class ArrayReading(Reading):
         return codec.Selection([('data', i) for i in range(len(message.data))],
                                np.zeros(len(message.data)))
 
-    def _read(self, raw: bytes) -> Stamp:
+    def _read(self, raw: bytes) -> int:
         plan = self._find_plan(raw)
         values, n = plan.data, self.order.what[0]
         if n is not None and len(values) != n:
@@ -205,7 +204,7 @@ class ArrayReading(Reading):
             index = int(np.flatnonzero(~np.isfinite(values))[0])
             raise Refusal('not finite', f'data[{index}] = {values[index]}')
         self.arguments = (read_only(values),)
-        return Stamp.from_ns(self._now())
+        return self._now()
 
 
 class VectorInput(Input):
@@ -278,43 +277,43 @@ class SensorInput(VectorInput):
 
 
 class WrenchInput(SensorInput):
-    """WrenchStamped; calls back with (stamp, wrench (6,)), force first, in its frame."""
+    """WrenchStamped; calls back with (stamp in ns, wrench (6,)), force first, in its frame."""
 
     def __init__(self, node: Any, topic: str, frame_id: str,
-                 callback: Callable[[Stamp, np.ndarray], None], **options: Any) -> None:
+                 callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
         super().__init__(node, WrenchStamped, topic,
                          _fields('wrench.force') + _fields('wrench.torque'), callback,
                          frame_id, **options)
 
 
 class PointInput(VectorInput):
-    """PointStamped; calls back with (stamp, point (3,))."""
+    """PointStamped; calls back with (stamp in ns, point (3,))."""
 
     def __init__(self, node: Any, topic: str, frame_id: str,
-                 callback: Callable[[Stamp, np.ndarray], None], **options: Any) -> None:
+                 callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
         super().__init__(node, PointStamped, topic, _fields('point'), callback, frame_id,
                          **options)
 
 
 class Vector3Input(VectorInput):
-    """Vector3Stamped; calls back with (stamp, vector (3,))."""
+    """Vector3Stamped; calls back with (stamp in ns, vector (3,))."""
 
     def __init__(self, node: Any, topic: str, frame_id: str,
-                 callback: Callable[[Stamp, np.ndarray], None], **options: Any) -> None:
+                 callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
         super().__init__(node, Vector3Stamped, topic, _fields('vector'), callback, frame_id,
                          **options)
 
 
 class ImuInput(SensorInput):
     """
-    Imu; calls back with (stamp, quaternion xyzw (4,), angular velocity (3,), acceleration (3,)).
+    Imu; calls back with (stamp in ns, quaternion xyzw (4,), angular velocity (3,), acceleration (3,)).
 
     Unless `need_orientation` is False, messages without an orientation (first covariance -1,
     REP-145) are refused, and so are quaternions whose length is not 1 within 1 %.
     """
 
     def __init__(self, node: Any, topic: str, frame_id: str,
-                 callback: Callable[[Stamp, np.ndarray, np.ndarray, np.ndarray], None],
+                 callback: Callable[[int, np.ndarray, np.ndarray, np.ndarray], None],
                  need_orientation: bool = True, **options: Any) -> None:
         super().__init__(
             node, Imu, topic,
@@ -324,10 +323,10 @@ class ImuInput(SensorInput):
 
 
 class OdometryInput(VectorInput):
-    """Odometry; calls back with (stamp, position (3,), quaternion xyzw (4,), twist (6,))."""
+    """Odometry; calls back with (stamp in ns, position (3,), quaternion xyzw (4,), twist (6,))."""
 
     def __init__(self, node: Any, topic: str,
-                 callback: Callable[[Stamp, np.ndarray, np.ndarray, np.ndarray], None],
+                 callback: Callable[[int, np.ndarray, np.ndarray, np.ndarray], None],
                  frame_id: str = '', child_frame_id: str = '', **options: Any) -> None:
         super().__init__(
             node, Odometry, topic,
@@ -337,16 +336,16 @@ class OdometryInput(VectorInput):
 
 
 class BoolInput(Input):
-    """Bool; calls back with (stamp, value), the stamp being the time of arrival."""
+    """Bool; calls back with (stamp in ns, value), the stamp being the time of arrival."""
 
-    def __init__(self, node: Any, topic: str, callback: Callable[[Stamp, bool], None],
+    def __init__(self, node: Any, topic: str, callback: Callable[[int, bool], None],
                  **options: Any) -> None:
         super().__init__(node, Bool, topic, callback, BoolReading, **options)
 
     @property
     def value(self) -> bool | None:
         """Return the last value; None if there was none yet."""
-        return self.reading.arguments[0] if self.stamp is not None else None
+        return self.reading.arguments[0] if self.stamp_ns is not None else None
 
 
 class ArrayInput(Input):
@@ -363,5 +362,5 @@ class ArrayInput(Input):
     """
 
     def __init__(self, node: Any, topic: str, n: int | None,
-                 callback: Callable[[Stamp, np.ndarray], None], **options: Any) -> None:
+                 callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
         super().__init__(node, Float64MultiArray, topic, callback, ArrayReading, (n,), **options)

@@ -20,7 +20,6 @@ from typing import Any
 
 from biped_com_ros.ros.fast.joint_state_reading import JointStateReading
 from biped_com_ros.ros.topics.input_base import Input
-from biped_com_ros.ros.topics.stamp import Stamp
 import numpy as np
 from sensor_msgs.msg import JointState
 
@@ -29,7 +28,7 @@ class JointStateInput(Input):
     """
     JointState in a fixed order of joints.
 
-    Calls back with (stamp, positions (n,), velocities (n,), efforts (n,)) in the order of
+    Calls back with (stamp in ns, positions (n,), velocities (n,), efforts (n,)) in the order of
     `joint_names` followed by `optional_joints`; the order in the messages does not matter, other
     joints are ignored. Where several nodes publish parts of the robot on one topic, the parts
     are put together: once every joint was seen, each message of the largest part calls back, as
@@ -66,7 +65,7 @@ class JointStateInput(Input):
     reading: JointStateReading
 
     def __init__(self, node: Any, joint_names: Sequence[str],
-                 callback: Callable[[Stamp, np.ndarray, np.ndarray, np.ndarray], None],
+                 callback: Callable[[int, np.ndarray, np.ndarray, np.ndarray], None],
                  topic: str = 'joint_states', optional_joints: Sequence[str] = (),
                  timeout: float = 0.5, limits: tuple[tuple[float, float], ...] = (),
                  **options: Any) -> None:

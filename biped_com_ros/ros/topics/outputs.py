@@ -24,7 +24,6 @@ from biped_com_ros.ros.fast.codec import raw_publish, Template
 from biped_com_ros.ros.fast.sharing import sender_of
 from biped_com_ros.ros.node.later import once, soon
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
-from biped_com_ros.ros.topics.stamp import Stamp
 from geometry_msgs.msg import (
     PointStamped, Pose, PoseArray, Vector3Stamped, WrenchStamped)
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -192,22 +191,22 @@ class TemplatePublisher(Audience):
         """Look anew, when something is published again, who of the process gets it."""
         TemplatePublisher._send.forget(self)
 
-    def publish(self, stamp: Stamp | None = None) -> None:
+    def publish(self, stamp_ns: int | None = None) -> None:
         """Publish the message with its present numbers and this stamp in its headers."""
         send = self._send  # as a method it would first be sought in the class
-        send(self.template.serialize(stamp))
+        send(self.template.serialize(stamp_ns))
 
     @property
     def prototype(self) -> Any:
         """Return the message as it was set up."""
         return self._prototype
 
-    def tap(self, listen: Callable[[bytes, Stamp | None], None]) -> None:
+    def tap(self, listen: Callable[[bytes, int | None], None]) -> None:
         """Give `listen` what is published from now on, too; others pay nothing for it."""
-        def publish(stamp: Stamp | None = None) -> None:
-            raw = self.template.serialize(stamp)
+        def publish(stamp_ns: int | None = None) -> None:
+            raw = self.template.serialize(stamp_ns)
             self._send(raw)
-            listen(raw, stamp)
+            listen(raw, stamp_ns)
 
         self.__dict__['publish'] = publish
 

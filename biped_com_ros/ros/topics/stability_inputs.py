@@ -35,7 +35,6 @@ from biped_com_ros.core.state.leg_odometry import Twist
 from biped_com_ros.ros.topics.base_sources import (
     BaseSource, Contacts, FixedBase, ImuBase, LocationParameters, OdometryBase, TfBase)
 from biped_com_ros.ros.topics.inputs import Input, JointStateInput, WrenchInput
-from biped_com_ros.ros.topics.stamp import Stamp
 
 #: How far the stamp of a wrench may be from that of the joint states, ns.
 _WRENCH_TOLERANCE = 20_000_000
@@ -44,7 +43,7 @@ _WRENCH_TOLERANCE = 20_000_000
 Wrenches = Sequence[Sequence[float]]
 
 #: Called with stamp, state in the world, twist of the base, foot wrenches.
-Callback = Callable[[Stamp, RobotState, Twist | None, Wrenches | None], None]
+Callback = Callable[[int, RobotState, Twist | None, Wrenches | None], None]
 
 #: Called with the time (ns) and arrays of a message of the base.
 Collect = Callable[..., None]
@@ -80,8 +79,8 @@ class _TimedImuBase(ImuBase):
         self._collect = collect
         super().__init__(*arguments, **options)
 
-    def _on_imu(self, stamp: Stamp, quaternion: Array, gyro: Array, _: Array) -> None:
-        self._collect(stamp.ns, quaternion.copy(), gyro.copy())
+    def _on_imu(self, stamp_ns: int, quaternion: Array, gyro: Array, _: Array) -> None:
+        self._collect(stamp_ns, quaternion.copy(), gyro.copy())
 
     def load(self, ns: int, quaternion: Array, gyro: Array) -> None:
         """Use a reading."""
@@ -95,9 +94,9 @@ class _TimedOdometryBase(OdometryBase):
         self._collect = collect
         super().__init__(*arguments, **options)
 
-    def _on_odometry(self, stamp: Stamp, position: Array, quaternion: Array,
+    def _on_odometry(self, stamp_ns: int, position: Array, quaternion: Array,
                      twist: Array) -> None:
-        self._collect(stamp.ns, position.copy(), quaternion.copy(), twist.copy())
+        self._collect(stamp_ns, position.copy(), quaternion.copy(), twist.copy())
 
     def load(self, ns: int, position: Array, quaternion: Array, twist: Array) -> None:
         """Use a message."""
@@ -241,15 +240,15 @@ class StabilityInputs:
             return TfBase(node, model, params, contacts)
         return FixedBase(model, params, contacts)
 
-    def _on_joints(self, stamp: Stamp, positions: Array, velocities: Array, _: Array) -> None:
+    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         state = self._model.state(positions, velocities)
         state.placements_in_base(self._model.stance_frames)  # kept by it, and nobody waits yet
-        for samples in self._instants.add(0, stamp.ns, (stamp, state)):
+        for samples in self._instants.add(0, stamp_ns, (stamp_ns, state)):
             self._complete(samples)
 
-    def _on_wrench(self, foot: int, stamp: Stamp, wrench: Array) -> None:
+    def _on_wrench(self, foot: int, stamp_ns: int, wrench: Array) -> None:
         moved = self.soles[foot].move(wrench, self.wrenches[foot].frame)
-        for samples in self._instants.add(self._first_foot + foot, stamp.ns, moved):
+        for samples in self._instants.add(self._first_foot + foot, stamp_ns, moved):
             self._complete(samples)
 
     def _on_base(self, ns: int, *values: Array) -> None:
@@ -258,11 +257,11 @@ class StabilityInputs:
 
     def _complete(self, samples: Sequence[Any]) -> None:
         """Take one sample of each source; the instant is that of the joint states."""
-        stamp, state = samples[0]
-        if stamp.ns < self._last_ns:  # the world begins anew where the robot stands
+        stamp_ns, state = samples[0]
+        if stamp_ns < self._last_ns:  # the world begins anew where the robot stands
             self.base.reset()
             self._on_reset()
-        self._last_ns = stamp.ns
+        self._last_ns = stamp_ns
         if self._predecessor is not None:
             self.base.continue_from(self._predecessor)
             self._predecessor = None
@@ -270,10 +269,10 @@ class StabilityInputs:
             self.base.load(*samples[1])  # type: ignore[attr-defined]
         felt = samples[self._first_foot:]
         wrenches = None if not felt or None in felt else felt
-        self.contacts.in_contact = None if wrenches is None else self._feel(stamp.ns, wrenches)
-        located = self.base.locate(state, stamp)
+        self.contacts.in_contact = None if wrenches is None else self._feel(stamp_ns, wrenches)
+        located = self.base.locate(state, stamp_ns)
         if located is not None:
-            self._callback(stamp, located, self.base.twist(located), wrenches)
+            self._callback(stamp_ns, located, self.base.twist(located), wrenches)
 
 
 def _wrench_topics(model: RobotModel, params: StabilityParameters) -> Sequence[str]:

@@ -30,7 +30,7 @@ from biped_com_ros.core.geometry.pose import Pose, quaternion_from_rotation
 from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.topics.outputs import Audience
 from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import ns_of_msg
 from geometry_msgs.msg import Quaternion, Transform, TransformStamped
 import numpy as np
 from rclpy.qos import QoSProfile
@@ -104,9 +104,9 @@ class TransformBundle(Audience):
         """Orientations of the children in their parents."""
         return self._template.fields['quaternions']
 
-    def publish(self, stamp: Stamp) -> None:
+    def publish(self, stamp_ns: int) -> None:
         """Send all of them with one stamp."""
-        self._send(self._template.serialize(stamp))
+        self._send(self._template.serialize(stamp_ns))
 
 
 class TransformBroadcaster:
@@ -151,13 +151,13 @@ class TransformBroadcaster:
             self._bundles[key] = TransformBundle(self._sender, key, self._plain)
         return self._bundles[key]
 
-    def send(self, stamp: Stamp, transforms: Sequence[Entry]) -> None:
+    def send(self, stamp_ns: int, transforms: Sequence[Entry]) -> None:
         """
         Send transforms.
 
         Parameters
         ----------
-        stamp
+        stamp_ns
             When they hold.
         transforms
             (parent, child, R, p): R_parent_child (3, 3) or None for no rotation; p the origin
@@ -169,7 +169,7 @@ class TransformBroadcaster:
         bundle = self.bundle([(parent, child) for parent, child, _, _ in transforms])
         bundle.positions[...] = [p for _, _, _, p in transforms]
         bundle.quaternions[...] = [_quaternion(R) for _, _, R, _ in transforms]
-        bundle.publish(stamp)
+        bundle.publish(stamp_ns)
 
 
 class StaticTransformBroadcaster:
@@ -184,14 +184,14 @@ class StaticTransformBroadcaster:
         """Return the rclpy publisher."""
         return self._sender.publisher
 
-    def send(self, stamp: Stamp, transforms: Sequence[Entry]) -> None:
+    def send(self, stamp_ns: int, transforms: Sequence[Entry]) -> None:
         """Add or replace transforms (by child frame) and send all that there are."""
         self._transforms.update({entry[1]: entry for entry in transforms})
         entries = list(self._transforms.values())
         bundle = TransformBundle(self._sender, tuple((e[0], e[1]) for e in entries))
         bundle.positions[...] = [entry[3] for entry in entries]
         bundle.quaternions[...] = [_quaternion(entry[2]) for entry in entries]
-        bundle.publish(stamp)
+        bundle.publish(stamp_ns)
 
 
 def _quaternion(R: np.ndarray | None) -> Any:
@@ -222,7 +222,7 @@ class TransformLookup:
         self._buffer = tf2_ros.Buffer(node=node)
         self._listener = tf2_ros.TransformListener(self._buffer, node, spin_thread=False)
 
-    def latest(self, target: str, source: str) -> tuple[Pose, Stamp]:
+    def latest(self, target: str, source: str) -> tuple[Pose, int]:
         """
         Return the latest pose of frame `source` in frame `target`, and when it held.
 
@@ -244,4 +244,4 @@ class TransformLookup:
             raise InputError(f"no transform from '{source}' to '{target}': {error}") from None
         q, p = found.transform.rotation, found.transform.translation
         return (Pose.from_quaternion(np.array([q.x, q.y, q.z, q.w]), np.array([p.x, p.y, p.z])),
-                Stamp.from_msg(found.header.stamp))
+                ns_of_msg(found.header.stamp))

@@ -21,7 +21,7 @@ from biped_com_ros.ros.node.diagnostics import exceptions_of
 from biped_com_ros.ros.topics.inputs import PointInput
 from biped_com_ros.ros.topics.outputs import point_publisher
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED, SENSOR_INPUT
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from geometry_msgs.msg import PointStamped
 import pytest
 import rclpy
@@ -62,7 +62,7 @@ class Chain(Rig):
     def on_in(self, stamp, point):
         self.log.append(('first begins', point[0]))
         for repetition in range(self.repeat):
-            self.say(point[0] + 0.1 * repetition, Stamp.from_ns(stamp.ns + repetition))
+            self.say(point[0] + 0.1 * repetition, stamp + repetition)
         self.log.append(('first ends', point[0]))
 
     def on_out(self, stamp, point):
@@ -83,13 +83,13 @@ class Chain(Rig):
 
     def message(self, value):
         message = PointStamped()
-        message.header.stamp = self.next_stamp().to_msg()
+        message.header.stamp = stamp_to_msg(self.next_stamp())
         message.point.x = float(value)
         return message
 
     def next_stamp(self):
         self._ns += 1_000_000
-        return Stamp.from_ns(self._ns)
+        return self._ns
 
     def close(self):
         super().close()

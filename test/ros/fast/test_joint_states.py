@@ -22,7 +22,7 @@ import math
 from biped_com_ros.ros.fast import joint_state_reading
 from biped_com_ros.ros.fast.joint_state_reading import JointStateReading, Routine
 from biped_com_ros.ros.fast.readings import Order
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import stamp_to_msg
 import numpy as np
 import pytest
 from rclpy.clock import Clock, ClockType
@@ -142,7 +142,7 @@ class Taker:
         return 1
 
     def callback(self, stamp, *arrays):
-        self.delivered.append((stamp.ns, *(array.tolist() for array in arrays)))
+        self.delivered.append((stamp, *(array.tolist() for array in arrays)))
 
     def refuse(self, reason, details):
         self.refused[reason] = self.refused.get(reason, 0) + 1
@@ -241,7 +241,7 @@ def both(n_required=6):
 
 def play(reading, reference, start, messages):
     for ns, message in messages:
-        message.header.stamp = Stamp.from_ns(start + ns).to_msg()
+        message.header.stamp = stamp_to_msg(start + ns)
         reading.receive(bytes(serialize_message(message)))
         reference.take(start + ns, message)
 

@@ -24,7 +24,7 @@ from typing import Any
 from biped_com_ros.ros.fast.codec.layout import (
     DTYPES, fields_of, FLOAT64, HEADER_STAMP, Layout, LayoutError, Leaf,
     LITTLE_ENDIAN_CDR, Path, plain_messages_wanted, set_value_at, value_at)
-from biped_com_ros.ros.topics.stamp import Stamp
+from biped_com_ros.ros.topics.stamp import ns_of_msg, pack_stamp, stamp_to_msg
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
 from rosidl_parser.definition import BasicType, NamespacedType
@@ -115,30 +115,30 @@ class Template:
         if self.plain:
             self._use_messages()
 
-    def serialize(self, stamp: Stamp | None = None) -> bytes:
+    def serialize(self, stamp_ns: int | None = None) -> bytes:
         """
-        Return the message as bytes, with `stamp` in its header and those of its elements.
+        Return the message as bytes, with the stamp in its header and those of its elements.
 
         The plain path does the same by setting the prototype's fields.
         """
         if self.plain:
-            return bytes(serialize_message(self.message(stamp)))
-        if stamp is not None:
+            return bytes(serialize_message(self.message(stamp_ns)))
+        if stamp_ns is not None:
             if self._single_stamp:
-                self._memory[HEADER_STAMP] = stamp.raw
+                self._memory[HEADER_STAMP] = pack_stamp(stamp_ns)
             elif self._stamps:
-                self._write_stamps(stamp)
+                self._write_stamps(stamp_ns)
         return self._memory.tobytes()
 
-    def message(self, stamp: Stamp | None = None) -> Any:
+    def message(self, stamp_ns: int | None = None) -> Any:
         """Return the message with the fields' present values (slow; the prototype itself)."""
         if not self.plain:
-            return deserialize_message(self.serialize(stamp), type(self.prototype))
+            return deserialize_message(self.serialize(stamp_ns), type(self.prototype))
         for name, field in self._selected.items():
             _set_numbers(self.prototype, field, self.fields[name])
-        if stamp is not None:
+        if stamp_ns is not None:
             for path in self._stamp_paths:
-                set_value_at(self.prototype, path, stamp.to_msg())
+                set_value_at(self.prototype, path, stamp_to_msg(stamp_ns))
         return self.prototype
 
     # -- bytes
@@ -168,8 +168,8 @@ class Template:
         self._single_stamp = offsets == [HEADER_STAMP.start]
         self._stamps = _stamp_targets(self._buffer, [4 + offset for offset in offsets])
 
-    def _write_stamps(self, stamp: Stamp) -> None:
-        value = np.frombuffer(stamp.raw, np.uint32)
+    def _write_stamps(self, stamp_ns: int) -> None:
+        value = np.frombuffer(pack_stamp(stamp_ns), np.uint32)
         for stamps in self._stamps:
             stamps[...] = value
 
@@ -183,12 +183,12 @@ class Template:
             expected[name] = _test_values(counter, size, self._selected[name].dtype)
             target[...] = expected[name].reshape(target.shape)
             counter += size
-        stamp = Stamp.from_ns(1_234_567_890_123_456_789 if self._stamp_paths else 0)
-        message = deserialize_message(self.serialize(stamp), type(self.prototype))
+        stamp_ns = 1_234_567_890_123_456_789 if self._stamp_paths else 0
+        message = deserialize_message(self.serialize(stamp_ns), type(self.prototype))
         right = all(np.array_equal(_numbers(message, self._selected[name]), values)
                     for name, values in expected.items() if len(self._overlapping(name)) == 0)
         right = right and all(
-            Stamp.from_msg(value_at(message, path)) == stamp for path in self._stamp_paths)
+            ns_of_msg(value_at(message, path)) == stamp_ns for path in self._stamp_paths)
         self._buffer[:] = original
         if not right:
             self._give_up('values differ from those rclpy reads')
