@@ -148,7 +148,7 @@ class GravityCompensationParameters(ManagedNodeParameters):
         0.001, 'Length of an arrow per force', 'm/N', 0.0, 1.0, read_only=True)
 
 
-class GravityCompensation(ManagedNode):
+class GravityCompensation(ManagedNode[GravityCompensationParameters]):
     """Wires sensors to `GravityCompensator` and that to controllers, as the module says."""
 
     def __init__(self, **node_kwargs: Any) -> None:
@@ -263,7 +263,7 @@ class GravityCompensation(ManagedNode):
         topics = given or [f'wrench_aggregator/{name}/wrench' for name in names]
         return [(f"the wrench of '{name}'", topic) for name, topic in zip(names, topics)]
 
-    def change(self, params: GravityCompensationParameters) -> None:
+    def apply_parameters(self, params: GravityCompensationParameters) -> None:
         """Use parameters that were set at run time; a step in efforts becomes a ramp."""
         if self.compensation is not None:
             old = self.compensation

@@ -197,7 +197,7 @@ class TorsoControllerParameters(ManagedNodeParameters):
             self.slack_tension, self.slack_time, self.broken_time)
 
 
-class TorsoController(ManagedNode):
+class TorsoController(ManagedNode[TorsoControllerParameters]):
     """Wires sensors to a controller and that to the tendons, as the module says."""
 
     def __init__(self, **node_kwargs: Any) -> None:
@@ -271,7 +271,7 @@ class TorsoController(ManagedNode):
             pass
         return SetParametersResult(successful=True)
 
-    def change(self, params: TorsoControllerParameters) -> None:
+    def apply_parameters(self, params: TorsoControllerParameters) -> None:
         """Go on with other parameters, from where the torso is."""
         self.params = params
         if self.controller is None or self.body is None:

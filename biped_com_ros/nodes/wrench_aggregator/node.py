@@ -37,7 +37,7 @@ from biped_com_ros.core.geometry.wrench import com_line, largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.wrench.aggregation import (
-    AggregationSettings, ContactBody, SensorChannel, WrenchAggregation)
+    AggregationSettings, ContactBody, WrenchAggregation)
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.tare import (
     load_offsets, RecentReadings, save_offsets, SensorOffset, StillnessWatch, TareLimits)
@@ -46,11 +46,10 @@ from biped_com_ros.nodes.com_estimator.outputs import Pace
 from biped_com_ros.ros.fast.readings import NEVER
 from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, gravity_parameter, RobotNodeParameters, WeightParameters)
-from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import declare_parameters, parameter
-from biped_com_ros.ros.node.robot_source import RobotSource
-from biped_com_ros.ros.node.waiting import Waiting
+from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
 from biped_com_ros.ros.topics.outputs import (
     Audiences, bool_publisher, float_array_publisher, joint_state_publisher, point_publisher,
@@ -202,27 +201,22 @@ class TotalOutput:
             self._resting.publish(stamp_ns)
 
 
-class WrenchAggregator(Node):
+class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     """Feet, hands and their sensors, as the module says."""
 
-    aggregation: WrenchAggregation  #: Once the robot is known.
-
     def __init__(self, **node_kwargs: Any) -> None:
-        super().__init__('wrench_aggregator', **node_kwargs)
-        self._channels: Sequence[SensorChannel] = ()
-        self.params = declare_parameters(self, WrenchAggregatorParameters, self._change)
         self._static_transforms: StaticTransformBroadcaster | None = None
-        self.diagnostics = Diagnostics(self)
-        self._source = RobotSource(self, self.params, self._start, self.diagnostics)
+        super().__init__('wrench_aggregator', WrenchAggregatorParameters, **node_kwargs)
 
     # -- set-up
 
-    def _start(self, model: RobotModel) -> None:
+    def build(self, model: RobotModel) -> None:
+        """Make the channels of the sensors, then outputs, services, diagnostics and inputs."""
         if not model.config.wrench_sensors:
             raise ConfigurationError(
                 f"robot '{model.config.name}' has no wrench sensors: add them under "
                 'wrench_sensors and name them under feet and hands')
-        aggregation = WrenchAggregation(model, _settings(self.params))
+        self.aggregation = aggregation = WrenchAggregation(model, _settings(self.params))
         self._offsets = self._load_offsets(model)
         for channel in aggregation.channels:
             if channel.name in self._offsets:
@@ -230,8 +224,7 @@ class WrenchAggregator(Node):
         self._make_outputs(aggregation)
         self._make_tare(aggregation)
         self._make_accounts(aggregation)
-        self.aggregation, self._channels = aggregation, aggregation.channels
-        self._set_limits(aggregation.body_weight)
+        self._set_limits(self.params)
         self._make_inputs(aggregation)
 
     def _make_outputs(self, aggregation: WrenchAggregation) -> None:
@@ -285,10 +278,7 @@ class WrenchAggregator(Node):
         self.diagnostics.add('offsets', self._report_offsets)
 
     def _make_inputs(self, aggregation: WrenchAggregation) -> None:
-        params, model = self.params, aggregation.model
-        options: dict[str, Any] = {
-            'diagnostics': self.diagnostics, 'timeout': params.sensor_timeout,
-            'max_age': params.max_stamp_age}
+        model, options = aggregation.model, self.input_options(self.params.sensor_timeout)
         self._joints_ns = self._imu_ns = NEVER
         self._moved = False
         imu = model.config.imu
@@ -300,26 +290,22 @@ class WrenchAggregator(Node):
                         partial(self._on_wrench, i), largest=largest_credible_load(model.mass),
                         **options)
             for i, channel in enumerate(aggregation.channels)]
-        self._waiting = Waiting(self, {
+        self.watch_inputs({
             'joint states': self.joints, 'orientation': self.imu,
             **{f'wrench of {channel.name}': source
                for channel, source in zip(aggregation.channels, self.sensors)}})
 
-    def _change(self, params: WrenchAggregatorParameters) -> None:
-        """Use parameters that were set at run time."""
-        old, self.params = self.params, params
-        if self._channels:
-            self._set_limits(self.aggregation.body_weight)
+    def apply_parameters(self, params: WrenchAggregatorParameters) -> None:
+        """Change limits, and the low-pass of every sensor if its parameters changed."""
+        self._set_limits(params)
         low_pass = (params.low_pass_cutoff, params.low_pass_order)
-        if low_pass == (old.low_pass_cutoff, old.low_pass_order):
-            return
-        for channel in self._channels:
-            channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
+        if low_pass != (self.params.low_pass_cutoff, self.params.low_pass_order):
+            for channel in self.aggregation.channels:
+                channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
 
-    def _set_limits(self, body_weight: float) -> None:
-        """Take what every message asks for out of the parameters."""
-        params = self.params
-        self._least_force = params.cop_min_share * body_weight
+    def _set_limits(self, params: WrenchAggregatorParameters) -> None:
+        """Compute what every message needs from the parameters."""
+        self._least_force = params.cop_min_share * self.aggregation.body_weight
         self._contact_period_ns = round(1e9 * params.contact_period)
         self._state_timeout_ns = round(1e9 * params.state_timeout)
 

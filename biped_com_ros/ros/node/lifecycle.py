@@ -26,11 +26,10 @@ from typing import Any, TypeVar
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf
-from biped_com_ros.ros.node.diagnostics import Diagnostics
+from biped_com_ros.ros.node.common_parameters import ManagedNodeParameters
 from biped_com_ros.ros.node.executor import guard_callbacks
-from biped_com_ros.ros.node.parameters import declare_parameters
-from biped_com_ros.ros.node.robot_source import RobotSource, TOPIC
-from biped_com_ros.ros.node.waiting import Waiting
+from biped_com_ros.ros.node.robot_node import RobotNodeMixin
+from biped_com_ros.ros.node.robot_source import TOPIC
 from biped_com_ros.ros.topics.input_base import Input
 from rclpy.client import Client
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -40,38 +39,22 @@ from rclpy.timer import Timer
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 _Part = TypeVar('_Part')
+Parameters = TypeVar('Parameters', bound=ManagedNodeParameters)
 
 
-class ManagedNode(LifecycleNode):
+class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
     """
-    A lifecycle node for a robot.
+    A lifecycle node of a robot; see `RobotNodeMixin` for parameters and attributes.
 
-    Parameters
-    ----------
-    name
-        Of the node.
-    parameters_class
-        Subclass of `ManagedNodeParameters`.
-
-    Attributes
-    ----------
-    params
-        Its parameters.
-    model
-        The robot; None until its description is there.
-    diagnostics
-        Its lines for /diagnostics.
-
+    Its parameters are a subclass of `ManagedNodeParameters`. `build` is called when the node is
+    configured.
     """
 
-    def __init__(self, name: str, parameters_class: Any, **node_kwargs: Any) -> None:
-        super().__init__(name, **node_kwargs)
-        self.params = declare_parameters(self, parameters_class, self.change)
-        self.model: RobotModel | None = None
-        self.diagnostics = Diagnostics(self)
+    def __init__(self, name: str, parameters_class: type[Parameters],
+                 **node_kwargs: Any) -> None:
         self._kept: list[Any] = []
-        self._urdf = self.params.urdf
-        self._source = RobotSource(self, self.params, self._on_robot, self.diagnostics)
+        self._is_prepared = False
+        super().__init__(name, parameters_class, **node_kwargs)
 
     # -- what a node fills in
 
@@ -83,17 +66,6 @@ class ManagedNode(LifecycleNode):
         ------
         BipedComError
             If the parameters make no sense for it: ends the node at its start.
-
-        """
-
-    def build(self, model: RobotModel) -> None:
-        """
-        Make everything for the robot; the node is configured then.
-
-        Raises
-        ------
-        BipedComError
-            If it cannot be made; why is logged, and the transition fails.
 
         """
 
@@ -110,10 +82,6 @@ class ManagedNode(LifecycleNode):
     def dismantle(self) -> None:
         """Let go of what was built and not kept."""
 
-    def change(self, params: Any) -> None:
-        """Use parameters that were set at run time."""
-        self.params = params
-
     # -- for it
 
     def keep(self, part: _Part) -> _Part:
@@ -125,13 +93,14 @@ class ManagedNode(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Build everything; fails while the robot's description is missing."""
-        if self.model is None:
+        if not self._is_prepared:
             self.get_logger().error('cannot be configured: the robot description is missing')
             return FAILURE
         try:
-            self.model = self._read_anew(self.model)
+            self._read_changed_urdf()
             self.build(self.model)
-            self._watch_inputs()
+            self._watch_required_inputs()
+            self.is_built = True
         except BipedComError as error:
             self.get_logger().error(f'cannot be configured: {error}')
             self._take_away()
@@ -162,30 +131,29 @@ class ManagedNode(LifecycleNode):
         self.stop()
         return SUCCESS
 
-    def _on_robot(self, model: RobotModel) -> None:
+    def _on_model(self, model: RobotModel) -> None:
         self.prepare(model)
-        self.model = model
+        self.model, self._is_prepared = model, True
         if self.params.autostart and self.trigger_configure() == SUCCESS:
             self.trigger_activate()
 
-    def _read_anew(self, model: RobotModel) -> RobotModel:
-        """Return the robot with the URDF that the parameter names now, if it was changed."""
-        wanted = self.params.urdf
-        if wanted in (self._urdf, TOPIC):
-            return model
-        anew = RobotModel(model.config, load_urdf(model.config, wanted))
-        self.prepare(anew)
-        self._urdf = wanted
-        return anew
+    def _read_changed_urdf(self) -> None:
+        """Use the URDF that the parameter names now, if it was changed."""
+        urdf = self.params.urdf
+        if urdf in (self._urdf_in_use, TOPIC):
+            return
+        model = RobotModel(self.model.config, load_urdf(self.model.config, urdf))
+        self.prepare(model)
+        self.model, self._urdf_in_use = model, urdf
 
-    def _watch_inputs(self) -> None:
-        """Say what is waited for."""
+    def _watch_required_inputs(self) -> None:
         needed = {part.topic: part for part in self._kept
                   if isinstance(part, Input) and part.required}
         if needed:
-            self.keep(Waiting(self, needed))
+            self.keep(self.watch_inputs(needed))
 
     def _take_away(self) -> None:
+        self.is_built, self._input_watch = False, None
         self.dismantle()
         while self._kept:
             self._destroy(self._kept.pop())

@@ -1,0 +1,142 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What the nodes of a robot have in common: parameters, diagnostics, model, options of inputs.
+
+A node names its parameters, says in `build` what it makes for the robot, and in
+`apply_parameters` what changes at run time. The same holds for lifecycle nodes, see `lifecycle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.node.common_parameters import RobotChoice, RobotNodeParameters
+from biped_com_ros.ros.node.diagnostics import Diagnostics
+from biped_com_ros.ros.node.parameters import declare_parameters
+from biped_com_ros.ros.node.robot_source import RobotSource
+from biped_com_ros.ros.node.waiting import Waiting
+from biped_com_ros.ros.topics.input_base import Input
+from rclpy.node import Node
+
+Parameters = TypeVar('Parameters', bound=RobotChoice)
+_Stamped = TypeVar('_Stamped', bound=RobotNodeParameters)
+
+
+class RobotNodeMixin(Generic[Parameters]):
+    """
+    Common part of `RobotNode` and `ManagedNode`; comes before rclpy's class among the bases.
+
+    Parameters
+    ----------
+    name
+        Name of the node.
+    parameters_class
+        Frozen dataclass of its parameters.
+    **node_kwargs
+        Passed on to rclpy's class.
+
+    Attributes
+    ----------
+    params
+        Values of the parameters.
+    diagnostics
+        Its lines on /diagnostics.
+    model
+        The robot; set before `build` is called.
+    is_built
+        Whether `build` is done.
+
+    Raises
+    ------
+    BipedComError
+        If a parameter, the robot's configuration or its URDF file is wrong.
+
+    """
+
+    params: Parameters
+    diagnostics: Diagnostics
+    model: RobotModel
+
+    def __init__(self, name: str, parameters_class: type[Parameters],
+                 **node_kwargs: Any) -> None:
+        super().__init__(name, **node_kwargs)  # type: ignore[call-arg]  # the one of rclpy
+        self.is_built = False
+        self._input_watch: Waiting | None = None
+        self.params = declare_parameters(self, parameters_class, self._on_parameters)
+        self.diagnostics = Diagnostics(self)
+        self._urdf_in_use = self.params.urdf
+        self._source = RobotSource(self, self.params, self._on_model, self.diagnostics)
+
+    # -- what a node implements
+
+    def build(self, model: RobotModel) -> None:
+        """
+        Make the inputs, outputs, services and diagnostics for this robot.
+
+        Raises
+        ------
+        BipedComError
+            If the parameters do not fit the robot.
+
+        """
+        raise NotImplementedError
+
+    def apply_parameters(self, params: Parameters) -> None:
+        """
+        Use parameters that were changed at run time; `params` still holds the old ones.
+
+        Not called before `build` is done.
+
+        Raises
+        ------
+        ConfigurationError
+            If they do not go together: it is logged, and the old ones stay in use.
+
+        """
+
+    # -- what it uses
+
+    def input_options(self: RobotNodeMixin[_Stamped], timeout: float = 0.5) -> dict[str, Any]:
+        """Return what all inputs of the node have in common; `timeout` in s, see `Input`."""
+        return {'diagnostics': self.diagnostics, 'timeout': timeout,
+                'max_age': self.params.max_stamp_age}
+
+    def watch_inputs(self, inputs: Mapping[str, Input]) -> Waiting:
+        """Log when one of these inputs, by name, is missing or back; see `missing_inputs`."""
+        self._input_watch = Waiting(self, dict(inputs))
+        return self._input_watch
+
+    @property
+    def missing_inputs(self) -> tuple[str, ...]:
+        """Names of the watched inputs that never arrived or are stale."""
+        return () if self._input_watch is None else self._input_watch.missing
+
+    # -- what calls it
+
+    def _on_model(self, model: RobotModel) -> None:
+        self.model = model
+        self.build(model)
+        self.is_built = True
+
+    def _on_parameters(self, params: Parameters) -> None:
+        if self.is_built:
+            self.apply_parameters(params)
+        self.params = params
+
+
+class RobotNode(RobotNodeMixin[Parameters], Node):
+    """A node of a robot: `build` is called once, as soon as the robot's model is known."""
