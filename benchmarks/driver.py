@@ -29,7 +29,7 @@ import tempfile
 import time
 from typing import Any
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.outputs import joint_state_publisher, TemplatePublisher

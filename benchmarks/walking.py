@@ -43,7 +43,7 @@ from typing import Any
 
 from benchmarks.common import console, print_table, print_targets, Target
 from benchmarks.stepping import CONTACT_SHARE, MASS_SIGMA, Record, SEEDS
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import support_polygon

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 import sys
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.footprint import footprint_pose
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel, RobotState

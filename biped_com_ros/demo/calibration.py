@@ -22,6 +22,7 @@ from pathlib import Path
 import re
 from typing import Any
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion
 from biped_com_ros.core.legs.keyframes import KeyframeMotion, show_keyframes
 from biped_com_ros.core.model.robot import RobotModel
@@ -65,7 +66,7 @@ class Calibration(Chapter):
         test = yield from _compare(stage, calibrated)
         before, after = test.errors(stage.model), test.errors(calibrated)
         torque = [found['residuals'][when]['torque_rms'] for when in ('before', 'left out')]
-        weights = [9.81 * model.mass for model in (stage.model, calibrated)]
+        weights = [GRAVITY * model.mass for model in (stage.model, calibrated)]
         return Comparison(('by the URDF', 'calibrated'), [
             ('centre of mass off by', *(f'{1e3 * e.mean():.2f} mm' for e in (before, after))),
             ('at most', *(f'{1e3 * e.max():.2f} mm' for e in (before, after))),

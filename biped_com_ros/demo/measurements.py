@@ -27,7 +27,7 @@ import math
 import sys
 import time
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.inputs import BoolInput, Input, PointInput, WrenchInput
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT

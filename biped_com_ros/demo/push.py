@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.demo.chapter import Act, Chapter, Comparison
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.topics.outputs import wrench_publisher

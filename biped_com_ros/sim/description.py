@@ -32,6 +32,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+GRAVITY = 9.81
+"""Gravitational acceleration of the simulated world, m/s^2."""
+
 MOVING = {'revolute': 'hinge', 'continuous': 'hinge', 'prismatic': 'slide'}
 """Joint types that move, and what MuJoCo calls them."""
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.model.config import RobotConfig, TorsoConfig
-from biped_com_ros.sim.description import Array, Description, resolve_mimics
+from biped_com_ros.sim.description import Array, Description, GRAVITY, resolve_mimics
 import mujoco
 import numpy as np
 
@@ -115,7 +115,7 @@ class UpperBody:
     def of(model: Any, data: Any) -> UpperBody:
         """Weigh it in MuJoCo's model, after ``mj_forward``."""
         base = model.body('vertebra/1').id
-        return UpperBody(9.81 * float(model.body_subtreemass[base]),
+        return UpperBody(GRAVITY * float(model.body_subtreemass[base]),
                          float(np.linalg.norm(data.subtree_com[base] - data.xpos[base])))
 
 
@@ -152,7 +152,7 @@ def _pendulum(model: Any, data: Any, config: RobotConfig) -> tuple[float, float]
     """Return m g h (N m) and m h^2 (kg m^2), h from the lowest sole to the centre of mass."""
     lowest = min(data.site(f'sole/{name}').xpos[2] for name in config.feet)
     mass, height = model.body_subtreemass[0], data.subtree_com[0][2] - lowest
-    return float(9.81 * mass * height), float(mass * height ** 2)
+    return float(GRAVITY * mass * height), float(mass * height ** 2)
 
 
 def _load_with_followers(model: Any, data: Any, config: RobotConfig, robot: Description,
@@ -170,7 +170,7 @@ def _load_with_followers(model: Any, data: Any, config: RobotConfig, robot: Desc
 def _load(model: Any, data: Any, config: RobotConfig, robot: Description, name: str) -> _Load:
     joint = model.joint(f'joint/{name}')
     body, dof = joint.bodyid[0], joint.dofadr[0]
-    weight = 9.81 * model.body_subtreemass[body]
+    weight = GRAVITY * model.body_subtreemass[body]
     if joint.type[0] == mujoco.mjtJoint.mjJNT_SLIDE:
         moment = weight / 0.01 * SAG  # A slide gives way by a centimetre at most.
     else:

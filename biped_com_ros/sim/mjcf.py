@@ -31,7 +31,8 @@ from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.sim import torso
 from biped_com_ros.sim.description import (
-    Array, Description, Joint, Link, MOVING, pose_attributes, resolve_mimics, text, Transform)
+    Array, Description, GRAVITY, Joint, Link, MOVING, pose_attributes, resolve_mimics, text,
+    Transform)
 from biped_com_ros.sim.hoist import write_hoist
 import numpy as np
 
@@ -67,7 +68,7 @@ class WorldOptions:
     """
 
     timestep: float = 0.001
-    gravity: float = 9.81
+    gravity: float = GRAVITY
     friction: float = 1.0
     floor: bool = True
     contact_time: float = 0.005

@@ -26,13 +26,11 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim import hidden
-from biped_com_ros.sim.description import Array, parse, quaternion_wxyz, resolve_mimics
+from biped_com_ros.sim.description import Array, GRAVITY, parse, quaternion_wxyz, resolve_mimics
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.mjcf import WorldOptions, Writer
 import mujoco
 import numpy as np
-
-GRAVITY = 9.81
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 import re
 from typing import Any
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.limits import effort_limits
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz import palette, widgets

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.viz import palette

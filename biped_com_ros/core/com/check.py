@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
+from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
@@ -27,7 +28,7 @@ LEAST_SHARE = 0.5
 SETTLING_NS = 500_000_000
 """For so long nothing must have moved before anything is averaged, ns."""
 
-WINDOW_NS = 1_000_000_000
+WINDOW_NS = SECOND_NS
 """So long it is averaged, ns."""
 
 

@@ -75,7 +75,7 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.com.hidden_load import Carrier, LoadEquation
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, Numbers
 from biped_com_ros.core.signals.filters import NoiseMeter

@@ -29,7 +29,8 @@ from typing import NamedTuple
 
 from biped_com_ros.core.com.filter import ComFilter, ComFilterSettings, Seen
 from biped_com_ros.core.com.hidden_load import CarrierFrame, LoadWrench
-from biped_com_ros.core.com.kinematics import com_velocity_along_base, GRAVITY
+from biped_com_ros.core.com.kinematics import com_velocity_along_base
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Numbers, Pose
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.stability.zmp import total_wrench

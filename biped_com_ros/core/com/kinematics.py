@@ -23,14 +23,12 @@ from __future__ import annotations
 
 import math
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, Numbers
 from biped_com_ros.core.model.robot import RobotState
 from biped_com_ros.core.state.leg_odometry import Twist
 import numpy as np
-
-GRAVITY = 9.81
-"""Gravity of ROS and Gazebo, m/s^2; the simulator uses the same."""
 
 
 def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:

@@ -25,10 +25,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 import math
 
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.effort_guard import EffortGuard, SafetySettings, UprightCheck
-from biped_com_ros.core.gravity.load_sharing import LoadSharing, LONGEST_STEP_NS, SharingSettings
+from biped_com_ros.core.gravity.load_sharing import LoadSharing, SharingSettings
 from biped_com_ros.core.gravity.model import (
     ContactPoint, GravityLoad, GravityModel, MINIMUM_NORM, Support, Wrench, WrenchDistribution)
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
@@ -36,7 +37,7 @@ from biped_com_ros.core.model.robot import RobotModel, RobotState
 import numpy as np
 
 #: Time of what did not happen yet, ns, and how long the contacts' axes of the last time will do.
-_NEVER, _AXES_LAST_NS = -2 ** 62, 50_000_000
+_AXES_LAST_NS = 50_000_000
 #: Of the weight: a contact that has to pull with less does not.
 _PULL = 1e-6
 #: Of the weight: the contacts do not feel more for longer than an impact.
@@ -78,7 +79,7 @@ class CompensationSettings:
 
     support: str = AUTO
     distribution: str = CLOSED_FORM
-    gravity: float = 9.81
+    gravity: float = GRAVITY
     lever: float = 0.1
     contacts: tuple[str, ...] = ()
     limits: SupportLimits = field(default_factory=SupportLimits)
@@ -168,12 +169,12 @@ class GravityCompensator:
     def _forget(self) -> None:
         count = len(self.gravity_model.contacts)
         self._felt: list[Wrench] = [()] * count
-        self._felt_ns = [_NEVER] * count
+        self._felt_ns = [NEVER_NS] * count
         #: Of all contacts at one time, and whether the shares have yet to follow them.
         self._forces: list[float] = []
         self._are_new = True
         self._load: GravityLoad | None = None
-        self._load_ns = self._shared_ns = _NEVER
+        self._load_ns = self._shared_ns = NEVER_NS
 
     def enable(self, groups: Sequence[str]) -> None:
         """Let only the joints of some groups take part; none named: all actuated joints."""
@@ -352,7 +353,7 @@ class GravityCompensator:
 
     def _share(self, load: GravityLoad, stamp_ns: int) -> None:
         """Let the shares follow what is felt along gravity."""
-        if _NEVER in self._felt_ns:
+        if NEVER_NS in self._felt_ns:
             raise ConfigurationError("support 'auto' needs the measured wrenches of the contacts")
         ux, uy, uz = load.up_parts
         # Of each contact: its axes' parts along the vertical, times its force.

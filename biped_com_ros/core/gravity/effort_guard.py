@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
@@ -317,7 +318,7 @@ class UprightCheck:
     def _look_for_jump(self, chord: float, ns: int) -> None:
         turned = 2.0 * math.asin(min(0.5 * chord, 1.0))
         if turned > self.TOLERANCE + self.max_speed * 1e-9 * ns:
-            self._settled_ns = self._ns + round(1e9 * self.settle_time)
+            self._settled_ns = self._ns + nanoseconds(self.settle_time)
             self._jump = f"the IMU's orientation jumped by {math.degrees(turned):.1f} deg"
 
     def _tilted(self, up_z: float) -> str:

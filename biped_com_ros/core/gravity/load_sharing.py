@@ -33,12 +33,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import sub
 
+from biped_com_ros.core.constants import LONGEST_STEP_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
-#: After a longer pause, or a step back in time, shares start anew.
-LONGEST_STEP_NS = 500_000_000
 #: Of `max_rate` at a share of zero, growing and shrinking, and how much more with the share.
 _SLOWEST_UP, _SLOWEST_DOWN, _QUICKENING = 0.1, 0.2, 2.0
 

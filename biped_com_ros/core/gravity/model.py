@@ -46,6 +46,7 @@ from functools import cached_property, partial
 from struct import Struct
 from typing import Protocol, TypeAlias
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import (
     Array, combined, cross, Pose, rotation_from_quaternion)
@@ -168,7 +169,7 @@ class GravityModel:
 
     """
 
-    def __init__(self, model: RobotModel, gravity: float = 9.81,
+    def __init__(self, model: RobotModel, gravity: float = GRAVITY,
                  contacts: Iterable[str] | None = None, lever: float = 0.1,
                  hand_lever: float = 0.0) -> None:
         self.model = model

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 import math
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
@@ -186,6 +187,6 @@ def _check_foot(model: RobotModel, capture: Capture, foot: str, sensors: tuple[s
         raise InputError(f"wrench sensor of foot '{foot}' of {where} was not measured: "
                          f'{", ".join(sensors)} read {readings.tolist()}')
     force, needed = float(np.linalg.norm(readings[:, :3].sum(axis=0))), SMALLEST_LOAD * model.mass
-    if force < needed * 9.81:
+    if force < needed * GRAVITY:
         raise InputError(f"foot '{foot}' of {where} is said to stand but carries {force:.1f} N "
-                         f'of {9.81 * model.mass:.0f} N; put it down, or take it as in the air')
+                         f'of {GRAVITY * model.mass:.0f} N; put it down, or take it as in the air')

@@ -39,6 +39,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.geometry.wrench import skew
@@ -49,7 +50,6 @@ import numpy as np
 from numpy.typing import NDArray
 import pinocchio as pin
 
-GRAVITY = 9.81
 TYPICAL_NOISE = SensorNoise()
 STEP = 1e-6  # of the differences that propagate noise, rad
 

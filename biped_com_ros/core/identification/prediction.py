@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.first_moments import GRAVITY, StaticsRegressor
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
 import numpy as np
 
 UP = np.array((0.0, 0.0, 1.0))

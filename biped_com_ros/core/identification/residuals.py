@@ -18,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, skew
 from biped_com_ros.core.identification.captures import Capture, check_capture
-from biped_com_ros.core.identification.first_moments import GRAVITY, StaticsRegressor
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
 import numpy as np
 from numpy.typing import NDArray
 

@@ -19,10 +19,10 @@ from collections import deque
 from dataclasses import dataclass
 import math
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.first_moments import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import NDArray

@@ -29,7 +29,7 @@ import copy
 from enum import Enum
 import math
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.footsteps import Footprint

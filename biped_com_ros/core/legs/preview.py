@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np

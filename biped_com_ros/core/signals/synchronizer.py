@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from biped_com_ros.core.constants import NEVER_NS
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -23,7 +24,6 @@ DEPTH = 16
 """How many samples of a source are kept while they wait for those of the others."""
 _LONG_DEPTH = 128
 """The same for :class:`Instants`, which waits longer."""
-_NEVER = -2 ** 62
 #: By so little a step may differ from the mean one without being noted.
 _NEGLIGIBLE_NS = 1000
 
@@ -150,8 +150,8 @@ class Instants:
             deque(maxlen=_LONG_DEPTH) for _ in range(count)]
         self._leading, *others = self._waiting
         self._others = list(zip(others, tolerances_ns, self._optional[1:]))
-        self._last_ns = [_NEVER] * count
-        self._first_ns = _NEVER
+        self._last_ns = [NEVER_NS] * count
+        self._first_ns = NEVER_NS
         self._awaited = 0
 
     def add(self, source: int, stamp_ns: int, sample: Any) -> Sequence[list[Any]]:
@@ -193,14 +193,14 @@ class Instants:
     def _start_anew(self) -> None:
         for waiting in self._waiting:
             waiting.clear()
-        self._last_ns = [_NEVER] * len(self._waiting)
-        self._first_ns = _NEVER
+        self._last_ns = [NEVER_NS] * len(self._waiting)
+        self._first_ns = NEVER_NS
 
     def _is_decided(self, ns: int) -> bool:
         """Tell whether no source can still send a sample nearer to this time."""
         if min(self._last_ns) >= ns:
             return True
-        if self._first_ns == _NEVER:
+        if self._first_ns == NEVER_NS:
             self._first_ns = ns
         if self._is_missing(self._awaited, ns):  # mostly it is the same one that comes last
             return False
@@ -214,7 +214,7 @@ class Instants:
         last = self._last_ns[source]
         if last >= ns:
             return False
-        silent_since = self._first_ns if last == _NEVER else last
+        silent_since = self._first_ns if last == NEVER_NS else last
         return (not self._optional[source]
                 or self._leading[-1][0] - silent_since < self._patience)
 
@@ -227,7 +227,7 @@ class Instants:
             if waiting and waiting[0][0] == ns:  # mostly
                 found.append(waiting[0][1])
                 continue
-            stamp, nearest = _nearest(waiting, ns) if waiting else (_NEVER, None)
+            stamp, nearest = _nearest(waiting, ns) if waiting else (NEVER_NS, None)
             if abs(stamp - ns) <= tolerance:
                 found.append(nearest)
             elif optional:

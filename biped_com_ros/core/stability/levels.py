@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 import math
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError
 
 
@@ -120,7 +121,7 @@ class Trigger:
 
     def __init__(self, threshold: float, release: float, dwell: float, recovery: float) -> None:
         self._threshold, self._release = threshold, release
-        self._dwell_ns, self._recovery_ns = round(1e9 * dwell), round(1e9 * recovery)
+        self._dwell_ns, self._recovery_ns = nanoseconds(dwell), nanoseconds(recovery)
         self.is_set = False
         self._crossed_ns: int | None = None
 

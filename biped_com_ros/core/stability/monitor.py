@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, natural_frequency
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, combined
 from biped_com_ros.core.model.robot import RobotModel, RobotState
@@ -38,8 +39,6 @@ from biped_com_ros.core.state.leg_odometry import Twist
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 import numpy as np
 
-LONGEST_STEP_NS = 500_000_000
-"""After a longer silence, or a step back in time, filters start anew."""
 _UNHEARD_STEP_NS = 20_000_000
 """How often the model's ZMP is found where nobody asks for every one."""
 
@@ -72,7 +71,7 @@ class MonitorSettings:
     min_share: float = 0.03
     method: str = 'full'
     cutoff: float = 15.0
-    gravity: float = 9.81
+    gravity: float = GRAVITY
 
 
 @dataclass(slots=True)

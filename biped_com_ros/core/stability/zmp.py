@@ -17,7 +17,7 @@ The zero-moment point: as the feet feel it, and as the robot's motion demands it
 Both are the point of a plane about which a contact wrench has no moment along the plane
 (:func:`biped_com_ros.core.geometry.wrench.centre_of_pressure`). The measured wrench is the sum of
 the foot wrenches. The model's follows from Newton and Euler: with the momentum (p, L) of the whole
-robot about a point fixed in the world, ``F = p' - m g`` and ``M = L' - c x m g`` with the gravity g.
+robot about a point fixed in the world, ``F = p' - m g`` and ``M = L' - c x m g`` with gravity g.
 
 On a level plane the second is Wang, Zhu and Han's equation (8). Printed there are "joint thrusts"
 V_ix in x and V_iy in y; what belongs there is the rate of change of each link's angular momentum
@@ -35,7 +35,7 @@ from collections.abc import Callable, Sequence
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState, ROOT

@@ -15,7 +15,9 @@
 
 from __future__ import annotations
 
-SET_BACK = 1_000_000_000
+from biped_com_ros.core.constants import SECOND_NS
+
+SET_BACK = SECOND_NS
 """Time that is further back than this was set back, ns."""
 
 

@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 import math
 
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.footprint import mean_sole
 from biped_com_ros.core.geometry.pose import Array, Numbers
@@ -40,8 +41,6 @@ from biped_com_ros.core.signals.synchronizer import Synchronizer
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 import numpy as np
 
-LONGEST_STEP_NS = 500_000_000
-"""After a longer silence, or a step back in time, the low-pass starts anew."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class AggregationSettings:
     low_pass_cutoff: float = 0.0
     low_pass_order: int = 2
     thresholds: ContactThresholds = field(default_factory=ContactThresholds)
-    gravity: float = 9.81
+    gravity: float = GRAVITY
 
 
 class SensorChannel:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError
 
 
@@ -69,8 +70,8 @@ class ContactDetector:
     def __init__(self, thresholds: ContactThresholds, body_weight: float) -> None:
         self._engage = thresholds.engage * body_weight
         self._release = thresholds.release * body_weight
-        self._engage_dwell_ns = round(1e9 * thresholds.engage_dwell)
-        self._release_dwell_ns = round(1e9 * thresholds.release_dwell)
+        self._engage_dwell_ns = nanoseconds(thresholds.engage_dwell)
+        self._release_dwell_ns = nanoseconds(thresholds.release_dwell)
         self.reset()
 
     def reset(self) -> None:

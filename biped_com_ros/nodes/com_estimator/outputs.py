@@ -19,6 +19,7 @@ import math
 from typing import Any, Protocol
 
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, divergent_point
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.footprint import footprint_pose
 from biped_com_ros.core.geometry.pose import Array, Numbers, Pose
@@ -135,7 +136,7 @@ class Pace:
 
     def set_rate(self, rate: float) -> None:
         """Change the rate, Hz; 0 lets nothing through."""
-        self._period_ns = round(1e9 / rate) if rate > 0.0 else 0
+        self._period_ns = nanoseconds(1.0 / rate) if rate > 0.0 else 0
         #: The last instant let through, and the next one; never without a rate.
         self._last_ns, self._next_ns = (0.0, 0.0) if rate > 0.0 else (-math.inf, math.inf)
 

@@ -54,7 +54,7 @@ import math
 import sys
 from typing import Any
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY, nanoseconds
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Health, Measurements
@@ -147,7 +147,7 @@ class Demo(Node):
             if self._missing():
                 return
             self._begin(stage, stamp_ns)
-        self._next_ns = stamp_ns + round(1e9 / self.params.command_rate)
+        self._next_ns = stamp_ns + nanoseconds(1.0 / self.params.command_rate)
         self._go_on(stage)
         ended = 0.0 < self.params.duration <= 1e-9 * (stamp_ns - self._begin_ns)
         if ended or (self.params.once and self.story.over):
@@ -157,7 +157,7 @@ class Demo(Node):
     def _begin(self, stage: Stage, stamp_ns: int) -> None:
         """Start the story; what is measured while the robot settles does not count."""
         self._commands = self.story.play(self.params.settle)
-        self._begin_ns = stamp_ns + round(1e9 * self.params.settle)
+        self._begin_ns = stamp_ns + nanoseconds(self.params.settle)
         stage.measurements.begin(self._begin_ns)
 
     def _go_on(self, stage: Stage) -> None:

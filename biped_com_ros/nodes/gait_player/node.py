@@ -58,6 +58,7 @@ from dataclasses import dataclass, replace
 import sys
 from typing import Any
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
@@ -397,7 +398,7 @@ class GaitPlayer(Node):
     def _on_joints(self, stamp_ns: int, positions: Array, *_: Array) -> None:
         if self._last_ns < stamp_ns < self._next_ns:
             return
-        self._next_ns = stamp_ns + round(1e9 / self.params.rate)
+        self._next_ns = stamp_ns + nanoseconds(1.0 / self.params.rate)
         self._pass_time(stamp_ns, stamp_ns, positions)
         self._continue()
 

@@ -36,6 +36,7 @@ import sys
 import time
 from typing import Any
 
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
@@ -49,7 +50,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gravity_compensation.controller_check import ControllerCheck
 from biped_com_ros.nodes.gravity_compensation.outputs import (
     EffortOutput, SupportOutput, TrajectoryOutput)
-from biped_com_ros.ros.fast.readings import NEVER, Refusal
+from biped_com_ros.ros.fast.readings import Refusal
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, Throttle, WARN
 from biped_com_ros.ros.node.executor import run
@@ -222,7 +223,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._plan: Input | None = None
         self._plans_refused = 0
         #: Stamps (ns) of what the IMU told last, and each contact's wrench; in this order.
-        self._told_ns, self._senders = [NEVER], ['the IMU']
+        self._told_ns, self._senders = [NEVER_NS], ['the IMU']
         #: Who feels each contact, and in which frame that has to be.
         self._feelers: list[tuple[WrenchInput, str]] = []
         imu = model.config.imu
@@ -231,7 +232,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             ImuInput(self, imu.topic, imu.frame, self._on_imu, **options))}
         contacts = tuple(contact.name for contact in compensation.gravity_model.contacts)
         for i, (name, topic) in enumerate(self._wrench_topics(compensation)):
-            self._told_ns.append(NEVER)
+            self._told_ns.append(NEVER_NS)
             self._senders.append(name)
             # In any frame: zmp_monitor in the same process reads it so, too.
             feeler = self._inputs[name] = self.keep(WrenchInput(
@@ -274,7 +275,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._set_timeout()
 
     def _set_timeout(self) -> None:
-        self._timeout_ns = round(1e9 * self.params.input_timeout)
+        self._timeout_ns = nanoseconds(self.params.input_timeout)
         # Of the senders: without the contacts, the IMU alone.
         self._needed = slice(None if self.params.support == AUTO else 1)
 
@@ -351,7 +352,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         late = now - self._updated
         if late < -_SET_BACK:  # the simulated clock was set back
             self._updated = now
-            self._told_ns[:] = [NEVER] * len(self._told_ns)
+            self._told_ns[:] = [NEVER_NS] * len(self._told_ns)
             compensation.reset()
         elif late > _LATE:
             source = self._inputs['joint_states']

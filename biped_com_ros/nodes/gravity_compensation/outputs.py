@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
@@ -130,7 +131,7 @@ class TrajectoryOutput:
         if rate > 0.0:
             zeros = [0.0] * len(joints)
             point = JointTrajectoryPoint(positions=zeros, velocities=zeros, effort=zeros)
-            point.time_from_start.nanosec = round(1e9 * min(2.0 / rate, 0.999))
+            point.time_from_start.nanosec = nanoseconds(min(2.0 / rate, 0.999))
             self._publisher = TemplatePublisher(
                 node, '~/joint_trajectory', JointTrajectory(
                     joint_names=list(joints), points=[point]),

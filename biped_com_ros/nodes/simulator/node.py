@@ -26,6 +26,7 @@ import math
 import sys
 from typing import Any
 
+from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.simulator.bag_recorder import BagRecorder, STORAGES
@@ -377,7 +378,7 @@ class Simulator(Node):
             self._step()
         if pacer.period != self._period:
             self._period = pacer.period
-            self._timer.timer_period_ns = round(1e9 * pacer.period)
+            self._timer.timer_period_ns = nanoseconds(pacer.period)
 
     def _follow(self) -> Callable[[], None]:
         """Return what is to be told of each command of one kind."""
@@ -399,7 +400,7 @@ class Simulator(Node):
             self.get_logger().error(
                 'the physics blew up, the robot was put back: are the gains in the robot file, '
                 'or the efforts commanded, too large?')
-        stamp_ns = round(1e9 * self._now())
+        stamp_ns = nanoseconds(self._now())
         self._publish_clock(stamp_ns)
         self._sensors.publish(stamp_ns, observation)
         self._truth.publish(stamp_ns)
@@ -416,7 +417,7 @@ class Simulator(Node):
         # The next multiple of the period, whatever was skipped.
         self._next_clock = (ns // self._clock_period + 1) * self._clock_period
         fields = self._clock_out.fields
-        fields['sec'][...], fields['nanosec'][...] = divmod(ns, 1_000_000_000)
+        fields['sec'][...], fields['nanosec'][...] = divmod(ns, SECOND_NS)
         self._clock_out.publish()
 
     def _reset(self) -> str:

@@ -62,6 +62,7 @@ import math
 import sys
 from typing import Any
 
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
@@ -77,7 +78,7 @@ from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.sight import Sight, Tip, UPRIGHT
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.nodes.torso_controller.outputs import TorsoOutputs
-from biped_com_ros.ros.fast.readings import NEVER, Refusal
+from biped_com_ros.ros.fast.readings import Refusal
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, Throttle, WARN
 from biped_com_ros.ros.node.executor import run
@@ -235,7 +236,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         #: Between instants, and between plans.
         self._elapsed, self._planned = Elapsed(), Elapsed()
         #: Stamps of what was told last, ns.
-        self._lower_ns = self._tendons_ns = NEVER
+        self._lower_ns = self._tendons_ns = NEVER_NS
         self._imus, self._foot, self._is_seen = body.imus, body.imus.foot(UPRIGHT), False
         self._make_inputs(body)
         self._weigh(0)
@@ -283,7 +284,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
 
     def _set_timeout(self) -> None:
         timeout = self.params.imu_timeout
-        self._timeout_ns = round(1e9 * timeout)
+        self._timeout_ns = nanoseconds(timeout)
         for source in self._inputs:
             source.timeout = timeout
         # Of these, most messages are passed over.

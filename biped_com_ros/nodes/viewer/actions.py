@@ -21,7 +21,7 @@ from functools import partial
 import math
 from typing import Any
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
 from biped_com_ros.viz.page import NEEDS, PUSHES

@@ -31,6 +31,7 @@ import sys
 from typing import Any
 
 from biped_com_ros.core.com.check import RestMean
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import com_line, largest_credible_load
@@ -43,7 +44,6 @@ from biped_com_ros.core.wrench.tare import (
     load_offsets, RecentReadings, save_offsets, SensorOffset, StillnessWatch, TareLimits)
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.com_estimator.outputs import Pace
-from biped_com_ros.ros.fast.readings import NEVER
 from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, gravity_parameter, RobotNodeParameters, WeightParameters)
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
@@ -279,7 +279,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def _make_inputs(self, aggregation: WrenchAggregation) -> None:
         model, options = aggregation.model, self.input_options(self.params.sensor_timeout)
-        self._joints_ns = self._imu_ns = NEVER
+        self._joints_ns = self._imu_ns = NEVER_NS
         self._moved = False
         imu = model.config.imu
         self.joints = JointStateInput(self, model.joint_names, self._on_joints,
@@ -306,8 +306,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _set_limits(self, params: WrenchAggregatorParameters) -> None:
         """Compute what every message needs from the parameters."""
         self._least_force = params.cop_min_share * self.aggregation.body_weight
-        self._contact_period_ns = round(1e9 * params.contact_period)
-        self._state_timeout_ns = round(1e9 * params.state_timeout)
+        self._contact_period_ns = nanoseconds(params.contact_period)
+        self._state_timeout_ns = nanoseconds(params.state_timeout)
 
     # -- on every message
 

@@ -24,9 +24,10 @@ from collections.abc import Sequence
 import time
 from typing import Any
 
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.readings import (
-    NEVER, Order, quoted, read_only, Refusal, SECOND, Source, StampedReading)
+    Order, quoted, read_only, Refusal, Source, StampedReading)
 import numpy as np
 
 _OPTIONAL = ('velocity', 'effort')
@@ -112,7 +113,7 @@ class _Part:
         if not lag_ns or self._velocities is None:
             self._carried[...] = self._positions
             return
-        lag = min(max(lag_ns / SECOND, -_FARTHEST), _FARTHEST)
+        lag = min(max(lag_ns / SECOND_NS, -_FARTHEST), _FARTHEST)
         np.multiply(self._velocities, lag, self._carried)
         self._carried += self._positions
 
@@ -145,7 +146,7 @@ class Routine:
                  measured: dict[str, np.ndarray], values: np.ndarray, last_positions: np.ndarray,
                  timeout: float) -> None:
         self.leader, self._values = leader, values
-        self._patience, self._limit_ns = timeout * SECOND, int(timeout * SECOND)
+        self._patience, self._limit_ns = timeout * SECOND_NS, nanoseconds(timeout)
         #: Where the value of each joint and field is in `told`: first of all a zero.
         self._indices = np.zeros(values.shape, np.intp)
         self._told = np.zeros(1 + len(leader.flat) + sum(
@@ -224,7 +225,7 @@ class Routine:
             part.bring_to(ns)
         self._told.take(self._indices, None, self._values, 'clip')
         if self._unknown is not None:
-            self._difference((ns - last_ns) / SECOND)
+            self._difference((ns - last_ns) / SECOND_NS)
         return True
 
     def _difference(self, dt: float) -> None:
@@ -265,7 +266,7 @@ class JointStateReading(StampedReading):
         self._numbered = 0
         self._first_arrival: float | None = None
         self._routine: Routine | None = None
-        self._last_ns = NEVER
+        self._last_ns = NEVER_NS
         self._forget()
         super().__init__(order)
         self._limit = order.largest ** 2
@@ -281,16 +282,16 @@ class JointStateReading(StampedReading):
         self._end_routine()
         n = len(self._names)
         self._leader: JointSource | None = None
-        self._updated_ns = np.full(n, NEVER)
+        self._updated_ns = np.full(n, NEVER_NS)
         #: Which source told each joint last.
         self._tellers = np.full(n, _NOBODY)
         #: Positions as told, at the stamps of their own messages.
         self._told = np.zeros(n)
         self._last_positions = np.zeros(n)
-        self._last_ns = NEVER
+        self._last_ns = NEVER_NS
         self._try_at = 0
         for source in self._sources.values():
-            source.last_ns = NEVER
+            source.last_ns = NEVER_NS
 
     def _select(self, message: Any) -> codec.Selection:
         key = (tuple(message.name), len(message.position), len(message.velocity),
@@ -442,7 +443,7 @@ class JointStateReading(StampedReading):
         """Tell whether this source sets the pace: complete, or the largest that is alive."""
         leader = self._leader
         if (leader is None or source.has_required
-                or ns - leader.last_ns > self._timeout * SECOND
+                or ns - leader.last_ns > self._timeout * SECOND_NS
                 or len(source.targets) > len(leader.targets)
                 or (source is not leader and np.array_equal(source.targets, leader.targets))):
             self._leader = leader = source
@@ -450,13 +451,13 @@ class JointStateReading(StampedReading):
 
     def _examine_completeness(self, ns: int) -> None:
         updated = self._updated_ns[:self._n_required]
-        late = np.flatnonzero(updated < ns - int(self._timeout * SECOND))
+        late = np.flatnonzero(updated < ns - nanoseconds(self._timeout))
         if not len(late):
             return
         names = quoted(self._names[i] for i in late)
-        if not (updated[late] == NEVER).any():
+        if not (updated[late] == NEVER_NS).any():
             raise Refusal('missing joints', (
-                f'joint {names} not received for {(ns - updated[late].min()) / SECOND:.2f} s'))
+                f'joint {names} not received for {(ns - updated[late].min()) / SECOND_NS:.2f} s'))
         now = time.monotonic()
         self._first_arrival = now if self._first_arrival is None else self._first_arrival
         starting = now - self._first_arrival < self._timeout and not self.count
@@ -467,14 +468,14 @@ class JointStateReading(StampedReading):
         self._positions[:] = self._told
         late = np.flatnonzero((self._updated_ns != ns) & self._measured['velocity'])
         if len(late):
-            lags = (ns - self._updated_ns[late]) / SECOND
+            lags = (ns - self._updated_ns[late]) / SECOND_NS
             self._positions[late] += self._velocities[late] * np.clip(
                 lags, -_FARTHEST, _FARTHEST)
 
     def _difference(self, ns: int) -> None:
         """Replace velocities that are not measured by differences of the positions."""
         unknown = ~self._measured['velocity']
-        if unknown.any() and self._last_ns != NEVER:
-            dt = (ns - self._last_ns) / SECOND
+        if unknown.any() and self._last_ns != NEVER_NS:
+            dt = (ns - self._last_ns) / SECOND_NS
             self._velocities[unknown] = (self._positions - self._last_positions)[unknown] / dt
         self._last_positions[...] = self._positions

@@ -27,13 +27,12 @@ import time
 from types import FunctionType
 from typing import Any
 
+from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.node.diagnostics import log_exception
 from biped_com_ros.ros.topics.stamp import now_ns
 import numpy as np
 
-SECOND = 1_000_000_000
-NEVER = -2 ** 62
 #: How long a stamp that agreed with the clock vouches for those that follow it closely.
 _TRUST_NS = 50_000_000
 #: How long after the start /clock may be missing: DDS needs up to 3 s to find its publisher.
@@ -216,7 +215,7 @@ class Source:
     """Messages of one structure, and the last stamp of them that was good."""
 
     def __init__(self) -> None:
-        self.last_ns = NEVER
+        self.last_ns = NEVER_NS
 
 
 class StampedReading(Reading):
@@ -246,7 +245,7 @@ class StampedReading(Reading):
         #: How the last ones were built that are not used, if there is nothing to say about it.
         self._useless: Any = None
         self._refusal = Refusal('', '')
-        self._trusted_ns = self._trusted_until = NEVER
+        self._trusted_ns = self._trusted_until = NEVER_NS
         self._started = time.monotonic()
         self._period_ns = order.period_ns
 
@@ -261,7 +260,7 @@ class StampedReading(Reading):
                 if plan is None:
                     return
             seconds, nanoseconds = _unpack_stamp(raw, _STAMP_AT)
-            ns = seconds * SECOND + nanoseconds
+            ns = seconds * SECOND_NS + nanoseconds
             source = plan.data
             if self._period_ns and 0 <= ns - source.last_ns < self._period_ns:
                 return
@@ -341,31 +340,32 @@ class StampedReading(Reading):
         if back > self.order.reset_after_ns:
             for taker in self.takers:
                 taker.node.get_logger().warning(
-                    f"'{self.topic}': stamps went back by {back / SECOND:.3f} s: the clock was "
+                    f"'{self.topic}': stamps went back by {back / SECOND_NS:.3f} s: the clock was "
                     'set anew, starting over')
-            source.last_ns = NEVER
+            source.last_ns = NEVER_NS
             self._forget()
             return
         publishers = self._publishers()
         hint = f'; {publishers} nodes publish on this topic' if publishers > 1 else ''
         if back == 0:
             raise Refusal('repeated stamp', (
-                f'its stamp {ns / SECOND:.9f} s is the same as the last one{hint}'))
+                f'its stamp {ns / SECOND_NS:.9f} s is the same as the last one{hint}'))
         raise Refusal('stamp going backward', (
-            f'its stamp {ns / SECOND:.9f} s is {back / SECOND:.6f} s before the last one{hint}'))
+            f'its stamp {ns / SECOND_NS:.9f} s is {back / SECOND_NS:.6f} s before the last one'
+            f'{hint}'))
 
     def _refuse_age(self, ns: int, now: int) -> None:
         if now == 0:
             self._refuse_without_clock()
-        limit = f'limit {self.order.max_age_ns / SECOND:g} s'
+        limit = f'limit {self.order.max_age_ns / SECOND_NS:g} s'
         clock = 'simulated' if self._clock.ros_time_is_active else "computer's"
         advice = 'check clock synchronisation and use_sim_time'
         if ns < now:
             raise Refusal('stale stamp', (
-                f'its stamp is {(now - ns) / SECOND:.3f} s behind the {clock} clock ({limit}): '
+                f'its stamp is {(now - ns) / SECOND_NS:.3f} s behind the {clock} clock ({limit}): '
                 + advice))
         raise Refusal('stamp from the future', (
-            f'its stamp is {(ns - now) / SECOND:.3f} s ahead of the {clock} clock ({limit}): '
+            f'its stamp is {(ns - now) / SECOND_NS:.3f} s ahead of the {clock} clock ({limit}): '
             + advice))
 
     def _refuse_without_clock(self) -> None:

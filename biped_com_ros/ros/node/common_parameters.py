@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.ros.node.parameters import parameter
 
 
@@ -28,7 +29,7 @@ BASE_SOURCES = ('imu', 'odometry', 'tf', 'fixed')
 def gravity_parameter(read_only: bool = True) -> Any:
     """Return the parameter `gravity`."""
     return parameter(
-        9.81, 'Gravitational acceleration', 'm/s2', 0.1, 30.0, read_only=read_only)
+        GRAVITY, 'Gravitational acceleration', 'm/s2', 0.1, 30.0, read_only=read_only)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.ros.node.diagnostics import steady_clock
 
 _SELDOM = 0.03  # s
@@ -50,7 +51,7 @@ def watchdog(node: Any, period: float, look: Callable[[], bool]) -> Any:
         wanted = period if look() else seldom
         if wanted != at_present:
             at_present = wanted
-            timer.timer_period_ns = round(1e9 * wanted)
+            timer.timer_period_ns = nanoseconds(wanted)
             timer.reset()
 
     timer = node.create_timer(seldom, act, clock=steady_clock())

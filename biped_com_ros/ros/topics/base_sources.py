@@ -36,6 +36,7 @@ from functools import partial
 import time
 from typing import Any, Protocol
 
+from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion, turned
 from biped_com_ros.core.model.robot import RobotModel, RobotState
@@ -47,7 +48,6 @@ from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.tf import TransformLookup
 import numpy as np
 
-_SECOND = 1_000_000_000
 #: Upward share of the base's z axis below which it lies, and above which it stands again.
 _LYING, _UPRIGHT = 0.5, 0.87
 #: So many changes of contact are remembered.
@@ -171,7 +171,7 @@ class Contacts:
             self._holds_until(*map(min, zip(*self._arrivals)))
 
     def _holds_until(self, ns: int, monotonic: float) -> None:
-        self._until_ns = ns + round(self._timeout * _SECOND)
+        self._until_ns = ns + nanoseconds(self._timeout)
         self._until = monotonic + self._timeout
 
 
@@ -203,7 +203,7 @@ class BaseSource:
         self.is_held = False
         self.contacts = contacts
         self._guess = ContactGuess(params.contact_tolerance)
-        self._timeout_ns = round(params.base_timeout * _SECOND)
+        self._timeout_ns = nanoseconds(params.base_timeout)
         self._pose_link_base = Pose.from_rpy(model.config.base_rpy, np.zeros(3))
 
     @property
@@ -253,8 +253,8 @@ class BaseSource:
             return False
         silent = [source for source in self.inputs.values() if source.stamp_ns is None]
         self.problem = silent[0].report()[1] if silent else (
-            f'the stamps of joint_states and {what} are {abs(late_ns) / _SECOND:.3f} s apart '
-            f'(base_timeout {self._timeout_ns / _SECOND:g} s): check that it publishes, and its '
+            f'the stamps of joint_states and {what} are {abs(late_ns) / SECOND_NS:.3f} s apart '
+            f'(base_timeout {self._timeout_ns / SECOND_NS:g} s): check that it publishes, and its '
             'clock')
         return True
 
@@ -274,7 +274,7 @@ class ImuBase(BaseSource):
         super().__init__(model, params, contacts)
         imu = model.config.imu
         self._estimator = StanceBase(model, imu.frame, self._guess)
-        self._quaternion, self._gyro, self._ns = np.zeros(4), np.zeros(3), -_SECOND * 1000
+        self._quaternion, self._gyro, self._ns = np.zeros(4), np.zeros(3), -SECOND_NS * 1000
         self._lies = False
         self._input = ImuInput(node, imu.topic, imu.frame, self._on_imu, **options)
         self.inputs = {'orientation': self._input}
@@ -292,7 +292,7 @@ class ImuBase(BaseSource):
             estimator.revise(contacts.revised_ns, contacts.told)
             contacts.revised_ns = None
         if late_ns:
-            quaternion = turned(quaternion, self._gyro, late_ns / _SECOND)
+            quaternion = turned(quaternion, self._gyro, late_ns / SECOND_NS)
         R_world_imu = rotation_from_quaternion(quaternion)
         # What nobody tells is never revised.
         base = estimator.update(
@@ -338,7 +338,7 @@ class OdometryBase(BaseSource):
                  contacts: Contacts, **options: Any) -> None:
         super().__init__(model, params, contacts)
         self._position, self._quaternion = np.zeros(3), np.zeros(4)
-        self._twist, self._ns = np.zeros((2, 3)), -_SECOND * 1000
+        self._twist, self._ns = np.zeros((2, 3)), -SECOND_NS * 1000
         self._input = OdometryInput(node, 'odom', self._on_odometry, params.world_frame,
                                     model.config.base_link, **options)
         self.inputs = {'odometry': self._input}
@@ -348,7 +348,7 @@ class OdometryBase(BaseSource):
         late_ns = stamp_ns - self._ns
         if self._is_late(late_ns, 'the odometry'):
             return None
-        dt = late_ns / _SECOND
+        dt = late_ns / SECOND_NS
         linear, angular = self._twist
         rotation = rotation_from_quaternion(turned(self._quaternion, angular, dt))
         link = Pose(rotation, self._position + rotation.dot(linear) * dt)

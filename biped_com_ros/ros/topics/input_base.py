@@ -25,7 +25,8 @@ import time
 from typing import Any
 import weakref
 
-from biped_com_ros.ros.fast.readings import NEVER, Order, Reading, SECOND
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
+from biped_com_ros.ros.fast.readings import Order, Reading
 from biped_com_ros.ros.fast.sharing import exchange_of
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, Throttle, WARN
 from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
@@ -103,14 +104,14 @@ class Input:
         self._start_accounts()
         self._name, self._qos = topic, qos
         self._connect(Order(
-            kind, message_type, what, int(max_age * SECOND), int(reset_after * SECOND), plain,
-            self._clock.ros_time_is_active, int(period * SECOND), largest))
+            kind, message_type, what, nanoseconds(max_age), nanoseconds(reset_after), plain,
+            self._clock.ros_time_is_active, nanoseconds(period), largest))
         if diagnostics is not None:
             diagnostics.add(f'input {self.topic}', self.report)
 
     def _start_accounts(self) -> None:
         self._throttle = _throttles.setdefault(self.node, Throttle(5.0))
-        self._last_refusal = NEVER / SECOND
+        self._last_refusal = NEVER_NS / SECOND_NS
         self._started = now_ns(self._clock)
         self._rate_from, self._rate_count, self._rate = time.monotonic(), 0, 0.0
 
@@ -128,7 +129,7 @@ class Input:
     def age(self, now: int | None = None) -> float:
         """Return the time since the stamp of the last good message or else since the start, s."""
         at = now_ns(self._clock) if now is None else now
-        return (at - (self._started if self.stamp_ns is None else self.stamp_ns)) / SECOND
+        return (at - (self._started if self.stamp_ns is None else self.stamp_ns)) / SECOND_NS
 
     def stale(self, timeout: float | None = None, now: int | None = None) -> bool:
         """Tell whether there was no good data for `timeout` seconds, or never any."""

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from biped_com_ros.core.constants import SECOND_NS
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 Colour = Sequence[float]
 
-UNHEARD_NS = 1_000_000_000
+UNHEARD_NS = SECOND_NS
 """How old latched markers may be for who begins to listen."""
 
 RED, GREEN, BLUE = (0.9, 0.15, 0.1, 1.0), (0.1, 0.75, 0.2, 1.0), (0.1, 0.35, 0.9, 1.0)

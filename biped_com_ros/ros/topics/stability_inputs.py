@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load, wrench_adjoint
@@ -203,7 +204,7 @@ class StabilityInputs:
         self._is_timed = params.base_source in ('imu', 'odometry')
         self._first_foot = 1 + self._is_timed
         self._instants = Instants(
-            [round(1e9 * params.base_timeout)] * self._is_timed
+            [nanoseconds(params.base_timeout)] * self._is_timed
             + [_WRENCH_TOLERANCE] * len(topics),
             [False] * self._is_timed + [not needs_wrenches] * len(topics))
         self._last_ns = 0

@@ -18,32 +18,32 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from biped_com_ros.core.constants import SECOND_NS
 from builtin_interfaces.msg import Time
 
 _STAMP = struct.Struct('<iI')
-_BILLION = 1_000_000_000
 
 
 def pack_stamp(ns: int) -> bytes:
     """Return a stamp as a serialized ``builtin_interfaces/Time``: 8 bytes, little endian."""
-    return _STAMP.pack(*divmod(ns, _BILLION))
+    return _STAMP.pack(*divmod(ns, SECOND_NS))
 
 
 def unpack_stamp(raw: bytes, offset: int = 0) -> int:
     """Return the stamp whose 8 serialized bytes begin at `offset`, ns."""
     seconds, nanoseconds = _STAMP.unpack_from(raw, offset)
-    return int(seconds * _BILLION + nanoseconds)
+    return int(seconds * SECOND_NS + nanoseconds)
 
 
 def stamp_to_msg(ns: int) -> Time:
     """Return a stamp as a ``builtin_interfaces/Time``."""
-    seconds, nanoseconds = divmod(ns, _BILLION)
+    seconds, nanoseconds = divmod(ns, SECOND_NS)
     return Time(sec=seconds, nanosec=nanoseconds)
 
 
 def ns_of_msg(message: Time) -> int:
     """Return the nanoseconds of a ``builtin_interfaces/Time``."""
-    return int(message.sec * _BILLION + message.nanosec)
+    return int(message.sec * SECOND_NS + message.nanosec)
 
 
 def now_ns(source: Any) -> int:

@@ -14,7 +14,8 @@
 """Velocity of the centre of mass and divergent component, against differences and the pendulum."""
 
 from biped_com_ros.core.com.kinematics import (
-    com_velocity_in_world, divergent_component, GRAVITY, natural_frequency)
+    com_velocity_in_world, divergent_component, natural_frequency)
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.state.leg_odometry import Twist

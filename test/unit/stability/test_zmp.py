@@ -13,7 +13,7 @@
 # limitations under the License.
 """ZMP guards, momentum by every method, and the live model against a motion that is known."""
 
-from biped_com_ros.core.com.kinematics import GRAVITY
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.stability.support import Plane
 from biped_com_ros.core.stability.zmp import (
