@@ -15,7 +15,7 @@
 
 import math
 
-from biped_com_ros.core.stability.support import convex_hull, margin
+from biped_com_ros.core.geometry.polygon import convex_hull, margin
 import numpy as np
 import shapely
 

@@ -21,9 +21,9 @@ masses, they are not.
 from pathlib import Path
 import runpy
 
+from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.support import Plane
 from biped_com_ros.core.stability.zmp import link_motion, zmp_by_links, zmp_in_plane
 import numpy as np
 import pinocchio as pin

@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.polygon import convex_hull, margin
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.support import convex_hull, margin
 import numpy as np
 
 CLOSE_ENOUGH = 5e-4

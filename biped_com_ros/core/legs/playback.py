@@ -31,11 +31,11 @@ import math
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.geometry.polygon import convex_hull, margin
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.footsteps import Footprint
 from biped_com_ros.core.legs.gait import Gait, GaitSample
 from biped_com_ros.core.legs.keyframes import minimum_jerk
-from biped_com_ros.core.stability.support import convex_hull, margin
 import numpy as np
 
 #: Between instants that are examined, s.

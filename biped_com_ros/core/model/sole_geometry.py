@@ -28,11 +28,11 @@ import re
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.geometry.polygon import convex_hull, Point
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.resources import resolve_uri
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import parse_urdf
-from biped_com_ros.core.stability.support import convex_hull, Point
 import numpy as np
 
 THICKNESS = 0.005

@@ -28,11 +28,13 @@ from typing import NamedTuple
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, natural_frequency
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.plane import Plane, Vector
+from biped_com_ros.core.geometry.polygon import Margin, Point
 from biped_com_ros.core.geometry.pose import Array, combined
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.stability.levels import Change, FallWatch, StabilityThresholds, tilt_of
 from biped_com_ros.core.stability.support import (
-    Margin, NOTHING_KNOWN, Placement, Plane, Point, Soles, SupportPolygon, Vector, Wrench)
+    NOTHING_KNOWN, Placement, Soles, SupportPolygon, Wrench)
 from biped_com_ros.core.stability.zmp import (
     ModelWrench, pressure_point, summed_wrench, zero_moment_point, zmp_in_plane)
 from biped_com_ros.core.state.leg_odometry import Twist

@@ -28,121 +28,15 @@ from collections.abc import Iterable, Sequence
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array, components, Pose
+from biped_com_ros.core.geometry.plane import Plane, Vector
+from biped_com_ros.core.geometry.polygon import (
+    area, convex_hull, distances_inside, half_planes, Margin, margin, Point, THIN)
+from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
-Point = tuple[float, float]
-Vector = tuple[float, float, float]
 Placement = Sequence[Sequence[float]]
 Wrench = tuple[float, float, float, float, float, float]
-
-_THIN = 1e-9
-"""Nearer to an edge than this, m, a point is not known to be inside by the edges' lines."""
-
-
-class Plane(NamedTuple):
-    """
-    A plane in the world, with axes of its own.
-
-    Plain numbers: one is made at every instant.
-
-    Attributes
-    ----------
-    x_axis, y_axis, normal
-        Its axes along those of the world; the last one is the unit normal.
-    origin
-        A point of the plane, m.
-
-    """
-
-    x_axis: Vector
-    y_axis: Vector
-    normal: Vector
-    origin: Vector
-
-    @staticmethod
-    def across(normal: Iterable[float], origin: Iterable[float]) -> Plane:
-        """
-        Build from a normal of any length and a point, three numbers each.
-
-        The plane's x axis is the world's, turned as little as needed.
-
-        Raises
-        ------
-        InputError
-            If the normal has no direction, or the plane is upright.
-
-        """
-        nx, ny, nz = normal
-        length = math.sqrt(nx * nx + ny * ny + nz * nz)
-        if not nz > 0.05 * length:
-            raise InputError(
-                f'the ground cannot have the normal ({nx:.3g}, {ny:.3g}, {nz:.3g}): its z must be '
-                'positive (check the direction of the sole frames)')
-        nx, ny, nz = nx / length, ny / length, nz / length
-        level = math.hypot(nx, nz)
-        xx, xz = nz / level, -nx / level  # across y and the normal
-        x, y, z = origin
-        return Plane((xx, 0.0, xz), (ny * xz, nz * xx - nx * xz, -ny * xx), (nx, ny, nz),
-                     (x, y, z))
-
-    @staticmethod
-    def level(height: float) -> Plane:
-        """Return the level plane at a height, m."""
-        return Plane((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, height))
-
-    @property
-    def rotation(self) -> Array:
-        """``R_world_plane``, shape (3, 3)."""
-        return np.array(self[:3]).T
-
-    def to_plane(self, points: Array) -> Array:
-        """Return points (..., 3) of the world along the axes of the plane, the height last."""
-        in_plane: Array = (points - self.origin).dot(self.rotation)
-        return in_plane
-
-    def coordinates(self, x: float, y: float, z: float) -> Vector:
-        """Return what :meth:`to_plane` does, of one point in plain numbers."""
-        ox, oy, oz = self.origin
-        return components(self[:3], x - ox, y - oy, z - oz)
-
-    def to_world(self, points: Array) -> Array:
-        """Return points (..., 2) of the plane in the world, (..., 3)."""
-        in_world: Array = points.dot(np.array((*self.x_axis, *self.y_axis)).reshape(2, 3))
-        in_world += np.array(self.origin)
-        return in_world
-
-    def height_at(self, x: float, y: float) -> float:
-        """Return how high the plane is above or below a point of the world, m."""
-        (nx, ny, nz), (ox, oy, oz) = self.normal, self.origin
-        return oz - ((x - ox) * nx + (y - oy) * ny) / nz
-
-    def below(self, point: Array) -> Array:
-        """Return the point (3,) of the plane straight above or below a point (3,)."""
-        x, y, _ = point.tolist()
-        return np.array((x, y, self.height_at(x, y)))
-
-
-class Margin(NamedTuple):
-    """
-    How far a point is inside a polygon.
-
-    Attributes
-    ----------
-    distance
-        To the nearest edge, m: positive inside, negative outside.
-    edge
-        Index of that edge, which leads from corner `edge` to the next one.
-    nearest
-        Point of that edge nearest to the point, along the axes of the plane, (2,), m.
-
-    """
-
-    distance: float
-    edge: int
-    nearest: Point
 
 
 class SupportPolygon:
@@ -198,7 +92,7 @@ class SupportPolygon:
     @property
     def area(self) -> float:
         """Area of the polygon, m^2."""
-        return 0.5 * sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in _edges(self.corners))
+        return area(self.corners)
 
     def margin(self, point: Array) -> Margin:
         """
@@ -216,7 +110,7 @@ class SupportPolygon:
         """Return the distance of :meth:`margin`, m, of a point in plain numbers."""
         distances = self._distances(point)
         least = min(distances) if distances else 0.0
-        return least if least > _THIN else self.margin(np.array(point)).distance
+        return least if least > THIN else self.margin(np.array(point)).distance
 
     def time_to_edge(self, dcm: Array, zmp: Array, omega_0: float) -> float:
         """Return :meth:`time_left` for arrays, shape (3,)."""
@@ -259,7 +153,7 @@ class SupportPolygon:
         """Return how far inside a point is of each edge's line; mostly asked twice."""
         found = self._found.get(point)
         if found is None:
-            found = self._found[point] = _distances(
+            found = self._found[point] = distances_inside(
                 self._half_planes, self.plane.coordinates(*point)[:2])
         return found
 
@@ -312,7 +206,7 @@ class KnownMargins(NamedTuple):
         for touches, sole, before in zip(in_contact, soles, self.soles):
             if touches:
                 moved += sum(map(math.dist, sole, before))
-        slack = self.give * moved + _THIN
+        slack = self.give * moved + THIN
         return [None if point is None else -math.inf if before is None or margin is None
                 else margin - slack - math.dist(point, before)
                 for point, before, margin in zip(points, self.points, self.margins)]
@@ -412,7 +306,7 @@ class Soles:
         points: list[Point] = []
         for sole, outline in touching:
             points += _projected(plane, sole, outline)
-        return SupportPolygon(plane, _hull(points), touching)
+        return SupportPolygon(plane, convex_hull(points), touching)
 
     def known(self, plane: Plane, soles: Sequence[Placement], in_contact: Sequence[bool],
               points: Sequence[Vector | None],
@@ -463,149 +357,3 @@ def support_polygon(poses: Sequence[Pose], polygons: Sequence[Sequence[Point]],
     """
     placements = np.array([(*pose.rotation.T, pose.position) for pose in poses])
     return Soles(polygons).support(placements, in_contact or (True,) * len(polygons))
-
-
-def convex_hull(points: Iterable[Sequence[float]]) -> tuple[Point, ...]:
-    """
-    Return the convex hull of points of a plane, counter-clockwise, without points on its edges.
-
-    Andrew's monotone chain on plain numbers: for the corners of a few soles that is faster than
-    any array.
-
-    Parameters
-    ----------
-    points
-        At least one; duplicates and points on one line are fine.
-
-    Returns
-    -------
-    tuple of (x, y)
-        Begins at the leftmost point. One point, or the two ends of a line, if that is all.
-
-    Raises
-    ------
-    InputError
-        If there is no point, or one is not finite.
-
-    """
-    corners = [(float(x), float(y)) for x, y in points]
-    # A sum that is not finite has a term that is not.
-    if not corners or not math.isfinite(sum(map(sum, corners))):
-        raise InputError(f'a hull needs one or more finite points, not {corners}')
-    return _hull(corners)
-
-
-def _hull(points: list[Point]) -> tuple[Point, ...]:
-    """Return :func:`convex_hull` of points that are known to be finite."""
-    ordered = sorted(points)
-    first, last = ordered[0], ordered[-1]
-    if first == last:
-        return (first,)
-    # What is above the line between both ends is none of the lower chain's business.
-    (ax, ay), (bx, by) = first, last
-    along_x, along_y = bx - ax, by - ay
-    below, above = [first], [first]
-    for point in ordered:
-        side = along_x * (point[1] - ay) - along_y * (point[0] - ax)
-        if side < 0.0:
-            below.append(point)
-        elif side > 0.0:
-            above.append(point)
-    below.append(last)
-    above.append(last)
-    above.reverse()
-    return (*_half_hull(below)[:-1], *_half_hull(above)[:-1])
-
-
-def margin(corners: Sequence[Point], point: Point) -> Margin:
-    """
-    Return the signed distance of a point from the boundary of a convex polygon.
-
-    Parameters
-    ----------
-    corners
-        As :func:`convex_hull` returns them: of a line or a point, no distance is positive.
-    point
-        (x, y).
-
-    """
-    lines = half_planes(corners)
-    distances = _distances(lines, point)
-    least = min(distances, default=0.0)
-    if least <= _THIN:
-        return _margin_by_segments(corners, point)
-    edge, (x, y) = distances.index(least), point
-    inward_x, inward_y, _ = lines[edge]
-    return Margin(least, edge, (x - least * inward_x, y - least * inward_y))
-
-
-def half_planes(corners: Sequence[Point]) -> list[Vector]:
-    """
-    Return what a convex polygon is the intersection of; nothing for a line or a point.
-
-    Parameters
-    ----------
-    corners
-        As :func:`convex_hull` returns them.
-
-    Returns
-    -------
-    list of (a, b, c)
-        For each edge ``a x + b y >= c``, (a, b) being a unit vector.
-
-    """
-    if len(corners) < 3:
-        return []
-    lines = []
-    for (x0, y0), (x1, y1) in _edges(corners):
-        along_x, along_y = x1 - x0, y1 - y0
-        length = math.sqrt(along_x * along_x + along_y * along_y)
-        a, b = -along_y / length, along_x / length
-        lines.append((a, b, a * x0 + b * y0))
-    return lines
-
-
-def _distances(lines: Sequence[Vector], point: Point) -> list[float]:
-    """Return how far inside a point is of each half plane; outside is negative."""
-    x, y = point
-    return [a * x + b * y - c for a, b, c in lines]
-
-
-def _margin_by_segments(corners: Sequence[Point], point: Point) -> Margin:
-    """Return :func:`margin` of any point, also outside or of a line."""
-    x, y = point
-    inside = len(corners) > 2
-    best, best_edge, nearest = math.inf, 0, corners[0]
-    for edge, ((x0, y0), (x1, y1)) in enumerate(_edges(corners)):
-        along_x, along_y, to_x, to_y = x1 - x0, y1 - y0, x - x0, y - y0
-        if along_x * to_y - along_y * to_x < 0.0:
-            inside = False
-        squared = along_x * along_x + along_y * along_y
-        share = (along_x * to_x + along_y * to_y) / squared if squared else 0.0
-        # Not min and max: twice as fast.
-        share = 0.0 if share < 0.0 else 1.0 if share > 1.0 else share
-        away_x, away_y = to_x - share * along_x, to_y - share * along_y
-        distance = away_x * away_x + away_y * away_y
-        if distance < best:
-            best, best_edge, nearest = distance, edge, (x - away_x, y - away_y)
-    distance = math.sqrt(best)
-    return Margin(distance if inside else -distance, best_edge, nearest)
-
-
-def _edges(corners: Sequence[Point]) -> Iterable[tuple[Point, Point]]:
-    return zip(corners, (*corners[1:], corners[0]))
-
-
-def _half_hull(ordered: Sequence[Point]) -> list[Point]:
-    """Return the chain from the first to the last point that turns left all the way."""
-    chain: list[Point] = []
-    for point in ordered:
-        x, y = point
-        while len(chain) > 1:
-            ax, ay = chain[-2]
-            bx, by = chain[-1]
-            if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 0.0:
-                break
-            chain.pop()
-        chain.append(point)
-    return chain

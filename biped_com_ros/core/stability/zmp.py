@@ -37,10 +37,12 @@ from typing import NamedTuple
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.plane import Plane, Vector
+from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState, ROOT
 from biped_com_ros.core.signals.filters import Differentiator
-from biped_com_ros.core.stability.support import Placement, Plane, Point, Vector, Wrench
+from biped_com_ros.core.stability.support import Placement, Wrench
 from biped_com_ros.core.state.leg_odometry import Twist
 import numpy as np
 from numpy.typing import ArrayLike

@@ -50,11 +50,11 @@ import sys
 import time
 from typing import Any
 
+from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.model.sole_geometry import sole_polygon
 from biped_com_ros.core.stability.levels import Level, StabilityThresholds
 from biped_com_ros.core.stability.monitor import MonitorSettings, Report, StabilityMonitor
-from biped_com_ros.core.stability.support import Point
 from biped_com_ros.core.stability.zmp import METHODS
 from biped_com_ros.core.state.leg_odometry import Twist
 from biped_com_ros.core.wrench.contact import ContactThresholds

@@ -16,10 +16,12 @@
 import math
 
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.plane import Plane
+from biped_com_ros.core.geometry.polygon import convex_hull, margin
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import (
-    convex_hull, margin, NOTHING_KNOWN, Plane, Soles, support_polygon, SupportPolygon)
+    NOTHING_KNOWN, Soles, support_polygon, SupportPolygon)
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation

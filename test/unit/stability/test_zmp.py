@@ -15,7 +15,7 @@
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.stability.support import Plane
+from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.stability.zmp import (
     link_motion, METHODS, ModelWrench, Momentum, zmp_by_links, zmp_in_plane)
 from biped_com_ros.core.state.leg_odometry import Twist
