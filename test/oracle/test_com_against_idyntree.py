@@ -24,7 +24,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.leg_odometry import Twist
 import numpy as np
 import pytest
-from small_robot import random_rotation, small_robot
+from support.small_robot import random_rotation, small_robot
 
 idyntree = pytest.importorskip('idyntree.bindings')
 

@@ -27,7 +27,7 @@ from biped_com_ros.sim.plant import Plant
 import mujoco
 import numpy as np
 import pytest
-from small_robot import random_rotation
+from support.small_robot import random_rotation
 
 ROBOTS = ('biped', 'sabian', 'talos', 'g1', 'icub')
 TOLERANCE = 1e-6  # m

@@ -30,7 +30,7 @@ from biped_com_ros.sim.statics import StaticRobot
 import numpy as np
 import pinocchio as pin
 import pytest
-from small_robot import random_rotation, small_robot
+from support.small_robot import random_rotation, small_robot
 
 ROBOTS = ('biped', 'talos', 'g1', 'icub')
 POSES = 200

@@ -28,7 +28,7 @@ from biped_com_ros.core.stability.zmp import link_motion, zmp_by_links, zmp_in_p
 import numpy as np
 import pinocchio as pin
 import pytest
-from small_robot import random_rotation, small_robot
+from support.small_robot import random_rotation, small_robot
 
 G = 9.81
 TOLERANCE = 1e-9  # m

@@ -17,7 +17,7 @@ from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.sim.interface import PlantOptions
 import numpy as np
 import pytest
-from zmp_pipeline import Pipeline
+from support.zmp_pipeline import Pipeline
 
 OPTIONS = PlantOptions(tendons=False)
 

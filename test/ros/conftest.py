@@ -15,7 +15,7 @@
 
 import pytest
 import rclpy
-from ros_rig import Rig
+from support.ros_rig import Rig
 
 
 @pytest.fixture(scope='module', autouse=True)

@@ -30,11 +30,11 @@ import numpy as np
 import pytest
 import rclpy
 from rclpy.parameter import Parameter
-from ros_rig import Rig
 from sensor_msgs.msg import Imu, JointState
-from statics_data import NOISE, TrueRobot
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
+from support.ros_rig import Rig
+from support.statics_data import NOISE, TrueRobot
 from trajectory_msgs.msg import JointTrajectory
 import yaml
 

@@ -44,12 +44,12 @@ import pytest
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_sensor_data
-from ros_rig import Served
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import Imu, JointState
-from small_robot import MAPPING, URDF
-from stance_motion import BOTH, LEFT, Motion, NONE, RIGHT
 from std_msgs.msg import Bool, Header, String
+from support.ros_rig import Served
+from support.small_robot import MAPPING, URDF
+from support.stance_motion import BOTH, LEFT, Motion, NONE, RIGHT
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import Marker, MarkerArray
 import yaml

@@ -25,10 +25,10 @@ import numpy as np
 import pytest
 import rclpy
 from rclpy.parameter import Parameter
-from ros_rig import Rig
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
-from zmp_pipeline import Pipeline
+from support.ros_rig import Rig
+from support.zmp_pipeline import Pipeline
 
 SECONDS = 3.0
 

@@ -20,7 +20,7 @@ from biped_com_ros.demo.measurements import Measurements
 import numpy as np
 import pytest
 from rclpy.node import Node
-from sim_robot import CONFIG, URDF
+from support.sim_robot import CONFIG, URDF
 
 
 @pytest.fixture

@@ -29,9 +29,9 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
 import pytest
-from ros_rig import Rig
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
+from support.ros_rig import Rig
 
 PERIOD = 0.01
 

@@ -29,11 +29,11 @@ import numpy as np
 import pytest
 import rclpy
 from rclpy.parameter import Parameter
-from ros_rig import Rig as BareRig
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64, Float64MultiArray, String
 from std_srvs.srv import Trigger
+from support.ros_rig import Rig as BareRig
 from trajectory_msgs.msg import JointTrajectory
 import yaml
 

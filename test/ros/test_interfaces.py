@@ -26,7 +26,7 @@ from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.nodes import NODES
 import pytest
 import rclpy
-from ros_rig import Rig
+from support.ros_rig import Rig
 import yaml
 
 DOCUMENT = package_share() / 'doc' / 'interfaces.rst'

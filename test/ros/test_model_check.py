@@ -21,7 +21,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import pytest
 import rclpy
 from rclpy.parameter import Parameter
-from ros_rig import Rig
+from support.ros_rig import Rig
 
 EXTRA, FORWARD = 0.3, 0.08  # kg more in the torso, and its centre of mass so far ahead, m
 TIMED = [Parameter('use_sim_time', value=True), Parameter('max_stamp_age', value=0.0)]

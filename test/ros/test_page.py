@@ -36,9 +36,9 @@ import numpy as np
 import pytest
 import rclpy
 from rclpy.node import Node
-from ros_rig import Rig
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64, String
+from support.ros_rig import Rig
 from tf2_msgs.msg import TFMessage
 
 MODEL = RobotModel.load('biped')

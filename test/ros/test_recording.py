@@ -23,8 +23,8 @@ import pytest
 import rclpy
 from rclpy.duration import Duration
 from rclpy.parameter import Parameter
-from ros_rig import Rig
 from sensor_msgs.msg import JointState
+from support.ros_rig import Rig
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 HIDDEN = 0.3  # kg in the torso

@@ -33,12 +33,12 @@ import pytest
 import rclpy
 from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
-from ros_rig import Rig
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64, Header
+from support.ros_rig import Rig
+from support.zmp_pipeline import Pipeline
 from visualization_msgs.msg import MarkerArray
-from zmp_pipeline import Pipeline
 
 DT, COUNT = 0.005, 100
 NOISE = SensorOptions(encoder_noise=0.0002, velocity_noise=0.01, force_noise=0.1,

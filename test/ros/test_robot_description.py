@@ -15,7 +15,7 @@
 
 from biped_com_ros.nodes.robot_description.node import main
 import pytest
-from small_robot import MAPPING, URDF
+from support.small_robot import MAPPING, URDF
 import yaml
 
 

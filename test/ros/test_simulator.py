@@ -35,12 +35,12 @@ from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
 from rclpy.parameter import Parameter
-from ros_rig import Rig
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
-from sim_robot import CONFIG, DATA, MASS, URDF
 from std_msgs.msg import Float64MultiArray, Header, String
 from std_srvs.srv import Trigger
+from support.ros_rig import Rig
+from support.sim_robot import CONFIG, DATA, MASS, URDF
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 import yaml
 

@@ -32,8 +32,8 @@ import numpy as np
 import pytest
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from ros_rig import Served
 from scipy.spatial.transform import Rotation
+from support.ros_rig import Served
 
 DT = 0.002
 #: The steady clock looks this often whether the IMU is late: far more often than /clock ticks.

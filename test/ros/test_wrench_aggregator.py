@@ -43,12 +43,12 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_sensor_data
-from ros_rig import Served
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import Trigger
+from support.ros_rig import Served
+from support.wrench_oracle import Robot, SENSORS, URDF, YAML
 from tf2_msgs.msg import TFMessage
-from wrench_oracle import Robot, SENSORS, URDF, YAML
 import yaml
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'wrench_aggregator.yaml'

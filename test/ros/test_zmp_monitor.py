@@ -35,12 +35,12 @@ import numpy as np
 import pytest
 import rclpy
 from rclpy.parameter import Parameter
-from ros_rig import Rig
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64, Header, String
+from support.ros_rig import Rig
+from support.zmp_pipeline import Pipeline
 from visualization_msgs.msg import Marker, MarkerArray
 import yaml
-from zmp_pipeline import Pipeline
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'zmp_monitor.yaml'
 OUTPUTS = {'zmp': PointStamped, 'zmp_model': PointStamped, 'zmp_difference': Vector3Stamped,

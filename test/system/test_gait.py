@@ -20,13 +20,13 @@ import time
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.ros.topics.qos import LATCHED
 from geometry_msgs.msg import PointStamped
-from launched import launched
 import numpy as np
 import pytest
 import rclpy
 from rclpy.node import Node
 from std_msgs.msg import Float64, Float64MultiArray, String
 from std_srvs.srv import Trigger
+from support.launched import launched
 import yaml
 
 LIMIT = 120.0  # s, for starting and walking on a busy machine

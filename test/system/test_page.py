@@ -27,9 +27,9 @@ import subprocess
 import sys
 import threading
 
-from browser import Browser, difference, require
 import numpy as np
 import pytest
+from support.browser import Browser, difference, require
 
 require()
 

@@ -21,12 +21,12 @@ from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.joystick import Joystick, tour, TOUR_PERIOD
 from biped_com_ros.nodes.torso_teleop.node import split_keys, Stick
 from geometry_msgs.msg import PointStamped, Vector3Stamped
-from launched import launched
 import numpy as np
 import pytest
 import rclpy
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from support.launched import launched
 
 ALL_TORSO = ('torso_x', 'torso_y', 'torso_z', 'torso_roll', 'torso_pitch', 'torso_yaw')
 LIMIT = 90.0  # s, for starting and running on a busy machine

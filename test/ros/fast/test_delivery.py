@@ -27,8 +27,8 @@ import pytest
 import rclpy
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from ros_rig import Rig
 from rosgraph_msgs.msg import Clock
+from support.ros_rig import Rig
 
 
 class Chain(Rig):

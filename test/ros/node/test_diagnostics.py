@@ -27,8 +27,8 @@ import rclpy
 from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from ros_rig import Rig
 from std_srvs.srv import SetBool, Trigger
+from support.ros_rig import Rig
 
 
 def statuses(rig, heard):

@@ -29,12 +29,12 @@ from biped_com_ros.nodes import NODES
 from biped_com_ros.nodes.suite import node as suite
 from biped_com_ros.ros.node import executor
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-import faulty_nodes
 import pytest
 from rcl_interfaces.srv import GetParameters
 from rclpy.executors import SingleThreadedExecutor
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
+from support import faulty_nodes
 
 SCRIPT = faulty_nodes.__file__
 
@@ -48,7 +48,7 @@ class Process:
     """A Python process whose output is collected."""
 
     def __init__(self, *arguments, kind='events'):
-        root = Path(SCRIPT).resolve().parents[1]
+        root = Path(SCRIPT).resolve().parents[2]
         environment = {**os.environ, 'BIPED_COM_EXECUTOR': kind, 'PYTHONPATH': os.pathsep.join(
             [str(root), str(root / 'test'), os.environ.get('PYTHONPATH', '')])}
         self.popen = subprocess.Popen(

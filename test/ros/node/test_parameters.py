@@ -24,7 +24,7 @@ from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from ros_rig import Rig
+from support.ros_rig import Rig
 
 
 @dataclass(frozen=True)

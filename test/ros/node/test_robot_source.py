@@ -24,8 +24,8 @@ from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK
 from biped_com_ros.ros.node.robot_source import RobotSource, shared_models
 from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
-from ros_rig import Rig
 from std_msgs.msg import String
+from support.ros_rig import Rig
 
 DATA = Path(__file__).resolve().parents[2] / 'data'
 YAML, URDF = str(DATA / 'sim_robot.yaml'), DATA / 'sim_robot.urdf'

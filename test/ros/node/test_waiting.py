@@ -21,7 +21,7 @@ from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from biped_com_ros.ros.node import waiting
 import pytest
 from rclpy.parameter import Parameter
-from ros_rig import Rig
+from support.ros_rig import Rig
 
 
 class Source:

@@ -30,10 +30,10 @@ from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
 from rclpy.parameter import Parameter
-from ros_rig import Rig
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64MultiArray, Header
+from support.ros_rig import Rig
 
 NAN, INF = float('nan'), float('inf')
 JOINTS = ('hip', 'knee', 'ankle')

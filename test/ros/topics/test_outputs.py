@@ -30,10 +30,10 @@ import numpy as np
 import pytest
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from ros_rig import Rig
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64, Float64MultiArray
+from support.ros_rig import Rig
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 

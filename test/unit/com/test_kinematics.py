@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
-from small_robot import random_joints, small_robot
+from support.small_robot import random_joints, small_robot
 
 
 @pytest.mark.parametrize('seed', range(5))

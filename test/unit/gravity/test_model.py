@@ -23,7 +23,7 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 import pytest
-from small_robot import random_rotation, small_robot
+from support.small_robot import random_rotation, small_robot
 
 UP = np.array([0.0, 0.0, 1.0])
 

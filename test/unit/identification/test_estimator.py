@@ -28,7 +28,7 @@ from biped_com_ros.core.model.limits import position_limits
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-from statics_data import NOISE, TrueRobot
+from support.statics_data import NOISE, TrueRobot
 
 FEET = (('left',), ('right',), ('left', 'right'))
 

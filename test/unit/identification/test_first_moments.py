@@ -22,7 +22,7 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 import pytest
-from statics_data import TrueRobot
+from support.statics_data import TrueRobot
 
 ROBOTS = ('three_link', 'sabian', 'talos', 'g1', 'icub')
 FEET = (('left',), ('right',), ('left', 'right'))

@@ -30,7 +30,7 @@ from biped_com_ros.core.torso.constant_curvature import bend_and_direction
 from biped_com_ros.sim.statics import StaticRobot
 import numpy as np
 import pytest
-from statics_data import TrueRobot
+from support.statics_data import TrueRobot
 
 OPTIONS = DesignOptions(count=8, candidates=40, seed=3)
 FEET = ('left', 'right')

@@ -27,7 +27,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.offline.calibrate import main
 import numpy as np
 import pytest
-from statics_data import TrueRobot
+from support.statics_data import TrueRobot
 
 RATE, PAUSE = 50.0, 0.8
 OPTIONS = StillnessOptions(duration=0.5)

@@ -25,7 +25,7 @@ from biped_com_ros.core.identification.storage import CaptureLog, make_directory
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-from statics_data import NOISE, TrueRobot
+from support.statics_data import NOISE, TrueRobot
 
 OPTIONS = StillnessOptions(duration=0.5)
 

@@ -30,8 +30,8 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_are
 from scipy.spatial.transform import Rotation
-from urdf_oracle import GRAVITY, Tree
-from walk_oracle import zmp_of_samples
+from support.urdf_oracle import GRAVITY, Tree
+from support.walk_oracle import zmp_of_samples
 
 FEET = (Footprint(0.0, 0.1), Footprint(0.0, -0.1))
 TARGETS = ((0.02, -0.01), (0.02, 0.01))

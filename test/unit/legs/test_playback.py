@@ -24,8 +24,8 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import support_polygon
 import numpy as np
 import pytest
-from urdf_oracle import Tree
-from walk_oracle import zmp_of_samples
+from support.urdf_oracle import Tree
+from support.walk_oracle import zmp_of_samples
 
 DT = 2e-3
 

@@ -19,7 +19,7 @@ from biped_com_ros.core.model.config import (
     load_robot_config, robot_config_from_mapping, robot_names)
 from biped_com_ros.core.model.urdf import load_urdf
 import pytest
-from small_robot import MAPPING, small_config
+from support.small_robot import MAPPING, small_config
 import yaml
 
 TORSO = {

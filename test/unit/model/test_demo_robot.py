@@ -22,7 +22,7 @@ from biped_com_ros.core.model.urdf import load_urdf
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from urdf_oracle import GRAVITY, Tree
+from support.urdf_oracle import GRAVITY, Tree
 import xacro
 
 SIZES = ((0.85, 3.6), (1.2, 20.0), (1.5, 64.0))

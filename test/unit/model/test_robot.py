@@ -24,7 +24,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from scipy.spatial.transform import Rotation
-from small_robot import (
+from support.small_robot import (
     LOCKED, LOCKED_MIMICS, MIMICS, random_joints, random_rotation, small_config, small_robot, URDF)
 
 

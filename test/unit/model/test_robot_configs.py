@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
-from urdf_oracle import numbers, pose, Tree
+from support.urdf_oracle import numbers, pose, Tree
 
 ROBOTS = ('bioloid_legs', 'biped', 'g1', 'icub', 'sabian', 'talos', 'three_link')
 WITH_ARMS = ('biped', 'g1', 'icub', 'sabian', 'talos')

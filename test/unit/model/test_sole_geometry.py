@@ -20,7 +20,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_polygon
 import numpy as np
 import pytest
-from small_robot import small_config, URDF
+from support.small_robot import small_config, URDF
 
 BOX = [(0.2, 0.1), (-0.1, 0.1), (-0.1, -0.02), (0.2, -0.02)]
 

@@ -22,7 +22,7 @@ from biped_com_ros.core.model import urdf
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
-from small_robot import small_config, URDF
+from support.small_robot import small_config, URDF
 
 INERTIAL = ('<inertial><origin xyz="0 0 0.1"/><mass value="2"/>'
             '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>')

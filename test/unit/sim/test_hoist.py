@@ -15,7 +15,7 @@
 
 import numpy as np
 import pytest
-from sim_robot import CONFIG, make_plant, MASS, run
+from support.sim_robot import CONFIG, make_plant, MASS, run
 
 WEIGHT = 9.81 * MASS
 

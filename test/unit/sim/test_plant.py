@@ -29,7 +29,7 @@ from biped_com_ros.sim.plant import Plant
 import mujoco
 import numpy as np
 import pytest
-from sim_robot import CONFIG, make_plant, MASS, rotation, run, URDF, with_simulation
+from support.sim_robot import CONFIG, make_plant, MASS, rotation, run, URDF, with_simulation
 
 FLOATING = WorldOptions(gravity=0.0, floor=False)
 FALLING = WorldOptions(floor=False)

@@ -19,7 +19,7 @@ from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.sim.setpoints import Setpoints, Trajectory
 import numpy as np
 import pytest
-from sim_robot import make_plant
+from support.sim_robot import make_plant
 
 NECK, ELBOW = 'neck', 'elbow'
 

@@ -35,7 +35,7 @@ from biped_com_ros.sim.plant import Plant
 import mujoco
 import numpy as np
 import pytest
-from sim_robot import CONFIG, make_plant, run, URDF
+from support.sim_robot import CONFIG, make_plant, run, URDF
 
 TOLERANCE = 5e-5  # m, see above
 ANGLES = np.radians(CONFIG.torso.attachment_angles_deg)

@@ -22,7 +22,7 @@ from biped_com_ros.core.state.leg_odometry import Twist
 import numpy as np
 import pinocchio as pin
 import pytest
-from stance_motion import Motion
+from support.stance_motion import Motion
 
 H = 1e-4
 

@@ -21,8 +21,8 @@ from biped_com_ros.core.state.leg_odometry import (
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from stance_motion import BOTH, H, LEFT, Motion, NONE, RIGHT
-from zmp_pipeline import Pipeline
+from support.stance_motion import BOTH, H, LEFT, Motion, NONE, RIGHT
+from support.zmp_pipeline import Pipeline
 
 
 @pytest.fixture(params=[{}, {'imu': 'backpack'}, {'base_rpy': [0.1, -0.2, np.pi]}],

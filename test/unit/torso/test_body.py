@@ -32,7 +32,7 @@ import mujoco
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from sim_robot import CONFIG, URDF
+from support.sim_robot import CONFIG, URDF
 
 
 @pytest.fixture(scope='module')

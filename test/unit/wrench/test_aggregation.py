@@ -27,7 +27,7 @@ from biped_com_ros.core.wrench.contact import ContactThresholds
 import numpy as np
 import pinocchio as pin
 import pytest
-from wrench_oracle import Robot, SENSORS, URDF, YAML
+from support.wrench_oracle import Robot, SENSORS, URDF, YAML
 
 MS = 1_000_000
 PLAIN = AggregationSettings(thresholds=ContactThresholds(0.06, 0.03, 0.0, 0.0))

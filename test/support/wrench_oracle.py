@@ -27,7 +27,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
-DATA = Path(__file__).resolve().parent / 'data'
+DATA = Path(__file__).resolve().parents[1] / 'data'
 URDF, YAML = DATA / 'wrench_robot.urdf', DATA / 'wrench_robot.yaml'
 GRAVITY = np.array([0.0, 0.0, -9.81])
 

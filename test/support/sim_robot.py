@@ -23,7 +23,7 @@ from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np
 
-DATA = Path(__file__).parent / 'data'
+DATA = Path(__file__).parents[1] / 'data'
 CONFIG = load_robot_config(DATA / 'sim_robot.yaml')
 URDF = (DATA / 'sim_robot.urdf').read_text()
 MASS = 16.34

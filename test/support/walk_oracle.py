@@ -15,7 +15,7 @@
 
 import numpy as np
 from scipy.spatial.transform import Rotation
-from urdf_oracle import GRAVITY
+from support.urdf_oracle import GRAVITY
 
 
 def link_poses(tree, model, sample):

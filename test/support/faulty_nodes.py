@@ -108,7 +108,7 @@ class Buggy(Node):
         raise AttributeError('a bug')
 
 
-NODES = {kind.__name__.lower(): f'faulty_nodes:{kind.__name__}'
+NODES = {kind.__name__.lower(): f'support.faulty_nodes:{kind.__name__}'
          for kind in (Healthy, Second, Faulty, Stillborn, Buggy)}
 
 

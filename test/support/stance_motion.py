@@ -21,7 +21,7 @@ where that puts it; the IMU's reading follows from the same poses by differences
 from biped_com_ros.core.geometry.pose import Pose
 import numpy as np
 from scipy.spatial.transform import Rotation
-from small_robot import small_robot
+from support.small_robot import small_robot
 
 LEFT, RIGHT, BOTH, NONE = (True, False), (False, True), (True, True), (False, False)
 H = 1e-6
