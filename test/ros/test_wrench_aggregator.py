@@ -438,6 +438,20 @@ def test_one_sensor_is_tared_alone(rig):
     assert np.linalg.norm(wrench(rig.got['left/wrench'][-1])) > 1.0
 
 
+def test_one_sensor_is_untared_alone(own_rig, tmp_path):
+    path = tmp_path / 'offsets.yaml'
+    rig = own_rig(offsets_file=str(path))
+    hang(rig, noise=0.0)
+    assert rig.call('tare').success
+    answer = rig.call('right_foot/untare')
+    assert answer.success and "'right_foot'" in answer.message
+    assert 'left_toe' not in answer.message
+    for channel in rig.node.aggregation.channels:
+        expected = np.zeros(6) if channel.name == 'right_foot' else OFFSETS[channel.name]
+        np.testing.assert_allclose(channel.offset, expected, atol=1e-9)
+    assert set(yaml.safe_load(path.read_text())['sensors']) == set(SENSORS) - {'right_foot'}
+
+
 @pytest.mark.parametrize('change, message', [
     ({'noise': 10.0}, 'let the robot come to rest'),
     ({'joint_speed': 0.3}, 'hold the robot still'),

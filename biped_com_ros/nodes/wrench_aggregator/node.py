@@ -263,6 +263,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         trigger_service(self, '~/untare', lambda: self._untare(everything))
         for i, channel in enumerate(aggregation.channels):
             trigger_service(self, f'~/{channel.name}/tare', partial(self._tare, (i,)))
+            trigger_service(self, f'~/{channel.name}/untare', partial(self._untare, (i,)))
 
     def _make_accounts(self, aggregation: WrenchAggregation) -> None:
         channels = aggregation.channels
@@ -367,36 +368,47 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             raise InputError(
                 'not tared: the weight of the feet is unknown without fresh joint states and '
                 f'orientation; nothing recent from {self._late or "joint_states"}')
-        found = {i: self._find_offset(i) for i in sensors}
-        refusals = [str(result) for result in found.values() if isinstance(result, InputError)]
+        offsets, refusals = {}, []
+        for sensor in sensors:
+            try:
+                offsets[aggregation.channels[sensor]] = self._find_offset(sensor)
+            except InputError as refusal:
+                refusals.append(str(refusal))
         if refusals:
             raise InputError('; '.join(refusals))
-        offsets = {aggregation.channels[i]: offset for i, offset in found.items()
-                   if isinstance(offset, SensorOffset)}
         for channel, offset in offsets.items():
             channel.set_offset(offset.offset)
             self._offsets[channel.name] = offset
         return '; '.join(_describe(channel.name, offset)
                          for channel, offset in offsets.items()) + self._keep_offsets()
 
-    def _find_offset(self, sensor: int) -> SensorOffset | InputError:
+    def _find_offset(self, sensor: int) -> SensorOffset:
+        """
+        Return the offset of a sensor from its last readings.
+
+        Raises
+        ------
+        InputError
+            If the robot moves or stands, or the readings are noisy or too old.
+
+        """
         aggregation, params = self.aggregation, self.params
         limits = TareLimits(
             params.tare_max_force_deviation, params.tare_max_torque_deviation,
             params.tare_max_joint_speed, params.tare_max_offset_share * aggregation.body_weight)
         now_ns = max(self._joints_ns, *(recent.newest_ns for recent in self._recent))
-        try:
-            return self._recent[sensor].tare(
-                aggregation.expected[sensor], self._still, limits,
-                aggregation.channels[sensor].config, now_ns)
-        except InputError as refusal:
-            return refusal
+        return self._recent[sensor].tare(
+            aggregation.expected[sensor], self._still, limits,
+            aggregation.channels[sensor].config, now_ns)
 
     def _untare(self, sensors: Sequence[int]) -> str:
-        for i in sensors:
-            self.aggregation.channels[i].set_offset(np.zeros(6))
-        self._offsets.clear()
-        return 'all offsets are zero' + self._keep_offsets()
+        """Set the offsets of `sensors` to zero; the others stay."""
+        channels = [self.aggregation.channels[i] for i in sensors]
+        for channel in channels:
+            channel.set_offset(np.zeros(6))
+            self._offsets.pop(channel.name, None)
+        names = ', '.join(f"'{channel.name}'" for channel in channels)
+        return f'offsets of {names} set to zero' + self._keep_offsets()
 
     def _keep_offsets(self) -> str:
         """Publish and save the offsets; returns where they were saved."""
