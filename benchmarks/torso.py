@@ -35,7 +35,7 @@ from benchmarks.torso_figures import draw
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
-from biped_com_ros.core.torso.controller import Measurement, TorsoController
+from biped_com_ros.core.torso.controller import Measurement, TendonController
 from biped_com_ros.core.torso.joystick import Joystick, tour, TOUR_PERIOD
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.statics import Weight
@@ -166,7 +166,7 @@ class Bench:
         o, body = self.plant.observation, self.body
         lower, upper = (np.concatenate((o.imu_quaternions[i], o.angular_velocities[i]))
                         for i in self._imus)
-        sight = body.imus.see(lower, upper, relative_yaw)
+        sight = body.imus.read(lower, upper, relative_yaw)
         across, along = sight.up
         weight, inertia = body.upper_body(
             self.model.state(o.joint_positions), (-GRAVITY * across, -GRAVITY * along))
@@ -177,7 +177,7 @@ class Bench:
         """Let a stick move the torso for a while, from a robot standing still."""
         plant, body = self.plant, self.body
         plant.reset()
-        controller = TorsoController(body.statics, body.max_bend, self.options)
+        controller = TendonController(body.statics, body.max_bend, self.options)
         joystick, command, rows = Joystick(body.max_bend), plant.hold(), []
         every = round(JOYSTICK_PERIOD / plant.dt)
         late: deque[Measurement] = deque(maxlen=1 + round(self._delay / plant.dt))
@@ -185,14 +185,14 @@ class Bench:
             time = i * plant.dt
             error = self._yaw + time * self._yaw_rate
             # What the controller learns is the error; that of the rotation is what is left.
-            late.append(self.measure(controller.drift.yaw - error))
+            late.append(self.measure(controller.yaw_offset.value - error))
             measured = late[0]
             if i % every == 0:
                 controller.set_target((*joystick.bend(*motion(time)), 0.0, 0.0))
             given = measured if is_closed else measured._replace(
-                sight=measured.sight._replace(bend=None, gyros=None))
+                orientation=measured.orientation._replace(bend=None, gyros=None))
             out = controller.update(plant.dt, given)
-            true, o = self.measure().sight, plant.observation
+            true, o = self.measure().orientation, plant.observation
             assert true.bend is not None
             rows.append((time, *controller.target[:2], *out.reference[:2],
                          true.bend.real, true.bend.imag, true.torsion,

@@ -39,7 +39,7 @@ from benchmarks.subject import Relay
 from biped_com_ros.core.geometry.pose import Array, quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.constant_curvature import make_shape
-from biped_com_ros.core.torso.instants import ENOUGH
+from biped_com_ros.core.torso.message_groups import MIN_IN_STEP
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.topics.outputs import TemplatePublisher
@@ -54,10 +54,10 @@ PERIOD = 2_000_000
 """Between the stamps of two instants, ns."""
 
 TURN = 50
-"""Instants in a row, and calls of the relay: about a millisecond of each callback."""
+"""Consecutive groups of messages, and calls of the relay: about a millisecond of each callback."""
 
-WARM_UP = ENOUGH + 1
-"""Instants before each turn: after them all are in step, or none."""
+WARM_UP = MIN_IN_STEP + 1
+"""Groups before each turn; afterwards all sensors are in step, or none is."""
 
 LOWER, UPPER, JOINTS, TENDONS = 'base IMU', 'torso IMU', 'joint states', 'tendon states'
 SIMULATED = LOWER, UPPER, JOINTS, TENDONS

@@ -315,8 +315,7 @@ def test_lengths_in_millimetres_are_not_used(rig):
     robot.spoilt.add('unit')
     robot.until(lambda: any('/tendon_states' in name and 'cannot be true, only 0.0645' in line
                             for name, line in robot.lines.items()), what='the reason')
-    drift = robot.node.controller.drift
-    assert abs(drift.yaw) < 0.1
+    assert abs(robot.node.controller.yaw_offset.value) < 0.1
     assert abs(robot.shape[1] - 0.15) < 0.03
     robot.spoilt.clear()
     robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')

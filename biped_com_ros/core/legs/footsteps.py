@@ -51,7 +51,7 @@ class Footprint(NamedTuple):
         c, s = math.cos(self.yaw), math.sin(self.yaw)
         return self.x + c * x - s * y, self.y + s * x + c * y
 
-    def seen(self, x: float, y: float) -> tuple[float, float]:
+    def to_local(self, x: float, y: float) -> tuple[float, float]:
         """Take a point of the ground to the sole."""
         c, s = math.cos(self.yaw), math.sin(self.yaw)
         return c * (x - self.x) + s * (y - self.y), c * (y - self.y) - s * (x - self.x)
@@ -185,7 +185,7 @@ class StepPlan:
                 f'steps {list(steps)}')
         self.timing, self._targets = timing, [tuple(target) for target in targets]
         feet, zmp = (footprints[0], footprints[1]), (float(zmp_start[0]), float(zmp_start[1]))
-        self._rest = _middle(feet).seen(*zmp) if rest is None else (
+        self._rest = _middle(feet).to_local(*zmp) if rest is None else (
             float(rest[0]), float(rest[1]))
         self.phases = self._make_phases(feet, steps, zmp)
         self._starts = [phase.start for phase in self.phases]
@@ -318,7 +318,7 @@ def rear_foot(footprints: Sequence[Footprint], forward: bool = True) -> int | No
         Whether the robot will go forward; else what is ahead counts as behind.
 
     """
-    ahead = footprints[0].seen(*footprints[1][:2])[0]
+    ahead = footprints[0].to_local(*footprints[1][:2])[0]
     if abs(ahead) < _SIDE_BY_SIDE:
         return None
     return int((ahead < 0.0) == forward)

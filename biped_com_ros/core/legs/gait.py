@@ -124,7 +124,7 @@ class GaitSample(NamedTuple):
     in_contact: tuple[bool, bool]
 
 
-class Stance:
+class StanceIk:
     """
     Places the base of a robot over its soles, as the centre of mass demands.
 
@@ -163,7 +163,7 @@ class Stance:
 
     """
 
-    def __init__(self, model: RobotModel, posture: Array, standing: Stance | None = None,
+    def __init__(self, model: RobotModel, posture: Array, standing: StanceIk | None = None,
                  com_offset: Sequence[float] | Array = (0.0, 0.0)) -> None:
         self.model, self._posture = model, np.array(posture, dtype=float)
         self.com_offset = np.array((*com_offset, 0.0))
@@ -232,7 +232,7 @@ class Stance:
     def _seen_from_the_middle(self) -> Array:
         """Return where the centre of mass is, seen from the middle of the soles, (2,), m."""
         x, y, yaw = np.mean(self.footprints, axis=0).tolist()
-        return np.array(Footprint(x, y, yaw).seen(*self.com[:2].tolist()))
+        return np.array(Footprint(x, y, yaw).to_local(*self.com[:2].tolist()))
 
     def _find_gain(self) -> Array:
         """Return how far the base has to move for the centre of mass to move, (2, 2)."""
@@ -288,7 +288,7 @@ class Gait:
 
     """
 
-    def __init__(self, stance: Stance, steps: Sequence[Footstep],
+    def __init__(self, stance: StanceIk, steps: Sequence[Footstep],
                  options: GaitOptions = GaitOptions()) -> None:
         self.model, self.options, self._stance = stance.model, options, stance
         self.plan = StepPlan(stance.footprints, steps, _targets(stance.model, options.inward),
@@ -432,7 +432,7 @@ def single_step(model: RobotModel, length: float, first: int = 1,
 def walk(model: RobotModel, count: int, length: float, first: int = 1,
          options: GaitOptions = GaitOptions()) -> Gait:
     """Return `count` steps straight ahead from posture ``stand``; see :func:`single_step`."""
-    stance = Stance(model, model.posture('stand'))
+    stance = StanceIk(model, model.posture('stand'))
     return Gait(stance, forward_steps(stance.footprints, count, length, first), options)
 
 

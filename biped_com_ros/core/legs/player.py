@@ -30,7 +30,7 @@ from typing import NamedTuple
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.legs.footsteps import forward_steps, rear_foot, StepTiming
-from biped_com_ros.core.legs.gait import Gait, GaitOptions, GaitSample, Stance
+from biped_com_ros.core.legs.gait import Gait, GaitOptions, GaitSample, StanceIk
 from biped_com_ros.core.legs.kinematics import legs_of
 from biped_com_ros.core.legs.playback import GaitPlayback, PlaybackState
 from biped_com_ros.core.model.robot import RobotModel
@@ -49,7 +49,7 @@ class WalkState(Enum):
 
 
 @dataclass(frozen=True)
-class WalkOrder:
+class WalkRequest:
     """
     How far to walk, and how.
 
@@ -72,7 +72,7 @@ class WalkOrder:
     options: GaitOptions = GaitOptions()
 
 
-class Upcoming(NamedTuple):
+class RemainingMotion(NamedTuple):
     """
     What the joints will do until the robot rests.
 
@@ -131,7 +131,7 @@ class WalkPlayer:
         self._lead = lead
         self.leg_joints = np.concatenate([leg.index for leg in legs_of(model).values()])
         self._posture_name, self._ease = posture, model.posture(posture)
-        Stance(model, self._ease)  # refuses what cannot walk
+        StanceIk(model, self._ease)  # refuses what cannot walk
         self._resting = self._ease
         self._playback: GaitPlayback | None = None
         self._stops = self._is_halted = False
@@ -182,7 +182,7 @@ class WalkPlayer:
             return 1.0
         return max(self._playback.time, 0.0) / self._playback.gait.duration
 
-    def plan(self, order: WalkOrder, measured: Array,
+    def plan(self, order: WalkRequest, measured: Array,
              com_offset: Array | tuple[float, float] = (0.0, 0.0),
              tolerance: float = 0.05) -> GaitPlayback:
         """
@@ -288,7 +288,7 @@ class WalkPlayer:
             self._leave_if_done()
         return self.sample
 
-    def upcoming(self, dt: float) -> Upcoming:
+    def remaining_motion(self, dt: float) -> RemainingMotion:
         """
         Return what the joints will do from now on until the robot rests.
 
@@ -313,17 +313,17 @@ class WalkPlayer:
         if len(samples) > 1:
             accelerations[:] = np.gradient(velocities, dt, axis=0)
         times: Array = dt * np.arange(len(samples), dtype=float)
-        return Upcoming(times, positions, velocities, accelerations)
+        return RemainingMotion(times, positions, velocities, accelerations)
 
     # -- inside
 
     def _playback_of(self, gait: Gait) -> GaitPlayback:
         return GaitPlayback(gait, self._ramp, self._least_margin)
 
-    def _stance(self, posture: Array, com_offset: Array | tuple[float, float]) -> Stance:
+    def _stance(self, posture: Array, com_offset: Array | tuple[float, float]) -> StanceIk:
         ease = posture.copy()
         ease[self.leg_joints] = self._ease[self.leg_joints]
-        return Stance(self.model, posture, Stance(self.model, ease), com_offset)
+        return StanceIk(self.model, posture, StanceIk(self.model, ease), com_offset)
 
     def _where_it_stands(self, measured: Array, tolerance: float) -> Array:
         """Return the posture that the legs are in, or say how far they are from it."""

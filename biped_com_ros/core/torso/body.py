@@ -25,7 +25,7 @@ from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.core.torso.arc import Arc, sinc, Vector, vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import (
     Backbone, ELONGATION, make_shape, shape_from_rotation)
-from biped_com_ros.core.torso.sight import ImuPair
+from biped_com_ros.core.torso.orientation import ImuPair
 from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
 import numpy as np
 

@@ -24,12 +24,12 @@ goes on in open loop, its last correction kept. What goes out stays within the l
 tension in any case.
 
 What an update takes is in steps, which can be taken as soon as what they need is there:
-:meth:`~TorsoController.feel` with the tendons' states, :meth:`~TorsoController.plan` when an
-instant begins, :meth:`~TorsoController.prepare` then, :meth:`~TorsoController.see` with both IMUs,
-and last of all :meth:`~TorsoController.command`.
+:meth:`~TendonController.feel` with the tendons' states, :meth:`~TendonController.plan` when an
+instant begins, :meth:`~TendonController.prepare` then, :meth:`~TendonController.see` with both IMUs,
+and last of all :meth:`~TendonController.command`.
 
 The IMUs below and above need not agree about north: their relative yaw, which drifts, turns
-direction and torsion alike, and is told from both by :class:`.YawDrift`.
+direction and torsion alike, and is told from both by :class:`.YawOffsetEstimator`.
 
 Bends are complex numbers here, forward + i left, see :mod:`.arc`.
 """
@@ -46,14 +46,14 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.torso.arc import Arc
 from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, TORSION
-from biped_com_ros.core.torso.drift import YawDrift
 from biped_com_ros.core.torso.options import ControllerOptions
+from biped_com_ros.core.torso.orientation import TorsoOrientation
 from biped_com_ros.core.torso.reference import as_complex, BendReference
-from biped_com_ros.core.torso.sight import Sight
+from biped_com_ros.core.torso.slack import SlackPrevention, SlackDetector
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
-from biped_com_ros.core.torso.taut import Guard, SlackDetector
 from biped_com_ros.core.torso.tension import CLOSE, TensionDistributor
 from biped_com_ros.core.torso.workspace import Workspace
+from biped_com_ros.core.torso.yaw_offset import YawOffsetEstimator
 import numpy as np
 
 MISTRUST_DECAY = 1.0
@@ -95,7 +95,7 @@ class Measurement(NamedTuple):
 
     """
 
-    sight: Sight = Sight()
+    orientation: TorsoOrientation = TorsoOrientation()
     lengths: Sequence[float] | None = None
     tensions: Sequence[float] | None = None
     load: Load = no_load
@@ -155,7 +155,7 @@ class TorsoCommand(NamedTuple):
         return self.arc.shape
 
 
-class TorsoController:
+class TendonController:
     """
     From targets and measurements to tendon lengths.
 
@@ -183,13 +183,13 @@ class TorsoController:
         self.statics, self.backbone, self._max_bend = statics, statics.backbone, max_bend
         self._bend_of_lengths = _bend_of_lengths(self.backbone)
         self.reference = BendReference(options.motion)
-        self.drift = YawDrift(options.drift_time)
+        self.yaw_offset = YawOffsetEstimator(options.yaw_offset_time)
         self.slack = SlackDetector(options, self.backbone.count)
-        self.guard = Guard(self.backbone, options)
-        self.use(options)
+        self.slack_prevention = SlackPrevention(self.backbone, options)
+        self.set_options(options)
         self.reset()
 
-    def use(self, options: ControllerOptions) -> None:
+    def set_options(self, options: ControllerOptions) -> None:
         """Go on with other options, from where the torso is."""
         self.options, count = options, self.backbone.count
         limits, axial = options.tensions, self.statics.stiffness.axial
@@ -197,8 +197,8 @@ class TorsoController:
         self.workspace = Workspace(self.backbone, self._max_bend, (
             -count * (limits.highest - options.co_contraction) / axial,
             count * (options.co_contraction - limits.lowest) / axial))
-        self.reference.limits, self.drift.time = options.motion, options.drift_time
-        self.slack.options = self.guard.options = options
+        self.reference.limits, self.yaw_offset.time = options.motion, options.yaw_offset_time
+        self.slack.options = self.slack_prevention.options = options
         self.length_limits = self._length_limits()
         self._taut = max(limits.lowest, options.slack_tension)
         self._guarded = NOT_SHARED  # by these options
@@ -213,13 +213,13 @@ class TorsoController:
         self._torsion, self._stretch = float(start[TORSION]), 0.0
         self._tensions = [self.options.co_contraction] * self.backbone.count
         self._is_saturated, self._waited = False, LEARN_EVERY
-        self.guard.reset()
+        self.slack_prevention.reset()
         self.slack.reset()
         self._ahead, self._is_calm = 0.0, True
         self._by_lengths: complex | None = None
         self._felt: Sequence[float] | None = None
         self._told: tuple[complex | None, Sequence[float] | None] | None = None
-        self._sight, self._mistrusted, self._is_blind = Sight(), '', False
+        self._sight, self._mistrusted, self._is_blind = TorsoOrientation(), '', False
         self._seen: Arc | None = None
         self.arc = self.reference_arc = self.backbone.arc(self._target, self._torsion)
         self.rates = AT_REST
@@ -274,12 +274,12 @@ class TorsoController:
 
         """
         dt = _checked(dt, measured, self.backbone.count)
-        self.feel(dt, measured.lengths, measured.tensions)
+        self.set_tendons(dt, measured.lengths, measured.tensions)
         self.plan(dt, measured.load, measured.inertia)
-        self.see(measured.sight)
+        self.set_orientation(measured.orientation)
         return self.command(dt, measured.tendons_age)
 
-    def feel(self, dt: float, lengths: Sequence[float] | None = None,
+    def set_tendons(self, dt: float, lengths: Sequence[float] | None = None,
              tensions: Sequence[float] | None = None) -> None:
         """
         Take what tendons tell, finite numbers; what is not given is not known any more.
@@ -300,8 +300,8 @@ class TorsoController:
         dt = min(max(dt, 0.0), LONGEST_STEP)
         self.slack.update(dt, tensions)
         if not self.slack.broken:
-            self.guard.update(dt, tensions)
-        self._is_calm = not self.guard.level and self.slack.are_all_taut
+            self.slack_prevention.update(dt, tensions)
+        self._is_calm = not self.slack_prevention.level and self.slack.are_all_taut
 
     def plan(self, dt: float, load: Load, inertia: float) -> None:
         """
@@ -324,12 +324,12 @@ class TorsoController:
         self._contract(dt)
         self._feedforward(load, inertia)
 
-    def prepare(self) -> None:
+    def distribute(self) -> None:
         """Share among the tendons what was planned; otherwise :meth:`command` does it."""
         if self._guarded == NOT_SHARED:
             self._share_out()
 
-    def see(self, sight: Sight) -> None:
+    def set_orientation(self, sight: TorsoOrientation) -> None:
         """Take what the IMUs say: from now on :attr:`arc` and :attr:`rates`."""
         bend, by_lengths = sight.bend, self._by_lengths
         expected = self.reference.motion[0] if by_lengths is None else by_lengths
@@ -367,7 +367,7 @@ class TorsoController:
 
         """
         self._ahead = 0.0
-        if self.guard.level > self._guarded:
+        if self.slack_prevention.level > self._guarded:
             self._share_out()
         lengths = self._lengths(self._feedback(min(dt, LONGEST_STEP)))
         by_lengths = self._by_lengths
@@ -381,11 +381,11 @@ class TorsoController:
                tensions: Sequence[float] | None) -> None:
         """Take in what changes slowly, a few times less often than commands go out."""
         dt, self._waited = self._waited, 0.0
-        self.drift.update(dt, self._sight, by_lengths)
+        self.yaw_offset.update(dt, self._sight, by_lengths)
         if tensions is None:
             return
         if not self.slack.broken:
-            self.guard.learn(dt, self._tensions, tensions)
+            self.slack_prevention.learn(dt, self._tensions, tensions)
         if self._seen is not None and self.options.observer_time:
             self._observe(dt, self._seen, tensions, load, inertia)
 
@@ -437,7 +437,7 @@ class TorsoController:
 
     def _share_out(self) -> None:
         """Share what is to be pulled among the tendons, and find the lengths that do it."""
-        self._guarded = guard = self.guard.level
+        self._guarded = guard = self.slack_prevention.level
         self._tensions, shortfall = self.distributor.distribute(
             self._pull, self._level + guard, guard)
         self._is_held = abs(shortfall) < CLOSE
@@ -449,7 +449,7 @@ class TorsoController:
         pretension, softness = drive.pretension, 1.0 / drive.stiffness
         # Drives pull as expected of tendons that are longer by what they are stretched.
         self._shortened = [softness * (tension + trim - pretension)
-                           for tension, trim in zip(self._tensions, self.guard.trim)]
+                           for tension, trim in zip(self._tensions, self.slack_prevention.trim)]
 
     def _lengths(self, correction: complex) -> list[float]:
         """Return the lengths for reference and correction, within all limits."""

@@ -75,7 +75,7 @@ class ControllerOptions:
         Time constant with which unexplained moments are taken in, s; 0 leaves them to the gains.
     disagreement
         Bend between IMU and tendon lengths from which the IMU is not believed, rad.
-    drift_time
+    yaw_offset_time
         Time constant with which the relative yaw of the IMUs is learnt, s; 0: they agree on it.
     slack_tension, slack_time, broken_time
         A tendon that pulls less, N, for so long counts as slack, and as broken, s.
@@ -92,7 +92,7 @@ class ControllerOptions:
     max_correction: float = math.radians(8.0)
     observer_time: float = 0.3
     disagreement: float = math.radians(10.0)
-    drift_time: float = 5.0
+    yaw_offset_time: float = 5.0
     slack_tension: float = 0.3
     slack_time: float = 0.05
     broken_time: float = 1.0
@@ -103,7 +103,7 @@ class ControllerOptions:
                 f'co-contraction {self.co_contraction} N is not within the tension limits '
                 f'{self.tensions.lowest} and {self.tensions.highest} N')
         for name in ('proportional', 'integral', 'anticipation', 'max_correction',
-                     'observer_time', 'drift_time', 'slack_tension', 'slack_time'):
+                     'observer_time', 'yaw_offset_time', 'slack_tension', 'slack_time'):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise ConfigurationError(f'{name} must not be negative: {getattr(self, name)}')
         if not self.disagreement > 0.0 or not self.broken_time > self.slack_time:

@@ -63,7 +63,7 @@ from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
 from biped_com_ros.core.legs.playback import GaitPlayback, longest_fall
-from biped_com_ros.core.legs.player import WalkOrder, WalkPlayer, WalkState
+from biped_com_ros.core.legs.player import WalkRequest, WalkPlayer, WalkState
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.outputs import Deviation, ProgressOutput, TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.senses import Senses
@@ -198,7 +198,7 @@ class GaitPlayer(Node):
                                      self._on_error) if params.monitor else None
         self._next_ns = self._last_ns = self._off_since_ns = 0
         self._plans = Background()
-        self._order: WalkOrder | None = None
+        self._order: WalkRequest | None = None
         self._deviation = Deviation()
         self.player = player
         self._senses: Senses | None = None
@@ -233,14 +233,14 @@ class GaitPlayer(Node):
             raise InputError(f'will not walk: {reason}')
         if self._is_planning or player.state not in (WalkState.STANDING, WalkState.HALTED):
             raise InputError(f'the robot is {self._state()}; stop it before the next walk')
-        self._order = WalkOrder(
+        self._order = WalkRequest(
             count, params.step_length, self._first_foot(), params.options())
         self._senses = Senses(self, self._model, params)
         self._tell()
         return (f'plans {count} step{"s" if count > 1 else ""} of '
                 f'{1e3 * params.step_length:.0f} mm, {params.pattern}')
 
-    def _plan(self, order: WalkOrder, senses: Senses) -> None:
+    def _plan(self, order: WalkRequest, senses: Senses) -> None:
         """Begin to plan, with what has been felt."""
         player, measured = self._able(), self.joints.positions.copy()
         offset = senses.com_offset(measured)
@@ -377,7 +377,7 @@ class GaitPlayer(Node):
         assert self.player is not None
         if self.player.state not in (WalkState.STANDING, WalkState.HALTED):
             self._trajectories.send(
-                self._last_ns, self.player.upcoming(self.params.knot_period))
+                self._last_ns, self.player.remaining_motion(self.params.knot_period))
         self._tell()
 
     def _state(self) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.legs.player import Upcoming
+from biped_com_ros.core.legs.player import RemainingMotion
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, float_publisher, point_publisher)
@@ -69,7 +69,7 @@ class TrajectoryPublisher:
         """Whether a controller listens."""
         return bool(self._publisher.get_subscription_count())
 
-    def send(self, stamp_ns: int, upcoming: Upcoming) -> None:
+    def send(self, stamp_ns: int, upcoming: RemainingMotion) -> None:
         """Publish what begins at a time."""
         message = JointTrajectory(joint_names=self.joints)
         message.header.stamp = stamp_to_msg(stamp_ns)

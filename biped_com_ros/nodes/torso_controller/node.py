@@ -23,7 +23,7 @@ Each message of the torso's IMU opens an instant, whose shape goes out once and 
 out once. Where the lower IMU and the tendons' states bear the same stamps, the work is divided:
 what comes first of an instant brings the plan to its time, both IMUs give the shape, and the last
 of the three sends lengths. Who lets an instant pass is waited for until the next message of the
-torso's IMU, and then not at all until it has been in step again (`core.torso.instants`). With
+torso's IMU, and then not at all until it has been in step again (`core.torso.message_groups`). With
 other stamps, all is done with the torso's IMU, by what is known then, unless it is stale.
 
 A lifecycle node: it starts from where the torso is; inactive, it sends no lengths, so that drives
@@ -69,13 +69,13 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.arc import Arc
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
-from biped_com_ros.core.torso.controller import TorsoCommand, TorsoController as Control
-from biped_com_ros.core.torso.elapsed import Elapsed
-from biped_com_ros.core.torso.instants import Instants
+from biped_com_ros.core.torso.controller import TorsoCommand, TendonController
 from biped_com_ros.core.torso.joystick import Joystick
+from biped_com_ros.core.torso.message_groups import MessageGroups
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
+from biped_com_ros.core.torso.orientation import TorsoOrientation, Tip, UPRIGHT
 from biped_com_ros.core.torso.reference import MotionLimits
-from biped_com_ros.core.torso.sight import Sight, Tip, UPRIGHT
+from biped_com_ros.core.torso.step_timer import StepTimer
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.nodes.torso_controller.outputs import TorsoOutputs
 from biped_com_ros.ros.fast.readings import Refusal
@@ -102,7 +102,7 @@ _LISTEN_PERIOD = 20_000_000
 """How often it is looked whether the source of targets has fallen silent, ns."""
 
 _LOWER, _TENDONS = 0, 1
-"""Companions of the torso's IMU, see :class:`Instants`."""
+"""Companions of the torso's IMU, see :class:`MessageGroups`."""
 
 
 @dataclass(frozen=True)
@@ -232,9 +232,9 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self._source_of_target, self._told_at = '', 0
         self._in_open_loop = self._is_holding = False
         self._listened_at, self._silence = 0, ''
-        self._instants, self._waiting_ns = Instants(2), 0
+        self._instants, self._waiting_ns = MessageGroups(2), 0
         #: Between instants, and between plans.
-        self._elapsed, self._planned = Elapsed(), Elapsed()
+        self._elapsed, self._planned = StepTimer(), StepTimer()
         #: Stamps of what was told last, ns.
         self._lower_ns = self._tendons_ns = NEVER_NS
         self._imus, self._foot, self._is_seen = body.imus, body.imus.foot(UPRIGHT), False
@@ -277,7 +277,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self.params = params
         if self.controller is None or self.body is None:
             return
-        self.controller.use(params.options())
+        self.controller.set_options(params.options())
         self._joystick = Joystick(self.body.max_bend, params.joy_dead_zone)
         self._outputs.set_rates(params.tf_rate, params.marker_rate)
         self._set_timeout()
@@ -399,7 +399,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
 
     def _on_tendons(self, stamp_ns: int, lengths: Array, _: Array, tensions: Array) -> None:
         before, self._tendons_ns = self._tendons_ns, stamp_ns
-        self.controller.feel(
+        self.controller.set_tendons(
             1e-9 * (stamp_ns - before), lengths.tolist(),
             tensions.tolist() if self._tendons.efforts_measured else None)
         self._hear(_TENDONS, stamp_ns)
@@ -409,14 +409,14 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         instants = self._instants
         if instants.tell(companion, stamp_ns):
             if instants.missing >> _LOWER & 1:
-                self.controller.prepare()
+                self.controller.distribute()
             self._go_on(instants.missing)
         elif self.is_active and not instants.missing and instants.is_in_step(companion):
             if stamp_ns != self._planned.last_ns:
                 self._plan(stamp_ns)
                 if instants.is_in_step(_LOWER + _TENDONS - companion):
                     return  # who comes next prepares it
-            self.controller.prepare()
+            self.controller.distribute()
 
     def _on_upper(self, stamp_ns: int, *_: Array) -> None:
         if self._instants.missing:
@@ -425,7 +425,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
 
     def _begin(self, stamp_ns: int, tip: Tip | None) -> None:
         """Begin an instant, with what the torso's IMU says, and go as far as is possible."""
-        passed = self._elapsed.update(stamp_ns)
+        passed = self._elapsed.advance(stamp_ns)
         if not passed:
             return
         self._stamp_ns, self._passed, self._tip, self._is_seen = stamp_ns, passed, tip, False
@@ -441,7 +441,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         if stamp_ns != self._planned.last_ns:
             self._plan(stamp_ns)
         elif missing >> _LOWER & 1:
-            self.controller.prepare()
+            self.controller.distribute()
         self._go_on(missing)
 
     def _go_on(self, missing: int) -> None:
@@ -459,7 +459,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         Tells whether one of them is late.
         """
         stamp_ns, instants = now_ns(self), self._instants
-        late = self._elapsed.since(stamp_ns)
+        late = self._elapsed.time_since(stamp_ns)
         is_late = late > self.params.imu_timeout
         if instants.missing and (is_late or self._waiting_ns == instants.ns):
             self._go_on(0)
@@ -482,7 +482,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
 
     def _plan(self, stamp_ns: int) -> None:
         """Bring the plan to a time, unless it is beyond."""
-        passed = self._planned.update(stamp_ns)
+        passed = self._planned.advance(stamp_ns)
         if passed:
             if not 0 <= stamp_ns - self._listened_at < _LISTEN_PERIOD:
                 self._silence = self._hold_if_told_nothing(stamp_ns)
@@ -493,8 +493,8 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         controller, stamp_ns = self.controller, self._stamp_ns
         self._is_seen = True
         if self._tendons_ns < stamp_ns - self._timeout_ns:
-            controller.feel(0.0)
-        controller.see(self._sight())
+            controller.set_tendons(0.0)
+        controller.set_orientation(self._sight())
         self._outputs.publish_shape(stamp_ns, controller.arc, controller.rates)
 
     def _command(self) -> None:
@@ -519,10 +519,10 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
             self._outputs.publish_wrench(
                 self._stamp_ns, arc, self._tendons.efforts, self._load[0])
 
-    def _sight(self) -> Sight:
+    def _sight(self) -> TorsoOrientation:
         """Return what the IMUs say, as far as it is fresh."""
         tip = self._tip if self._lower_ns >= self._stamp_ns - self._timeout_ns else None
-        return self._imus.sight(self._foot, tip, self.controller.drift.yaw)
+        return self._imus.sight(self._foot, tip, self.controller.yaw_offset.value)
 
     # -- the upper body
 
@@ -568,7 +568,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self._stamp_ns, self._tip = now_ns(self), self._last_tip()
         return self._arc_of(self._sight()).shape
 
-    def _arc_of(self, sight: Sight) -> Arc:
+    def _arc_of(self, sight: TorsoOrientation) -> Arc:
         """Return the backbone by tendon lengths, or else by IMU, or else straight."""
         assert self.body is not None
         backbone, tendons = self.body.backbone, self._tendons
@@ -595,7 +595,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
             'reference direction [deg]': towards,
             'torsion [deg]': math.degrees(command.arc.torsion),
             'closed loop': command.is_closed_loop,
-            'relative yaw of the IMUs [deg]': math.degrees(controller.drift.yaw),
+            'relative yaw of the IMUs [deg]': math.degrees(controller.yaw_offset.value),
             'least expected tension [N]': float(command.tensions.min())})
         if controller.slack.broken:
             return ERROR, self.problem, values
@@ -630,10 +630,10 @@ def make_body(model: RobotModel, params: TorsoControllerParameters) -> TorsoBody
     return body
 
 
-def make_controller(body: TorsoBody, params: TorsoControllerParameters) -> Control:
+def make_controller(body: TorsoBody, params: TorsoControllerParameters) -> TendonController:
     """Return the controller, or raise ConfigurationError where parameters do not go together."""
     try:
-        return Control(body.statics, body.max_bend, params.options())
+        return TendonController(body.statics, body.max_bend, params.options())
     except BipedComError as error:
         raise ConfigurationError(f'parameters of torso_controller: {error}') from None
 

@@ -22,7 +22,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.legs.footsteps import (
     Footprint, Footstep, forward_steps, StepPlan, StepTiming)
 from biped_com_ros.core.legs.gait import (
-    Gait, GaitOptions, QUICK, single_step, Stance, walk)
+    Gait, GaitOptions, QUICK, single_step, StanceIk, walk)
 from biped_com_ros.core.legs.preview import PreviewController, riccati
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import support_polygon
@@ -44,7 +44,7 @@ def model():
 
 @pytest.fixture(scope='module')
 def stance(model):
-    return Stance(model, model.posture('stand'))
+    return StanceIk(model, model.posture('stand'))
 
 
 def turning_steps(footprints):
@@ -199,7 +199,7 @@ def test_a_footprint_sees_what_it_shows():
     footprint, point = Footprint(0.3, -0.2, 0.7), (0.05, -0.04)
     shown = Rotation.from_euler('z', 0.7).apply((*point, 0.0)) + (0.3, -0.2, 0.0)
     assert footprint.apply(*point) == pytest.approx(shown[:2])
-    assert footprint.seen(*shown[:2]) == pytest.approx(point)
+    assert footprint.to_local(*shown[:2]) == pytest.approx(point)
 
 
 def test_the_heading_goes_on_beyond_half_a_turn():
@@ -365,7 +365,7 @@ def test_soles_must_be_level_to_begin_with(model):
     posture = model.posture('stand')
     posture[model.joint_index(['l_ankle_roll'])] += 0.05
     with pytest.raises(ConfigurationError, match='tilted by 2.86 deg'):
-        Stance(model, posture)
+        StanceIk(model, posture)
 
 
 @pytest.mark.parametrize('change', ({'method': 'dynamic'}, {'crouch': -0.1}, {'dt': 1.0},

@@ -19,7 +19,7 @@ import copy
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
-from biped_com_ros.core.legs.player import WalkOrder, WalkPlayer, WalkState
+from biped_com_ros.core.legs.player import WalkRequest, WalkPlayer, WalkState
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest
@@ -40,11 +40,11 @@ def player(model):
 @pytest.fixture(scope='module')
 def quick(model):
     """Return three quick steps, planned once."""
-    return WalkPlayer(model, lead=0.1).plan(WalkOrder(3, 0.05, options=QUICK), model.posture())
+    return WalkPlayer(model, lead=0.1).plan(WalkRequest(3, 0.05, options=QUICK), model.posture())
 
 
 def begin(player, count=1, **options):
-    player.begin(player.plan(WalkOrder(count, 0.05, **options), player.model.posture()))
+    player.begin(player.plan(WalkRequest(count, 0.05, **options), player.model.posture()))
 
 
 def play(player, duration):
@@ -57,7 +57,7 @@ def soles(model, positions):
 
 def test_a_step_is_told_beforehand_and_then_made_so(player, model):
     begin(player)
-    upcoming = player.upcoming(DT)
+    upcoming = player.remaining_motion(DT)
     made = play(player, upcoming.times[-1] + 0.1)
     count = len(upcoming.times)
     assert upcoming.positions[1:] == pytest.approx(
@@ -78,7 +78,7 @@ def test_from_one_foot_ahead_the_rear_one_goes_next(player, model):
     begin(player)
     ahead = play(player, 6.0)[-1].positions
     where = player.origin.apply(soles(model, ahead)[1])
-    player.begin(player.plan(WalkOrder(1, 0.05), ahead))
+    player.begin(player.plan(WalkRequest(1, 0.05), ahead))
     assert player.advance(0.0).positions == pytest.approx(ahead, abs=1e-9)
     after = play(player, 6.0)[-1].positions
     left, right = soles(model, after)
@@ -95,7 +95,7 @@ def test_a_stop_ends_on_both_soles_and_the_robot_stands_up(player, model, quick,
     before = play(player, time)[-1]
     player.stop()
     assert player.state is WalkState.STOPPING
-    upcoming = player.upcoming(DT)
+    upcoming = player.remaining_motion(DT)
     assert upcoming.positions[0] == pytest.approx(before.positions, abs=1e-9)
     assert upcoming.times[-1] < 1.6
     sample = play(player, upcoming.times[-1] + DT)[-1]
@@ -119,13 +119,13 @@ def test_what_was_told_of_a_pause_and_of_going_on_happens(player):
     play(player, 2.63)
     player.pause()
     assert player.state is WalkState.PAUSING
-    upcoming = player.upcoming(DT)
-    assert player.upcoming(0.05).positions[-1] == pytest.approx(upcoming.positions[-1], abs=1e-9)
+    upcoming = player.remaining_motion(DT)
+    assert player.remaining_motion(0.05).positions[-1] == pytest.approx(upcoming.positions[-1], abs=1e-9)
     held = [player.advance(0.007) for _ in range(200)][-1]  # other steps of time, the same end
     assert player.state is WalkState.PAUSED
     assert held.positions == pytest.approx(upcoming.positions[-1], abs=1e-9)
     player.resume()
-    upcoming = player.upcoming(DT)
+    upcoming = player.remaining_motion(DT)
     assert upcoming.positions[:5] == pytest.approx(np.tile(held.positions, (5, 1)), abs=1e-9)
     assert play(player, 1.0)[24].positions == pytest.approx(upcoming.positions[25], abs=1e-9)
     assert player.state is WalkState.WALKING
@@ -138,7 +138,7 @@ def test_a_stop_of_a_pause_on_one_foot_puts_the_other_one_down(player):
     assert not all(play(player, 1.0)[-1].in_contact) and player.state is WalkState.PAUSED
     player.stop()
     assert player.state is WalkState.STOPPING
-    sample = play(player, player.upcoming(DT).times[-1] + DT)[-1]
+    sample = play(player, player.remaining_motion(DT).times[-1] + DT)[-1]
     assert all(sample.in_contact) and player.has_stopped
 
 
@@ -148,7 +148,7 @@ def test_a_stop_while_a_pause_brakes_does_too(player):
     player.pause()
     play(player, 0.3)
     player.stop()
-    upcoming = player.upcoming(DT)
+    upcoming = player.remaining_motion(DT)
     sample = play(player, upcoming.times[-1] + DT)[-1]
     assert all(sample.in_contact) and player.has_stopped
     assert sample.positions == pytest.approx(upcoming.positions[-1], abs=1e-9)
@@ -161,7 +161,7 @@ def test_a_halt_is_wherever_it_is_and_the_next_walk_needs_a_posture(player, mode
     sample = play(player, 1.0)[-1]
     assert not all(sample.in_contact) and player.state is WalkState.HALTED
     with pytest.raises(InputError, match='does not stand in its posture'):
-        player.plan(WalkOrder(1, 0.05), sample.positions + 0.2)
+        player.plan(WalkRequest(1, 0.05), sample.positions + 0.2)
     begin(player)  # the robot has been put on its feet again
     assert player.state is WalkState.WALKING
 
@@ -172,13 +172,13 @@ def test_an_abandoned_walk_is_over(player, model):
     player.abandon()
     assert player.state is WalkState.HALTED and player.progress == 1.0
     with pytest.raises(InputError, match='halted, nothing is coming'):
-        player.upcoming(DT)
+        player.remaining_motion(DT)
 
 
 def test_arms_stay_where_they_are_and_their_weight_counts(player, model):
     measured = model.posture()
     measured[model.group_index('left_arm')] += 0.3
-    gait = player.plan(WalkOrder(1, 0.05), measured).gait
+    gait = player.plan(WalkRequest(1, 0.05), measured).gait
     arms = model.group_index('left_arm')
     assert gait.positions[:, arms] == pytest.approx(np.tile(measured[arms], (len(gait.times), 1)))
     assert gait.com[0] == pytest.approx(model.state(measured).com_in_base[:2], abs=1e-9)
@@ -189,7 +189,7 @@ def test_arms_stay_where_they_are_and_their_weight_counts(player, model):
 def test_the_true_centre_of_mass_is_what_is_moved(player, model, options, tolerance):
     """A robot whose weight is off: the whole gait shifts against it, but where it stands."""
     offset = np.array((0.006, -0.004))
-    order = WalkOrder(1, 0.05, options=options)
+    order = WalkRequest(1, 0.05, options=options)
     plain = player.plan(order, model.posture()).gait
     felt = player.plan(order, model.posture(), offset).gait
     middle = len(plain.times) // 2
@@ -215,7 +215,7 @@ def test_orders_out_of_turn_are_refused(player, model):
     assert player.state is WalkState.STANDING
     begin(player)
     with pytest.raises(InputError, match='stop it before the next walk'):
-        player.plan(WalkOrder(1, 0.05), model.posture())
+        player.plan(WalkRequest(1, 0.05), model.posture())
 
 
 def test_a_joint_that_is_not_in_the_posture_is_named(player, model):
@@ -223,4 +223,4 @@ def test_a_joint_that_is_not_in_the_posture_is_named(player, model):
     measured[player.leg_joints[3]] += 0.2
     name = model.joint_names[player.leg_joints[3]]
     with pytest.raises(InputError, match=f"'{name}' is at .* rad instead of"):
-        player.plan(WalkOrder(1, 0.05), measured)
+        player.plan(WalkRequest(1, 0.05), measured)

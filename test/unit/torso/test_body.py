@@ -91,7 +91,7 @@ def test_virtual_joints_and_imus_are_the_simulators(bench, shape):
         plant.data.ten_length, body.backbone.lengths(shape), atol=5e-5)
     lower, upper = (quaternion_from_rotation(plant.data.body(f'link/{name}').xmat.reshape(3, 3))
                     for name in ('pelvis', 'torso'))
-    sight = body.imus.see(*(np.concatenate((q, np.zeros(3))) for q in (lower, upper)))
+    sight = body.imus.read(*(np.concatenate((q, np.zeros(3))) for q in (lower, upper)))
     np.testing.assert_allclose(
         (sight.bend.real, sight.bend.imag, sight.torsion), shape[:3], atol=1e-3)
 
@@ -130,11 +130,11 @@ def test_gyroscopes_tell_the_rate_of_the_virtual_joints(bench):
     imus = [np.concatenate((quaternion_from_rotation(pose[:3].T), pose[:3] @ twist[1]))
             for pose, twist in zip(
                 state.placements_in_base(frames), state.twists_in_base(frames))]
-    sight = body.imus.see(*imus)
+    sight = body.imus.read(*imus)
     assert (sight.bend, sight.torsion) == pytest.approx((arc.bend, arc.torsion), abs=1e-9)
     assert sight.rates(arc) == pytest.approx(rates, abs=1e-8)
     turned = Rotation.from_euler('z', 0.7) * Rotation.from_quat(imus[1][:4])
-    sight = body.imus.see(imus[0], np.concatenate((turned.as_quat(), imus[1][4:])), 0.7)
+    sight = body.imus.read(imus[0], np.concatenate((turned.as_quat(), imus[1][4:])), 0.7)
     assert (sight.bend, sight.torsion) == pytest.approx((arc.bend, arc.torsion), abs=1e-9)
 
 
@@ -154,7 +154,7 @@ def test_the_upper_body_is_what_mujoco_carries(bench):
 def test_gravity_leans_with_the_pelvis(bench):
     tilted = Pose.from_rpy((0.1, 0.0, 0.7), np.zeros(3)).rotation
     lower = np.concatenate((quaternion_from_rotation(tilted), np.zeros(3)))
-    sight = bench.body.imus.see(1.01 * lower)  # of a norm that is not quite 1
+    sight = bench.body.imus.read(1.01 * lower)  # of a norm that is not quite 1
     np.testing.assert_allclose(array_of(sight.up), tilted.T @ (0.0, 0.0, 1.0), atol=1e-12)
     assert sight.bend is None and sight.rates(bench.body.backbone.arc(0.1j)) == (0.0, 0.0)
 

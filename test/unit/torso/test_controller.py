@@ -21,12 +21,12 @@ import math
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.torso.arc import vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
-from biped_com_ros.core.torso.controller import Measurement, TorsoController
+from biped_com_ros.core.torso.controller import Measurement, TendonController
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
+from biped_com_ros.core.torso.orientation import ImuPair, TorsoOrientation, UPRIGHT
 from biped_com_ros.core.torso.reference import BendReference, MotionLimits
-from biped_com_ros.core.torso.sight import ImuPair, Sight, UPRIGHT
+from biped_com_ros.core.torso.slack import SlackPrevention
 from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
-from biped_com_ros.core.torso.taut import Guard
 from biped_com_ros.core.torso.tension import TensionLimits
 from hypothesis import given, settings, strategies as st
 import numpy as np
@@ -42,14 +42,14 @@ OPTIONS = ControllerOptions(drive=DRIVE)
 
 def make_controller(options=OPTIONS, bending=2.6):
     statics = TorsoStatics(Backbone(0.129, 0.034, ANGLES), Stiffness(bending, 10.0, 5e4))
-    return TorsoController(statics, MAX_BEND, options)
+    return TendonController(statics, MAX_BEND, options)
 
 
 def seen(rotation, up=(0j, 1.0)):
     """Return what IMUs along base and tip say of a tip turned against an upright base."""
     quaternion = Rotation.from_matrix(rotation).as_quat()
     imus = ImuPair(np.eye(3), np.eye(3))
-    return imus.see(UPRIGHT, np.array((*quaternion, 0.0, 0.0, 0.0)))._replace(up=up, gyros=None)
+    return imus.read(UPRIGHT, np.array((*quaternion, 0.0, 0.0, 0.0)))._replace(up=up, gyros=None)
 
 
 class Pendulum:
@@ -110,7 +110,7 @@ def run(controller, pendulum, seconds, **changes):
 def unguarded(monkeypatch):
     """Let tendons go slack."""
     for name in ('update', 'learn'):
-        monkeypatch.setattr(Guard, name, lambda *_: None)
+        monkeypatch.setattr(SlackPrevention, name, lambda *_: None)
 
 
 # -- reference
@@ -196,7 +196,7 @@ def test_the_model_alone_bends_right():
     controller, pendulum = make_controller(), Pendulum()
     target = make_shape(0.2, 2.0)
     controller.set_target(target)
-    out = run(controller, pendulum, 2.0, sight=Sight())
+    out = run(controller, pendulum, 2.0, orientation=TorsoOrientation())
     np.testing.assert_allclose(pendulum.bend, target[:2], atol=2e-3)
     assert not out.is_closed_loop and 'no fresh torso IMU' in out.problems[0]
     np.testing.assert_allclose(pendulum.tensions, out.tensions, rtol=0.05, atol=0.3)
@@ -210,7 +210,7 @@ def test_the_loop_makes_up_for_wrong_stiffness_and_load(observer):
         controller, pendulum = make_controller(options, 0.8 * 2.6), Pendulum(push=(0.1, -0.3))
         target = make_shape(0.22, -0.8)
         controller.set_target(target)
-        out = run(controller, pendulum, 6.0, **({} if is_closed else {'sight': Sight()}))
+        out = run(controller, pendulum, 6.0, **({} if is_closed else {'orientation': TorsoOrientation()}))
         errors[is_closed] = np.hypot(*(pendulum.bend - target[:2]))
         assert out.is_closed_loop == is_closed
     assert errors[True] < math.radians(0.02)
@@ -282,7 +282,7 @@ def test_anticipation_makes_up_for_delays(anticipation):
         arc = controller.backbone.arc(complex(*pendulum.bend))
         turning = arc.twist(complex(*pendulum.rate), 0.0)[2:]
         sight = seen(pendulum.rotation)._replace(gyros=((0j, 0.0), arc.rotate_back(*turning)))
-        late.append(pendulum.measure(sight=sight))
+        late.append(pendulum.measure(orientation=sight))
         pendulum.step(controller.update(DT, late[max(0, len(late) - 16)]).lengths)
         errors.append(np.hypot(*(pendulum.bend - (0.1, 0.0))))
     swing = max(errors[-500:])
@@ -311,26 +311,26 @@ def test_relative_yaw_of_the_imus_is_told_apart_from_torsion(bend, is_measured, 
     torsion = 0.03 if bend and is_measured else 0.0
     R_world_base = lean.as_matrix()
     shape, controller = make_shape(bend, 1.0, torsion), make_controller()
-    backbone, drift = controller.backbone, controller.drift
+    backbone, drift = controller.backbone, controller.yaw_offset
     lengths = backbone.lengths(shape) if is_measured else None
     for k in range(2000):
         yaw = 0.7 + math.radians(0.05) * 0.02 * k  # 3 deg a minute
-        error = R_world_base.T @ turned(yaw - drift.yaw, R_world_base)
+        error = R_world_base.T @ turned(yaw - drift.value, R_world_base)
         sight = seen(error @ backbone.tip(shape).rotation, vector_of(R_world_base[2]))
         measured = Measurement(sight, lengths, inertia=0.03)
         out = controller.update(0.02, measured)
-    assert drift.yaw == pytest.approx(yaw, abs=math.radians(0.3))  # the rate times drift_time
+    assert drift.value == pytest.approx(yaw, abs=math.radians(0.3))  # the rate times yaw_offset_time
     np.testing.assert_allclose(out.shape[:3], shape[:3], atol=math.radians(0.3))
 
 
 def test_the_torso_bends_the_right_way_though_the_imus_disagree_about_north():
     target, errors = make_shape(0.2, 0.7), {}
     for time in (5.0, 0.0):
-        controller, pendulum = make_controller(replace(OPTIONS, drift_time=time)), Pendulum()
+        controller, pendulum = make_controller(replace(OPTIONS, yaw_offset_time=time)), Pendulum()
         controller.set_target(target)
         for _ in range(1500):
-            sight = seen(turned(0.35 - controller.drift.yaw, pendulum.rotation))
-            pendulum.step(controller.update(DT, pendulum.measure(sight=sight)).lengths)
+            sight = seen(turned(0.35 - controller.yaw_offset.value, pendulum.rotation))
+            pendulum.step(controller.update(DT, pendulum.measure(orientation=sight)).lengths)
         errors[time] = np.hypot(*(pendulum.bend - target[:2]))
     assert errors[5.0] < math.radians(0.2) < math.radians(2.0) < errors[0.0]
 
@@ -351,7 +351,7 @@ def test_options_change_while_it_moves_and_nothing_jumps():
     controller.set_target(make_shape(0.2, 0.5))
     before = run(controller, pendulum, 0.3)
     position = controller.reference.position
-    controller.use(replace(OPTIONS, co_contraction=30.0, proportional=0.3,
+    controller.set_options(replace(OPTIONS, co_contraction=30.0, proportional=0.3,
                            motion=MotionLimits(0.2, 20.0, 0.03)))
     after = run(controller, pendulum, DT)
     assert np.abs(after.lengths - before.lengths).max() < 2e-4
@@ -388,9 +388,9 @@ def test_targets_that_are_no_numbers_are_refused(target):
 
 @pytest.mark.parametrize('change, words', [
     ({'lengths': np.full(4, math.nan)}, 'tendon lengths'), ({'tensions': np.zeros(3)}, 'tensions'),
-    ({'sight': Sight(bend=complex(0.1, math.nan))}, 'IMUs must be finite'),
-    ({'sight': Sight(bend=0.1 + 0j, torsion=math.inf)}, 'IMUs must be finite'),
-    ({'sight': Sight(bend=0j, gyros=((0j, 0.0), (0j, math.nan)))}, 'velocities by IMUs')])
+    ({'orientation': TorsoOrientation(bend=complex(0.1, math.nan))}, 'IMUs must be finite'),
+    ({'orientation': TorsoOrientation(bend=0.1 + 0j, torsion=math.inf)}, 'IMUs must be finite'),
+    ({'orientation': TorsoOrientation(bend=0j, gyros=((0j, 0.0), (0j, math.nan)))}, 'velocities by IMUs')])
 def test_measurements_that_are_no_numbers_are_refused(change, words):
     controller, pendulum = make_controller(), Pendulum()
     with pytest.raises(InputError, match=words):
@@ -407,12 +407,12 @@ def test_gyroscopes_that_cannot_be_true_open_the_loop(bend):
     pendulum.bend = np.array(bend)
     controller.reset(make_shape(math.hypot(*bend)))
     controller.plan(DT, Weight(2.0, (0j, 0.1), (0j, -9.81)), 0.03)
-    wrong = pendulum.measure().sight._replace(gyros=((0j, 0.0), (1e308 + 1e308j, -1e308)))
-    controller.see(wrong)
+    wrong = pendulum.measure().orientation._replace(gyros=((0j, 0.0), (1e308 + 1e308j, -1e308)))
+    controller.set_orientation(wrong)
     out = controller.command(DT)
     assert not out.is_closed_loop and 'IMUs that turn by' in out.problems[0]
     assert out.rates == (0j, 0.0) and np.isfinite(out.lengths).all()
-    controller.see(pendulum.measure().sight)
+    controller.set_orientation(pendulum.measure().orientation)
     assert controller.command(DT).is_closed_loop
 
 
@@ -429,7 +429,7 @@ def test_a_flipped_imu_is_found_out(flip):
         wrong = (flip.inv() * Rotation.from_matrix(pendulum.rotation) * flip
                  if flip.magnitude() > 3.0 and flip.as_rotvec()[2] > 3.0
                  else Rotation.from_matrix(pendulum.rotation) * flip).as_matrix()
-        out = controller.update(DT, pendulum.measure(sight=seen(wrong)))
+        out = controller.update(DT, pendulum.measure(orientation=seen(wrong)))
         pendulum.step(out.lengths)
     assert not out.is_closed_loop
     assert any('is it flipped' in problem for problem in out.problems)
@@ -442,7 +442,7 @@ def test_without_imu_the_last_correction_stays():
     controller.set_target(make_shape(0.15, 1.0))
     run(controller, pendulum, 4.0)
     before = pendulum.bend.copy()
-    out = run(controller, pendulum, 2.0, sight=Sight())
+    out = run(controller, pendulum, 2.0, orientation=TorsoOrientation())
     assert not out.is_closed_loop
     np.testing.assert_allclose(pendulum.bend, before, atol=math.radians(0.1))
 
@@ -454,7 +454,7 @@ def test_the_integral_does_not_wind_up():
         controller, pendulum = make_controller(), Pendulum()
         controller.set_target(make_shape(0.1, 0.0))
         for _ in range(round(seconds / DT)):
-            out = controller.update(DT, Measurement(Sight(bend=0j), pendulum.lengths, None))
+            out = controller.update(DT, Measurement(TorsoOrientation(bend=0j), pendulum.lengths, None))
         assert np.abs(out.lengths - 0.129).max() < 0.034 * (0.1 + math.radians(8.0)) + 0.004
         run(controller, pendulum, 1.5)
         settled.append(abs(pendulum.bend[0] - 0.1))

@@ -27,7 +27,7 @@ from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.torso.arc import array_of, vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import (
     Backbone, bend_and_direction, make_shape, shape_from_rotation)
-from biped_com_ros.core.torso.sight import ImuPair, UPRIGHT
+from biped_com_ros.core.torso.orientation import ImuPair, UPRIGHT
 from hypothesis import given, settings, strategies as st
 import numpy as np
 import pytest
@@ -127,7 +127,7 @@ def test_imus_tell_the_shape(shape):
     imus = ImuPair(below.as_matrix(), above.as_matrix())
     yaw = Rotation.from_euler('z', 2.0)
     lower, upper = world * below, yaw * world * tip * above
-    sight = imus.see(*(np.array((*imu.as_quat(), 0.0, 0.0, 0.0)) for imu in (lower, upper)), 2.0)
+    sight = imus.read(*(np.array((*imu.as_quat(), 0.0, 0.0, 0.0)) for imu in (lower, upper)), 2.0)
     np.testing.assert_allclose(
         (sight.bend.real, sight.bend.imag, sight.torsion), shape[:3], atol=1e-9)
     np.testing.assert_allclose(array_of(sight.up), world.inv().as_matrix()[:, 2], atol=1e-12)
@@ -135,7 +135,7 @@ def test_imus_tell_the_shape(shape):
 
 def test_imus_turned_over_are_a_bend_of_half_a_turn():
     imus = ImuPair(np.eye(3), np.eye(3))
-    sight = imus.see(UPRIGHT, np.array((1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
+    sight = imus.read(UPRIGHT, np.array((1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
     assert abs(sight.bend) == pytest.approx(math.pi)
 
 

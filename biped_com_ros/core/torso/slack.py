@@ -40,7 +40,7 @@ TRIM_RATE = 4.0
 """How fast tensions that cancel one another are brought to what is expected, 1/s."""
 
 
-class Guard:
+class SlackPrevention:
     """
     What is pulled in addition so that all tendons stay taut.
 

@@ -19,7 +19,7 @@ from cmath import rect
 import math
 
 from biped_com_ros.core.torso.arc import Vector
-from biped_com_ros.core.torso.sight import Sight
+from biped_com_ros.core.torso.orientation import TorsoOrientation
 
 TORSION_SPREAD, LENGTHS_SPREAD = 0.05, 0.002
 """How large torsion may be, and how far bends by IMU and by lengths are apart anyhow, rad."""
@@ -28,7 +28,7 @@ LARGEST_SEEN = 1.0
 """Bend by IMU from which on it is flipped rather than turned, rad."""
 
 
-class YawDrift:
+class YawOffsetEstimator:
     """
     The relative yaw of the two IMUs, told from bend and torsion.
 
@@ -50,9 +50,9 @@ class YawDrift:
     """
 
     def __init__(self, time: float) -> None:
-        self.time, self.yaw, self._is_known = time, 0.0, False
+        self.time, self.value, self._is_known = time, 0.0, False
 
-    def update(self, dt: float, sight: Sight, by_lengths: complex | None) -> None:
+    def update(self, dt: float, sight: TorsoOrientation, by_lengths: complex | None) -> None:
         """
         Learn.
 
@@ -67,13 +67,13 @@ class YawDrift:
 
         """
         if not self.time:
-            self.yaw = 0.0
+            self.value = 0.0
             return
         if sight.bend is None or abs(sight.bend) > LARGEST_SEEN:
             return  # where it is that large, the IMU is flipped: not a matter of yaw
         error = self._error(sight.bend, sight.torsion, by_lengths, sight.up)
         share = min(1.0, dt / self.time) if self._is_known else 1.0
-        self.yaw = math.remainder(self.yaw + share * error, 2.0 * math.pi)
+        self.value = math.remainder(self.value + share * error, 2.0 * math.pi)
         self._is_known = True
 
     def _error(self, bend: complex, torsion: float, by_lengths: complex | None,

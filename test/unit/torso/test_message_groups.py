@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 
-from biped_com_ros.core.torso.instants import ENOUGH, Instants
+from biped_com_ros.core.torso.message_groups import MIN_IN_STEP, MessageGroups
 from hypothesis import given, strategies as st
 import pytest
 
@@ -40,7 +40,7 @@ class Replay:
     """
 
     def __init__(self):
-        self.instants, self.done = Instants(2), []
+        self.instants, self.done = MessageGroups(2), []
 
     def take(self, who, ns):
         instants = self.instants
@@ -55,13 +55,13 @@ class Replay:
 
 @pytest.mark.parametrize('order', ORDERS, ids=str)
 def test_in_step_the_last_one_does_it(order):
-    replay, count = Replay(), 3 * ENOUGH
+    replay, count = Replay(), 3 * MIN_IN_STEP
     for k in range(1, count + 1):
         for who in order:
             replay.take(who, k * PERIOD)
     assert [ns for ns, _ in replay.done] == [k * PERIOD for k in range(1, count + 1)]
-    assert {who for _, who in replay.done[:ENOUGH]} == {GUIDE}
-    assert {who for _, who in replay.done[ENOUGH:]} == {order[-1]}
+    assert {who for _, who in replay.done[:MIN_IN_STEP]} == {GUIDE}
+    assert {who for _, who in replay.done[MIN_IN_STEP:]} == {order[-1]}
     assert replay.instants.is_in_step(0) and replay.instants.is_in_step(1)
 
 
@@ -89,7 +89,7 @@ def test_every_instant_is_done_once_and_before_the_next(steps, regular):
 
 @pytest.mark.parametrize('every, shift', [(2, 0), (5, 0), (1, PERIOD // 3), (1, -PERIOD)])
 def test_other_rates_and_stamps_are_never_waited_for(every, shift):
-    instants = Instants(1)
+    instants = MessageGroups(1)
     for k in range(1, 200):
         assert not instants.begin(k * PERIOD)
         if not k % every:
@@ -99,29 +99,29 @@ def test_other_rates_and_stamps_are_never_waited_for(every, shift):
 
 @pytest.mark.parametrize('comes_late', [True, False])
 def test_who_lets_an_instant_pass_is_not_waited_for_until_it_is_in_step_again(comes_late):
-    instants, waited = Instants(1), []
-    for k in range(1, 4 * ENOUGH):
+    instants, waited = MessageGroups(1), []
+    for k in range(1, 4 * MIN_IN_STEP):
         waited.append(bool(instants.begin(k * PERIOD)))
-        if k == 2 * ENOUGH + 1 and comes_late:
+        if k == 2 * MIN_IN_STEP + 1 and comes_late:
             instants.tell(0, (k - 1) * PERIOD)  # after the guide has gone on
-        if k != 2 * ENOUGH:
+        if k != 2 * MIN_IN_STEP:
             assert instants.tell(0, k * PERIOD) == waited[-1]
-    missed = 2 * ENOUGH
-    assert waited[ENOUGH:missed] == [True] * ENOUGH
-    assert waited[missed:missed + ENOUGH] == [False] * ENOUGH
-    assert all(waited[missed + ENOUGH + 1:])
+    missed = 2 * MIN_IN_STEP
+    assert waited[MIN_IN_STEP:missed] == [True] * MIN_IN_STEP
+    assert waited[missed:missed + MIN_IN_STEP] == [False] * MIN_IN_STEP
+    assert all(waited[missed + MIN_IN_STEP + 1:])
 
 
 def test_who_tells_of_a_later_instant_is_missing_no_more():
-    instants = Instants(2)
-    for k in range(1, ENOUGH + 2):
+    instants = MessageGroups(2)
+    for k in range(1, MIN_IN_STEP + 2):
         instants.begin(k * PERIOD)
-        if k <= ENOUGH:
+        if k <= MIN_IN_STEP:
             instants.tell(0, k * PERIOD)
             instants.tell(1, k * PERIOD)
     assert instants.missing == 0b11
-    assert not instants.tell(0, ENOUGH * PERIOD)
-    assert instants.tell(0, (ENOUGH + 2) * PERIOD)
+    assert not instants.tell(0, MIN_IN_STEP * PERIOD)
+    assert instants.tell(0, (MIN_IN_STEP + 2) * PERIOD)
     assert instants.missing == 0b10
     instants.forget()
     assert not instants.missing and not instants.is_in_step(1)

@@ -28,7 +28,7 @@ import time
 from biped_com_ros.core.geometry.pose import quaternion_from_rotation
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.controller import LONGEST_STEP
-from biped_com_ros.core.torso.instants import ENOUGH
+from biped_com_ros.core.torso.message_groups import MIN_IN_STEP
 from biped_com_ros.nodes.torso_controller import node as torso_node
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
@@ -43,8 +43,8 @@ from std_msgs.msg import Header
 PERIOD = 2_000_000
 LOWER, UPPER, TENDONS = 'imu', 'torso_imu', 'tendon_states'
 ORDERS = list(itertools.permutations((LOWER, UPPER, TENDONS)))
-SETTLED = ENOUGH + 5
-"""Instants after which all are in step."""
+SETTLED = MIN_IN_STEP + 5
+"""MessageGroups after which all are in step."""
 
 
 class Robot:
@@ -132,12 +132,12 @@ def robot():
 
 @pytest.mark.parametrize('order', ORDERS, ids=' '.join)
 def test_each_instant_is_told_and_controlled_once_with_the_last_of_its_messages(robot, order):
-    count = 3 * ENOUGH
+    count = 3 * MIN_IN_STEP
     robot.controller.set_target(make_shape(0.2, 0.7))
     robot.instants(order, 1, count)
     assert [at for *_, at in robot.shapes] == list(range(1, count + 1))
     # Until all are in step, with the torso's IMU, with which the first message may be alone.
-    assert robot.sent_with()[:ENOUGH] == [UPPER] * ENOUGH
+    assert robot.sent_with()[:MIN_IN_STEP] == [UPPER] * MIN_IN_STEP
     assert [instant for _, instant, _ in robot.lengths] == list(range(1, count + 1))
     assert set(robot.sent_with(SETTLED)) == {order[-1]}
     both = max((LOWER, UPPER), key=order.index)
@@ -163,7 +163,7 @@ def test_what_is_sent_does_not_depend_on_the_order():
 @pytest.mark.parametrize('order', ORDERS, ids=' '.join)
 @pytest.mark.parametrize('late', [LOWER, TENDONS])
 def test_who_lets_an_instant_pass_is_waited_for_until_the_next_one(robot, order, late):
-    missed, end = SETTLED + 1, SETTLED + 2 * ENOUGH
+    missed, end = SETTLED + 1, SETTLED + 2 * MIN_IN_STEP
     robot.instants(order, 1, end, without={(late, missed)})
     assert [at for *_, at in robot.shapes] == list(range(1, end + 1))
     sent = Counter(instant for _, instant, _ in robot.lengths)
@@ -173,7 +173,7 @@ def test_who_lets_an_instant_pass_is_waited_for_until_the_next_one(robot, order,
     # It did not wait for the rest of the next instant.
     first = robot.sent_with(missed)[0]
     assert order.index(first) <= order.index(UPPER)
-    assert set(robot.sent_with(missed + ENOUGH + 2)) == {order[-1]}
+    assert set(robot.sent_with(missed + MIN_IN_STEP + 2)) == {order[-1]}
 
 
 @pytest.mark.parametrize('silent', [LOWER, TENDONS])
@@ -250,8 +250,8 @@ def test_tensions_that_fall_count_by_the_time_between_them(robot):
     controller = robot.controller
     for k in range(1, 30):
         robot.instants((LOWER, UPPER), SETTLED + k, 1)
-        controller.feel(1e-9 * PERIOD, None, [12.0, 0.0, 12.0, 12.0])
+        controller.set_tendons(1e-9 * PERIOD, None, [12.0, 0.0, 12.0, 12.0])
         if k != 25:  # that is 0.05 s sharp
             assert bool(controller.slack.slack) == (k > 25)
-    assert math.isclose(controller.guard.level, min(
+    assert math.isclose(controller.slack_prevention.level, min(
         3.0 / 0.02 * 29 * PERIOD * 1e-9, 0.5 * (60.0 - 12.0)), rel_tol=1e-6)

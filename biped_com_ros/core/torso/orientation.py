@@ -28,7 +28,7 @@ UPRIGHT = np.array((0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0))
 """An IMU at rest that is not turned against the world."""
 
 
-class Sight(NamedTuple):
+class TorsoOrientation(NamedTuple):
     """
     What IMUs say of the torso.
 
@@ -100,7 +100,7 @@ class ImuPair:
         #: Returns what the upper IMU says by itself; its values (7,) as for :meth:`see`.
         self.tip: Callable[[Array], Tip] = _carried(R_tip_upper)
 
-    def see(self, lower: Array, upper: Array | None = None, relative_yaw: float = 0.0) -> Sight:
+    def read(self, lower: Array, upper: Array | None = None, relative_yaw: float = 0.0) -> TorsoOrientation:
         """
         Return what the IMUs say.
 
@@ -126,10 +126,10 @@ class ImuPair:
         return Foot((2j * scale * b * back, scale * (square_a - square_b)), back, b,
                     (complex(gyro_x, gyro_y), gyro_z))
 
-    def sight(self, foot: Foot, tip: Tip | None, relative_yaw: float) -> Sight:
+    def sight(self, foot: Foot, tip: Tip | None, relative_yaw: float) -> TorsoOrientation:
         """Return what both say together, as :meth:`see` does."""
         if tip is None:
-            return Sight(foot.up)
+            return TorsoOrientation(foot.up)
         up, back, b, lower_gyro = foot
         x, y, z, w, gyro_x, gyro_y, gyro_z = tip
         turn = rect(1.0, -0.5 * relative_yaw)
@@ -140,7 +140,7 @@ class ImuPair:
         bend, size = complex(2.0 * math.atan2(size_b, size_a)), size_a * size_b
         if size > 1e-12:
             bend *= -1j * b * a / size
-        return Sight(up, bend, phase(a * a), (lower_gyro, (complex(gyro_x, gyro_y), gyro_z)))
+        return TorsoOrientation(up, bend, phase(a * a), (lower_gyro, (complex(gyro_x, gyro_y), gyro_z)))
 
 
 def _carried(R_link_imu: Array) -> Callable[[Array], Tip]:

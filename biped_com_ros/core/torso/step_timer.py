@@ -21,7 +21,7 @@ SET_BACK = SECOND_NS
 """Time that is further back than this was set back, ns."""
 
 
-class Elapsed:
+class StepTimer:
     """
     Time that passes from update to update: all of it, and none of it twice.
 
@@ -38,13 +38,13 @@ class Elapsed:
     def __init__(self) -> None:
         self.last_ns = 0
 
-    def since(self, ns: int) -> float:
+    def time_since(self, ns: int) -> float:
         """Return the time since the last update, s; negative where a clock is behind it."""
         if ns < self.last_ns - SET_BACK:
             self.last_ns = ns
         return 1e-9 * (ns - self.last_ns)
 
-    def update(self, ns: int) -> float:
+    def advance(self, ns: int) -> float:
         """Return the time since the last update, s, of which this is the next; 0: it is not."""
         passed = ns - self.last_ns
         if passed <= 0:

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.torso.elapsed import Elapsed
+from biped_com_ros.core.torso.step_timer import StepTimer
 from hypothesis import given, strategies as st
 import pytest
 
@@ -27,34 +27,34 @@ START = 5_000 * MS
                 min_size=1, max_size=50))
 def test_looking_at_a_clock_that_is_behind_lets_no_time_pass(steps):
     """Steps are ms to the next stamp, and how far behind it a clock is when it is asked, ms."""
-    elapsed, now, total = Elapsed(), START, 0.0
-    elapsed.update(now)
+    elapsed, now, total = StepTimer(), START, 0.0
+    elapsed.advance(now)
     for step, behind in steps:
         now += step * MS
-        total += elapsed.update(now)
+        total += elapsed.advance(now)
         for late in behind:
-            assert elapsed.since(now - late * MS) == pytest.approx(-1e-3 * late)
+            assert elapsed.time_since(now - late * MS) == pytest.approx(-1e-3 * late)
     assert total == pytest.approx(1e-9 * (now - START))
 
 
 def test_a_stamp_that_is_not_later_is_no_update():
-    elapsed = Elapsed()
-    elapsed.update(START)
-    assert elapsed.update(START) == elapsed.update(START - 900 * MS) == 0.0
-    assert elapsed.update(START + 2 * MS) == pytest.approx(0.002)
+    elapsed = StepTimer()
+    elapsed.advance(START)
+    assert elapsed.advance(START) == elapsed.advance(START - 900 * MS) == 0.0
+    assert elapsed.advance(START + 2 * MS) == pytest.approx(0.002)
 
 
 def test_a_clock_that_ran_on_tells_how_late_the_next_update_is():
-    elapsed = Elapsed()
-    elapsed.update(START)
+    elapsed = StepTimer()
+    elapsed.advance(START)
     for _ in range(2):
-        assert elapsed.since(START + 150 * MS) == pytest.approx(0.15)
-    assert elapsed.update(START + 150 * MS) == pytest.approx(0.15)
+        assert elapsed.time_since(START + 150 * MS) == pytest.approx(0.15)
+    assert elapsed.advance(START + 150 * MS) == pytest.approx(0.15)
 
 
-@pytest.mark.parametrize('first', [Elapsed.since, Elapsed.update])
+@pytest.mark.parametrize('first', [StepTimer.time_since, StepTimer.advance])
 def test_time_goes_on_after_the_clock_was_set_back(first):
-    elapsed = Elapsed()
-    elapsed.update(START)
+    elapsed = StepTimer()
+    elapsed.advance(START)
     assert first(elapsed, 7 * MS) == 0.0
-    assert elapsed.update(9 * MS) == pytest.approx(0.002)
+    assert elapsed.advance(9 * MS) == pytest.approx(0.002)

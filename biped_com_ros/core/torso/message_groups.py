@@ -20,18 +20,18 @@ one after the other, in whatever order. Others have stamps and rates of their ow
 
 from __future__ import annotations
 
-ENOUGH = 20
-"""Instants in a row that a companion has to tell of, before it is waited for."""
+MIN_IN_STEP = 20
+"""MessageGroups in a row that a companion has to tell of, before it is waited for."""
 
 
-class Instants:
+class MessageGroups:
     """
-    Instants that one sensor opens by its stamps, and what its companions have told of them.
+    MessageGroups that one sensor opens by its stamps, and what its companions have told of them.
 
-    A companion is *in step* when it told of each of the last :data:`ENOUGH` instants, by the very
+    A companion is *in step* when it told of each of the last :data:`MIN_IN_STEP` instants, by the very
     same stamp, before or after it was opened, and before the next one was. Only those in step are
     waited for. Once one of them lets an instant pass it is out of step: whatever falls silent,
-    comes late or is slower, delays one instant, and not more than one in :data:`ENOUGH`.
+    comes late or is slower, delays one instant, and not more than one in :data:`MIN_IN_STEP`.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Instants:
                 steps[i] += 1
             elif told == before:
                 steps[i] += 1
-                missing |= (steps[i] >= ENOUGH) << i
+                missing |= (steps[i] >= MIN_IN_STEP) << i
             else:
                 steps[i] = 0
         self.ns, self.missing = ns, missing
@@ -81,4 +81,4 @@ class Instants:
 
     def is_in_step(self, companion: int) -> bool:
         """Tell whether a companion is waited for."""
-        return self._steps[companion] >= ENOUGH
+        return self._steps[companion] >= MIN_IN_STEP
