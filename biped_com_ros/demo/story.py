@@ -24,7 +24,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.demo import CHAPTERS
 from biped_com_ros.demo.chapter import Chapter, Comparison, Skipped
 from biped_com_ros.demo.stage import Stage
-from biped_com_ros.ros.node.diagnostics import log_exception
+from biped_com_ros.ros.node.callback_errors import log_exception
 
 #: Values of the parameter that ask for every chapter, and for none.
 ALL, NONE = 'all', 'none'

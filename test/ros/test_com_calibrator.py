@@ -21,7 +21,7 @@ import time
 from biped_com_ros.core.errors import RobotDescriptionError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.node import AXES, ComCalibrator, ComCalibratorParameters
-from biped_com_ros.ros.node.diagnostics import Throttle
+from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus

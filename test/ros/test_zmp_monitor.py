@@ -26,7 +26,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor, ZmpMonitorParameters
-from biped_com_ros.ros.node.diagnostics import exceptions_of
+from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PolygonStamped, Vector3Stamped, WrenchStamped
@@ -344,7 +344,7 @@ def test_a_fall_is_announced_and_the_event_is_latched(robot, falling):
     lost = rig.latched['event'][kinds.index('stability lost')]
     assert lost.status[0].level == ERROR
     assert 'the DCM is outside the support' in lost.status[0].message
-    assert exceptions_of(rig.node).count == 0
+    assert callback_errors(rig.node).count == 0
     changes = [(s.ns, s.report.change) for s in samples if s.report.change is not None]
     assert len(events) == len(changes)
     when = lost.header.stamp.sec * 10**9 + lost.header.stamp.nanosec

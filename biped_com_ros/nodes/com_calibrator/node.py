@@ -71,13 +71,14 @@ from biped_com_ros.core.identification.stillness import (
 from biped_com_ros.core.identification.storage import CaptureLog, make_directory
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.pose_driver import PoseDriver
-from biped_com_ros.ros.node.background import Background
+from biped_com_ros.ros.node.background import BackgroundTask
+from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
-from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, Throttle, WARN
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.input_watch import InputWatch
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from biped_com_ros.ros.node.robot_source import RobotSource
-from biped_com_ros.ros.node.waiting import Waiting
 from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.services import trigger_service
@@ -223,7 +224,7 @@ class ComCalibrator(Node):
             params.still_duration, params.still_joint_range,
             force_deviation=params.still_force_deviation))
         self._stopped, self._planning, self._results = False, '', ''
-        self._job = Background()
+        self._job: BackgroundTask[Any] = BackgroundTask()
         self._last: PlannedPose | None = None
         self._throttle = Throttle(REMIND_AFTER)
         self._legs: list[np.ndarray | bool] = []
@@ -278,7 +279,7 @@ class ComCalibrator(Node):
             self.create_subscription(
                 Float64MultiArray, self.params.offsets_topic, self._on_offsets, LATCHED)
         named = {f'wrench of {name}': one for name, one in zip(sensors, self._sensors)}
-        self._waiting = Waiting(self, {'joint states': self.joints, 'imu': self._imu, **named})
+        self._waiting = InputWatch(self, {'joint states': self.joints, 'imu': self._imu, **named})
 
     def _change(self, params: ComCalibratorParameters) -> None:
         self.params = params
@@ -419,7 +420,7 @@ class ComCalibrator(Node):
     def _end_job(self) -> bool:
         """Use what was done in the background, if there is something; return whether."""
         try:
-            return self._job.finish()
+            return self._job.poll()
         except BipedComError as error:
             # An estimate that was asked for too early does not keep from going on.
             if not self.queue:

@@ -27,8 +27,9 @@ from typing import Any, TYPE_CHECKING
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.state.leg_odometry import Twist
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
-from biped_com_ros.ros.node.diagnostics import Diagnostics, OK, Report, steady_clock, WARN
+from biped_com_ros.ros.node.diagnostics import Diagnostics, OK, Report, WARN
 from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.base_sources import BaseSource
 from biped_com_ros.ros.topics.inputs import Input
 from biped_com_ros.ros.topics.outputs import TemplatePublisher, vector_publisher, wrench_publisher

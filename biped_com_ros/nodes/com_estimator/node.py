@@ -60,10 +60,10 @@ from biped_com_ros.nodes.com_estimator.outputs import FrameOutput, Instant, Pace
 from biped_com_ros.ros.node.common_parameters import EstimatorParameters, gravity_parameter
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.later import soon
+from biped_com_ros.ros.node.input_watch import InputWatch
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from biped_com_ros.ros.node.robot_source import RobotSource
-from biped_com_ros.ros.node.waiting import Waiting
+from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.base_sources import (
     BaseSource, describe_contacts, make_base_source)
 from biped_com_ros.ros.topics.inputs import JointStateInput
@@ -137,7 +137,7 @@ class ComEstimator(Node):
         self.model = model
         self.joints = JointStateInput(self, model.joint_names, self._on_joints,
                                       limits=model.credible_positions, **options)
-        self._waiting = Waiting(self, {'joint states': self.joints, **self.base.inputs})
+        self._waiting = InputWatch(self, {'joint states': self.joints, **self.base.inputs})
 
     def _declare_links(self, model: RobotModel) -> None:
         """Tell what the entries of ``~/link_coms`` are."""
@@ -157,7 +157,7 @@ class ComEstimator(Node):
             self, '~/link_coms', world, len(model.link_names), later=True)
         self._audiences = Audiences(self._com, self._links, self._velocity, self._dcm)
         self._frames = FrameOutput(self, model, params)
-        soon(self, lambda: self._markers)
+        call_soon(self, lambda: self._markers)
         self._frame_pace, self._marker_pace = Pace(params.tf_rate), Pace(params.marker_rate)
 
     @cached_property

@@ -61,10 +61,10 @@ from biped_com_ros.demo.measurements import Health, Measurements
 from biped_com_ros.demo.screen import make_screen, Screen
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.demo.story import ALL, chosen_chapters, Story
-from biped_com_ros.ros.node.diagnostics import steady_clock
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from biped_com_ros.ros.node.robot_source import RobotSource
+from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED

@@ -68,13 +68,14 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.outputs import Deviation, ProgressOutput, TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.senses import Senses
 from biped_com_ros.nodes.gait_player.stability_watch import StabilityWatch
-from biped_com_ros.ros.node.background import Background
+from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
-from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, steady_clock, WARN
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.input_watch import InputWatch
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from biped_com_ros.ros.node.robot_source import RobotSource
-from biped_com_ros.ros.node.waiting import Waiting
+from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.services import trigger_service
 from biped_com_ros.ros.topics.stamp import now_ns
@@ -197,14 +198,14 @@ class GaitPlayer(Node):
         self._watch = StabilityWatch(self, params.monitor, params.monitor_timeout,
                                      self._on_error) if params.monitor else None
         self._next_ns = self._last_ns = self._off_since_ns = 0
-        self._plans = Background()
+        self._plans: BackgroundTask[Any] = BackgroundTask()
         self._order: WalkRequest | None = None
         self._deviation = Deviation()
         self.player = player
         self._senses: Senses | None = None
         self.joints = JointStateInput(self, model.joint_names, self._on_joints,
                                       diagnostics=self.diagnostics, max_age=params.max_stamp_age)
-        self._waiting = Waiting(self, {'joint states': self.joints})
+        self._waiting = InputWatch(self, {'joint states': self.joints})
         self.create_timer(_WATCH_PERIOD, self._look, clock=steady_clock())
         self._progress.tell(player.state.value, player.progress)
 
@@ -286,7 +287,7 @@ class GaitPlayer(Node):
             if self._order is not None and senses is not None and senses.have_settled:
                 order, self._order = self._order, None
                 self._plan(order, senses)
-            elif self._plans.finish():
+            elif self._plans.poll():
                 self._tell()
             elif player.has_stopped and not self._plans.is_busy:
                 self._plans.start(player.plan_standing_up, self._begin)
@@ -342,7 +343,7 @@ class GaitPlayer(Node):
     def _stop(self) -> str:
         player = self._able()
         if self._state() == PLANNING:
-            self._plans.forget()
+            self._plans.discard_result()
             self._drop_senses()
             self._tell()
             return 'will not walk'

@@ -30,12 +30,13 @@ from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.simulator.bag_recorder import BagRecorder, STORAGES
+from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.common_parameters import RobotChoice
-from biped_com_ros.ros.node.diagnostics import (
-    Diagnostics, ERROR, OK, Report, steady_clock, Throttle, WARN)
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from biped_com_ros.ros.node.robot_source import RobotSource, TOPIC
+from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import ArrayInput
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, point_publisher, pose_array_publisher,

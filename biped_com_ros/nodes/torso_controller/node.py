@@ -79,12 +79,13 @@ from biped_com_ros.core.torso.step_timer import StepTimer
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.nodes.torso_controller.outputs import TorsoOutputs
 from biped_com_ros.ros.fast.readings import Refusal
+from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
-from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, Throttle, WARN
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.lifecycle import ManagedNode
 from biped_com_ros.ros.node.parameters import parameter
-from biped_com_ros.ros.node.watchdog import watchdog
+from biped_com_ros.ros.node.timers import watchdog
 from biped_com_ros.ros.topics.inputs import ImuInput, Input, JointStateInput, WrenchInput
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.services import switch_service

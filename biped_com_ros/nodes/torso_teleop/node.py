@@ -31,9 +31,9 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.torso.joystick import tour
-from biped_com_ros.ros.node.diagnostics import steady_clock
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from biped_com_ros.ros.node.timers import steady_clock
 from geometry_msgs.msg import Vector3Stamped
 from rclpy.node import Node
 from sensor_msgs.msg import Joy

@@ -39,11 +39,13 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.viewer.actions import PageActions
 from biped_com_ros.nodes.viewer.inputs import PageInputs
 from biped_com_ros.ros.fast.polling import PolledNode
+from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.common_parameters import RobotChoice
-from biped_com_ros.ros.node.diagnostics import Diagnostics, log_exception, OK, Report, steady_clock
+from biped_com_ros.ros.node.diagnostics import Diagnostics, OK, Report
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from biped_com_ros.ros.node.robot_source import RobotSource
+from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.viz.page import Page
 from biped_com_ros.viz.server import import_viser

@@ -66,9 +66,9 @@ from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, EstimatorParameters, gravity_parameter, WeightParameters)
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report as Health, WARN
 from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.input_watch import InputWatch
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from biped_com_ros.ros.node.robot_source import RobotSource
-from biped_com_ros.ros.node.waiting import Waiting
 from biped_com_ros.ros.topics.stability_inputs import StabilityInputs, Wrenches
 import numpy as np
 from rclpy.node import Node
@@ -164,7 +164,7 @@ class ZmpMonitor(Node):
             self, model, params, self.monitor.feel, self._on_instant, self.monitor.reset,
             diagnostics=self.diagnostics, timeout=params.sensor_timeout,
             max_age=params.max_stamp_age)
-        self._waiting = Waiting(self, self.inputs.inputs)
+        self._waiting = InputWatch(self, self.inputs.inputs)
 
     def _polygons(self, model: RobotModel) -> list[Sequence[Point]]:
         if self.params.polygon_source == 'collision':

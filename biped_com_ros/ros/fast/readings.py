@@ -29,7 +29,7 @@ from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
 from biped_com_ros.ros.fast import codec
-from biped_com_ros.ros.node.diagnostics import log_exception
+from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.topics.stamp import now_ns
 import numpy as np
 

@@ -11,85 +11,85 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Work that takes longer than a callback may."""
+"""Work in a thread, for what takes longer than a callback may."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 import sys
 import threading
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-_OFTEN, _AS_USUAL = 1e-4, sys.getswitchinterval()
+_USUAL_SWITCH_INTERVAL = sys.getswitchinterval()
+_SHORT_SWITCH_INTERVAL = 1e-4
+
+Result = TypeVar('Result')
 
 
-class Background:
+class BackgroundTask(Generic[Result]):
     """
-    One piece of work at a time, in a thread; its result is used where :meth:`finish` is called.
+    Runs one function at a time in a daemon thread; a callback polls for its result.
 
-    The thread does not keep the process alive. While it works, the interpreter changes threads
-    fifty times as often as usual: callbacks that each wait for their turn would pile up.
+    While it runs, the interpreter switches threads every 0.1 ms instead of every 5 ms: callbacks
+    that each wait 5 ms for their turn would pile up.
     """
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
         self._outcome: list[Any] = []
-        self._use: Callable[[Any], None] = _ignore
+        self._on_result: Callable[[Result], object] | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether work goes on, or its result waits to be used."""
+        """Whether the function runs, or its result was not polled yet."""
         return self._thread is not None
 
-    def start(self, work: Callable[[], Any], use: Callable[[Any], None]) -> None:
+    def start(self, work: Callable[[], Result], on_result: Callable[[Result], object]) -> None:
         """
-        Begin.
+        Run `work` in a thread.
 
         Parameters
         ----------
         work
-            What to do; must not touch what other threads use meanwhile.
-        use
-            Takes the result.
+            The function; it must not touch what other threads use.
+        on_result
+            Called with the result, by `poll`.
 
         Raises
         ------
         RuntimeError
-            If something is being done already.
+            If another function runs.
 
         """
         if self._thread is not None:
-            raise RuntimeError('the background is busy')
+            raise RuntimeError('another background task is running')
         outcome: list[Any] = []
-        self._outcome, self._use = outcome, use
-        sys.setswitchinterval(_OFTEN)
+        self._outcome, self._on_result = outcome, on_result
+        sys.setswitchinterval(_SHORT_SWITCH_INTERVAL)
         self._thread = threading.Thread(target=_run, args=(work, outcome), daemon=True)
         self._thread.start()
 
-    def finish(self) -> bool:
-        """Use the result if there is one, or raise what went wrong; return whether there was."""
+    def poll(self) -> bool:
+        """Pass the result on if there is one, or raise what `work` raised; return if it ended."""
         if self._thread is None or self._thread.is_alive():
             return False
         self._thread.join()
         self._thread = None
-        sys.setswitchinterval(_AS_USUAL)
+        sys.setswitchinterval(_USUAL_SWITCH_INTERVAL)
         result, error = self._outcome
         if error is not None:
             raise error
-        self._use(result)
+        if self._on_result is not None:
+            self._on_result(result)
         return True
 
-    def forget(self) -> None:
-        """Do not use the result of what is going on."""
-        self._use = _ignore
+    def discard_result(self) -> None:
+        """Do not pass the result of the running function on."""
+        self._on_result = None
 
 
 def _run(work: Callable[[], Any], outcome: list[Any]) -> None:
     try:
         outcome[:] = work(), None
-    except Exception as error:  # noqa: B902 - raised again where the result is wanted
+    except Exception as error:  # noqa: B902 - raised again by `poll`
         outcome[:] = None, error
-
-
-def _ignore(_: Any) -> None:
-    """Leave the result."""

@@ -16,27 +16,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-import time
-import traceback
 from typing import Any
-import weakref
 
-from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.ros.node.later import soon
+from biped_com_ros.ros.node.callback_errors import callback_errors
+from biped_com_ros.ros.node.timers import call_soon, steady_clock
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.publisher import Publisher
 
 OK, WARN, ERROR, STALE = (
     DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR, DiagnosticStatus.STALE)
 
 Report = tuple[bytes, str, dict[str, Any]]
+"""Level, message, and values by name."""
 
 
 class Diagnostics:
     """
-    Collects reports of the parts of a node and publishes them at 1 Hz.
+    Publishes the status of each part of a node at 1 Hz.
 
     Parameters
     ----------
@@ -49,137 +47,80 @@ class Diagnostics:
 
     """
 
-    def __init__(self, node: Any, hardware_id: str = '', period: float = 1.0) -> None:
+    def __init__(self, node: Node, hardware_id: str = '', period: float = 1.0) -> None:
         self.hardware_id = hardware_id
         self._node = node
         self._reports: dict[str, Callable[[], Report]] = {}
-        self._namesakes, self._had_namesakes = 1, False
-        soon(node, lambda: self._publisher)
-        self.add('callbacks', exceptions_of(node).report)
+        self._name_count, self._name_was_shared = 1, False
+        self._publisher: Publisher | None = None
+        self.add('callbacks', self._report_callbacks)
+        call_soon(node, self._create_publisher)
         self._timer = node.create_timer(period, self.publish, clock=steady_clock())
 
-    @cached_property
-    def _publisher(self) -> Any:
-        return self._node.create_publisher(DiagnosticArray, '/diagnostics', STATE_OUTPUT)
+    def _create_publisher(self) -> Publisher:
+        if self._publisher is None:
+            self._publisher = self._node.create_publisher(
+                DiagnosticArray, '/diagnostics', STATE_OUTPUT)
+        return self._publisher
 
     def add(self, name: str, report: Callable[[], Report]) -> None:
         """
-        Add a line.
+        Add a status.
 
         Parameters
         ----------
         name
             What it is about; shown as ``<node>: <name>``.
         report
-            Returns (level, message, {key: value}), called once per second.
+            Returns (level, message, {key: value}); called once per second.
 
         """
         self._reports[name] = report
 
     def remove(self, name: str) -> None:
-        """Take a line out."""
+        """Remove a status."""
         self._reports.pop(name, None)
 
     def publish(self) -> None:
-        """Publish all lines now."""
+        """Publish every status now."""
         array = DiagnosticArray()
         array.header.stamp = self._node.get_clock().now().to_msg()
         array.status = [self._status(name, report) for name, report in self._reports.items()]
-        if self._is_watched():
+        if self._has_shared_name():
             array.status.append(self._status('name', self._report_name))
-        self._publisher.publish(array)
+        self._create_publisher().publish(array)
 
-    def _is_watched(self) -> bool:
-        """Tell whether the name is, or was, that of several nodes."""
+    def _has_shared_name(self) -> bool:
+        """Return whether another node has, or had, the name of this one."""
         name = self._node.get_name(), self._node.get_namespace()
-        self._namesakes = self._node.get_node_names_and_namespaces().count(name)
-        self._had_namesakes |= self._namesakes > 1
-        return self._had_namesakes
+        self._name_count = self._node.get_node_names_and_namespaces().count(name)
+        self._name_was_shared |= self._name_count > 1
+        return self._name_was_shared
 
     def _report_name(self) -> Report:
         name = self._node.get_fully_qualified_name()
-        if self._namesakes < 2:
-            return OK, 'the only one of this name', {}
-        return WARN, (f"{self._namesakes} nodes are called '{name}', and what they publish is "
-                      'mixed: end all but one, or give each a name or namespace (-r __ns:=)'), {}
+        if self._name_count < 2:
+            return OK, 'unique', {}
+        return WARN, (f"{self._name_count} nodes are called '{name}', so their topics are mixed: "
+                      'stop all but one, or give each a name or namespace of its own '
+                      '(-r __ns:=)'), {}
+
+    def _report_callbacks(self) -> Report:
+        errors = callback_errors(self._node)
+        values = {'failed': errors.count, 'last': errors.last}
+        if errors.is_recent:
+            return ERROR, f'a callback failed: {errors.last}', values
+        return OK, 'no recent error', values
 
     def _status(self, name: str, report: Callable[[], Report]) -> DiagnosticStatus:
         try:
             level, message, values = report()
-        except Exception as error:  # noqa: B902 - a broken report must not silence the others
+        except Exception as error:  # noqa: B902 - the other reports do not depend on it
             level, message, values = ERROR, f'{type(error).__name__}: {error}', {}
         return DiagnosticStatus(
             level=level, name=f'{self._node.get_name()}: {name}', message=message,
             hardware_id=self.hardware_id,
             values=[KeyValue(key=key, value=_text(value)) for key, value in values.items()])
-
-
-class Throttle:
-    """Lets something through once per `period` seconds and key."""
-
-    def __init__(self, period: float = 5.0) -> None:
-        self._period = period
-        self._last: dict[str, float] = {}
-
-    def __call__(self, key: str = '') -> bool:
-        """Tell whether it is time again for this key."""
-        now = time.monotonic()
-        if now - self._last.get(key, -self._period) < self._period:
-            return False
-        self._last[key] = now
-        return True
-
-
-class Exceptions:
-    """Accounts of the exceptions that a node's callbacks raised."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._last = ''
-        self._last_time = -1e9
-        self._throttle = Throttle(5.0)
-
-    def record(self, error: BaseException) -> bool:
-        """Count an exception; tell whether it is time to log one of its kind."""
-        self.count += 1
-        self._last = f'{type(error).__name__}: {error}'
-        self._last_time = time.monotonic()
-        return self._throttle(type(error).__name__)
-
-    def report(self) -> Report:
-        """Return (level, message, values) for diagnostics."""
-        if time.monotonic() - self._last_time < 5.0:
-            return ERROR, f'a callback failed: {self._last}', {'failed': self.count}
-        return OK, 'all well', {'failed': self.count, 'last': self._last}
-
-
-_exceptions: weakref.WeakKeyDictionary[Any, Exceptions] = weakref.WeakKeyDictionary()
-
-
-def exceptions_of(node: Any) -> Exceptions:
-    """Return the accounts of a node."""
-    return _exceptions.setdefault(node, Exceptions())
-
-
-def log_exception(node: Any, error: BaseException) -> None:
-    """
-    Count what a node's callback raised, and log it unless its kind was logged just now.
-
-    After shutdown nothing can be published any more; what a last callback says of that is no news.
-    """
-    context = getattr(node, 'context', None)
-    if (context is not None and not context.ok()) or not exceptions_of(node).record(error):
-        return
-    if isinstance(error, BipedComError):
-        node.get_logger().error(str(error))
-        return
-    details = ''.join(traceback.format_exception(type(error), error, error.__traceback__))
-    node.get_logger().error(f'a callback failed, the node goes on:\n{details}')
-
-
-def steady_clock() -> Any:
-    """Return a clock for timers that have to run while simulated time stands still."""
-    return Clock(clock_type=ClockType.STEADY_TIME)
 
 
 def _text(value: Any) -> str:

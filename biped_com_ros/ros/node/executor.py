@@ -35,7 +35,7 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.ros.fast.middleware import tune_middleware
 from biped_com_ros.ros.fast.type_support import leave_out_generator
-from biped_com_ros.ros.node.diagnostics import log_exception
+from biped_com_ros.ros.node.callback_errors import log_exception
 import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node

@@ -26,9 +26,9 @@ from typing import Any, Generic, TypeVar
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.node.common_parameters import RobotChoice, RobotNodeParameters
 from biped_com_ros.ros.node.diagnostics import Diagnostics
+from biped_com_ros.ros.node.input_watch import InputWatch
 from biped_com_ros.ros.node.parameters import declare_parameters
 from biped_com_ros.ros.node.robot_source import RobotSource
-from biped_com_ros.ros.node.waiting import Waiting
 from biped_com_ros.ros.topics.input_base import Input
 from rclpy.node import Node
 
@@ -75,7 +75,7 @@ class RobotNodeMixin(Generic[Parameters]):
                  **node_kwargs: Any) -> None:
         super().__init__(name, **node_kwargs)  # type: ignore[call-arg]  # the one of rclpy
         self.is_built = False
-        self._input_watch: Waiting | None = None
+        self._input_watch: InputWatch | None = None
         self.params = declare_parameters(self, parameters_class, self._on_parameters)
         self.diagnostics = Diagnostics(self)
         self._urdf_in_use = self.params.urdf
@@ -115,9 +115,9 @@ class RobotNodeMixin(Generic[Parameters]):
         return {'diagnostics': self.diagnostics, 'timeout': timeout,
                 'max_age': self.params.max_stamp_age}
 
-    def watch_inputs(self, inputs: Mapping[str, Input]) -> Waiting:
+    def watch_inputs(self, inputs: Mapping[str, Input]) -> InputWatch:
         """Log when one of these inputs, by name, is missing or back; see `missing_inputs`."""
-        self._input_watch = Waiting(self, dict(inputs))
+        self._input_watch = InputWatch(self, dict(inputs))
         return self._input_watch
 
     @property

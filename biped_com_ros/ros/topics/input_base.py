@@ -28,7 +28,8 @@ import weakref
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
 from biped_com_ros.ros.fast.readings import Order, Reading
 from biped_com_ros.ros.fast.sharing import exchange_of
-from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, Throttle, WARN
+from biped_com_ros.ros.node.callback_errors import Throttle
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
 from biped_com_ros.ros.topics.stamp import now_ns
 from rclpy.qos import QoSProfile

@@ -22,7 +22,8 @@ from typing import Any, TYPE_CHECKING
 
 from biped_com_ros.ros.fast.codec import raw_publish, Template
 from biped_com_ros.ros.fast.sharing import sender_of
-from biped_com_ros.ros.node.later import once, soon
+from biped_com_ros.ros.node.later import once
+from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
     PointStamped, Pose, PoseArray, Vector3Stamped, WrenchStamped)
@@ -54,7 +55,7 @@ class Audience:
         self._create = create
         self._latched, self._wanted, self._ask_again = False, False, math.inf
         if later:
-            soon(node, lambda: self.publisher)
+            call_soon(node, lambda: self.publisher)
         else:
             _ = self.publisher
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from biped_com_ros.ros.fast import delivery
 from biped_com_ros.ros.fast.sharing import Exchange, shared_inputs
-from biped_com_ros.ros.node.diagnostics import exceptions_of
+from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.inputs import PointInput
 from biped_com_ros.ros.topics.outputs import point_publisher
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED, SENSOR_INPUT
@@ -214,8 +214,8 @@ def test_those_who_read_it_otherwise_get_it_too(chain, sent):
 def test_what_a_reader_raises_is_its_own_affair(chain):
     chain.sink.callback = None
     chain.driver.publish(chain.message(1))
-    chain.until(lambda: exceptions_of(chain.nodes[1]).count == 1, what='the mishap')
-    assert ('first ends', 1) in chain.log and exceptions_of(chain.nodes[0]).count == 0
+    chain.until(lambda: callback_errors(chain.nodes[1]).count == 1, what='the mishap')
+    assert ('first ends', 1) in chain.log and callback_errors(chain.nodes[0]).count == 0
     chain.sink.callback = chain.on_out
     chain.send(2)
     assert chain.got == [2]
@@ -232,7 +232,7 @@ def test_readers_and_outputs_come_and_go(chain, sent):
     assert chain.got == [1, 3]
     chain.out.destroy()
     chain.driver.publish(chain.message(4))
-    chain.until(lambda: exceptions_of(chain.nodes[0]).count == 1, what='the complaint')
+    chain.until(lambda: callback_errors(chain.nodes[0]).count == 1, what='the complaint')
     assert chain.got == [1, 3]
 
 

@@ -19,7 +19,7 @@ from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.readings import Refusal
 from biped_com_ros.ros.fast.sharing import Exchange, exchange_of, shared_inputs
-from biped_com_ros.ros.node.diagnostics import exceptions_of
+from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.inputs import BoolInput, ImuInput, JointStateInput
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
@@ -262,7 +262,7 @@ def test_what_one_callback_does_is_its_own_affair(company):
     company.send(2.0)
     failing, refusing, writing, good = listeners
     assert good.positions == [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]
-    assert [exceptions_of(listener.node).count for listener in listeners] == [2, 0, 2, 0]
+    assert [callback_errors(listener.node).count for listener in listeners] == [2, 0, 2, 0]
     assert refusing.source.refused == {'ugly': 2}
     assert refusing.source.last_error == "'/joint_states': I do not like it"
     assert not failing.source.refused and not good.source.refused

@@ -18,8 +18,8 @@ from __future__ import annotations
 import gc
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.ros.node.diagnostics import (
-    Diagnostics, ERROR, log_exception, OK, Throttle, WARN)
+from biped_com_ros.ros.node.callback_errors import log_exception, Throttle
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, WARN
 from biped_com_ros.ros.node.executor import settle_memory
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from diagnostic_msgs.msg import DiagnosticArray
@@ -69,7 +69,7 @@ def test_a_namesake_is_told_until_it_is_gone(rig):
     rig.until(lambda: 'node: name' in statuses(rig, heard), what='the namesake')
     line = statuses(rig, heard)['node: name']
     assert line.level == WARN and "2 nodes are called '/node'" in line.message
-    assert 'end all but one' in line.message
+    assert 'stop all but one' in line.message
     other.destroy_node()
     rclpy.shutdown(context=context)
     rig.until(lambda: statuses(rig, heard)['node: name'].level == OK, what='all well again')
@@ -87,15 +87,17 @@ def test_they_come_once_a_second_though_simulated_time_stands_still():
 
 
 def test_exceptions_are_logged_once_per_kind_and_counted(rig):
-    said = []
-    rig.node.get_logger().error = said.append
-    diagnostics = Diagnostics(rig.node)
+    log = []
+    rig.node.get_logger().error = log.append
+    Diagnostics(rig.node, period=0.05)
+    received = rig.listen(DiagnosticArray, '/diagnostics')
     for _ in range(3):
         log_exception(rig.node, InputError('no torso'))
         log_exception(rig.node, KeyError('torso'))
-    assert len(said) == 2 and said[0] == 'no torso' and "KeyError: 'torso'" in said[1]
-    level, message, values = diagnostics._reports['callbacks']()
-    assert level == ERROR and values == {'failed': 6}
+    assert len(log) == 2 and log[0] == 'no torso' and "KeyError: 'torso'" in log[1]
+    rig.until(lambda: statuses(rig, received)['node: callbacks'].level == ERROR)
+    values = {value.key: value.value for value in received[-1].status[0].values}
+    assert values == {'failed': '6', 'last': "KeyError: 'torso'"}
 
 
 def test_throttle_is_per_key():

@@ -18,7 +18,7 @@ from __future__ import annotations
 import builtins
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.ros.node.later import soon
+from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics import outputs
 from biped_com_ros.ros.topics import tf
@@ -76,7 +76,7 @@ def test_outputs_made_later_are_there_right_after_the_start(rig):
     def fail():
         raise RuntimeError('no such topic')
 
-    soon(rig.node, fail)  # keeps none of the others
+    call_soon(rig.node, fail)  # keeps none of the others
     out = outputs.float_publisher(rig.node, 'later', later=True)
     frames = tf.TransformBroadcaster(rig.node, later=True).bundle([('odom', 'base_link')])
     assert not out.wanted and not frames.wanted

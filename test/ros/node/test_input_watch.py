@@ -18,14 +18,16 @@ import time
 
 from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
-from biped_com_ros.ros.node import waiting
+from biped_com_ros.ros.node import input_watch
+from biped_com_ros.ros.node.callback_errors import Throttle
+from biped_com_ros.ros.node.input_watch import InputWatch
 import pytest
 from rclpy.parameter import Parameter
 from support.ros_rig import Rig
 
 
 class Source:
-    """An input that nothing arrives on."""
+    """An input that never receives a message while it is `silent`."""
 
     topic, silent = '/imu', True
 
@@ -36,79 +38,74 @@ class Source:
         return 2, 'nobody publishes it', {}
 
 
-class Listener:
-    """A node that keeps what it logs, and whose timer is turned by hand."""
+class LoggingNode:
+    """A node that keeps its log; its timer is called by hand."""
 
-    def __init__(self, name):
-        self.name, self.said = name, []
-        self.warning = self.info = self.said.append
-
-    def get_fully_qualified_name(self):
-        return self.name
+    def __init__(self):
+        self.log = []
+        self.warning = self.info = self.log.append
 
     def get_logger(self):
         return self
 
     def create_timer(self, period, callback, clock=None):
-        self.look = callback
+        self.check = callback
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(time, 'monotonic', lambda: now[0])
-    waiting.Waiting._last.clear()
-    yield now
-    waiting.Waiting._last.clear()
+    return now
 
 
 def pass_time(clock, nodes, seconds):
     for _ in range(int(2 * seconds)):
         clock[0] += 0.5
         for node in nodes:
-            node.look()
+            node.check()
 
 
-def test_reminders_become_rare_and_its_coming_is_said_once(clock):
-    node, source = Listener('a'), Source()
-    waiting.Waiting(node, {'orientation': source})
+def test_reminders_become_rare_and_an_arrival_is_logged_once(clock):
+    node, source = LoggingNode(), Source()
+    InputWatch(node, {'orientation': source}, Throttle(1.0))
     pass_time(clock, [node], 300.0)
-    assert [words.split(' s:')[0].rsplit(' ', 1)[1] for words in node.said] == [
+    assert [line.split(' s:')[0].rsplit(' ', 1)[1] for line in node.log] == [
         '5', '10', '20', '40', '80', '140', '200', '260']
-    assert node.said[0] == 'waiting for orientation for 5 s: nobody publishes it'
-    node.said.clear()
+    assert node.log[0] == 'waiting for orientation for 5 s: nobody publishes it'
+    node.log.clear()
     source.silent = False
     pass_time(clock, [node], 5.0)
-    assert node.said == ["got orientation on '/imu'"]
+    assert node.log == ["received orientation on '/imu'"]
     source.silent = True
     pass_time(clock, [node], 1.0)
-    assert len(node.said) == 2, 'and its falling silent at once'
+    assert len(node.log) == 2, 'a stale input is logged at once'
 
 
-def test_what_several_nodes_of_a_process_wait_for_is_said_once(clock):
-    one, other, source = Listener('a'), Listener('b'), Source()
-    waiting.Waiting(one, {'orientation': source})
-    waiting.Waiting(other, {'/imu': source})
+def test_of_several_nodes_of_a_process_one_logs_what_they_wait_for(clock):
+    one, other, source, throttle = LoggingNode(), LoggingNode(), Source(), Throttle(1.0)
+    InputWatch(one, {'orientation': source}, throttle)
+    InputWatch(other, {'/imu': source}, throttle)
     pass_time(clock, [one, other], 30.0)
-    assert len(one.said) == 3 and not other.said
+    assert len(one.log) == 3 and not other.log
     source.silent = False
     pass_time(clock, [one, other], 1.0)
-    assert other.said == ["got messages on '/imu'"]
+    assert other.log == ["received messages on '/imu'"]
 
 
 @pytest.mark.parametrize('node_class', [WrenchAggregator, GravityCompensation])
-def test_nodes_say_what_they_wait_for(node_class, monkeypatch, capfd):
-    monkeypatch.setattr(waiting, '_REMIND', 0.6)
+def test_nodes_log_what_they_wait_for(node_class, monkeypatch, capfd):
+    monkeypatch.setattr(input_watch, '_FIRST_REMINDER', 0.6)
     rig = Rig(node=node_class(namespace='/waits', parameter_overrides=[
         Parameter('robot', value='biped')]))
-    told = ''
+    log = ''
 
-    def is_said(*words):
-        nonlocal told
-        told += capfd.readouterr().err
-        return all(word in told for word in words)
+    def has_logged(*texts):
+        nonlocal log
+        log += capfd.readouterr().err
+        return all(text in log for text in texts)
     try:
-        rig.until(lambda: is_said("on '/waits/joint_states' yet: nobody publishes it",
-                                  "on '/waits/imu' yet"))
+        rig.until(lambda: has_logged("on '/waits/joint_states' yet: nobody publishes it",
+                                     "on '/waits/imu' yet"))
     finally:
         rig.close()

@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 
 from biped_com_ros.ros.node.executor import make_executor
-from biped_com_ros.ros.node.watchdog import watchdog
+from biped_com_ros.ros.node.timers import watchdog
 import pytest
 from rclpy.node import Node
 
