@@ -40,7 +40,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes import NODES
 from biped_com_ros.nodes.suite.node import load_class
 from biped_com_ros.ros.fast.codec import Template
-from biped_com_ros.ros.topics.outputs import Audience
+from biped_com_ros.ros.topics.outputs import Output
 import numpy as np
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -121,12 +121,14 @@ def _call(node: Node, message: _Message) -> Callable[[], object]:
 
 
 @contextmanager
-def _listened_to(outputs: Collection[Audience]) -> Iterator[None]:
+def _listened_to(outputs: Collection[Output]) -> Iterator[None]:
     """Let these outputs believe that somebody listens, and no other one."""
-    saved = Audience.wanted, Audience.heard
-    Audience.wanted = Audience.heard = property(  # type: ignore[assignment]
-        lambda self: self in outputs)
+    names = 'has_subscribers', 'has_current_subscribers'
+    saved = [getattr(Output, name) for name in names]
+    for name in names:
+        setattr(Output, name, property(lambda self: self in outputs))
     try:
         yield
     finally:
-        Audience.wanted, Audience.heard = saved  # type: ignore[method-assign]
+        for name, value in zip(names, saved):
+            setattr(Output, name, value)

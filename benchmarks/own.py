@@ -61,12 +61,12 @@ def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]
 
 def speaking_out(node_class: Callable[..., Any]) -> Callable[..., Any]:
     """Return a factory of nodes that publish as if somebody listened to each of their topics."""
-    from biped_com_ros.ros.topics.outputs import Audience
+    from biped_com_ros.ros.topics.outputs import Output
 
     def make(**options: Any) -> Any:
         node = node_class(**options)
         for part in (node._frames.bundle, *vars(node).values()):
-            if isinstance(part, Audience):
+            if isinstance(part, Output):
                 _ = part.publisher
                 part._wanted, part._ask_again = True, math.inf  # asked as ever, told otherwise
         return node

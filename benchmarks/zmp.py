@@ -188,7 +188,7 @@ class FourMessages:
             if step:
                 self._ns += step
                 self._joints.fields['position'][0] += 1e-9
-            source.reading.receive(bytes(template.serialize(self._ns)))
+            source.reader.receive(bytes(template.serialize(self._ns)))
         return send
 
     def __call__(self) -> None:

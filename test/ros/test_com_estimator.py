@@ -443,7 +443,7 @@ def test_markers_are_drawn_once_a_second_while_nobody_listens(own_rig):
     out = rig.node._markers._out
     mine = next(s for s in rig.peer.subscriptions if s.topic_name.endswith('/markers'))
     rig.peer.destroy_subscription(mine)
-    rig.until(lambda: not out.heard, what='silence')
+    rig.until(lambda: not out.has_current_subscribers, what='silence')
     stamps, publish = [], out.publish
     out.publish = lambda stamp: (stamps.append(stamp), publish(stamp))
     for k in range(26):

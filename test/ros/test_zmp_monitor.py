@@ -122,7 +122,7 @@ class Robot(Rig):
         self.health = {}
         self.peer.create_subscription(
             DiagnosticArray, f'{self.space}/diagnostics', self._diagnose, 10)
-        self.until(lambda: all(out.wanted for out in self._wanted()), what='listeners')
+        self.until(lambda: all(out.has_subscribers for out in self._wanted()), what='listeners')
 
     def _wanted(self):
         outputs = self.node._outputs

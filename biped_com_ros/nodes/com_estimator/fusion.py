@@ -140,12 +140,12 @@ class ComFusion:
         self._timer = node.create_timer(_LOOK, self._look, clock=steady_clock())
 
     @property
-    def wanted(self) -> bool:
+    def has_subscribers(self) -> bool:
         """Whether anybody listens."""
-        return self._fused.wanted or self._bias.wanted or self._force.wanted
+        return any(out.has_subscribers for out in (self._fused, self._bias, self._force))
 
     def _look(self) -> None:
-        if self.wanted:
+        if self.has_subscribers:
             self._timer.cancel()
             self._start()
 
@@ -181,7 +181,7 @@ class ComFusion:
         dt = _LONG if self.inputs.base.has_stood_up else 1e-9 * step_ns
         self.fusion.update(
             dt, state, twist, None if wrenches is None else np.array(wrenches))
-        if self.fusion.filter.is_started and self.wanted:
+        if self.fusion.filter.is_started and self.has_subscribers:
             self._publish(stamp_ns)
 
     def _publish(self, stamp_ns: int) -> None:
@@ -195,10 +195,10 @@ class ComFusion:
             fields['position_covariance'][_LINEAR] = found.com_covariance.reshape(-1)
             fields['velocity_covariance'][_LINEAR] = found.velocity_covariance.reshape(-1)
         self._fused.publish(stamp_ns)
-        if self._bias.wanted:
+        if self._bias.has_subscribers:
             self._bias.fields['vector'][...] = found.bias
             self._bias.publish(stamp_ns)
-        if self._force.wanted:
+        if self._force.has_subscribers:
             self._force.fields['wrench'][:3] = found.external_force
             self._force.publish(stamp_ns)
 

@@ -58,7 +58,9 @@ class MarkerOutput:
     def publish(self, instant: Instant) -> None:
         """Publish the markers of an instant, while nobody listens one per second."""
         ns = instant.stamp_ns
-        if self._out.heard or not 0 <= ns - self._drawn_ns < markers.UNHEARD_NS:
+        age_ns = ns - self._drawn_ns
+        if (self._out.has_current_subscribers
+                or not 0 <= age_ns < markers.UNSUBSCRIBED_PERIOD_NS):
             self._drawn_ns = ns
             self._draw(instant)
             self._out.publish(instant.stamp_ns)

@@ -68,7 +68,7 @@ from biped_com_ros.ros.topics.base_sources import (
     BaseSource, describe_contacts, make_base_source)
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import (
-    Audiences, point_publisher, pose_array_publisher, vector_publisher)
+    point_publisher, pose_array_publisher, vector_publisher)
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
@@ -155,7 +155,6 @@ class ComEstimator(Node):
         self._dcm = point_publisher(self, '~/dcm', world, later=True)
         self._links = pose_array_publisher(
             self, '~/link_coms', world, len(model.link_names), later=True)
-        self._audiences = Audiences(self._com, self._links, self._velocity, self._dcm)
         self._frames = FrameOutput(self, model, params)
         call_soon(self, lambda: self._markers)
         self._frame_pace, self._marker_pace = Pace(params.tf_rate), Pace(params.marker_rate)
@@ -195,24 +194,24 @@ class ComEstimator(Node):
     def _publish(self, instant: Instant) -> None:
         """Publish what goes out with every message, as far as anybody listens."""
         self._published += 1
-        com, links, velocity, dcm = self._audiences.wanted()
-        if com:
+        if self._com.has_subscribers:
             point = self._com.fields['point']  # entry by entry is faster than a small array
             point[0], point[1], point[2] = instant.xyz
             self._com.publish(instant.stamp_ns)
-        if links:
+        if self._links.has_subscribers:
             self._links.fields['position'][...] = instant.state.link_coms_in_world
             self._links.publish(instant.stamp_ns)
+        velocity, dcm = self._velocity.has_subscribers, self._dcm.has_subscribers
         if velocity or dcm:
             self._publish_motion(instant, velocity, dcm)
 
-    def _publish_motion(self, instant: Instant, wants_velocity: bool, wants_dcm: bool) -> None:
+    def _publish_motion(self, instant: Instant, with_velocity: bool, with_dcm: bool) -> None:
         velocity, dcm, self._dcm_problem = instant.motion
-        if velocity is not None and wants_velocity:
+        if velocity is not None and with_velocity:
             vector = self._velocity.fields['vector']
             vector[0], vector[1], vector[2] = velocity
             self._velocity.publish(instant.stamp_ns)
-        if dcm is not None and wants_dcm:
+        if dcm is not None and with_dcm:
             point = self._dcm.fields['point']
             point[0], point[1], point[2] = dcm
             self._dcm.publish(instant.stamp_ns)

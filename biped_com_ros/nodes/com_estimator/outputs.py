@@ -176,7 +176,7 @@ class FrameOutput:
     def publish(self, instant: Instant) -> None:
         """Send all transforms of an instant, if anybody listens."""
         bundle, row = self.bundle, self._com_row
-        if not bundle.wanted:
+        if not bundle.has_subscribers:
             return
         if self._sends_footprint:
             self._set_base(instant.state.base, instant.stance)

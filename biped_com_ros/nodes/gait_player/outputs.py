@@ -126,7 +126,7 @@ class ProgressOutput:
         """Publish the reference, (3,), in the frame set, and how the feet share the weight."""
         self._shares.fields['data'][...] = shares
         self._shares.publish()
-        if self._reference is not None and self._reference.wanted:
+        if self._reference is not None and self._reference.has_subscribers:
             self._reference.fields['point'][...] = zmp_reference
             self._reference.publish(stamp_ns)
 

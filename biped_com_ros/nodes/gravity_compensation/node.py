@@ -50,7 +50,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gravity_compensation.controller_check import ControllerCheck
 from biped_com_ros.nodes.gravity_compensation.outputs import (
     EffortOutput, SupportOutput, TrajectoryOutput)
-from biped_com_ros.ros.fast.readings import Refusal
+from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
@@ -92,7 +92,7 @@ class GravityCompensationParameters(ManagedNodeParameters):
     gains: list[float] = parameter(
         [], 'Share of the computed effort that each of gain_joints gets', '', 0.0, 1.5)
     command_joints: list[str] = parameter(
-        [], "Order of ~/commands: the parameter 'joints' of the effort controller; empty: all "
+        [], "ReadSpec of ~/commands: the parameter 'joints' of the effort controller; empty: all "
         'actuated joints in the order of the URDF', read_only=True)
     controller: str = parameter(
         '', "Effort controller whose parameter 'joints' is compared with command_joints before "
@@ -295,8 +295,9 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _on_wrench(self, contact: int, stamp_ns: int, wrench: Array) -> None:
         feeler, frame = self._feelers[contact]
-        if feeler.reading.frame != frame:
-            raise Refusal('wrong frame', f"its frame_id is '{feeler.frame}'; valid: '{frame}'")
+        if feeler.reader.frame != frame:
+            raise RefusedMessage(
+                'wrong frame', f"its frame_id is '{feeler.frame}'; valid: '{frame}'")
         self._told_ns[contact + 1] = stamp_ns
         if self.compensation is not None:
             self.compensation.feel(contact, wrench.tolist(), stamp_ns)

@@ -88,7 +88,7 @@ class EffortOutput:
         ns = stamp_ns
         # What the watchdog stamped while joint states were late is not followed by older ones.
         is_new = not 0 <= self._last_ns - ns < _LATEST_NS
-        if is_new and self._effort.wanted:
+        if is_new and self._effort.has_subscribers:
             self._last_ns = ns
             self._effort.fields['effort'][...] = efforts[self._actuated]
             self._effort.publish(stamp_ns)
@@ -214,21 +214,21 @@ class SupportOutput:
         if not 0 <= stamp_ns - self._asked_ns < _ASK_EVERY_NS:
             self._asked_ns = stamp_ns
             self._are_wanted = any(
-                out.wanted for out in (self._shares, self._markers, *self._wrenches))
+                out.has_subscribers for out in (self._shares, self._markers, *self._wrenches))
         if self._are_wanted:
             self._publish_wrenches(stamp_ns, support)
 
     def _publish_wrenches(self, stamp_ns: int, support: Support | None) -> None:
         """Publish the support; None: the torso is held, nothing else carries."""
         wrenches = np.zeros((len(self._wrenches), 6)) if support is None else support.wrenches
-        if self._shares.wanted:
+        if self._shares.has_subscribers:
             self._shares.fields['data'][...] = 0.0 if support is None else support.shares
             self._shares.publish()
         for publisher, wrench in zip(self._wrenches, wrenches):
-            if publisher.wanted:
+            if publisher.has_subscribers:
                 publisher.fields['wrench'][...] = wrench
                 publisher.publish(stamp_ns)
-        if self._pace.is_due(stamp_ns) and self._markers.wanted:
+        if self._pace.is_due(stamp_ns) and self._markers.has_subscribers:
             self._markers.fields['heads'][...] = self._scale * wrenches[:, :3]
             self._markers.publish(stamp_ns)
 

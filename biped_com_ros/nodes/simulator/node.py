@@ -207,7 +207,7 @@ class TruthOutputs:
 
     def publish(self, stamp_ns: int) -> None:
         """Publish the present truth."""
-        if not any(out.wanted for out in self._all):
+        if not any(out.has_subscribers for out in self._all):
             return
         truth = self._plant.truth()
         fields = self._odometry.fields
@@ -226,7 +226,7 @@ class TruthOutputs:
             self._send(self._zmp, 'point', truth.zmp, stamp_ns)
 
     def _send(self, out: TemplatePublisher, field: str, value: Any, stamp_ns: int) -> None:
-        if out.wanted:
+        if out.has_subscribers:
             out.fields[field][...] = value
             out.publish(stamp_ns)
 

@@ -78,7 +78,7 @@ from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.step_timer import StepTimer
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.nodes.torso_controller.outputs import TorsoOutputs
-from biped_com_ros.ros.fast.readings import Refusal
+from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
@@ -470,7 +470,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         elif self._in_open_loop and late > 0.9 / self.params.fallback_rate:
             self._begin(stamp_ns, self._last_tip())
         if self._hands and not 0 <= stamp_ns - self._weighed_ns < 2 * _POSTURE_PERIOD:
-            with contextlib.suppress(Refusal):  # said where it comes from
+            with contextlib.suppress(RefusedMessage):  # said where it comes from
                 self._weigh(stamp_ns)
         return self._in_open_loop or instants.missing > 0
 
@@ -545,7 +545,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
                 body.model.state(self._positions), (-gravity * across, -gravity * along),
                 self._hand_wrenches(stamp_ns))
         except InputError as error:
-            raise Refusal('impossible posture', str(error)) from None
+            raise RefusedMessage('impossible posture', str(error)) from None
 
     def _hand_wrenches(self, stamp_ns: int) -> Array | None:
         """Return what the hands feel, (h, 6), zero where that is not known; None without any."""

@@ -98,7 +98,7 @@ class TorsoOutputs:
         lengths.publish()
         if not self.is_more_wanted:
             return
-        if self._tensions.wanted:
+        if self._tensions.has_subscribers:
             self._tensions.fields['data'][...] = command.expected
             self._tensions.publish()
         _publish_bend(self._reference, stamp_ns, command.reference_arc)
@@ -117,7 +117,7 @@ class TorsoOutputs:
 
     def publish_wrench(self, stamp_ns: int, arc: Arc, tensions: Array, load: Load) -> None:
         """Publish what shape and tensions tell of the wrench on the tip, besides a known load."""
-        if not self._wrench.wanted:
+        if not self._wrench.has_subscribers:
             return
         told = self._body.statics.estimate_wrench(arc.shape, tensions, load)
         force, along, moment, about = wrench_of(told.wrench)
@@ -130,14 +130,15 @@ class TorsoOutputs:
         self._look_ns = stamp_ns + self._look_period
         if self._transform is not None and self._tf_pace.is_due(stamp_ns):
             self._send_transform(self._transform, stamp_ns, arc)
-        if self._marker_pace.is_due(stamp_ns) and self._markers.wanted:
+        if self._marker_pace.is_due(stamp_ns) and self._markers.has_subscribers:
             self._draw(stamp_ns, arc.shape)
-        self._is_shape_wanted = self._shape.wanted
+        self._is_shape_wanted = self._shape.has_subscribers
         self.is_more_wanted = (
-            self._tensions.wanted or self._reference.wanted or self._wrench.wanted)
+            self._tensions.has_subscribers or self._reference.has_subscribers
+            or self._wrench.has_subscribers)
 
     def _send_transform(self, transform: TransformBundle, stamp_ns: int, arc: Arc) -> None:
-        if transform.wanted:
+        if transform.has_subscribers:
             pose = self._body.lower_to_base @ self._body.backbone.tip(arc.shape)
             transform.positions[0], transform.quaternions[0] = pose.position, pose.quaternion
             transform.publish(stamp_ns)
@@ -167,6 +168,6 @@ class TorsoOutputs:
 
 
 def _publish_bend(output: TemplatePublisher, stamp_ns: int, arc: Arc) -> None:
-    if output.wanted:
+    if output.has_subscribers:
         output.fields['vector'][...] = (*polar(arc.bend), arc.elongation)
         output.publish(stamp_ns)

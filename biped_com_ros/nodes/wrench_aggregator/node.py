@@ -52,7 +52,7 @@ from biped_com_ros.ros.node.parameters import parameter
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
 from biped_com_ros.ros.topics.outputs import (
-    Audiences, bool_publisher, float_array_publisher, joint_state_publisher, point_publisher,
+    bool_publisher, float_array_publisher, joint_state_publisher, point_publisher,
     vector_publisher, wrench_publisher)
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.services import trigger_service
@@ -114,19 +114,17 @@ class FootOutput:
         self._wrench = wrench_publisher(node, f'~/{body.name}/wrench', frame_id)
         self._cop = point_publisher(node, f'~/{body.name}/cop', frame_id)
         self._contact = bool_publisher(node, f'~/{body.name}/contact', qos=LATCHED)
-        self._audiences = Audiences(self._wrench, self._cop)
         self._said: bool | None = None
         self._said_ns = 0
 
     def publish(self, stamp_ns: int, least_force: float, contact_period_ns: int) -> None:
         """Publish wrench, CoP (in contact, above `least_force` N) and, if it is time, contact."""
         body = self._body
-        wants_wrench, wants_cop = self._audiences.wanted()
-        if wants_wrench:
+        if self._wrench.has_subscribers:
             self._wrench.fields['wrench'][...] = body.wrench
             self._wrench.publish(stamp_ns)
         in_contact = body.in_contact
-        if in_contact and wants_cop:
+        if in_contact and self._cop.has_subscribers:
             _, _, fz, mx, my, _ = body.numbers
             if fz > least_force:
                 self._cop.fields['point'][:2] = -my / fz, mx / fz
@@ -177,16 +175,15 @@ class TotalOutput:
         self._point = point_publisher(node, '~/line/point', frame_id)
         self._direction = vector_publisher(node, '~/line/direction', frame_id)
         self._resting = wrench_publisher(node, '~/resting_wrench', frame_id)
-        self._audiences = Audiences(self._wrench, self._point, self._direction)
         self._mean = RestMean(6)
 
     def publish(self, stamp_ns: int, total: np.ndarray, least_force: float) -> None:
         """Publish the total (6,) and, if it carries more than `least_force` N, the line."""
-        wants_wrench, *wants_line = self._audiences.wanted()
-        if wants_wrench:
+        if self._wrench.has_subscribers:
             self._wrench.fields['wrench'][...] = total
             self._wrench.publish(stamp_ns)
-        if any(wants_line) and total[2] > least_force:
+        is_heavy = total[2] > least_force
+        if is_heavy and (self._point.has_subscribers or self._direction.has_subscribers):
             line = com_line(total)
             self._point.fields['point'][:2] = line.alpha, line.gamma
             self._direction.fields['vector'][...] = line.beta, line.delta, 1.0
@@ -196,7 +193,7 @@ class TotalOutput:
     def publish_rest(self, stamp_ns: int, total: np.ndarray, moved_ns: int) -> None:
         """Publish the mean of the total once per second while nothing moves."""
         mean = self._mean.add(total, stamp_ns, moved_ns)
-        if mean is not None and self._resting.wanted:
+        if mean is not None and self._resting.has_subscribers:
             self._resting.fields['wrench'][...] = mean
             self._resting.publish(stamp_ns)
 

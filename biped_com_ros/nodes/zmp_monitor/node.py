@@ -185,7 +185,7 @@ class ZmpMonitor(Node):
         assert monitor is not None
         if wrenches is None:
             monitor.in_contact = self.inputs.base.stance.in_contact
-        monitor.every_model = self._outputs.models_wanted or self._markers.heard
+        monitor.every_model = self._outputs.models_wanted or self._markers.has_current_subscribers
         monitor.every_margin = self._outputs.margins_wanted
         report = monitor.update(stamp_ns, state, twist, wrenches)
         self._outputs.publish(stamp_ns, report, monitor.in_contact)

@@ -80,8 +80,8 @@ class PolygonOutput:
 
     Attributes
     ----------
-    wanted
-        Whether anybody listens.
+    has_subscribers
+        Whether anything subscribes to it.
 
     """
 
@@ -93,8 +93,8 @@ class PolygonOutput:
         self._send = raw_publish(self._out.publisher)
 
     @property
-    def wanted(self) -> bool:
-        return self._out.wanted
+    def has_subscribers(self) -> bool:
+        return self._out.has_subscribers
 
     def publish(self, stamp_ns: int, corners: Array) -> None:
         """Publish corners (k, 3)."""
@@ -173,11 +173,12 @@ class StabilityOutputs:
         """Find out who is listened to, of all at once: ten times a second."""
         self._ask_again = monotonic() + _ASK_EVERY
         self._heard = [(find, out.fields[field], out.publish)
-                       for out, field, find in self._finders if out.wanted]
-        self._polygon_heard = self._polygon.wanted
-        self.models_wanted = self._points['zmp_model'].wanted or self._difference.wanted
+                       for out, field, find in self._finders if out.has_subscribers]
+        self._polygon_heard = self._polygon.has_subscribers
+        self.models_wanted = (
+            self._points['zmp_model'].has_subscribers or self._difference.has_subscribers)
         self.margins_wanted = self._polygon_heard or any(
-            out.wanted for out in self._numbers.values())
+            out.has_subscribers for out in self._numbers.values())
 
     def announce(self, stamp_ns: int, change: Change, report: Report) -> None:
         """Publish a change of level, latched."""
@@ -201,7 +202,7 @@ class StabilityMarkers:
 
     Attributes
     ----------
-    heard
+    has_current_subscribers
         Whether anybody listened when last it was asked to publish.
 
     """
@@ -237,14 +238,15 @@ class StabilityMarkers:
         self._out = marker_array_publisher(
             node, '~/markers', markers.marker_array(*shown), fields, qos=LATCHED)
         self._trails = (_Trail(params.trail), _Trail(params.trail))
-        self.heard, self._drawn_ns = False, 0
+        self.has_current_subscribers, self._drawn_ns = False, 0
 
     def publish(self, stamp_ns: int, report: Report, level: Level) -> None:
         """Publish an instant, while nobody listens one per second."""
         for trail, point in zip(self._trails, (report.zmp, report.zmp_model)):
             trail.add(point)
-        self.heard = self._out.heard
-        if self.heard or not 0 <= stamp_ns - self._drawn_ns < markers.UNHEARD_NS:
+        self.has_current_subscribers = self._out.has_current_subscribers
+        age_ns = stamp_ns - self._drawn_ns
+        if self.has_current_subscribers or not 0 <= age_ns < markers.UNSUBSCRIBED_PERIOD_NS:
             self._drawn_ns = stamp_ns
             self._draw(report, level)
             self._out.publish(stamp_ns)

@@ -34,7 +34,7 @@ from rclpy.qos import qos_check_compatible, QoSCompatibility, QoSProfile
 _ASK_EVERY = 0.1  # s
 
 
-class Reader(Protocol):
+class Decoder(Protocol):
     """A subscription of the process, and its readings."""
 
     subscription: Any
@@ -56,9 +56,9 @@ class Desk:
 
     def __init__(self) -> None:
         self.serving = False
-        self.waiting: deque[tuple[Reader, bytes]] = deque()
+        self.waiting: deque[tuple[Decoder, bytes]] = deque()
 
-    def serve(self, reader: Reader, raw: bytes) -> None:
+    def serve(self, reader: Decoder, raw: bytes) -> None:
         """Let a message be read, and then what was published meanwhile."""
         self.serving, waiting = True, self.waiting
         while True:
@@ -85,7 +85,7 @@ class Route:
 
     """
 
-    def __init__(self, desk: Desk, publisher: Any, readers: tuple[Reader, ...]) -> None:
+    def __init__(self, desk: Desk, publisher: Any, readers: tuple[Decoder, ...]) -> None:
         self._desk, self._publisher, self._readers = desk, publisher, readers
         self._send = raw_publish(publisher)
         self._straight, self._behind, self._ask_again = False, True, 0.0

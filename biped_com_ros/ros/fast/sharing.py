@@ -37,7 +37,7 @@ import weakref
 
 from biped_com_ros.ros.fast.codec import raw_publish
 from biped_com_ros.ros.fast.delivery import Desk, fits, Route
-from biped_com_ros.ros.fast.readings import Order, Reading
+from biped_com_ros.ros.fast.message_reader import ReadSpec, MessageReader
 from biped_com_ros.ros.fast.shared_clock import SharedClock
 from biped_com_ros.ros.topics.qos import overridden
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -61,7 +61,7 @@ class Feed:
     def __init__(self, node: Any, message_type: Any, topic: str, qos: QoSProfile,
                  desk: Desk) -> None:
         self._wish = message_type, topic, qos
-        self.readings: tuple[Reading, ...] = ()
+        self.readings: tuple[MessageReader, ...] = ()
         self._receive = partial(desk.serve, self)
         self.subscription = node.create_subscription(
             message_type, topic, self._receive, qos, raw=True)
@@ -75,7 +75,7 @@ class Feed:
         """Tell whether what is published so gets here."""
         return self._wish[:2] == (message_type, topic) and fits(qos, self._wish[2])
 
-    def reading(self, order: Order) -> Reading:
+    def reading(self, order: ReadSpec) -> MessageReader:
         """Return what reads as ordered."""
         for reading in self.readings:
             if reading.order == order:
@@ -121,7 +121,8 @@ class Exchange:
             return raw_publish(publisher)
         return Route(self._desk, publisher, readers).send
 
-    def join(self, node: Any, topic: str, qos: QoSProfile, order: Order) -> tuple[Reading, Any]:
+    def join(self, node: Any, topic: str, qos: QoSProfile,
+             order: ReadSpec) -> tuple[MessageReader, Any]:
         """
         Return what reads a topic as a node wants it, and the subscription.
 

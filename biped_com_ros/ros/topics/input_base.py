@@ -26,7 +26,7 @@ from typing import Any
 import weakref
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
-from biped_com_ros.ros.fast.readings import Order, Reading
+from biped_com_ros.ros.fast.message_reader import ReadSpec, MessageReader
 from biped_com_ros.ros.fast.sharing import exchange_of
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
@@ -55,7 +55,7 @@ class Input:
     callback
         Called with (stamp in ns, values...); arrays are reused and cannot be written to.
     kind, what
-        How to read it, and what of it: class and argument of the `Reading`.
+        How to read it, and what of it: class and argument of the `MessageReader`.
     diagnostics
         Where a line about this input is added.
     qos
@@ -84,13 +84,13 @@ class Input:
         Why the last refused message was; '' if none was.
     stamp_ns : int or None
         Stamp of the last good message.
-    reading : Reading
+    reading : MessageReader
         Reads the messages.
 
     """
 
     def __init__(self, node: Any, message_type: Any, topic: str, callback: Callable[..., None],
-                 kind: type[Reading], what: tuple[Any, ...] = (), *,
+                 kind: type[MessageReader], what: tuple[Any, ...] = (), *,
                  diagnostics: Diagnostics | None = None, qos: QoSProfile = SENSOR_INPUT,
                  timeout: float = 0.5, max_age: float = 1.0, reset_after: float = 1.0,
                  period: float = 0.0, largest: float = 1e9, required: bool = True,
@@ -104,7 +104,7 @@ class Input:
         self._clock = node.get_clock()
         self._start_accounts()
         self._name, self._qos = topic, qos
-        self._connect(Order(
+        self._connect(ReadSpec(
             kind, message_type, what, nanoseconds(max_age), nanoseconds(reset_after), plain,
             self._clock.ros_time_is_active, nanoseconds(period), largest))
         if diagnostics is not None:
@@ -140,7 +140,7 @@ class Input:
     @property
     def count(self) -> int:
         """Return the number of good messages."""
-        return self._counted + self.reading.count
+        return self._counted + self.reader.count
 
     @property
     def rate(self) -> float:
@@ -156,8 +156,8 @@ class Input:
         """Return (level, message, values) for diagnostics."""
         values = {'rate [Hz]': self.rate, 'received': self.count, 'last error': self.last_error,
                   **{f'refused: {reason}': n for reason, n in self.refused.items()}}
-        if self.reading.plain_reason:
-            values['read the slow way'] = self.reading.plain_reason
+        if self.reader.plain_reason:
+            values['read the slow way'] = self.reader.plain_reason
         if self.stale():
             return ERROR if self.required else WARN, self._why_silent(), values
         if self.is_refusing:
@@ -177,33 +177,33 @@ class Input:
     def destroy(self) -> None:
         """Unsubscribe; nothing is called back any more."""
         self.callback = _nothing
-        self._disconnect(self.reading, self.subscription)
+        self._disconnect(self.reader, self.subscription)
 
     # -- for subclasses
 
-    def _connect(self, order: Order) -> None:
+    def _connect(self, order: ReadSpec) -> None:
         """Subscribe, or join those who have."""
         self._exchange = exchange_of(self.node)
         if self._exchange is None:
-            self.reading = order.make()
+            self.reader = order.make()
             self.subscription = self.node.create_subscription(
-                order.message_type, self._name, self.reading.receive, copy_of(self._qos),
+                order.message_type, self._name, self.reader.receive, copy_of(self._qos),
                 raw=True, qos_overriding_options=overridable())
         else:
-            self.reading, self.subscription = self._exchange.join(
+            self.reader, self.subscription = self._exchange.join(
                 self.node, self._name, self._qos, order)
-        self.topic = self.reading.topic = self.subscription.topic_name
-        self._counted -= self.reading.count  # what others got before
-        self.reading.add(self)
+        self.topic = self.reader.topic = self.subscription.topic_name
+        self._counted -= self.reader.count  # what others got before
+        self.reader.add(self)
 
     def _reconnect(self, what: tuple[Any, ...]) -> None:
         """Have something else read from now on."""
-        reading, subscription = self.reading, self.subscription
+        reading, subscription = self.reader, self.subscription
         self._counted = self.count
         self._connect(replace(reading.order, what=what))
         self._disconnect(reading, subscription)
 
-    def _disconnect(self, reading: Reading, subscription: Any) -> None:
+    def _disconnect(self, reading: MessageReader, subscription: Any) -> None:
         reading.remove(self)
         if self._exchange is None:
             self.node.destroy_subscription(subscription)

@@ -30,8 +30,8 @@ import time
 from typing import Any
 
 from biped_com_ros.ros.fast import codec
-from biped_com_ros.ros.fast.readings import (
-    Order, read_only, Reading, Refusal, Source, StampedReading)
+from biped_com_ros.ros.fast.message_reader import (
+    ReadSpec, read_only, MessageReader, RefusedMessage, Source, StampedReader)
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.topics.input_base import Input
 from biped_com_ros.ros.topics.joint_state_input import JointStateInput
@@ -58,7 +58,7 @@ class _FramedSource(Source):
         self.frames = frames
 
 
-class VectorReading(StampedReading):
+class VectorReader(StampedReader):
     """
     Stamped float64 values of one message type, as one vector.
 
@@ -66,7 +66,7 @@ class VectorReading(StampedReading):
     As few values are unpacked, examined and packed in less time than NumPy takes to begin.
     """
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: ReadSpec) -> None:
         self._fields, self._frame_id = order.what[:2]
         self.frame, self._with_quaternion = self._frame_id, False
         self._values: Any = np.zeros(len(self._fields))
@@ -107,21 +107,21 @@ class VectorReading(StampedReading):
         return True
 
     def _examine_values(self, values: Sequence[float]) -> None:
-        """Raise Refusal if values are not finite, or too large."""
+        """Raise RefusedMessage if values are not finite, or too large."""
         bad = [f'{field} = {value}' for field, value in zip(self._fields, values)
                if not isfinite(value)]
         if bad:
-            raise Refusal('not finite', ', '.join(bad))
+            raise RefusedMessage('not finite', ', '.join(bad))
         self._examine_sizes(self._fields, values)
 
     def _examine_quaternion(self, values: Sequence[float]) -> None:
-        """Raise Refusal if the quaternion, where there is one, is none of a rotation."""
+        """Raise RefusedMessage if the quaternion, where there is one, is none of a rotation."""
 
 
-class ImuReading(VectorReading):
+class ImuReader(VectorReader):
     """Imu; the order says besides whether an orientation has to be there."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: ReadSpec) -> None:
         super().__init__(order)
         self._with_quaternion = order.what[2]
 
@@ -130,16 +130,16 @@ class ImuReading(VectorReading):
 
     def _examine_quaternion(self, values: Sequence[float]) -> None:
         if values[10] == -1.0:
-            raise Refusal('no orientation', (
+            raise RefusedMessage('no orientation', (
                 'it has no orientation (orientation_covariance[0] is -1): run a filter such as '
                 'imu_filter_madgwick'))
         _examine_unit(values[:4])
 
 
-class OdometryReading(VectorReading):
+class OdometryReader(VectorReader):
     """Odometry; the order says besides which child_frame_id it has to have, if any."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: ReadSpec) -> None:
         super().__init__(order)
         self._with_quaternion = True
 
@@ -159,13 +159,13 @@ class OdometryReading(VectorReading):
 
 def _examine_frame(field: str, frame: str, valid: str) -> None:
     if valid and frame != valid:
-        raise Refusal('wrong frame', f"its {field} is '{frame}'; valid: '{valid}'")
+        raise RefusedMessage('wrong frame', f"its {field} is '{frame}'; valid: '{valid}'")
 
 
 def _examine_unit(quaternion: Sequence[float]) -> None:
     length = hypot(*quaternion)
     if not 0.99 < length < 1.01:
-        raise Refusal('no unit quaternion', (
+        raise RefusedMessage('no unit quaternion', (
             f'orientation {list(quaternion)} (x, y, z, w) has length {length:.4g}; valid: 1'))
 
 
@@ -177,17 +177,17 @@ def _fields(prefix: str, names: str = 'xyz') -> tuple[str, ...]:
     return tuple(f'{prefix}.{name}' for name in names)
 
 
-class BoolReading(Reading):
+class BoolReader(MessageReader):
     """Bool, stamped on arrival."""
 
     def _read(self, raw: bytes) -> int:
         if len(raw) <= codec.ENCAPSULATION:
-            raise Refusal('malformed', f'it has only {len(raw)} bytes')
+            raise RefusedMessage('malformed', f'it has only {len(raw)} bytes')
         self.arguments = (codec.read_bool(raw),)
         return self._now()
 
 
-class ArrayReading(Reading):
+class ArrayReader(MessageReader):
     """Float64MultiArray, stamped on arrival, of as many numbers as ordered; None: of any."""
 
     def _select(self, message: Any) -> codec.Selection:
@@ -198,11 +198,11 @@ class ArrayReading(Reading):
         plan = self._find_plan(raw)
         values, n = plan.data, self.order.what[0]
         if n is not None and len(values) != n:
-            raise Refusal('wrong length', f'it has {len(values)} values; valid: {n}')
+            raise RefusedMessage('wrong length', f'it has {len(values)} values; valid: {n}')
         plan.gather(raw, values)
         if not np.isfinite(values).all():
             index = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise Refusal('not finite', f'data[{index}] = {values[index]}')
+            raise RefusedMessage('not finite', f'data[{index}] = {values[index]}')
         self.arguments = (read_only(values),)
         return self._now()
 
@@ -226,11 +226,11 @@ class VectorInput(Input):
 
     """
 
-    reading: VectorReading
+    reader: VectorReader
 
     def __init__(self, node: Any, message_type: Any, topic: str, fields: Sequence[str],
                  callback: Callable[..., None], frame_id: str = '',
-                 kind: type[VectorReading] = VectorReading, what: tuple[Any, ...] = (),
+                 kind: type[VectorReader] = VectorReader, what: tuple[Any, ...] = (),
                  **options: Any) -> None:
         super().__init__(node, message_type, topic, callback, kind,
                          (tuple(fields), frame_id, *what), **options)
@@ -238,12 +238,12 @@ class VectorInput(Input):
     @property
     def frame(self) -> str:
         """Return the frame_id of the last message."""
-        return self.reading.frame
+        return self.reader.frame
 
     @property
     def values(self) -> np.ndarray:
         """Return the values of the last good message."""
-        return self.reading.values
+        return self.reader.values
 
 
 class SensorInput(VectorInput):
@@ -306,7 +306,8 @@ class Vector3Input(VectorInput):
 
 class ImuInput(SensorInput):
     """
-    Imu; calls back with (stamp in ns, quaternion xyzw (4,), angular velocity (3,), acceleration (3,)).
+    Imu; calls back with (stamp in ns, quaternion xyzw (4,), angular velocity (3,),
+    acceleration (3,)).
 
     Unless `need_orientation` is False, messages without an orientation (first covariance -1,
     REP-145) are refused, and so are quaternions whose length is not 1 within 1 %.
@@ -319,7 +320,7 @@ class ImuInput(SensorInput):
             node, Imu, topic,
             _fields('orientation', 'xyzw') + _fields('angular_velocity')
             + _fields('linear_acceleration') + ('orientation_covariance.0',), callback,
-            frame_id, ImuReading, (need_orientation,), **options)
+            frame_id, ImuReader, (need_orientation,), **options)
 
 
 class OdometryInput(VectorInput):
@@ -332,7 +333,7 @@ class OdometryInput(VectorInput):
             node, Odometry, topic,
             _fields('pose.pose.position') + _fields('pose.pose.orientation', 'xyzw')
             + _fields('twist.twist.linear') + _fields('twist.twist.angular'), callback,
-            frame_id, OdometryReading, (child_frame_id,), **options)
+            frame_id, OdometryReader, (child_frame_id,), **options)
 
 
 class BoolInput(Input):
@@ -340,12 +341,12 @@ class BoolInput(Input):
 
     def __init__(self, node: Any, topic: str, callback: Callable[[int, bool], None],
                  **options: Any) -> None:
-        super().__init__(node, Bool, topic, callback, BoolReading, **options)
+        super().__init__(node, Bool, topic, callback, BoolReader, **options)
 
     @property
     def value(self) -> bool | None:
         """Return the last value; None if there was none yet."""
-        return self.reading.arguments[0] if self.stamp_ns is not None else None
+        return self.reader.arguments[0] if self.stamp_ns is not None else None
 
 
 class ArrayInput(Input):
@@ -363,4 +364,4 @@ class ArrayInput(Input):
 
     def __init__(self, node: Any, topic: str, n: int | None,
                  callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
-        super().__init__(node, Float64MultiArray, topic, callback, ArrayReading, (n,), **options)
+        super().__init__(node, Float64MultiArray, topic, callback, ArrayReader, (n,), **options)

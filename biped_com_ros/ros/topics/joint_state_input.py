@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from biped_com_ros.ros.fast.joint_state_reading import JointStateReading
+from biped_com_ros.ros.fast.joint_state_reader import JointStateReader
 from biped_com_ros.ros.topics.input_base import Input
 import numpy as np
 from sensor_msgs.msg import JointState
@@ -62,7 +62,7 @@ class JointStateInput(Input):
 
     """
 
-    reading: JointStateReading
+    reader: JointStateReader
 
     def __init__(self, node: Any, joint_names: Sequence[str],
                  callback: Callable[[int, np.ndarray, np.ndarray, np.ndarray], None],
@@ -71,33 +71,33 @@ class JointStateInput(Input):
                  **options: Any) -> None:
         self.joint_names = (*joint_names, *optional_joints)
         super().__init__(
-            node, JointState, topic, callback, JointStateReading,
+            node, JointState, topic, callback, JointStateReader,
             (self.joint_names, len(joint_names), timeout, limits), timeout=timeout, **options)
 
     @property
     def positions(self) -> np.ndarray:
         """Return the last good positions, shape (n,): the array that callbacks get."""
-        return self.reading.arguments[0]
+        return self.reader.arguments[0]
 
     @property
     def velocities(self) -> np.ndarray:
         """Return the last good velocities, shape (n,)."""
-        return self.reading.arguments[1]
+        return self.reader.arguments[1]
 
     @property
     def efforts(self) -> np.ndarray:
         """Return the last good efforts, shape (n,)."""
-        return self.reading.arguments[2]
+        return self.reader.arguments[2]
 
     @property
     def velocities_measured(self) -> bool:
         """Whether all velocities are measured."""
-        return self.reading.measures('velocity')
+        return self.reader.measures('velocity')
 
     @property
     def efforts_measured(self) -> bool:
         """Whether all efforts are measured."""
-        return self.reading.measures('effort')
+        return self.reader.measures('effort')
 
     @property
     def timeout(self) -> float:
@@ -109,5 +109,5 @@ class JointStateInput(Input):
         if seconds == self._timeout:
             return
         self._timeout = seconds
-        names, count, _, limits = self.reading.order.what
+        names, count, _, limits = self.reader.order.what
         self._reconnect((names, count, seconds, limits))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from visualization_msgs.msg import MarkerArray  # takes a while, and not all need it
 
 
-class Audience:
+class Output:
     """
     A publisher, and whether anybody would receive what it sends, asked ten times a second.
 
@@ -72,7 +72,7 @@ class Audience:
         return raw_publish(self.publisher)
 
     @property
-    def wanted(self) -> bool:
+    def has_subscribers(self) -> bool:
         """
         Tell whether anybody listens: if not, computing and publishing can be left out.
 
@@ -81,11 +81,11 @@ class Audience:
         now = monotonic()
         if now > self._ask_again:
             self._ask_again = now + 0.1
-            self._wanted = self._latched or self.heard
+            self._wanted = self._latched or self.has_current_subscribers
         return self._wanted
 
     @property
-    def heard(self) -> bool:
+    def has_current_subscribers(self) -> bool:
         """Tell whether anybody listens now; asks the middleware."""
         return bool(self.publisher.get_subscription_count() > 0)
 
@@ -101,21 +101,21 @@ class Audiences:
 
     """
 
-    def __init__(self, *audiences: Audience) -> None:
+    def __init__(self, *audiences: Output) -> None:
         self._audiences = audiences
         self._wanted: tuple[bool, ...] = ()
         self._ask_again = 0.0
 
-    def wanted(self) -> tuple[bool, ...]:
+    def has_subscribers(self) -> tuple[bool, ...]:
         """Tell of each whether anybody listens, 0.15 s after somebody begins to at the latest."""
         now = monotonic()
         if now > self._ask_again:
             self._ask_again = now + 0.05  # they themselves ask every 0.1 s
-            self._wanted = tuple([audience.wanted for audience in self._audiences])
+            self._wanted = tuple([audience.has_subscribers for audience in self._audiences])
         return self._wanted
 
 
-class TemplatePublisher(Audience):
+class TemplatePublisher(Output):
     """
     Publishes one message again and again with new numbers in it.
 
@@ -145,7 +145,7 @@ class TemplatePublisher(Audience):
 
     Examples
     --------
-    >>> if out.wanted:
+    >>> if out.has_subscribers:
     ...     out.fields['point'][...] = com_in_world
     ...     out.publish(stamp)
 

@@ -28,7 +28,7 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Pose, quaternion_from_rotation
 from biped_com_ros.ros.fast.codec import Template
-from biped_com_ros.ros.topics.outputs import Audience
+from biped_com_ros.ros.topics.outputs import Output
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 from geometry_msgs.msg import Quaternion, Transform, TransformStamped
@@ -72,7 +72,7 @@ class Sender:
         return self.node.create_publisher(self._type, self._topic, self._qos)
 
 
-class TransformBundle(Audience):
+class TransformBundle(Output):
     """
     Transforms that are always sent together; `wanted` tells whether anybody listens.
 

@@ -137,7 +137,7 @@ def reversed_positions_then_efforts(message):
 @given(stream=st.lists(joint_states(), min_size=1, max_size=5), order=st.data())
 @SETTINGS
 def test_reader_follows_a_stream_whose_structure_changes(plain, stream, order):
-    reader = codec.Reader(JointState, reversed_positions_then_efforts, plain)
+    reader = codec.Decoder(JointState, reversed_positions_then_efforts, plain)
     for message in stream + order.draw(st.permutations(stream)):
         raw = serialize_message(message)
         plan = reader.plan_for(raw)
@@ -153,7 +153,7 @@ def test_reader_follows_a_stream_whose_structure_changes(plain, stream, order):
 
 def test_values_are_unpacked_in_the_order_of_their_paths_one_twice_too():
     paths = [('point', 'z'), ('point', 'x'), ('point', 'z')]
-    reader = codec.Reader(PointStamped, lambda message: codec.Selection(paths), plain=False)
+    reader = codec.Decoder(PointStamped, lambda message: codec.Selection(paths), plain=False)
     for x, z in ((1.5, -2.5), (math.inf, 7.0)):
         raw = serialize_message(PointStamped(
             header=Header(frame_id='odom'), point=Point(x=x, y=9.0, z=z)))
@@ -175,7 +175,7 @@ def padding_of(raw, layout):
 @SETTINGS
 def test_padding_may_hold_anything(message, garbage):
     converted = []
-    reader = codec.Reader(JointState, lambda m: converted.append(m)
+    reader = codec.Decoder(JointState, lambda m: converted.append(m)
                           or reversed_positions_then_efforts(m), plain=False)
     raw = bytearray(serialize_message(message))
     reader.plan_for(bytes(raw))
@@ -192,7 +192,7 @@ def test_velocities_moving_into_efforts_are_noticed():
     """Same size, same names, same positions count: only the lengths inside differ."""
     def select(message):
         return codec.Selection([('velocity', 0)] if len(message.velocity) else [('effort', 0)])
-    reader = codec.Reader(JointState, select, plain=False)
+    reader = codec.Decoder(JointState, select, plain=False)
     first = serialize_message(JointState(name=['a'], position=[1.0], velocity=[2.0]))
     second = serialize_message(JointState(name=['a'], position=[1.0], effort=[3.0]))
     assert len(first) == len(second)
@@ -203,7 +203,7 @@ def test_velocities_moving_into_efforts_are_noticed():
 
 
 def test_number_of_remembered_structures_is_bounded():
-    reader = codec.Reader(JointState, reversed_positions_then_efforts, plain=False)
+    reader = codec.Decoder(JointState, reversed_positions_then_efforts, plain=False)
     for i in range(200):
         raw = serialize_message(JointState(name=[f'joint{i}'], position=[float(i)]))
         out = np.empty(1)
@@ -221,7 +221,7 @@ def big_endian_point(x, y, z, frame):
 
 
 def test_big_endian_messages_take_the_plain_path():
-    reader = codec.Reader(PointStamped, lambda message: codec.Selection(
+    reader = codec.Decoder(PointStamped, lambda message: codec.Selection(
         [('point', 'x'), ('point', 'z')], message.header.frame_id), plain=False)
     out = np.empty(2)
     raw = big_endian_point(1.5, 2.5, -3.5, 'odom')
@@ -238,14 +238,14 @@ def test_big_endian_messages_take_the_plain_path():
 
 
 def test_bytes_that_are_no_message_raise():
-    reader = codec.Reader(JointState, reversed_positions_then_efforts, plain=False)
+    reader = codec.Decoder(JointState, reversed_positions_then_efforts, plain=False)
     with pytest.raises(Exception):
         reader.plan_for(b'\x00\x01\x00\x00\xff\xff')
 
 
 def test_a_wrong_layout_is_noticed_and_the_plain_path_taken(monkeypatch):
     monkeypatch.setattr(codec.Layout, '_align', lambda self, size: None)
-    reader = codec.Reader(JointState, reversed_positions_then_efforts, plain=False)
+    reader = codec.Decoder(JointState, reversed_positions_then_efforts, plain=False)
     raw = serialize_message(JointState(name=['ab'], position=[1.5]))
     out = np.empty(1)
     reader.plan_for(raw).gather(raw, out)
@@ -259,7 +259,7 @@ def test_a_wrong_layout_is_noticed_and_the_plain_path_taken(monkeypatch):
 
 def test_environment_asks_for_the_plain_path(monkeypatch):
     monkeypatch.setenv('BIPED_COM_PLAIN_MESSAGES', '1')
-    assert codec.Reader(JointState, reversed_positions_then_efforts).plain
+    assert codec.Decoder(JointState, reversed_positions_then_efforts).plain
     assert codec.Template(PointStamped(), {'point': 'point'}).plain
     monkeypatch.setenv('BIPED_COM_PLAIN_MESSAGES', '0')
     assert not codec.Template(PointStamped(), {'point': 'point'}).plain

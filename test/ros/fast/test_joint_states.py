@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 import itertools
 import math
 
-from biped_com_ros.ros.fast import joint_state_reading
-from biped_com_ros.ros.fast.joint_state_reading import JointStateReading, Routine
-from biped_com_ros.ros.fast.readings import Order
+from biped_com_ros.ros.fast import joint_state_reader
+from biped_com_ros.ros.fast.joint_state_reader import JointStateReader, Routine
+from biped_com_ros.ros.fast.message_reader import ReadSpec
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ class Joint:
 
 
 class Reference:
-    """What a `JointStateReading` promises, joint by joint, without a thought for speed."""
+    """What a `JointStateReader` promises, joint by joint, without a thought for speed."""
 
     def __init__(self, names, n_required):
         self.names, self.n_required = names, n_required
@@ -158,7 +158,7 @@ def routines(monkeypatch):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             begun.append(self)
-    monkeypatch.setattr(joint_state_reading, 'Routine', Counted)
+    monkeypatch.setattr(joint_state_reader, 'Routine', Counted)
     return begun
 
 
@@ -233,8 +233,8 @@ def sequence(parts, rng, n=400):
 
 def both(n_required=6):
     """Return the reading, its taker, and what it is held against."""
-    reading = JointStateReading(Order(
-        JointStateReading, JointState, (NAMES, n_required, TIMEOUT), 0, SECOND, None, False))
+    reading = JointStateReader(ReadSpec(
+        JointStateReader, JointState, (NAMES, n_required, TIMEOUT), 0, SECOND, None, False))
     reading.add(taker := Taker())
     return reading, taker, Reference(NAMES, n_required)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.ros.fast import codec
-from biped_com_ros.ros.fast.readings import Refusal
+from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.fast.sharing import Exchange, exchange_of, shared_inputs
 from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.inputs import BoolInput, ImuInput, JointStateInput
@@ -177,7 +177,7 @@ def test_who_wants_other_joints_shares_what_comes(company):
 @pytest.mark.parametrize('options', [{'max_age': 0.0}, {'timeout': 9.0}, {'plain': True}], ids=str)
 def test_who_has_other_limits_judges_for_itself(company, options):
     first, second = company.listener(), company.listener(**options)
-    assert first.source.reading is not second.source.reading
+    assert first.source.reader is not second.source.reader
     assert first.source.subscription is second.source.subscription
     company.send(1.0)
     assert first.positions == second.positions == [[1.0, 2.0, 3.0]]
@@ -196,7 +196,7 @@ def test_what_only_diagnostics_ask_for_is_no_other_wish(company):
     with shared_inputs(company.exchange):
         inputs = [ImuInput(first, 'imu', '', lambda *_: None, timeout=0.1),
                   ImuInput(second, 'imu', '', lambda *_: None, timeout=2.0, required=False)]
-    assert inputs[0].reading is inputs[1].reading
+    assert inputs[0].reader is inputs[1].reader
     assert [source.timeout for source in inputs] == [0.1, 2.0]
     assert inputs[0].report()[0] != inputs[1].report()[0]
 
@@ -233,7 +233,7 @@ def test_topics_are_those_that_each_node_means(company):
                           company.listener(node=same, topic='arms'))
     assert other.source.topic == '/other'
     assert arms.source.topic == '/joint_states'
-    assert arms.source.reading is usual.source.reading is not other.source.reading
+    assert arms.source.reader is usual.source.reader is not other.source.reader
 
 
 def test_clocks_are_those_of_the_nodes(company):
@@ -252,7 +252,7 @@ def test_what_one_callback_does_is_its_own_affair(company):
         raise ValueError('mine')
 
     def refuse(*_):
-        raise Refusal('ugly', 'I do not like it')
+        raise RefusedMessage('ugly', 'I do not like it')
 
     def write(stamp, positions, velocities, efforts):
         positions += 1.0
@@ -310,11 +310,11 @@ def test_a_new_timeout_is_a_new_wish(company):
     first, second = company.listener(), company.listener()
     company.send(1.0)
     second.source.timeout = 0.2
-    assert first.source.reading is not second.source.reading
+    assert first.source.reader is not second.source.reader
     assert len(company.subscriptions) == 1
     company.send(2.0)
     second.source.timeout = 0.5
-    assert first.source.reading is second.source.reading
+    assert first.source.reader is second.source.reader
     company.send(3.0)
     assert first.positions == second.positions
     assert len(first.positions) == 3
@@ -326,7 +326,7 @@ def test_nodes_that_share_do_so_later_too(company):
     company.exchange.adopt(node)
     assert exchange_of(node) is company.exchange and exchange_of(stranger) is None
     early, late, alone = company.listener(), Listener(node), Listener(stranger)
-    assert late.source.reading is early.source.reading
+    assert late.source.reader is early.source.reader
     assert alone.source.subscription in stranger.subscriptions
 
 

@@ -43,7 +43,7 @@ STAMP = 1_234_567_890_123_456_789
 def received(rig, out, message_type, **fields):
     """Set fields, publish, return what arrives."""
     heard = rig.listen(message_type, out.topic)
-    rig.until(lambda: out.wanted, what='being wanted')
+    rig.until(lambda: out.has_subscribers, what='being wanted')
     for name, value in fields.items():
         out.fields[name][...] = value
     out.publish(STAMP)
@@ -79,11 +79,11 @@ def test_outputs_made_later_are_there_right_after_the_start(rig):
     call_soon(rig.node, fail)  # keeps none of the others
     out = outputs.float_publisher(rig.node, 'later', later=True)
     frames = tf.TransformBroadcaster(rig.node, later=True).bundle([('odom', 'base_link')])
-    assert not out.wanted and not frames.wanted
+    assert not out.has_subscribers and not frames.has_subscribers
     assert rig.node.count_publishers('later') == 0
     received(rig, out, Float64, data=1.5)
     heard = rig.listen(TFMessage, '/tf')
-    rig.until(lambda: frames.wanted, what='transforms being wanted')
+    rig.until(lambda: frames.has_subscribers, what='transforms being wanted')
     frames.publish(STAMP)
     rig.until(lambda: heard, what='transforms')
 
@@ -92,7 +92,7 @@ def test_an_output_made_later_is_made_when_it_is_used(rig):
     out = outputs.float_publisher(rig.node, 'at_once', later=True, qos=LATCHED)
     out.publish()
     assert rig.node.count_publishers('at_once') == 1
-    assert out.wanted
+    assert out.has_subscribers
 
 
 def test_arrays(rig, plain):
@@ -154,12 +154,12 @@ def test_prototype_can_be_replaced(rig, plain):
 
 def test_wanted_only_while_somebody_listens(rig):
     out = outputs.point_publisher(rig.node, 'point', 'odom')
-    assert not out.wanted
+    assert not out.has_subscribers
     subscription = rig.peer.create_subscription(PointStamped, 'point', lambda message: None, 10)
-    rig.until(lambda: out.wanted)
+    rig.until(lambda: out.has_subscribers)
     rig.peer.destroy_subscription(subscription)
-    rig.until(lambda: not out.wanted)
-    assert outputs.float_array_publisher(rig.node, 'latched', 1, qos=LATCHED).wanted
+    rig.until(lambda: not out.has_subscribers)
+    assert outputs.float_array_publisher(rig.node, 'latched', 1, qos=LATCHED).has_subscribers
 
 
 def test_latched_output_reaches_those_who_come_late(rig, plain):
@@ -176,7 +176,7 @@ def test_best_effort_subscribers_match(rig):
     heard = []
     rig.peer.create_subscription(PointStamped, 'point', heard.append,
                                  QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT))
-    rig.until(lambda: out.wanted)
+    rig.until(lambda: out.has_subscribers)
     rig.until(lambda: out.publish(STAMP) or heard)
 
 
@@ -189,7 +189,7 @@ def test_quality_of_service_is_overridable():
         assert out.publisher.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
         latched = outputs.point_publisher(rig.node, 'latched', 'odom')
         assert latched.publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-        assert latched.wanted
+        assert latched.has_subscribers
         # and nowhere else
         other = outputs.point_publisher(rig.node, 'other', 'odom').publisher.qos_profile
         assert other.reliability == ReliabilityPolicy.RELIABLE
@@ -233,7 +233,7 @@ def test_a_single_transform_and_bundles(rig, plain):
     broadcaster.send(STAMP, [('a', 'b', R, (1.0, 2.0, 3.0))])
     bundle = broadcaster.bundle([('odom', f'link{i}_com') for i in range(30)])
     assert bundle is broadcaster.bundle([('odom', f'link{i}_com') for i in range(30)])
-    rig.until(lambda: bundle.wanted)
+    rig.until(lambda: bundle.has_subscribers)
     bundle.positions[...] = np.arange(90.0).reshape(30, 3)
     bundle.publish(STAMP)
     rig.until(lambda: len(heard) == 2)

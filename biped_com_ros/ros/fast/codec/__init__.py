@@ -18,7 +18,7 @@ rclpy turns messages into Python objects field by field, which costs more than a
 of a node together. Here the numbers are read from, and written into, the serialized bytes:
 
 * `Layout` walks a message along its type description and finds where each value lies.
-* `Reader` keeps a `Plan` per *structure* (all strings and sequence lengths) that it has met:
+* `Decoder` keeps a `Plan` per *structure* (all strings and sequence lengths) that it has met:
   where the structure's bytes are the same, so are the offsets, and reading is one
   ``np.frombuffer`` and one ``take``.
 * `Template` keeps one serialized message whose numbers are NumPy views into the bytes.
@@ -34,10 +34,26 @@ from biped_com_ros.ros.fast.codec.layout import (
     ENCAPSULATION, HEADER_STAMP, Layout, LayoutError, Leaf, Path, plain_messages_wanted,
     set_value_at, value_at)
 from biped_com_ros.ros.fast.codec.reading import (
-    NO_PLAN, PlainPlan, Plan, read_bool, Reader, Selection)
+    NO_PLAN, PlainPlan, Plan, read_bool, Decoder, Selection)
 from biped_com_ros.ros.fast.codec.writing import raw_publish, Scatter, Template
 
 __all__ = [
-    'ENCAPSULATION', 'HEADER_STAMP', 'NO_PLAN', 'Layout', 'LayoutError', 'Leaf',
-    'Path', 'PlainPlan', 'Plan', 'Reader', 'Scatter', 'Selection', 'Template',
-    'plain_messages_wanted', 'raw_publish', 'read_bool', 'set_value_at', 'value_at']
+    'ENCAPSULATION',
+    'HEADER_STAMP',
+    'NO_PLAN',
+    'Decoder',
+    'Layout',
+    'LayoutError',
+    'Leaf',
+    'Path',
+    'PlainPlan',
+    'Plan',
+    'Scatter',
+    'Selection',
+    'Template',
+    'plain_messages_wanted',
+    'raw_publish',
+    'read_bool',
+    'set_value_at',
+    'value_at',
+]

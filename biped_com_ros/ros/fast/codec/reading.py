@@ -149,7 +149,7 @@ class _NoPlan:
 NO_PLAN = _NoPlan()
 
 
-class Reader:
+class Decoder:
     """
     Reads selected float64 values of serialized messages of one type.
 
@@ -165,7 +165,7 @@ class Reader:
 
     Examples
     --------
-    >>> plan = reader.plan_for(raw)
+    >>> plan = decoder.plan_for(raw)
     >>> plan.gather(raw, out)
 
     """

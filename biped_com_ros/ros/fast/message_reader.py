@@ -14,8 +14,9 @@
 """
 Reads the messages of one topic, examines them, and hands good ones to those who take them.
 
-A `Reading` belongs to one input, or to several of equal wishes; see `sharing`. What it is about
-the messages is here, what it is about one taker (its accounts, its callback) in `input_base`.
+A `MessageReader` belongs to one input, or to several of equal wishes; see `sharing`. What it is
+about the messages is here, what it is about one taker (its accounts, its callback) in
+`input_base`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _unpack_stamp = struct.Struct('<iI').unpack_from
 _monotonic_ns = time.monotonic_ns
 
 
-class Refusal(Exception):
+class RefusedMessage(Exception):
     """
     A message that is not used.
 
@@ -60,7 +61,7 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True)
-class Order:
+class ReadSpec:
     """
     How messages are to be read; who orders the same can be served by one reading.
 
@@ -87,7 +88,7 @@ class Order:
 
     """
 
-    kind: type[Reading]
+    kind: type[MessageReader]
     message_type: Any
     what: tuple[Any, ...]
     max_age_ns: int
@@ -97,12 +98,12 @@ class Order:
     period_ns: int = 0
     largest: float = 1e9
 
-    def make(self) -> Reading:
+    def make(self) -> MessageReader:
         """Return a reading that nobody takes yet."""
         return self.kind(self)
 
 
-class Reading:
+class MessageReader:
     """
     Base of all readings.
 
@@ -124,12 +125,12 @@ class Reading:
 
     """
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: ReadSpec) -> None:
         self.order, self.topic = order, ''
         self.takers: tuple[Any, ...] = ()
         self.arguments: tuple[Any, ...] = ()
         self.count = 0
-        self._reader = codec.Reader(order.message_type, self._select, order.plain)
+        self._reader = codec.Decoder(order.message_type, self._select, order.plain)
 
     @property
     def plain_reason(self) -> str | None:
@@ -154,7 +155,7 @@ class Reading:
         """Take a message as it came; whatever is wrong with it stays here."""
         try:
             stamp = self._read(raw)
-        except Refusal as refusal:
+        except RefusedMessage as refusal:
             self._refuse(refusal)
         except Exception as error:  # noqa: B902 - nothing that arrives may end the node
             log_exception(self.takers[0].node, error)
@@ -168,16 +169,16 @@ class Reading:
         return codec.Selection([])
 
     def _read(self, raw: bytes) -> int:
-        """Read a message into `arguments` and return its stamp, or raise Refusal."""
+        """Read a message into `arguments` and return its stamp, or raise RefusedMessage."""
         raise NotImplementedError
 
     def _find_plan(self, raw: bytes) -> Any:
         try:
             return self._reader.plan_for(raw)
-        except Refusal:
+        except RefusedMessage:
             raise
         except Exception as error:  # noqa: B902 - rclpy raises various types
-            raise Refusal('malformed', f'cannot be read: {error}') from None
+            raise RefusedMessage('malformed', f'cannot be read: {error}') from None
 
     def _deliver(self, stamp_ns: int) -> None:
         """Call all takers back; what one of them raises is its own affair."""
@@ -187,12 +188,12 @@ class Reading:
             taker.stamp_ns = stamp_ns
             try:
                 taker.callback(*told)
-            except Refusal as refusal:
+            except RefusedMessage as refusal:
                 taker.refuse(refusal.reason, refusal.details)
             except Exception as error:  # noqa: B902 - nothing that arrives may end the node
                 log_exception(taker.node, error)
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RefusedMessage) -> None:
         for taker in self.takers:
             taker.refuse(refusal.reason, refusal.details)
 
@@ -218,7 +219,7 @@ class Source:
         self.last_ns = NEVER_NS
 
 
-class StampedReading(Reading):
+class StampedReader(MessageReader):
     """
     Base of the readings of messages that begin with a header.
 
@@ -237,14 +238,14 @@ class StampedReading(Reading):
             setattr(cls, name, FunctionType(
                 function.__code__.replace(), function.__globals__, name))
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: ReadSpec) -> None:
         super().__init__(order)
         #: How messages of so many bytes were built lately. Parts of the robot on one topic, which
         #: come in turns, differ in it.
         self._plans: dict[int, Any] = {}
         #: How the last ones were built that are not used, if there is nothing to say about it.
         self._useless: Any = None
-        self._refusal = Refusal('', '')
+        self._refusal = RefusedMessage('', '')
         self._trusted_ns = self._trusted_until = NEVER_NS
         self._started = time.monotonic()
         self._period_ns = order.period_ns
@@ -269,7 +270,7 @@ class StampedReading(Reading):
                 self._examine_stamp(ns, source)
             if not self._take(plan, raw, ns):
                 return
-        except Refusal as refusal:
+        except RefusedMessage as refusal:
             self._refuse(refusal)
             return
         except Exception as error:  # noqa: B902 - nothing that arrives may end the node
@@ -285,7 +286,7 @@ class StampedReading(Reading):
         plan = self._find_plan(raw)
         try:
             self._examine_structure(plan.data)
-        except Refusal as refusal:
+        except RefusedMessage as refusal:
             if not (plan.is_plain or refusal.details):
                 self._useless, self._refusal = plan, refusal
             raise
@@ -296,19 +297,19 @@ class StampedReading(Reading):
         return plan
 
     def _examine_structure(self, source: Any) -> None:
-        """Raise Refusal if no message built like this can be used."""
+        """Raise RefusedMessage if no message built like this can be used."""
 
     def _examine_sizes(self, names: Sequence[str], values: Sequence[float]) -> None:
-        """Raise Refusal for a value that is too large to be true."""
+        """Raise RefusedMessage for a value that is too large to be true."""
         for name, value in zip(names, values):
             if abs(value) > self.order.largest:
-                raise Refusal('too large', (
+                raise RefusedMessage('too large', (
                     f'{name} = {value:g} cannot be true (limit {self.order.largest:g}): check '
                     'its unit, and the sensor'))
 
     def _take(self, plan: Any, raw: bytes, ns: int) -> bool:
         """
-        Take the values of a message over into `arguments`, or raise Refusal.
+        Take the values of a message over into `arguments`, or raise RefusedMessage.
 
         Sets `last_ns` of the plan's source if they are numbers that can be true.
 
@@ -324,9 +325,10 @@ class StampedReading(Reading):
         """Forget what must not be mixed with data after a clock reset."""
 
     def _examine_stamp(self, ns: int, source: Source) -> None:
-        """Raise Refusal, or let this stamp vouch for those that follow within 50 ms."""
+        """Raise RefusedMessage, or let this stamp vouch for those that follow within 50 ms."""
         if ns == 0:
-            raise Refusal('zero stamp', 'its stamp is zero: the driver has to set header.stamp')
+            raise RefusedMessage(
+                'zero stamp', 'its stamp is zero: the driver has to set header.stamp')
         now, max_age = self._now(), self.order.max_age_ns
         if max_age and abs(now - ns) > max_age:
             self._refuse_age(ns, now)
@@ -348,9 +350,9 @@ class StampedReading(Reading):
         publishers = self._publishers()
         hint = f'; {publishers} nodes publish on this topic' if publishers > 1 else ''
         if back == 0:
-            raise Refusal('repeated stamp', (
+            raise RefusedMessage('repeated stamp', (
                 f'its stamp {ns / SECOND_NS:.9f} s is the same as the last one{hint}'))
-        raise Refusal('stamp going backward', (
+        raise RefusedMessage('stamp going backward', (
             f'its stamp {ns / SECOND_NS:.9f} s is {back / SECOND_NS:.6f} s before the last one'
             f'{hint}'))
 
@@ -361,18 +363,18 @@ class StampedReading(Reading):
         clock = 'simulated' if self._clock.ros_time_is_active else "computer's"
         advice = 'check clock synchronisation and use_sim_time'
         if ns < now:
-            raise Refusal('stale stamp', (
+            raise RefusedMessage('stale stamp', (
                 f'its stamp is {(now - ns) / SECOND_NS:.3f} s behind the {clock} clock ({limit}): '
                 + advice))
-        raise Refusal('stamp from the future', (
+        raise RefusedMessage('stamp from the future', (
             f'its stamp is {(ns - now) / SECOND_NS:.3f} s ahead of the {clock} clock ({limit}): '
             + advice))
 
     def _refuse_without_clock(self) -> None:
         """Refuse what comes before simulated time begins; no error while everything starts."""
         if time.monotonic() - self._started > _CLOCK_TAKES:
-            raise Refusal('no clock', 'use_sim_time is set, but nothing came on /clock yet')
-        raise Refusal('no clock', '')
+            raise RefusedMessage('no clock', 'use_sim_time is set, but nothing came on /clock yet')
+        raise RefusedMessage('no clock', '')
 
 
 def quoted(names: Any, limit: int = 8) -> str:

@@ -14,7 +14,7 @@
 """
 Puts joint states together, of one publisher or several.
 
-The general way, of `JointStateReading`, is joint by joint. While all goes its usual way, a
+The general way, of `JointStateReader`, is joint by joint. While all goes its usual way, a
 `Routine` does the same with a few operations per message.
 """
 
@@ -26,8 +26,8 @@ from typing import Any
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
 from biped_com_ros.ros.fast import codec
-from biped_com_ros.ros.fast.readings import (
-    Order, quoted, read_only, Refusal, Source, StampedReading)
+from biped_com_ros.ros.fast.message_reader import (
+    ReadSpec, quoted, read_only, RefusedMessage, Source, StampedReader)
 import numpy as np
 
 _OPTIONAL = ('velocity', 'effort')
@@ -77,19 +77,19 @@ class JointSource(Source):
         return [(field, column) for field in self.fields for column in self.columns]
 
 
-def _problem(message: Any, wanted: dict[str, int]) -> Refusal | None:
+def _problem(message: Any, wanted: dict[str, int]) -> RefusedMessage | None:
     """Return why no message built like this one can be used."""
     names = list(message.name)
     counts = {name: names.count(name) for name in set(names) & set(wanted)}
     twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
-        return Refusal('duplicate joints', f'names joint {quoted(twice)} more than once')
+        return RefusedMessage('duplicate joints', f'names joint {quoted(twice)} more than once')
     for field in _FIELDS:
         n = len(getattr(message, field))
         if n != len(names) and (n or field == 'position'):
-            return Refusal('malformed', f'has {len(names)} names but {n} values of {field}')
+            return RefusedMessage('malformed', f'has {len(names)} names but {n} values of {field}')
     if not counts:
-        return Refusal('no known joint', (
+        return RefusedMessage('no known joint', (
             f'has none of the joints {quoted(wanted)}; it has '
             + (quoted(names) or 'no joints at all')))
     return None
@@ -245,10 +245,10 @@ def _as_slice(indices: np.ndarray) -> slice | np.ndarray | None:
     return slice(first, last + 1) if last - first + 1 == len(indices) else indices
 
 
-class JointStateReading(StampedReading):
+class JointStateReader(StampedReader):
     """JointState in a fixed order; the order names the joints, how many must be, the timeout."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: ReadSpec) -> None:
         self._names, self._n_required, self._timeout, *limits = order.what
         n = len(self._names)
         self._limits = np.array(limits[0] if limits and limits[0] else [_UNLIMITED] * n).T
@@ -310,14 +310,14 @@ class JointStateReading(StampedReading):
         if source.problem is not None:
             # On a shared topic, other devices' messages are nothing to talk about.
             other = source.problem.reason == 'no known joint' and self.count
-            raise Refusal(source.problem.reason, '' if other else source.problem.details)
+            raise RefusedMessage(source.problem.reason, '' if other else source.problem.details)
         if source.has_required:
             # Two publishers of the whole robot must not make time go back and forth.
             source.last_ns = max(source.last_ns, self._last_ns)
             self._whole.add(source)
 
     def _examine_values(self, source: JointSource) -> None:
-        """Raise Refusal if values are not finite, unless that is harmless, or too large."""
+        """Raise RefusedMessage if values are not finite, unless that is harmless, or too large."""
         for row, field in enumerate(source.fields):
             values = source.values[row]
             bad = ~np.isfinite(values)
@@ -326,18 +326,18 @@ class JointStateReading(StampedReading):
             if bad.any():
                 names = [f"'{self._names[i]}' = {value}" for i, value in
                          zip(source.targets[bad], values[bad])]
-                raise Refusal('not finite', f'{field} of {", ".join(names[:5])}')
+                raise RefusedMessage('not finite', f'{field} of {", ".join(names[:5])}')
             self._examine_sizes(
                 [f"{field} of '{self._names[i]}'" for i in source.targets], values.tolist())
 
     def _examine_positions(self, source: JointSource) -> None:
-        """Raise Refusal if joints are where they cannot be."""
+        """Raise RefusedMessage if joints are where they cannot be."""
         positions, (least, most) = source.values[0], source.limits
         beyond = np.maximum(least - positions, positions - most)
         worst = int(beyond.argmax())
         if beyond[worst] > 0.0:
             name = self._names[source.targets[worst]]
-            raise Refusal('impossible position', (
+            raise RefusedMessage('impossible position', (
                 f"position of '{name}' = {positions[worst]:g} cannot be true, only "
                 f'{least[worst]:g} ... {most[worst]:g}: check its unit (rad, m), the zero of its '
                 'encoder, and the limits in the URDF'))
@@ -456,12 +456,13 @@ class JointStateReading(StampedReading):
             return
         names = quoted(self._names[i] for i in late)
         if not (updated[late] == NEVER_NS).any():
-            raise Refusal('missing joints', (
+            raise RefusedMessage('missing joints', (
                 f'joint {names} not received for {(ns - updated[late].min()) / SECOND_NS:.2f} s'))
         now = time.monotonic()
         self._first_arrival = now if self._first_arrival is None else self._first_arrival
         starting = now - self._first_arrival < self._timeout and not self.count
-        raise Refusal('missing joints', '' if starting else f'joint {names} was never received')
+        raise RefusedMessage(
+            'missing joints', '' if starting else f'joint {names} was never received')
 
     def _bring_to(self, ns: int) -> None:
         """Carry every joint on, or back, to a stamp by its velocity, if that is measured."""
