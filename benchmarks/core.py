@@ -36,7 +36,7 @@ from benchmarks.common import (
     alternate, attempt, ATTEMPTS, console, machine, microseconds, print_table, ratio, Target)
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.wrench import (
-    sum_wrenches, transform_wrench, wrench_adjoint, WrenchSum)
+    sum_wrenches, transform_wrench, wrench_adjoint)
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
@@ -141,9 +141,9 @@ def targets(times: dict[str, np.ndarray], pairs: dict[str, Pair]) -> list[Target
 def make_pairs(i: Inputs) -> dict[str, Pair]:
     """Return what is compared, by name."""
     state = i.robot.state(i.positions, i.velocities)
-    total = WrenchSum(len(i.wrenches))
-    out = np.empty(6)
     rotation, origin, wrench = i.rotations[0], i.origins[0], i.wrenches[0]
+    wrenches = i.wrenches.tolist()
+    placements = [[*R.T.tolist(), p.tolist()] for R, p in zip(i.rotations, i.origins)]
     return {
         'CoM, velocity and placements': Pair(
             lambda: read_state(i), lambda: bare_state(i), 'centerOfMass(q, v), read oMi'),
@@ -165,11 +165,8 @@ def make_pairs(i: Inputs) -> dict[str, Pair]:
             lambda: wrench_adjoint(rotation, origin),
             lambda: pin.SE3(rotation, origin).toDualActionMatrix(),
             'SE3(R, p).toDualActionMatrix'),
-        'sum 4 wrenches, no allocation': Pair(
-            lambda: total.into(out, i.rotations, i.origins, i.wrenches).copy(),
-            lambda: bare_sum(i), 'sum of SE3.act(Force(w))'),
         'sum 4 wrenches': Pair(
-            lambda: sum_wrenches(i.rotations, i.origins, i.wrenches),
+            lambda: sum_wrenches(wrenches, placements),
             lambda: bare_sum(i), 'sum of SE3.act(Force(w))'),
     }
 

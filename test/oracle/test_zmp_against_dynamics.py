@@ -23,8 +23,9 @@ import runpy
 
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.zmp import link_motion, zmp_by_links, zmp_in_plane
+from biped_com_ros.core.stability.zmp import link_motion, zmp_by_links
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -87,7 +88,7 @@ def test_equation_8(model, seed):
     for wrench in wrenches:
         np.testing.assert_allclose(ours, level_zmp(wrench, height), atol=TOLERANCE)
         np.testing.assert_allclose(
-            zmp_in_plane(wrench, Plane.level(height)), ours, atol=TOLERANCE)
+            centre_of_pressure(wrench, height=height), ours, atol=TOLERANCE)
     for wrong in (zmp_by_links(*motion, height=height, gravity=G, as_printed=True),
                   zmp_by_links(*motion[:3], height=height, gravity=G)):
         assert np.linalg.norm(wrong - ours) > 1e-5
@@ -101,14 +102,12 @@ def test_on_any_plane_the_moment_there_is_along_the_normal(model, seed):
     rng = np.random.default_rng(seed)
     pin_model = model.pin_model.copy()
     q, v, a = random_motion(pin_model, rng)
-    about = rng.uniform(-3.0, 3.0, 3)
     at_origin = wrench_by_rnea(pin_model, q, v, a)
     force = at_origin[:3]
     # Tilted any way, but not so far that the ground would have to pull.
     normal = np.array((*(rng.normal(0.0, 0.3, 2) + force[:2] / np.linalg.norm(force)), 1.0))
     plane = Plane.across(normal, rng.uniform(-2.0, 2.0, 3))
-    moved = np.concatenate((force, at_origin[3:] - np.cross(about, force)))
-    point = zmp_in_plane(moved, plane, about)
+    point = np.array(centre_of_pressure(at_origin, plane.normal, plane.height))
     assert abs(plane.to_plane(point)[2]) < TOLERANCE
     moment = at_origin[3:] - np.cross(point, force)
     np.testing.assert_allclose(np.cross(plane.normal, moment), 0.0, atol=1e-7)

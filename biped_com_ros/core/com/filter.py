@@ -77,7 +77,7 @@ from typing import NamedTuple
 from biped_com_ros.core.com.hidden_load import Carrier, LoadEquation
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.pose import Array, Numbers
+from biped_com_ros.core.geometry.pose import Array, Vector
 from biped_com_ros.core.signals.filters import NoiseMeter
 import eigenpy
 import numpy as np
@@ -221,7 +221,7 @@ class ComFilter:
                  gravity: float = GRAVITY) -> None:
         self._mass, self._gravity, self._weight = mass, gravity, mass * gravity
         self.settings = settings
-        self._motion: tuple[Numbers, Numbers, Numbers, float] | None = None
+        self._motion: tuple[Vector, Vector, Vector, float] | None = None
         self.state, self.covariance = np.zeros(SIZE), np.zeros((SIZE, SIZE))
         self._transition = A = np.eye(SIZE)
         # Views of what changes in it: writing by lists of indices takes several times as long.
@@ -267,7 +267,7 @@ class ComFilter:
         bias: Array = x.item(S) * self._lever - self._rotation.dot(x[H])
         return bias
 
-    def surprises(self, dt: float, apart: Numbers) -> bool:
+    def surprises(self, dt: float, apart: Vector) -> bool:
         """
         Tell whether a kinematic velocity shows a push; to be asked for every reading.
 
@@ -292,7 +292,7 @@ class ComFilter:
         return found
 
     @property
-    def motion(self) -> tuple[Numbers, Numbers, Numbers, float]:
+    def motion(self) -> tuple[Vector, Vector, Vector, float]:
         """
         Return by what it goes on.
 
@@ -548,6 +548,6 @@ class ComFilter:
         self.covariance = 0.5 * (P + P.T)
 
 
-def _numbers(vector: Array) -> Numbers:
+def _numbers(vector: Array) -> Vector:
     x, y, z = vector.tolist()
     return x, y, z

@@ -31,9 +31,9 @@ from biped_com_ros.core.com.filter import ComFilter, ComFilterSettings, Seen
 from biped_com_ros.core.com.hidden_load import CarrierFrame, LoadWrench
 from biped_com_ros.core.com.kinematics import com_velocity_along_base
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import Array, Numbers, Pose
+from biped_com_ros.core.geometry.pose import Array, Pose, Vector
+from biped_com_ros.core.geometry.wrench import sum_wrenches
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.stability.zmp import total_wrench
 from biped_com_ros.core.state.leg_odometry import Twist
 import numpy as np
 
@@ -71,7 +71,7 @@ class Path(NamedTuple):
     dy: float = 0.0
     dz: float = 0.0
 
-    def after(self, dt: float, before: Numbers, now: Numbers) -> Path:
+    def after(self, dt: float, before: Vector, now: Vector) -> Path:
         """Return what it is `dt` later; the force, N, was another `before`."""
         time, _, jx, jy, jz, dx, dy, dz = self
         h = 0.5 * dt
@@ -90,7 +90,7 @@ class Path(NamedTuple):
 
 
 _NOTHING = Path()
-_STILL: Numbers = (0.0, 0.0, 0.0)
+_STILL: Vector = (0.0, 0.0, 0.0)
 Numbers6 = tuple[float, float, float, float, float, float]
 
 
@@ -143,7 +143,7 @@ class FusedCom:
     def _begin(self) -> None:
         self._instants.clear()
         self._path, self._begun = _NOTHING, 0.0
-        self._force: Numbers | None = None
+        self._force: Vector | None = None
 
     def reset(self) -> None:
         """Forget everything."""
@@ -151,7 +151,7 @@ class FusedCom:
         self._load.reset()
         self._begin()
 
-    def now(self) -> tuple[Numbers, Numbers]:
+    def now(self) -> tuple[Vector, Vector]:
         """Return centre of mass, m, and its velocity, m/s, as of the last instant."""
         (cx, cy, cz), (vx, vy, vz), (ax, ay, az), share = self.filter.motion
         t, half, jx, jy, jz, dx, dy, dz = self._path
@@ -217,7 +217,7 @@ class FusedCom:
         carried: Array = wrenches * np.clip((share - UNFELT) / (FELT - UNFELT), 0.0, 1.0)
         return carried
 
-    def _forces(self, wrenches: Array | None, follows: bool) -> tuple[Numbers, Numbers]:
+    def _forces(self, wrenches: Array | None, follows: bool) -> tuple[Vector, Vector]:
         """Return the force of all feet in the world at the instant before and at this one, N."""
         if wrenches is None:
             self._force = None
@@ -253,7 +253,8 @@ class FusedCom:
         carrier, equation = self._carrier.motion(state, twist), None
         if wrenches is not None:
             equation = self._load.update(
-                state, twist, carrier, dt, np.array(total_wrench(placements, wrenches)),
+                state, twist, carrier, dt,
+                np.array(sum_wrenches(wrenches.tolist(), placements.tolist())),
                 self.filter.external_force, count)
         seen = np.array((
             *state.base.place(*state.com_in_base.tolist()),

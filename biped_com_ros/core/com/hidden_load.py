@@ -45,6 +45,7 @@ from biped_com_ros.core.signals.filters import Differentiator, NoiseMeter
 from biped_com_ros.core.stability.zmp import Momentum
 from biped_com_ros.core.state.leg_odometry import Twist
 import numpy as np
+import pinocchio as pin
 
 SETTLED = 5.0
 """After so many delays of the filter its start is forgotten."""
@@ -123,15 +124,8 @@ class CarrierFrame:
         velocity += twist.linear
         velocity += linear
         rotation = R_world_base.dot(rows[:3].T)
-        turning = _skew(R_world_base.dot(twist.angular + angular)).dot(rotation)
+        turning = pin.skew(R_world_base.dot(twist.angular + angular)).dot(rotation)
         return Carrier(rotation, turning, state.base.apply(rows[3]), R_world_base.dot(velocity))
-
-
-def _skew(vector: Array) -> Array:
-    """Return the matrix (3, 3) whose product with `b` is the cross product with `b`."""
-    # For one vector in a quarter of the time of wrench.skew, which takes any number.
-    x, y, z = vector.tolist()
-    return np.array((0.0, -z, y, z, 0.0, -x, -y, x, 0.0)).reshape(3, 3)
 
 
 def trunk(model: RobotModel) -> str:
@@ -311,7 +305,7 @@ class LoadWrench:
         linear, angular = sample[_LINEAR].reshape(3, 4), sample[_ANGULAR].reshape(3, 4)
         linear[:, 0], linear[:, 1:] = velocity, turning
         angular[:, 0] = cross(point, velocity)
-        angular[:, 1:] = _skew(point).dot(turning) - _skew(velocity).dot(rotation)
+        angular[:, 1:] = pin.skew(point).dot(turning) - pin.skew(velocity).dot(rotation)
 
     def _demanded(self, filtered: Array, rate: Array, com: Array) -> tuple[Array, float]:
         """Return the moment about the centre of mass that the model's motion takes, (3,)."""
@@ -329,5 +323,5 @@ class LoadWrench:
         moment[1, 0] -= g * x
         moment[0, 1:] += g * axes[1]
         moment[1, 1:] -= g * axes[0]
-        about_com = moment - _skew(com).dot(force)
+        about_com = moment - pin.skew(com).dot(force)
         return about_com[:2, (1, 2, 3, 0)]

@@ -25,7 +25,7 @@ import math
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array, Numbers
+from biped_com_ros.core.geometry.pose import Array, Vector
 from biped_com_ros.core.model.robot import RobotState
 from biped_com_ros.core.state.leg_odometry import Twist
 import numpy as np
@@ -46,7 +46,7 @@ def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:
     return np.array(state.base.turn(*com_velocity_along_base(state, twist)))
 
 
-def com_velocity_along_base(state: RobotState, twist: Twist) -> Numbers:
+def com_velocity_along_base(state: RobotState, twist: Twist) -> Vector:
     """
     Return the velocity of the centre of mass in the world, along the axes of the base, m/s.
 
@@ -115,8 +115,8 @@ def divergent_component(com_in_world: Array, com_velocity: Array, ground_height:
         com_in_world.tolist(), com_velocity.tolist(), ground_height, gravity))
 
 
-def divergent_point(com: Numbers, com_velocity: Numbers, ground_height: float,
-                    gravity: float) -> Numbers:
+def divergent_point(com: Vector, com_velocity: Vector, ground_height: float,
+                    gravity: float) -> Vector:
     """Return what :func:`divergent_component` does, of plain numbers."""
     x, y, z = com
     velocity_x, velocity_y, _ = com_velocity

@@ -20,10 +20,8 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array, components
+from biped_com_ros.core.geometry.pose import Array, components, Vector
 import numpy as np
-
-Vector = tuple[float, float, float]
 
 
 class Plane(NamedTuple):
@@ -76,6 +74,12 @@ class Plane(NamedTuple):
     def level(height: float) -> Plane:
         """Return the level plane at a height, m."""
         return Plane((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, height))
+
+    @property
+    def height(self) -> float:
+        """Distance of the plane from the world's origin along the normal, m."""
+        (nx, ny, nz), (x, y, z) = self.normal, self.origin
+        return nx * x + ny * y + nz * z
 
     @property
     def rotation(self) -> Array:

@@ -26,8 +26,10 @@ from numpy.typing import NDArray
 import pinocchio as pin
 
 Array = NDArray[np.float64]
-Numbers = tuple[float, float, float]
-"""A vector in plain numbers: for single vectors two to three times faster than arrays."""
+Vector = tuple[float, float, float]
+"""A vector in plain numbers: on single vectors two to three times faster than arrays."""
+Placement = Sequence[Sequence[float]]
+"""Pose of a frame in plain numbers, four rows: x, y and z axis, then the origin, m."""
 
 
 @dataclass(frozen=True, init=False)
@@ -80,12 +82,12 @@ class Pose:
         matrix[:3], matrix[3] = self.rotation.T, self.position
         return matrix
 
-    def turn(self, x: float, y: float, z: float) -> Numbers:
+    def turn(self, x: float, y: float, z: float) -> Vector:
         """Take one vector along the axes of B to those of A."""
         (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = self.rotation.tolist()
         return xx * x + xy * y + xz * z, yx * x + yy * y + yz * z, zx * x + zy * y + zz * z
 
-    def place(self, x: float, y: float, z: float) -> Numbers:
+    def place(self, x: float, y: float, z: float) -> Vector:
         """Take one point from frame B to frame A."""
         (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = self.rotation.tolist()
         px, py, pz = self.position.tolist()
@@ -171,13 +173,13 @@ def cross(a: Array, b: Array) -> Array:
     return np.array((a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0))
 
 
-def combined(axes: Sequence[Sequence[float]], x: float, y: float, z: float) -> Numbers:
+def combined(axes: Sequence[Sequence[float]], x: float, y: float, z: float) -> Vector:
     """Return ``x axes[0] + y axes[1] + z axes[2]``: what has these components along the axes."""
     (a, b, c), (d, e, f), (g, h, i) = axes
     return a * x + d * y + g * z, b * x + e * y + h * z, c * x + f * y + i * z
 
 
-def components(axes: Sequence[Sequence[float]], x: float, y: float, z: float) -> Numbers:
+def components(axes: Sequence[Sequence[float]], x: float, y: float, z: float) -> Vector:
     """Return the products of three axes with a vector: its components along unit axes."""
     (a, b, c), (d, e, f), (g, h, i) = axes
     return a * x + b * y + c * z, d * x + e * y + f * z, g * x + h * y + i * z

@@ -17,35 +17,32 @@ Wrenches: 6-vectors, force first, of the environment on the robot.
 A wrench belongs to a frame: its components are along the axes of that frame and its torque is
 about that frame's origin. ``X_A_B`` takes a wrench of frame B to frame A, ``p_B_in_A`` is the
 origin of B in A, ``R_A_B`` takes coordinates in B to coordinates in A.
-
-Everything takes stacks of wrenches, (..., 6), and the functions on the path of every message
-write into arrays of the caller.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+import math
 from typing import NamedTuple
 
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Array, Placement, Vector
 import numpy as np
 from numpy.typing import ArrayLike
 import pinocchio as pin
 
-Z_AXIS = np.array([0.0, 0.0, 1.0])
-Z_AXIS.setflags(write=False)
+Wrench = tuple[float, float, float, float, float, float]
+"""A wrench in plain numbers, N and N m: on single wrenches several times faster than arrays."""
+
+_ORIGIN: Vector = (0.0, 0.0, 0.0)
+_VERTICAL: Vector = (0.0, 0.0, 1.0)
 
 
 def largest_credible_load(mass: float) -> float:
     """
-    Return what no sensor of a robot truly feels: N, or N m about a point of the robot.
+    Return the largest load that a sensor of a robot of `mass` (kg) can measure, N or N m.
 
-    About a hundred times the weight: hard landings bring it to ten, simulated ones to more.
-
-    Parameters
-    ----------
-    mass
-        Of the robot, kg.
-
+    About a hundred times the weight: hard landings reach ten times, simulated ones more.
     """
     return 1000.0 * mass
 
@@ -62,7 +59,7 @@ def skew(vector: ArrayLike) -> Array:
 
 def wrench_adjoint(R_A_B: ArrayLike, p_B_in_A: ArrayLike) -> Array:
     """
-    Build X_A_B, which moves wrenches from frame B to frame A.
+    Return X_A_B, which moves wrenches from frame B to frame A.
 
     Parameters
     ----------
@@ -89,93 +86,79 @@ def wrench_adjoint(R_A_B: ArrayLike, p_B_in_A: ArrayLike) -> Array:
 
 
 def transform_wrench(R_A_B: ArrayLike, p_B_in_A: ArrayLike, wrench_in_B: ArrayLike) -> Array:
-    """Return wrenches (..., 6) of frame B as seen from frame A (:func:`wrench_adjoint`)."""
-    R, p, wrench = np.asarray(R_A_B), np.asarray(p_B_in_A), np.asarray(wrench_in_B)
-    if R.ndim == 2 and p.ndim == wrench.ndim == 1:
-        single: Array = pin.SE3(R, p).act(pin.Force(wrench)).vector.copy()
-        return single
-    moved: Array = (wrench_adjoint(R, p) @ wrench[..., None])[..., 0]
+    """Return wrenches (..., 6) of frame B in frame A (:func:`wrench_adjoint`)."""
+    moved: Array = (wrench_adjoint(R_A_B, p_B_in_A) @ np.asarray(wrench_in_B)[..., None])[..., 0]
     return moved
 
 
-class WrenchSum:
+def sum_wrenches(wrenches: Sequence[Sequence[float]], placements: Sequence[Placement],
+                 about: Sequence[float] = _ORIGIN) -> Wrench:
     """
-    Adds up the wrenches of n frames in one common frame, without allocating.
+    Return the sum of wrenches of several frames along common axes.
+
+    On plain numbers: for the wrenches of two feet that takes half the time of arrays.
 
     Parameters
     ----------
-    n
-        Number of frames.
+    wrenches
+        (K, 6), each in its own frame, N and N m.
+    placements
+        Of these frames in a common frame A, (K, 4, 3): axes, then origin, m.
+    about
+        Point about which the moments are taken, in A, (3,), m.
+
+    Returns
+    -------
+    tuple of six floats
+        Along the axes of A, about the point `about`, N and N m.
 
     """
-
-    def __init__(self, n: int) -> None:
-        self._turned = np.empty((n, 2, 3))
-        self._columns = np.empty((2, 3))
-        self._products = np.empty((3, 3))
-
-    def into(self, out: Array, R_A_frames: Array, p_frames_in_A: Array, wrenches: Array) -> Array:
-        """
-        Write the total wrench in A to `out`.
-
-        Parameters
-        ----------
-        out
-            (6,), N and N m about the origin of A.
-        R_A_frames, p_frames_in_A
-            Rotations (n, 3, 3) and origins (n, 3) of the frames in A.
-        wrenches
-            (n, 6), each in its own frame; contiguous.
-
-        """
-        turned, S = self._turned, self._products
-        np.matmul(wrenches.reshape(turned.shape), R_A_frames.transpose(0, 2, 1), out=turned)
-        np.add.reduce(turned, axis=0, out=self._columns)
-        np.matmul(p_frames_in_A.T, turned[:, 0], out=S)
-        fx, fy, fz, mx, my, mz = self._columns.ravel().tolist()
-        # The sum of all p x f is the antisymmetric part of the sum of all p fT.
-        _, xy, xz, yx, _, yz, zx, zy, _ = S.ravel().tolist()
-        out[:] = fx, fy, fz, mx + yz - zy, my + zx - xz, mz + xy - yx
-        return out
+    px, py, pz = about
+    fx = fy = fz = mx = my = mz = 0.0
+    for (x, y, z, roll, pitch, yaw), (
+            (xx, xy, xz), (yx, yy, yz), (zx, zy, zz), (rx, ry, rz)) in zip(wrenches, placements):
+        x, y, z = x * xx + y * yx + z * zx, x * xy + y * yy + z * zy, x * xz + y * yz + z * zz
+        rx, ry, rz = rx - px, ry - py, rz - pz
+        fx, fy, fz = fx + x, fy + y, fz + z
+        mx += roll * xx + pitch * yx + yaw * zx + ry * z - rz * y
+        my += roll * xy + pitch * yy + yaw * zy + rz * x - rx * z
+        mz += roll * xz + pitch * yz + yaw * zz + rx * y - ry * x
+    return fx, fy, fz, mx, my, mz
 
 
-def sum_wrenches(R_A_frames: ArrayLike, p_frames_in_A: ArrayLike, wrenches: ArrayLike) -> Array:
-    """Return the total (6,) in A of wrenches (n, 6) given in n frames; see :class:`WrenchSum`."""
-    stack = np.ascontiguousarray(wrenches, dtype=float)
-    return WrenchSum(len(stack)).into(
-        np.empty(6), np.asarray(R_A_frames, dtype=float),
-        np.asarray(p_frames_in_A, dtype=float), stack)
-
-
-def centre_of_pressure(wrench: ArrayLike, normal: ArrayLike = Z_AXIS, height: float = 0.0,
-                       minimum_force: float = 0.0) -> Array:
+def centre_of_pressure(wrench: Sequence[float], normal: Sequence[float] = _VERTICAL,
+                       height: float = 0.0, minimum_force: float = 0.0) -> Vector | None:
     """
-    Return where the wrench pierces a plane without a moment along the plane.
+    Return the point of a plane about which a contact wrench has no moment along the plane.
 
-    The plane holds the points p with ``normal . p == height``; there
-    ``p = (normal x M + height F) / (normal . F)``.
+    Of the wrench of one sole that is its centre of pressure, of the total contact wrench the
+    zero-moment point. The plane holds the points p with ``normal . p == height``; by default it
+    is the plane z = 0 of the wrench's frame. There ``p = (normal x M + height F) / (normal . F)``.
 
     Parameters
     ----------
     wrench
-        (..., 6) in any frame, N and N m.
+        (6,) in any frame, N and N m.
     normal
         Unit normal of the plane in that frame, (3,).
     height
         Distance of the plane from the frame's origin along `normal`, m.
     minimum_force
-        Normal force, N, at or below which there is no centre of pressure.
+        Force along the normal, N, at or below which there is no such point.
 
     Returns
     -------
-    array (..., 3)
-        The point in the frame of the wrench, m; NaN where the force is too small.
+    tuple of three floats or None
+        In the frame of the wrench, m; None where the force is too small, or not finite.
 
     """
-    w, n = np.asarray(wrench, dtype=float), np.asarray(normal, dtype=float)
-    force = w[..., :3] @ n
-    force = np.where(force > max(minimum_force, 0.0), force, np.nan)[..., None]
-    return np.asarray((np.cross(n, w[..., 3:]) + height * w[..., :3]) / force)
+    fx, fy, fz, mx, my, mz = wrench
+    nx, ny, nz = normal
+    force = nx * fx + ny * fy + nz * fz
+    if not max(minimum_force, 0.0) < force < math.inf:
+        return None
+    return ((ny * mz - nz * my + height * fx) / force, (nz * mx - nx * mz + height * fy) / force,
+            (nx * my - ny * mx + height * fz) / force)
 
 
 class ComLine(NamedTuple):
@@ -220,13 +203,13 @@ def com_line(wrench: ArrayLike, joint_torque_sum: ArrayLike | None = None) -> Co
 
     Raises
     ------
-    ValueError
+    InputError
         If the vertical force is not positive.
 
     """
     fx, fy, fz, mx, my, _ = np.asarray(wrench, dtype=float).tolist()
     if not fz > 0.0:
-        raise ValueError(f'the total vertical force is {fz} N; the CoM line needs a positive one')
+        raise InputError(f'the total vertical force is {fz} N; the CoM line needs a positive one')
     if joint_torque_sum is not None:
         extra_mx, extra_my, _ = np.asarray(joint_torque_sum, dtype=float).tolist()
         mx, my = mx + extra_mx, my + extra_my
@@ -241,8 +224,8 @@ def weight_matrix(mass: float, com_in_frame: ArrayLike) -> Array:
     CoM is at `com_in_frame` (3,), m, about the origin of that frame.
 
     This is what a sensor carrying the body reads at rest when nothing touches it. The body's
-    inertial force ``-m a`` is ignored: at the accelerations of a stance foot it is nothing, on a
-    foot swinging at 10 m/s2 it is as large as its weight.
+    inertial force ``-m a`` is ignored: for a stance foot it is negligible, for a foot swinging at
+    10 m/s2 it is as large as the weight.
     """
     return set_weight_matrix(np.zeros((6, 3)), mass, np.asarray(com_in_frame, dtype=float))
 

@@ -170,7 +170,8 @@ def _compare_contact(regressor: StaticsRegressor, capture: Capture,
     mass = float(carried[:, 0].sum())
     com = regressor.com_matrix(capture.positions) @ carried.ravel() / mass
     # At the height of the soles horizontal forces have no lever: they are noise at rest.
-    apart = centre_of_pressure(total, up, height) - com
+    pressure = centre_of_pressure(total.tolist(), up.tolist(), height)
+    apart = (np.nan if pressure is None else np.array(pressure)) - com
     forward = np.array((1.0, 0.0, 0.0)) - up[0] * up
     forward /= np.linalg.norm(forward)
     across = np.array((apart @ forward, apart @ np.cross(up, forward)))

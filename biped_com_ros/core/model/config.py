@@ -72,6 +72,11 @@ class FootConfig:
     sole_origin: Vector3 = ZERO
     sole_rpy: Vector3 = ZERO
 
+    @property
+    def sole_is_link(self) -> bool:
+        """Whether the sole frame is the frame of link `sole` itself."""
+        return not any((*self.sole_origin, *self.sole_rpy))
+
 
 @dataclass(frozen=True)
 class HandConfig:
@@ -216,6 +221,11 @@ class RobotConfig:
                 f"robot '{self.name}' has no IMU; add one under 'imus', or choose another "
                 'base_source')
         return self.imus.get('base') or next(iter(self.imus.values()))
+
+    def sole_frame(self, foot: str) -> str:
+        """Return the name of a foot's sole frame: of its link, or one that the URDF lacks."""
+        config = self.feet[foot]
+        return config.sole if config.sole_is_link else f'{foot}_sole_frame'
 
 
 def robot_names() -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from functools import cached_property
 from biped_com_ros.core.errors import InputError, RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model import urdf as urdf_tools
-from biped_com_ros.core.model.config import load_robot_config, RobotConfig
+from biped_com_ros.core.model.config import FootConfig, load_robot_config, RobotConfig
 from biped_com_ros.core.model.frames import FrameSet as FrameSet, PointSet, ROOT as ROOT
 from biped_com_ros.core.model.kinematics import Kinematics as Kinematics
 from biped_com_ros.core.model.pinocchio_model import (
@@ -326,7 +326,7 @@ class RobotModel:
     def _make_soles(self) -> FrameSet:
         feet = self.config.feet
         links = self.frames(foot.sole for foot in feet.values())
-        poses = [pose @ Pose.from_rpy(foot.sole_rpy, np.array(foot.sole_origin))
+        poses = [pose @ sole_in_link(foot)
                  for pose, foot in zip(links.poses_in_joint(), feet.values())]
         return FrameSet(feet, links.joints, poses)
 
@@ -367,6 +367,11 @@ class SharedRobotModel(RobotModel):
                 self._recent.clear()
             state = self._recent[key] = super().state(joint_positions, joint_velocities)
         return state
+
+
+def sole_in_link(foot: FootConfig) -> Pose:
+    """Return the pose of a foot's sole frame in the frame of link `sole`."""
+    return Pose.from_rpy(foot.sole_rpy, np.array(foot.sole_origin))
 
 
 def _absurd_values(model: RobotModel, positions: Array, velocities: Array | None) -> str:

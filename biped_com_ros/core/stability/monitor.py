@@ -28,15 +28,14 @@ from typing import NamedTuple
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, natural_frequency
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.plane import Plane, Vector
+from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import Margin, Point
-from biped_com_ros.core.geometry.pose import Array, combined
+from biped_com_ros.core.geometry.pose import Array, combined, Placement, Vector
+from biped_com_ros.core.geometry.wrench import centre_of_pressure, sum_wrenches, Wrench
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.stability.levels import Change, FallWatch, StabilityThresholds, tilt_of
-from biped_com_ros.core.stability.support import (
-    NOTHING_KNOWN, Placement, Soles, SupportPolygon, Wrench)
-from biped_com_ros.core.stability.zmp import (
-    ModelWrench, pressure_point, summed_wrench, zero_moment_point, zmp_in_plane)
+from biped_com_ros.core.stability.support import NOTHING_KNOWN, Soles, SupportPolygon
+from biped_com_ros.core.stability.zmp import ModelWrench
 from biped_com_ros.core.state.leg_odometry import Twist
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 import numpy as np
@@ -214,9 +213,10 @@ class Report:
         cops = np.full((len(soles), 3), np.nan)
         wrenches = () if feet.wrenches is None else feet.wrenches
         for i, (stands, wrench) in enumerate(zip(feet.in_contact, wrenches)):
-            point = pressure_point(wrench, feet.least_force) if stands else None
+            point = centre_of_pressure(
+                wrench, minimum_force=feet.least_force) if stands else None
             if point is not None:
-                cops[i] = soles[i, 3] + np.array(point).dot(soles[i, :2])
+                cops[i] = soles[i, 3] + np.array(point).dot(soles[i, :3])
         return cops
 
 
@@ -321,9 +321,9 @@ class StabilityMonitor:
         """
         soles = state.sole_placements_in_world.tolist()
         plane, stands = self._plane(soles)
-        wrench = None if wrenches is None else summed_wrench(soles, wrenches)
-        zmp = None if wrench is None or not stands else zero_moment_point(
-            wrench, plane, self._least_force)
+        wrench = None if wrenches is None else sum_wrenches(wrenches, soles)
+        zmp = None if wrench is None or not stands else centre_of_pressure(
+            wrench, plane.normal, plane.height, self._least_force)
         dcm, omega_0 = None, 0.0
         if stands and twist is not None:
             dcm, omega_0 = self._dcm(state, twist, plane)
@@ -372,8 +372,9 @@ class StabilityMonitor:
             state, twist, 1e-9 * step_ns, None if wrench is None else np.array(wrench))
         if not stands:
             return None, None
-        model, measured = (None if contact is None else zmp_in_plane(
-            contact, plane, minimum_force=self._least_force) for contact in found)
+        points = [None if contact is None else centre_of_pressure(
+            contact.tolist(), plane.normal, plane.height, self._least_force) for contact in found]
+        model, measured = (None if point is None else np.array(point) for point in points)
         if model is None or measured is None:
             return model, None
         return model, model - measured

@@ -28,15 +28,13 @@ from collections.abc import Iterable, Sequence
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.geometry.plane import Plane, Vector
+from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import (
     area, convex_hull, distances_inside, half_planes, Margin, margin, Point, THIN)
-from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, Placement, Pose, Vector
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
-Placement = Sequence[Sequence[float]]
-Wrench = tuple[float, float, float, float, float, float]
 
 
 class SupportPolygon:

@@ -31,18 +31,14 @@ any frequency, and contacts need no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.plane import Plane, Vector
-from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState, ROOT
 from biped_com_ros.core.signals.filters import Differentiator
-from biped_com_ros.core.stability.support import Placement, Wrench
 from biped_com_ros.core.state.leg_odometry import Twist
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,119 +49,6 @@ METHODS = ('full', 'links', 'point', 'static')
 How the model's wrench is found: with all angular momentum; by links, or the whole robot, as point
 masses; or as if at rest.
 """
-
-
-def total_wrench(placements: Array, wrenches: Array) -> Wrench:
-    """
-    Return the sum of the wrenches on all soles about the origin of a frame, along its axes.
-
-    Parameters
-    ----------
-    placements
-        Of the soles in that frame, shape (F, 4, 3): rows 0-2 are the rotation to the frame,
-        transposed, row 3 the position, m.
-    wrenches
-        Each in its sole frame, shape (F, 6), N and N m.
-
-    Returns
-    -------
-    tuple of six floats
-        N and N m.
-
-    """
-    return summed_wrench(placements.tolist(), wrenches.tolist())
-
-
-def summed_wrench(soles: Sequence[Placement], wrenches: Sequence[Sequence[float]]) -> Wrench:
-    """Return what :func:`total_wrench` does, of plain numbers: for two feet that is faster."""
-    fx = fy = fz = mx = my = mz = 0.0
-    for ((a, b, c), (d, e, f), (g, h, i), (px, py, pz)), (x, y, z, roll, pitch, yaw) in zip(
-            soles, wrenches):
-        x, y, z = a * x + d * y + g * z, b * x + e * y + h * z, c * x + f * y + i * z
-        fx, fy, fz = fx + x, fy + y, fz + z
-        mx += a * roll + d * pitch + g * yaw + py * z - pz * y
-        my += b * roll + e * pitch + h * yaw + pz * x - px * z
-        mz += c * roll + f * pitch + i * yaw + px * y - py * x
-    return fx, fy, fz, mx, my, mz
-
-
-def pressure_point(wrench: Sequence[float], minimum_force: float = 0.0) -> Point | None:
-    """
-    Return where, of the plane z = 0, a wrench has no moment along the plane, m.
-
-    Parameters
-    ----------
-    wrench
-        About the origin of that plane, N and N m.
-    minimum_force
-        Force along z, N, at or below which there is no such point.
-
-    Returns
-    -------
-    tuple of (x, y) or None
-        None where the force is too small, or not finite.
-
-    """
-    _, _, fz, mx, my, _ = wrench
-    if not max(minimum_force, 0.0) < fz < math.inf:
-        return None
-    return -my / fz, mx / fz
-
-
-def zmp_in_plane(wrench: Array, plane: Plane, about: Sequence[float] = (0.0, 0.0, 0.0),
-                 minimum_force: float = 0.0) -> Array | None:
-    """
-    Return the zero-moment point of a contact wrench on a plane.
-
-    Parameters
-    ----------
-    wrench
-        Total, along the axes of the world, about the point `about`, (6,), N and N m.
-    plane
-        On which the point lies.
-    about
-        Point of the world, (3,), m.
-    minimum_force
-        Force along the plane's normal, N, at or below which there is no such point.
-
-    Returns
-    -------
-    array (3,) or None
-        In the world, m; None where the force is too small, or not finite.
-
-    """
-    (fx, fy, fz, mx, my, mz), (x, y, z) = wrench.tolist(), about
-    point = zero_moment_point((
-        fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx),
-        plane, minimum_force)
-    return None if point is None else np.array(point)
-
-
-def zero_moment_point(wrench: Wrench, plane: Plane, minimum_force: float = 0.0) -> Vector | None:
-    """
-    Return what :func:`zmp_in_plane` does, of plain numbers.
-
-    Parameters
-    ----------
-    wrench
-        About the world's origin.
-    plane, minimum_force
-        As there.
-
-    Notes
-    -----
-    ``(n x M + (n . o) F) / (n . F)`` for the normal n and a point o of the plane.
-
-    """
-    fx, fy, fz, mx, my, mz = wrench
-    (nx, ny, nz), (ox, oy, oz) = plane.normal, plane.origin
-    normal_force = nx * fx + ny * fy + nz * fz
-    if not max(minimum_force, 0.0) < normal_force < math.inf:
-        return None
-    away = nx * ox + ny * oy + nz * oz
-    return ((ny * mz - nz * my + away * fx) / normal_force,
-            (nz * mx - nx * mz + away * fy) / normal_force,
-            (nx * my - ny * mx + away * fz) / normal_force)
 
 
 def zmp_by_links(masses: ArrayLike, coms: ArrayLike, accelerations: ArrayLike | None = None,

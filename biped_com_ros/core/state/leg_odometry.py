@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.footprint import footprint_position
-from biped_com_ros.core.geometry.pose import Array, combined, cross, Numbers, Pose
+from biped_com_ros.core.geometry.pose import Array, combined, cross, Pose, Vector
 from biped_com_ros.core.model.robot import RobotModel, RobotState, ROOT
 import numpy as np
 
@@ -334,7 +334,7 @@ class StanceBase:
 
 
 def _velocity(joint: Sequence[Sequence[float]], motion: Sequence[float],
-              point: Sequence[float]) -> Numbers:
+              point: Sequence[float]) -> Vector:
     """Return the velocity in the base of a point of a joint, by what `joints_of` returns."""
     (u, v, w, p, q, r), (x, y, z) = motion, point
     return combined(joint[:3], u + q * z - r * y, v + r * x - p * z, w + p * y - q * x)

@@ -32,8 +32,8 @@ import math
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.footprint import mean_sole
-from biped_com_ros.core.geometry.pose import Array, Numbers
-from biped_com_ros.core.geometry.wrench import set_weight_matrix, wrench_adjoint
+from biped_com_ros.core.geometry.pose import Array, Vector
+from biped_com_ros.core.geometry.wrench import set_weight_matrix, sum_wrenches, wrench_adjoint
 from biped_com_ros.core.model.config import WrenchSensorConfig
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.core.signals.filters import LowPass
@@ -258,7 +258,7 @@ class WrenchAggregation:
         if not self._samples.add(body.place, stamp_ns, body.numbers):
             return None
         places = self._places
-        self._total[:] = headed(self._R_world_base, *add_up(
+        self._total[:] = headed(self._R_world_base, *sum_wrenches(
             self._samples.latest, [places[row] for row in self._body_rows],
             self.footprint_from_base()))
         return self._total
@@ -268,7 +268,7 @@ class WrenchAggregation:
         """Return the normal force on each foot with sensors as of the last total, N."""
         return [numbers[2] for numbers in self._samples.latest[:self._foot_count]]
 
-    def footprint_from_base(self) -> Numbers:
+    def footprint_from_base(self) -> Vector:
         """Return the origin of ``base_footprint`` from the base, along the world's axes, m."""
         soles = [place[3] for place in self._places[:len(self._feet)]]
         return mean_sole(soles, [foot is not None and foot.in_contact for foot in self._feet])
@@ -396,43 +396,6 @@ class WrenchAggregation:
             masses = self.model.link_masses[links]
             mass = float(masses.sum())
             self._carried.append((mass, masses / mass if mass else masses, links))
-
-
-def add_up(wrenches: Sequence[Sequence[float]], places: Sequence[Sequence[Sequence[float]]],
-           point: Sequence[float]) -> tuple[float, float, float, float, float, float]:
-    """
-    Return the sum of wrenches about a point.
-
-    Plain numbers: for two feet, half the time of
-    :class:`biped_com_ros.core.geometry.wrench.WrenchSum`.
-
-    Parameters
-    ----------
-    wrenches
-        K times six numbers, each in its own frame.
-    places
-        Of these frames: the axes and the origin in common axes, (K, 4, 3).
-    point
-        In the same axes, m.
-
-    """
-    px, py, pz = point
-    sum_fx = sum_fy = sum_fz = sum_mx = sum_my = sum_mz = 0.0
-    for (a, b, c, d, e, f), ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz), (rx, ry, rz)) in zip(
-            wrenches, places):
-        fx = a * xx + b * yx + c * zx
-        fy = a * xy + b * yy + c * zy
-        fz = a * xz + b * yz + c * zz
-        rx -= px
-        ry -= py
-        rz -= pz
-        sum_fx += fx
-        sum_fy += fy
-        sum_fz += fz
-        sum_mx += d * xx + e * yx + f * zx + ry * fz - rz * fy
-        sum_my += d * xy + e * yy + f * zy + rz * fx - rx * fz
-        sum_mz += d * xz + e * yz + f * zz + rx * fy - ry * fx
-    return sum_fx, sum_fy, sum_fz, sum_mx, sum_my, sum_mz
 
 
 def headed(R_world_base: Array, fx: float, fy: float, fz: float, mx: float, my: float,

@@ -22,14 +22,14 @@ from biped_com_ros.core.com.kinematics import com_velocity_along_base, divergent
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.footprint import footprint_pose
-from biped_com_ros.core.geometry.pose import Array, Numbers, Pose
+from biped_com_ros.core.geometry.pose import Array, Pose, Vector
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.state.leg_odometry import Stance
 from biped_com_ros.ros.topics.base_sources import BaseSource
 from biped_com_ros.ros.topics.tf import TransformBroadcaster
 import numpy as np
 
-Motion = tuple['Numbers | None', 'Numbers | None', str]
+Motion = tuple['Vector | None', 'Vector | None', str]
 
 
 class FrameParameters(Protocol):
@@ -87,11 +87,11 @@ class Instant:
                  gravity: float) -> None:
         self.stamp_ns, self.state, self.base = stamp_ns, state, base
         self._gravity = gravity
-        self._xyz: Numbers | None = None
+        self._xyz: Vector | None = None
         self._motion: Motion | None = None
 
     @property
-    def xyz(self) -> Numbers:
+    def xyz(self) -> Vector:
         """Centre of mass, m."""
         if self._xyz is None:
             state = self.state

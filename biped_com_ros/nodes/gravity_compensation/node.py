@@ -46,6 +46,7 @@ from biped_com_ros.core.gravity.effort_guard import SafetySettings
 from biped_com_ros.core.gravity.load_sharing import SharingSettings
 from biped_com_ros.core.gravity.model import MountedImu
 from biped_com_ros.core.gravity.support_qp import SupportLimits
+from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gravity_compensation.controller_check import ControllerCheck
 from biped_com_ros.nodes.gravity_compensation.outputs import (
@@ -437,14 +438,12 @@ def make_compensation(model: RobotModel, params: GravityCompensationParameters
     return compensation
 
 
-def contact_frame(config: Any, contact: str) -> str:
+def contact_frame(config: RobotConfig, contact: str) -> str:
     """Return the frame_id of a contact, as `wrench_aggregator` names it."""
-    foot = config.feet.get(contact)
-    if foot is None:
+    if contact not in config.feet:
         hand = contact if contact in config.hands else contact.removesuffix('_hand')
-        return str(config.hands[hand].frame)
-    moved = any((*foot.sole_origin, *foot.sole_rpy))
-    return f'{contact}_sole_frame' if moved else str(foot.sole)
+        return config.hands[hand].frame
+    return config.sole_frame(contact)
 
 
 def _settings(params: GravityCompensationParameters) -> CompensationSettings:

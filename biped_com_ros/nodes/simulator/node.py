@@ -197,9 +197,8 @@ class TruthOutputs:
         self._contacts = float_array_publisher(
             node, '~/truth/contacts', len(plant.config.feet), labels=tuple(plant.config.feet))
         self._soles = [
-            wrench_publisher(node, f'~/truth/{name}/wrench', f'{name}_sole_frame' if any(
-                (*foot.sole_origin, *foot.sole_rpy)) else foot.sole)
-            for name, foot in plant.config.feet.items()]
+            wrench_publisher(node, f'~/truth/{name}/wrench', plant.config.sole_frame(name))
+            for name in plant.config.feet]
         self._all = (self._odometry, self._com, self._com_velocity, self._zmp, self._link_coms,
                      self._contacts, *self._soles)
         node.declare_parameter('link_names', list(plant.link_names), ParameterDescriptor(

@@ -33,9 +33,9 @@ from typing import Any
 from biped_com_ros.core.com.check import RestMean
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
-from biped_com_ros.core.geometry.wrench import com_line, largest_credible_load
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.geometry.pose import rotation_from_quaternion
+from biped_com_ros.core.geometry.wrench import centre_of_pressure, com_line, largest_credible_load
+from biped_com_ros.core.model.robot import RobotModel, sole_in_link
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.wrench.aggregation import (
     AggregationSettings, ContactBody, WrenchAggregation)
@@ -125,9 +125,9 @@ class FootOutput:
             self._wrench.publish(stamp_ns)
         in_contact = body.in_contact
         if in_contact and self._cop.has_subscribers:
-            _, _, fz, mx, my, _ = body.numbers
-            if fz > least_force:
-                self._cop.fields['point'][:2] = -my / fz, mx / fz
+            point = centre_of_pressure(body.numbers, minimum_force=least_force)
+            if point is not None:
+                self._cop.fields['point'][...] = point
                 self._cop.publish(stamp_ns)
         if in_contact != self._said or abs(stamp_ns - self._said_ns) >= contact_period_ns:
             self._said, self._said_ns = in_contact, stamp_ns
@@ -239,11 +239,10 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     def _sole_frame(self, model: RobotModel, foot: str) -> str:
         """Name of the sole's frame; one that the URDF does not have is sent to /tf_static."""
-        config = model.config.feet[foot]
-        if not any((*config.sole_origin, *config.sole_rpy)):
-            return config.sole
-        frame = f'{foot}_sole_frame'
-        placement = Pose.from_rpy(config.sole_rpy, np.array(config.sole_origin))
+        config, frame = model.config.feet[foot], model.config.sole_frame(foot)
+        if config.sole_is_link:
+            return frame
+        placement = sole_in_link(config)
         if self._static_transforms is None:
             self._static_transforms = StaticTransformBroadcaster(self)
         self._static_transforms.send(

@@ -120,11 +120,7 @@ class SoleWrench:
 
     def __init__(self, model: RobotModel, foot: int) -> None:
         self._model, self._foot = model, foot
-        name = model.soles.names[foot]
-        config = model.config.feet[name]
-        # As wrench_aggregator calls a sole frame that the URDF does not have.
-        is_link = not any((*config.sole_origin, *config.sole_rpy))
-        self.sole_frame = config.sole if is_link else f'{name}_sole_frame'
+        self.sole_frame = model.config.sole_frame(model.soles.names[foot])
         #: None for the sole frame itself.
         self._to_sole: dict[str, Array | None] = {self.sole_frame: None}
 

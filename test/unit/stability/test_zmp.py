@@ -16,8 +16,9 @@
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.plane import Plane
+from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.stability.zmp import (
-    link_motion, METHODS, ModelWrench, Momentum, zmp_by_links, zmp_in_plane)
+    link_motion, METHODS, ModelWrench, Momentum, zmp_by_links)
 from biped_com_ros.core.state.leg_odometry import Twist
 import numpy as np
 import pinocchio as pin
@@ -70,6 +71,10 @@ def truth(motion, t):
     return (data.oMi[1] * at_root).vector
 
 
+def zmp_on(plane, wrench):
+    return np.array(centre_of_pressure(wrench, plane.normal, plane.height))
+
+
 @pytest.mark.parametrize('t', [0.3, 1.7])
 def test_momentum_against_links_one_by_one(motion, t):
     q, v, _ = pinocchio_motion(motion, t)
@@ -103,7 +108,7 @@ def test_link_motion_gives_the_rate_of_momentum(motion):
     np.testing.assert_allclose(
         links.masses @ (links.accelerations + (0, 0, GRAVITY)), wrench[:3], atol=1e-6)
     zmp = zmp_by_links(*links, height=0.3)
-    np.testing.assert_allclose(zmp, zmp_in_plane(wrench, Plane.level(0.3)), atol=1e-8)
+    np.testing.assert_allclose(zmp, zmp_on(Plane.level(0.3), wrench), atol=1e-8)
 
 
 def test_live_model_follows_inverse_dynamics_within_its_delay(motion):
@@ -115,11 +120,11 @@ def test_live_model_follows_inverse_dynamics_within_its_delay(motion):
         t = step * dt
         found = live.update(*world_state(motion, t), dt, truth(motion, t))
         if t > 0.2 and step % 20 == 0:
-            late = zmp_in_plane(truth(motion, t - live.delay), plane)
-            now = zmp_in_plane(truth(motion, t), plane)
-            ours = zmp_in_plane(found.model, plane)
+            late = zmp_on(plane, truth(motion, t - live.delay))
+            now = zmp_on(plane, truth(motion, t))
+            ours = zmp_on(plane, found.model)
             errors.append((np.linalg.norm(ours - late), np.linalg.norm(now - late), np.linalg.norm(
-                ours - zmp_in_plane(found.measured, plane))))
+                ours - zmp_on(plane, found.measured))))
     late, delay, compared = np.max(errors, axis=0)
     assert delay > 5e-3, 'the motion is fast enough to show a delay'
     assert late < 2e-4
@@ -131,7 +136,7 @@ def test_static_method_is_the_projection_of_the_com(motion):
     state, twist = world_state(motion, 0.4)
     found = live.update(state, twist, 0.0)
     assert found.measured is None
-    zmp = zmp_in_plane(found.model, Plane.level(0.1))
+    zmp = zmp_on(Plane.level(0.1), found.model)
     np.testing.assert_allclose(zmp, (*state.com_in_world[:2], 0.1), atol=1e-12)
 
 
@@ -139,9 +144,10 @@ def test_no_zmp_where_the_ground_does_not_push():
     plane = Plane.level(0.0)
     for fz in (0.0, -50.0, np.nan, np.inf, 4.9):
         wrench = np.array((1.0, 2.0, fz, 0.3, 0.4, 0.0))
-        assert zmp_in_plane(wrench, plane, minimum_force=5.0) is None
-    assert zmp_in_plane(np.array((1.0, 2.0, 5.1, 0.3, 0.4, 0.0)), plane,
-                        minimum_force=5.0) is not None
+        assert centre_of_pressure(
+            wrench, plane.normal, plane.height, minimum_force=5.0) is None
+    assert centre_of_pressure(
+        (1.0, 2.0, 5.1, 0.3, 0.4, 0.0), plane.normal, plane.height, minimum_force=5.0) is not None
     assert np.isnan(zmp_by_links([1.0], [[0, 0, 1]], [[0, 0, -10.0]])[0])
 
 

@@ -18,11 +18,10 @@ from __future__ import annotations
 import dataclasses
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.wrench import com_line, sum_wrenches
+from biped_com_ros.core.geometry.wrench import com_line
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.wrench.aggregation import (
-    add_up, AggregationSettings, headed, WrenchAggregation)
+from biped_com_ros.core.wrench.aggregation import AggregationSettings, headed, WrenchAggregation
 from biped_com_ros.core.wrench.contact import ContactThresholds
 import numpy as np
 import pinocchio as pin
@@ -63,20 +62,6 @@ def feed(aggregation, robot, contacts, offsets=None, stamp_ns=10 * MS):
             assert total is None
             total = aggregation.total(body, stamp_ns)
     return total, done
-
-
-@pytest.mark.parametrize('count', (1, 2, 4))
-def test_adding_up_in_plain_numbers_is_adding_up(count):
-    rng = np.random.default_rng(count)
-    rotations = np.array([pin.Quaternion(q / np.linalg.norm(q)).matrix()
-                          for q in rng.normal(size=(count, 4))])
-    origins, point, wrenches = (
-        rng.normal(size=(count, 3)), rng.normal(size=3), rng.normal(size=(count, 6)))
-    # Rows 0-2 of a place are the axes, row 3 the origin.
-    places = np.concatenate((rotations.transpose(0, 2, 1), origins[:, np.newaxis]), axis=1)
-    np.testing.assert_allclose(
-        add_up(wrenches.tolist(), places.tolist(), point.tolist()),
-        sum_wrenches(rotations, origins - point, wrenches), rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize('seed', range(5))
