@@ -88,8 +88,8 @@ def calibrate(options: argparse.Namespace, console: Console) -> None:
     for capture in captures:
         log.append(capture)
     noise = SensorNoise(
-        options.force_noise, options.moment_noise, options.torque_noise, options.encoder_noise,
-        tilt=options.tilt_noise, encoder_offset=0.002, force_bias=0.5, moment_bias=0.02,
+        force=options.force_noise, moment=options.moment_noise, torque=options.torque_noise,
+        encoder=options.encoder_noise, tilt=options.tilt_noise, encoder_offset=0.002, force_bias=0.5, moment_bias=0.02,
         tilt_bias=0.003)
     with console.status(f'solving {len(captures)} poses'):
         found = Estimator(model, noise, prior_of(model, options.com_sigma)).solve(captures)
@@ -103,7 +103,7 @@ def find_captures(options: argparse.Namespace, model: RobotModel,
                   console: Console) -> list[Capture]:
     """Read the recording, showing how far it is."""
     finder = CaptureFinder(
-        model, StillnessOptions(options.still, options.still_range),
+        model, StillnessOptions(duration=options.still, joint_range=options.still_range),
         MotorConstants(dict(map(_constant, options.current))))
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task('reading', total=1.0)

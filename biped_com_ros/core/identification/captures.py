@@ -71,7 +71,7 @@ class Capture:
     name: str = ''
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SensorNoise:
     """
     Standard deviations of sensors, over and above what varies within a capture.
@@ -140,6 +140,23 @@ class MotorConstants:
         K = np.array([self.torque_per_ampere.get(n, math.nan) for n in model.joint_names])
         torques: Array = K * currents
         return torques
+
+    def torques_of_efforts(self, model: RobotModel, efforts: Array) -> Array:
+        """
+        Return measured torques, shape (n,), N m: efforts, where a constant is given times it.
+
+        Parameters
+        ----------
+        model
+            The robot.
+        efforts
+            Of ``model.joint_names``, shape (n,); N m, or A for joints with a constant.
+
+        """
+        if not self.torque_per_ampere:
+            return efforts
+        driven = self.torques(model, efforts)
+        return np.where(np.isfinite(driven), driven, efforts)
 
 
 def check_capture(model: RobotModel, capture: Capture) -> None:

@@ -55,7 +55,7 @@ HANGING_SPREAD = 0.5
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DesignOptions:
     """
     What poses may be.

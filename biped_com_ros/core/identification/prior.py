@@ -38,16 +38,15 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.geometry import com_bounds, spread_of_links
+from biped_com_ros.core.identification.geometry import Bounds, com_bounds, spread_of_links
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
-Bounds = tuple[tuple[float, float, float], tuple[float, float, float]]
 BARRIER = 1e-3
 """Weight of the barriers: far inside the bounds they change nothing that can be seen."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Prior:
     """
     How far the URDF may be off.
@@ -96,7 +95,7 @@ def prior_of(model: RobotModel, com_sigma: float = 0.015) -> Prior:
         As in :class:`Prior`; as much may stick out of the geometry, which cables and screws do.
 
     """
-    return Prior(com_sigma, com_bounds=com_bounds(model, com_sigma))
+    return Prior(com_sigma=com_sigma, com_bounds=com_bounds(model, com_sigma))
 
 
 class PriorTerms:

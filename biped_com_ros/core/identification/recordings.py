@@ -34,7 +34,7 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.identification.captures import Capture, MotorConstants
-from biped_com_ros.core.identification.stillness import StillnessOptions, StillnessWatch
+from biped_com_ros.core.identification.stillness import StillnessOptions, CaptureWindow
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
@@ -100,8 +100,8 @@ class CaptureFinder:
 
     def __init__(self, model: RobotModel, options: StillnessOptions | None = None,
                  motors: MotorConstants | None = None) -> None:
-        self._model, self._motors = model, motors
-        self._watch = StillnessWatch(model, model.config.imu.frame, options)
+        self._model, self._motors = model, motors or MotorConstants()
+        self._watch = CaptureWindow(model, model.config.imu.frame, options)
         n, sensors = len(model.joint_names), tuple(model.config.wrench_sensors)
         self._index = {name: i for i, name in enumerate(model.joint_names)}
         self._sensor_index = {name: i for i, name in enumerate(sensors)}
@@ -143,16 +143,12 @@ class CaptureFinder:
                     self._efforts[self._index[name]] = event.efforts[k]
         if not (np.isfinite(self._positions).all() and np.isfinite(self._up).all()):
             return
-        self._watch.add(event.time, self._positions, self._torques(), self._wrenches, self._up)
+        self._watch.add(
+            event.time, self._positions,
+            self._motors.torques_of_efforts(self._model, self._efforts), self._wrenches, self._up)
         if event.time >= self._looked_at + LOOK_EVERY or event.time < self._looked_at:
             self._looked_at = event.time
             self._look()
-
-    def _torques(self) -> Array:
-        if self._motors is None or not self._motors.torque_per_ampere:
-            return self._efforts
-        driven = self._motors.torques(self._model, self._efforts)
-        return np.where(np.isfinite(driven), driven, self._efforts)
 
     def _look(self) -> None:
         if np.abs(self._positions - self._last).max() < NEW_POSE or self._watch.problem:

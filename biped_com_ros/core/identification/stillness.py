@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StillnessOptions:
     """
     What counts as still.
@@ -69,7 +69,7 @@ class _Sample:
     up: Array
 
 
-class StillnessWatch:
+class CaptureWindow:
     """
     Keeps the last readings, says whether the robot was still, and averages them.
 

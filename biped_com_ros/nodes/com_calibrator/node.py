@@ -67,7 +67,7 @@ from biped_com_ros.core.identification.prior import Prior, prior_of
 from biped_com_ros.core.identification.progress import InformationSoFar
 from biped_com_ros.core.identification.report import calibrated_urdf, summary, write_results
 from biped_com_ros.core.identification.stillness import (
-    carried_share, StillnessOptions, StillnessWatch)
+    carried_share, StillnessOptions, CaptureWindow)
 from biped_com_ros.core.identification.storage import CaptureLog, make_directory
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.pose_driver import PoseDriver
@@ -220,8 +220,8 @@ class ComCalibrator(Node):
         self.log = CaptureLog(self.directory / 'captures.json', model)
         self.estimator = Estimator(model, self._noise, self._prior)
         self._so_far = InformationSoFar(self.estimator, self.log.captures)
-        self.watch = StillnessWatch(model, model.config.imu.frame, StillnessOptions(
-            params.still_duration, params.still_joint_range,
+        self.watch = CaptureWindow(model, model.config.imu.frame, StillnessOptions(
+            duration=params.still_duration, joint_range=params.still_joint_range,
             force_deviation=params.still_force_deviation))
         self._stopped, self._planning, self._results = False, '', ''
         self._job: BackgroundTask[Any] = BackgroundTask()
@@ -668,8 +668,8 @@ class ComCalibrator(Node):
 
 def _noise(p: ComCalibratorParameters, heavier: float) -> SensorNoise:
     return SensorNoise(
-        heavier * p.force_noise, heavier * p.moment_noise, heavier * p.torque_noise,
-        p.encoder_noise, tilt=p.tilt_noise, encoder_offset=p.encoder_offset,
+        force=heavier * p.force_noise, moment=heavier * p.moment_noise,
+        torque=heavier * p.torque_noise, encoder=p.encoder_noise, tilt=p.tilt_noise, encoder_offset=p.encoder_offset,
         force_bias=heavier * p.force_bias, moment_bias=heavier * p.moment_bias,
         tilt_bias=p.tilt_bias)
 

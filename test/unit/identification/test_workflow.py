@@ -20,7 +20,7 @@ import json
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.report import html_report, summary, write_results
-from biped_com_ros.core.identification.stillness import StillnessOptions, StillnessWatch
+from biped_com_ros.core.identification.stillness import StillnessOptions, CaptureWindow
 from biped_com_ros.core.identification.storage import CaptureLog, make_directory
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -32,7 +32,7 @@ OPTIONS = StillnessOptions(duration=0.5)
 
 def watch_of(true, capture, samples=60, **changes):
     """Feed a still robot's readings at 100 Hz."""
-    watch = StillnessWatch(true.model, capture.up_frame, OPTIONS)
+    watch = CaptureWindow(true.model, capture.up_frame, OPTIONS)
     for i in range(samples):
         values = {'positions': capture.positions, 'torques': capture.torques,
                   'wrenches': capture.wrenches + true.rng.normal(size=(len(capture.wrenches), 6)),
