@@ -15,7 +15,7 @@
 
 import pytest
 import rclpy
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -29,7 +29,7 @@ def ros():
 @pytest.fixture
 def rig():
     """Return a node under test and its peer, which are served while something is waited for."""
-    rig = Rig()
+    rig = NodeRig()
     yield rig
     rig.close()
 

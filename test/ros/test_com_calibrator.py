@@ -33,7 +33,7 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 from support.statics_data import NOISE, TrueRobot
 from trajectory_msgs.msg import JointTrajectory
 import yaml
@@ -58,7 +58,7 @@ class Robot:
                   'hoisted': 0, 'still_duration': 0.3, 'still_force_deviation': 50.0, **parameters}
         node = ComCalibrator(parameter_overrides=[
             Parameter(name, value=value) for name, value in values.items()])
-        self.rig, self.node, self._last = Rig(node=node), node, 0.0
+        self.rig, self.node, self._last = NodeRig(node=node), node, 0.0
         config = self.true.model.config
         self._joints = self.rig.publisher(JointState, 'joint_states')
         self._imu = self.rig.publisher(Imu, config.imu.topic)
@@ -200,7 +200,7 @@ def test_poses_are_captured_as_they_are_reached(tmp_path):
     robot = Robot(tmp_path, poses=2, candidates=4)
     try:
         robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
-        targets = robot.rig.listen(JointState, 'com_calibrator/target', LATCHED)
+        targets = robot.rig.collect(JointState, 'com_calibrator/target', LATCHED)
         robot.rig.until(lambda: targets, what='the next pose')
         while robot.node.queue:
             pose, left = robot.node.queue[0], len(robot.node.queue)
@@ -216,11 +216,11 @@ def test_a_pose_that_cannot_be_captured_is_left_out_and_the_way_goes_on(tmp_path
     robot = Robot(tmp_path, poses=3, candidates=6, move=True, patience=1.0, joint_speed=5.0,
                   ramp=0.05)
     try:
-        sent = robot.rig.listen(
+        sent = robot.rig.collect(
             JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
         at = robot.true.capture(('left', 'right'), NOISE, robot.true.model.posture('stand'))
         robot.stand(at, lambda: sent, 60.0)
-        told = robot.rig.listen(String, 'com_calibrator/progress', LATCHED)
+        told = robot.rig.collect(String, 'com_calibrator/progress', LATCHED)
         restless, *others = robot.node.queue
         at = robot.true.capture(restless.standing, None, restless.positions)
 
@@ -245,7 +245,7 @@ def test_a_pose_that_cannot_be_captured_is_left_out_and_the_way_goes_on(tmp_path
 def test_a_robot_that_still_hangs_does_not_hide_the_results(robot, monkeypatch):
     monkeypatch.setattr(robot.node, '_throttle', Throttle(0.2))  # the reminders' patience
     robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
-    told = robot.rig.listen(String, 'com_calibrator/progress', LATCHED)
+    told = robot.rig.collect(String, 'com_calibrator/progress', LATCHED)
     for i in range(3):
         take(robot, ('left',) if i else ('left', 'right'), str(i))
     hangs = robot.true.capture(('left', 'right'), None)
@@ -302,9 +302,9 @@ def test_a_urdf_without_inertials_is_refused_with_what_is_needed(tmp_path):
 
 def test_a_description_without_inertials_is_told_and_a_better_one_waited_for(tmp_path):
     urdf = RobotModel.load('sabian').urdf
-    rig = Rig(node=make_calibrator(tmp_path, 'topic'))
+    rig = NodeRig(node=make_calibrator(tmp_path, 'topic'))
     try:
-        heard = rig.listen(DiagnosticArray, '/diagnostics')
+        heard = rig.collect(DiagnosticArray, '/diagnostics')
         description = rig.publisher(String, 'robot_description', LATCHED)
         description.publish(String(data=without_inertials(urdf)))
         rig.until(lambda: any(

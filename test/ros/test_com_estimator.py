@@ -47,7 +47,7 @@ from rclpy.qos import qos_profile_sensor_data
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Header, String
-from support.ros_rig import Served
+from support.ros_rig import ServedNodes
 from support.small_robot import MAPPING, URDF
 from support.stance_motion import BOTH, LEFT, Motion, NONE, RIGHT
 from tf2_msgs.msg import TFMessage
@@ -75,7 +75,7 @@ def files(tmp_path_factory):
     return write
 
 
-class Rig(Served):
+class Rig(ServedNodes):
     """The node, the drivers of a moving robot around it and a listener, on one executor."""
 
     def __init__(self, robot, motion, **parameters):

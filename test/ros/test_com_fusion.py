@@ -27,7 +27,7 @@ import rclpy
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 from support.zmp_pipeline import Pipeline
 
 SECONDS = 3.0
@@ -51,7 +51,7 @@ def recording():
     return pipeline.model, rows
 
 
-class Robot(Rig):
+class Robot(NodeRig):
     """The node, the drivers of a robot, and a listener."""
 
     def __init__(self):
@@ -63,12 +63,12 @@ class Robot(Rig):
         self.feet = [self.peer.create_publisher(
             WrenchStamped, f'/fusion/wrench_aggregator/{foot}/wrench', 10)
             for foot in ('left', 'right')]
-        self.com = self.listen(PointStamped, '/fusion/com_estimator/com')
+        self.com = self.collect(PointStamped, '/fusion/com_estimator/com')
 
     def listen_to_fusion(self):
         for name, kind in (('com_fused', Odometry), ('com_bias', Vector3Stamped),
                            ('external_force', WrenchStamped)):
-            setattr(self, name, self.listen(kind, f'/fusion/com_estimator/{name}'))
+            setattr(self, name, self.collect(kind, f'/fusion/com_estimator/{name}'))
         # Its subscriptions are made now, also second ones to what the node listens to anyway.
         self.until(lambda: all(
             publisher.get_subscription_count() == count for publisher, count in (

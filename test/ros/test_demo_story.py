@@ -31,7 +31,7 @@ import numpy as np
 import pytest
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 
 PERIOD = 0.01
 
@@ -83,7 +83,7 @@ def model():
 
 @pytest.fixture
 def rig():
-    rig = Rig('demo')
+    rig = NodeRig('demo')
     yield rig
     rig.close()
 
@@ -248,7 +248,7 @@ def test_every_chapter_says_what_it_shows(name):
 
 
 def test_pushes_grow_until_the_fall(stage, rig, model):
-    pushes = rig.listen(WrenchStamped, 'simulator/push', publishers=0)
+    pushes = rig.collect(WrenchStamped, 'simulator/push', publishers=0)
     chapter, told = Push(), Told()
     story = Story([chapter], stage, told)
     margin = rig.peer.create_publisher(Float64, 'zmp_monitor/margin', 10)

@@ -33,7 +33,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64, Float64MultiArray, String
 from std_srvs.srv import Trigger
-from support.ros_rig import Rig as BareRig
+from support.ros_rig import NodeRig
 from trajectory_msgs.msg import JointTrajectory
 import yaml
 
@@ -50,17 +50,14 @@ def model():
     return RobotModel.load('biped')
 
 
-class Rig(BareRig):
+class Rig(NodeRig):
     """The node, and a robot that follows trajectories exactly."""
 
     def __init__(self, model, **parameters):
         self.model, namespace = model, f'gait_{next(COUNTER)}'
         super().__init__(node=GaitPlayer(namespace=namespace, parameter_overrides=[
-            Parameter(name, value=value) for name, value in {**OPTIONS, **parameters}.items()]))
-        self.peer.destroy_node()
-        self.executor.remove_node(self.peer)
-        self.peer = rclpy.create_node('robot', namespace=namespace)
-        self.executor.add_node(self.peer)
+            Parameter(name, value=value) for name, value in {**OPTIONS, **parameters}.items()]),
+            namespace=namespace)
         self.positions, self.silent, self.is_stuck = model.posture(), set(), False
         self.trajectories, self.states, self.references = [], [], []
         self.shares, self.progress, self.lines = [], [], {}

@@ -26,7 +26,7 @@ from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.nodes import NODES
 import pytest
 import rclpy
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 import yaml
 
 DOCUMENT = package_share() / 'doc' / 'interfaces.rst'
@@ -106,7 +106,7 @@ def promised(node: str) -> tuple[dict, dict]:
     return always, sometimes
 
 
-def real(rig: Rig, name: str) -> dict:
+def real(rig: NodeRig, name: str) -> dict:
     """Return what the middleware says that the node has: (direction, name) -> type."""
     peer = rig.peer
     asked = {'publishes': peer.get_publisher_names_and_types_by_node,
@@ -131,7 +131,7 @@ def ros():
 def test_the_document_says_what_a_node_has(name, ros):
     module, _, cls = NODES[name].partition(':')
     always, sometimes = promised(name)
-    rig = Rig(node=getattr(importlib.import_module(module), cls)())
+    rig = NodeRig(node=getattr(importlib.import_module(module), cls)())
     try:
         rig.until(lambda: always.items() <= real(rig, name).items(), timeout=5.0,
                   what=f'{name}: {always.items() - real(rig, name).items()}')

@@ -21,7 +21,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import pytest
 import rclpy
 from rclpy.parameter import Parameter
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 
 EXTRA, FORWARD = 0.3, 0.08  # kg more in the torso, and its centre of mass so far ahead, m
 TIMED = [Parameter('use_sim_time', value=True), Parameter('max_stamp_age', value=0.0)]
@@ -37,7 +37,7 @@ def ros():
 
 def test_a_hidden_load_is_told_with_the_remedy():
     model = RobotModel.load('biped')
-    rig = Rig(node=Simulator(parameter_overrides=[
+    rig = NodeRig(node=Simulator(parameter_overrides=[
         Parameter('rate', value=200.0),
         Parameter('hidden_errors', value=[f'torso {EXTRA} {FORWARD} 0 0'])]))
     others = [kind(parameter_overrides=TIMED) for kind in (WrenchAggregator, ComEstimator)]

@@ -38,7 +38,7 @@ import rclpy
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64, String
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 from tf2_msgs.msg import TFMessage
 
 MODEL = RobotModel.load('biped')
@@ -227,7 +227,7 @@ class Acting:
     """Page actions, and nodes they act upon."""
 
     def __init__(self):
-        self.rig = Rig('viewer')
+        self.rig = NodeRig('viewer')
         self.told = []
         self.actions = PageActions(self.rig.node, MODEL, lambda *news: self.told.append(news))
 
@@ -272,8 +272,8 @@ def test_answers_of_services_are_told(acting):
 
 
 def test_pushes_and_targets_go_where_the_robot_faces(acting):
-    pushes = acting.rig.listen(WrenchStamped, 'simulator/push')
-    targets = acting.rig.listen(Vector3Stamped, 'torso_controller/target')
+    pushes = acting.rig.collect(WrenchStamped, 'simulator/push')
+    targets = acting.rig.collect(Vector3Stamped, 'torso_controller/target')
     acting.rig.until(lambda: acting.actions._push.get_subscription_count()
                      and acting.actions._target.get_subscription_count(), what='listeners')
     yaw = math.radians(90.0)

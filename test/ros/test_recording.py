@@ -24,7 +24,7 @@ import rclpy
 from rclpy.duration import Duration
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 HIDDEN = 0.3  # kg in the torso
@@ -47,10 +47,10 @@ def record(path, storage):
     """Move a simulated robot from pose to pose, and keep what its sensors say."""
     values = {'record': str(path), 'record_storage': storage, 'rate': 100.0,
               'real_time_factor': 0.0, 'hidden_errors': [f'torso {HIDDEN} 0 0 0']}
-    rig = Rig(node=Simulator(parameter_overrides=[
+    rig = NodeRig(node=Simulator(parameter_overrides=[
         Parameter(name, value=value) for name, value in values.items()]))
     try:
-        heard = rig.listen(JointState, 'joint_states')
+        heard = rig.collect(JointState, 'joint_states')
         mover = rig.publisher(
             JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
         for target in TARGETS:

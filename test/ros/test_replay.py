@@ -36,7 +36,7 @@ from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64, Header
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 from support.zmp_pipeline import Pipeline
 from visualization_msgs.msg import MarkerArray
 
@@ -90,7 +90,7 @@ def fill(message, names, values):
         setattr(message, name, float(value))
 
 
-class Robot(Rig):
+class Robot(NodeRig):
     """Both nodes by simulated time, who feeds them, and who listens to raw bytes."""
 
     def __init__(self, space):

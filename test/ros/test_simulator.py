@@ -29,7 +29,7 @@ from biped_com_ros.nodes.simulator.node import Simulator, SimulatorParameters
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.sim.pacing import LARGEST_LAG
 from builtin_interfaces.msg import Duration
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseArray, Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
@@ -39,7 +39,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, Header, String
 from std_srvs.srv import Trigger
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 from support.sim_robot import CONFIG, DATA, MASS, URDF
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 import yaml
@@ -55,14 +55,13 @@ def overrides(**parameters):
     return {'parameter_overrides': [Parameter(n, value=v) for n, v in values.items()]}
 
 
-class SimulatorRig(Rig):
+class SimulatorRig(NodeRig):
     """A simulator and a peer that has its sensors and diagnostics."""
 
     def __init__(self, **parameters):
         super().__init__(node=Simulator(**overrides(**parameters)))
-        self.joints = self.listen(JointState, 'joint_states')
-        self.diagnostics = {}
-        self.peer.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, 10)
+        self.joints = self.collect(JointState, 'joint_states')
+        self.record_statuses()
 
     def position(self, joint):
         return self.joints[-1].position[self.joints[-1].name.index(joint)]
@@ -73,15 +72,9 @@ class SimulatorRig(Rig):
 
     def health(self, line):
         """Return (level, message) of the next report of a line."""
-        self.diagnostics.clear()
-        self.until(lambda: line in self.diagnostics, what=f'diagnostics of {line}')
-        return self.diagnostics[line]
-
-    def _diagnose(self, array):
-        for status in array.status:
-            if status.name.startswith('simulator: '):
-                self.diagnostics[status.name.removeprefix('simulator: ')] = (
-                    status.level, status.message)
+        self.statuses.clear()
+        self.until(lambda: line in self.statuses, what=f'diagnostics of {line}')
+        return self.statuses[line]
 
 
 @pytest.fixture
@@ -114,7 +107,7 @@ def test_all_sensors_speak_of_the_same_instants(standing):
               'odom': Odometry, 'simulator/truth/com': PointStamped,
               'simulator/truth/com_velocity': Vector3Stamped,
               'simulator/truth/zmp': PointStamped, 'simulator/truth/link_coms': PoseArray}
-    got = {topic: rig.listen(kind, topic) for topic, kind in topics.items()}
+    got = {topic: rig.collect(kind, topic) for topic, kind in topics.items()}
     rig.joints.clear()
     rig.until(lambda: all(len(messages) > 100 for messages in got.values()))
     stamps = {ns(message.header.stamp) for message in rig.joints}
@@ -130,10 +123,10 @@ def test_all_sensors_speak_of_the_same_instants(standing):
 
 def test_the_readings_of_a_standing_robot(standing):
     rig = standing
-    left, right = (rig.listen(WrenchStamped, f'{s}_foot/wrench') for s in ('left', 'right'))
-    com, zmp = (rig.listen(PointStamped, f'simulator/truth/{n}') for n in ('com', 'zmp'))
-    contacts = rig.listen(Float64MultiArray, 'simulator/truth/contacts')
-    imu = rig.listen(Imu, 'imu')
+    left, right = (rig.collect(WrenchStamped, f'{s}_foot/wrench') for s in ('left', 'right'))
+    com, zmp = (rig.collect(PointStamped, f'simulator/truth/{n}') for n in ('com', 'zmp'))
+    contacts = rig.collect(Float64MultiArray, 'simulator/truth/contacts')
+    imu = rig.collect(Imu, 'imu')
     rig.until(lambda: all((left, right, com, zmp, contacts, imu)))
     rig.spin(0.2)
     # The sensors' z point down; the right one reports robot on environment.
@@ -153,8 +146,8 @@ def test_the_readings_of_a_standing_robot(standing):
 
 def test_the_truth_of_each_link(standing):
     rig = standing
-    coms = rig.listen(PoseArray, 'simulator/truth/link_coms')
-    total = rig.listen(PointStamped, 'simulator/truth/com')
+    coms = rig.collect(PoseArray, 'simulator/truth/link_coms')
+    total = rig.collect(PointStamped, 'simulator/truth/com')
     rig.until(lambda: len(coms) > 10 and len(total) > 10)
     names = rig.node.get_parameter('link_names').value
     assert tuple(names) == MODEL.link_names
@@ -167,13 +160,13 @@ def test_the_truth_of_each_link(standing):
 
 
 def test_late_nodes_get_the_description(standing):
-    descriptions = standing.listen(String, 'robot_description', LATCHED)
+    descriptions = standing.collect(String, 'robot_description', LATCHED)
     standing.until(lambda: descriptions)
     assert descriptions[0].data == URDF
 
 
 def test_the_clock(standing):
-    clock = standing.listen(Clock, '/clock')
+    clock = standing.collect(Clock, '/clock')
     standing.until(lambda: len(clock) > 30)
     times = [ns(message.clock) for message in clock]
     np.testing.assert_array_equal(np.diff(times), 10_000_000)
@@ -291,7 +284,7 @@ def test_bad_trajectories_are_refused(standing, message, complaint):
 
 def test_pushes(rig):
     out = rig.publisher(WrenchStamped, 'simulator/push')
-    velocity = rig.listen(Vector3Stamped, 'simulator/truth/com_velocity')
+    velocity = rig.collect(Vector3Stamped, 'simulator/truth/com_velocity')
     rig.node.set_parameters([Parameter('push_duration', value=0.05)])
     push = WrenchStamped(header=Header(frame_id='chest'))
     push.wrench.force.x = 60.0
@@ -320,7 +313,7 @@ def test_reset_puts_the_robot_back_and_time_goes_on(rig):
 
 def test_tendons():
     rig = SimulatorRig(tendons=True)
-    states = rig.listen(JointState, 'tendon_states')
+    states = rig.collect(JointState, 'tendon_states')
     out = rig.publisher(Float64MultiArray, 'tendon_controller/commands')
     rig.until(lambda: len(states) > 100)
     lengths = np.array(states[-1].position)
@@ -336,7 +329,7 @@ def test_tendons():
 
 def test_hidden_errors_and_noise_reach_the_topics():
     rig = SimulatorRig(hidden_errors=['chest 1.0 0.02 0 0'], encoder_noise=1e-3)
-    contacts = rig.listen(Float64MultiArray, 'simulator/truth/contacts')
+    contacts = rig.collect(Float64MultiArray, 'simulator/truth/contacts')
     rig.spin(1.5)
     assert sum(contacts[-1].data) == pytest.approx(9.81 * (MASS + 1.0), rel=0.01)
     knee = [m.position[m.name.index('left_knee')] for m in rig.joints[-300:]]
@@ -384,8 +377,8 @@ def test_as_a_process():
                        '-p', f'robot:={DATA / "sim_robot.yaml"}',
                        '-p', f'urdf:={DATA / "sim_robot.urdf"}')
     try:
-        rig = Rig('listener')
-        joints = rig.listen(JointState, '/alone/joint_states')
+        rig = NodeRig('listener')
+        joints = rig.collect(JointState, '/alone/joint_states')
         rig.until(lambda: len(joints) > 20, what='the process')
         rig.close()
         process.send_signal(signal.SIGINT)

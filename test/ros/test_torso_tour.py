@@ -33,7 +33,7 @@ import pytest
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from scipy.spatial.transform import Rotation
-from support.ros_rig import Served
+from support.ros_rig import ServedNodes
 
 DT = 0.002
 #: The steady clock looks this often whether the IMU is late: far more often than /clock ticks.
@@ -46,7 +46,7 @@ def parameters(**values):
     return [Parameter(name, value=value) for name, value in values.items()]
 
 
-class Tour(Served):
+class Tour(ServedNodes):
     """
     A robot of other masses than believed, its controller, and a stick on its tour.
 

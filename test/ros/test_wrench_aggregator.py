@@ -46,7 +46,7 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import Trigger
-from support.ros_rig import Served
+from support.ros_rig import ServedNodes
 from support.wrench_oracle import Robot, SENSORS, URDF, YAML
 from tf2_msgs.msg import TFMessage
 import yaml
@@ -62,7 +62,7 @@ OFFSETS = {name: np.random.default_rng(i).normal(size=6) * [4, 4, 4, 0.4, 0.4, 0
            for i, name in enumerate(SENSORS)}
 
 
-class Rig(Served):
+class Rig(ServedNodes):
     """The node, a robot's drivers around it and a listener, all on one executor."""
 
     def __init__(self, robot=None, robot_file=str(YAML), **parameters):

@@ -37,7 +37,7 @@ import rclpy
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64, Header, String
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 from support.zmp_pipeline import Pipeline
 from visualization_msgs.msg import Marker, MarkerArray
 import yaml
@@ -94,7 +94,7 @@ def falling():
     return record(1.2, push=(0.3, (18.0, 0, 0, 0, 0, 0), 0.25), since=0.2)
 
 
-class Robot(Rig):
+class Robot(NodeRig):
     """The node, drivers of a robot around it and a listener."""
 
     def __init__(self, **parameters):
@@ -114,10 +114,10 @@ class Robot(Rig):
         kind = node.params.base_source
         self.imu = self._publisher(Imu, 'imu') if kind == 'imu' else None
         self.odom = self._publisher(Odometry, 'odom') if kind == 'odometry' else None
-        self.got = {topic: self.listen(message_type, f'{self.space}/zmp_monitor/{topic}',
+        self.got = {topic: self.collect(message_type, f'{self.space}/zmp_monitor/{topic}',
                                        LATCHED if topic == 'markers' else 10)
                     for topic, message_type in OUTPUTS.items()}
-        self.latched = {topic: self.listen(kind, f'{self.space}/zmp_monitor/{topic}', LATCHED)
+        self.latched = {topic: self.collect(kind, f'{self.space}/zmp_monitor/{topic}', LATCHED)
                         for topic, kind in LATCHED_OUTPUTS.items()}
         self.health = {}
         self.peer.create_subscription(
@@ -308,7 +308,7 @@ def test_markers_are_drawn_once_a_second_while_nobody_listens(robot, swaying):
     markers._out.publish = lambda stamp: (stamps.append(stamp), publish(stamp))
     rig.play([s for k in range(4) for s in shifted(samples[::5], 0.6 * k)])
     assert np.diff(stamps).min() >= 1e9 and len(stamps) == 3
-    late = rig.listen(MarkerArray, f'{rig.space}/zmp_monitor/markers', LATCHED)
+    late = rig.collect(MarkerArray, f'{rig.space}/zmp_monitor/markers', LATCHED)
     rig.until(lambda: late, what='the latched markers')
     trail = next(m for m in late[-1].markers if m.ns == 'zmp_trail')
     assert len({p.x for p in trail.points}) > 30, 'points of the time when nobody listened'
@@ -349,7 +349,7 @@ def test_a_fall_is_announced_and_the_event_is_latched(robot, falling):
     assert len(events) == len(changes)
     when = lost.header.stamp.sec * 10**9 + lost.header.stamp.nanosec
     assert when == next(ns for ns, change in changes if change.is_loss)
-    late = rig.listen(DiagnosticArray, f'{rig.space}/zmp_monitor/event', LATCHED)
+    late = rig.collect(DiagnosticArray, f'{rig.space}/zmp_monitor/event', LATCHED)
     rig.until(lambda: late, what='the latched event')
     assert late[-1].status[0].message == events[-1][1]
     assert any('time to the edge' in v.key for v in late[-1].status[0].values)

@@ -18,54 +18,82 @@ from __future__ import annotations
 import time
 
 from biped_com_ros.ros.node.executor import make_executor
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
+from std_srvs.srv import Trigger
 
 
-class Served:
+class ServedNodes:
     """
-    Serves the nodes of its `executor` while something is waited for.
+    Runs the callbacks of nodes while a test waits for something.
 
     Attributes
     ----------
     executor, node, peer
-        The executor, the node under test, and the rest of the robot; whoever derives makes them.
+        The executor, the node under test, and a node that plays the rest of the robot; a
+        subclass creates them.
 
     """
 
     def until(self, condition, timeout=30.0, what='condition'):
-        """Serve callbacks until the condition holds; fails when it does not."""
+        """Run callbacks until the condition holds; fails when it does not."""
         end = time.monotonic() + timeout
         while not condition():
-            assert time.monotonic() < end, f'waited in vain for {what}'
+            assert time.monotonic() < end, f'timeout while waiting for {what}'
             self.executor.spin_once(timeout_sec=0.02)
 
     def spin(self, seconds):
-        """Serve callbacks for a while."""
+        """Run callbacks for some time."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0.0:
             self.executor.spin_once(timeout_sec=left)
 
+    def call(self, client, request):
+        """Call a service and return its response."""
+        self.until(client.service_is_ready, what=client.srv_name)
+        future = client.call_async(request)
+        self.until(future.done, what=f'response of {client.srv_name}')
+        return future.result()
+
+    def trigger(self, service):
+        """Call a service of type Trigger and return its response."""
+        client = self.peer.create_client(Trigger, service)
+        response = self.call(client, Trigger.Request())
+        self.peer.destroy_client(client)
+        return response
+
     def close(self):
-        """End both."""
+        """Destroy everything."""
         self.executor.shutdown()
         self.node.destroy_node()
         self.peer.destroy_node()
 
 
-class Rig(Served):
+class NodeRig(ServedNodes):
     """
-    Two nodes that are served while something is waited for.
+    A node under test and its peer.
+
+    Parameters
+    ----------
+    name, node
+        The node under test, or the name of an empty one.
+    namespace
+        Of the peer.
+    options
+        For the empty node.
 
     Attributes
     ----------
-    node, peer
-        The one under test, and the rest of the robot.
+    statuses
+        (level, message) of the node's lines on /diagnostics, by name; see `record_statuses`.
 
     """
 
-    def __init__(self, name='node', node=None, **options):
+    def __init__(self, name='node', node=None, namespace='', **options):
         self.executor = make_executor()
-        self.node, self.peer = node or Node(name, **options), Node('peer')
+        self.node = node or Node(name, **options)
+        self.peer = Node('peer', namespace=namespace)
+        self.statuses = {}
         self.executor.add_node(self.node)
         self.executor.add_node(self.peer)
 
@@ -75,17 +103,21 @@ class Rig(Served):
         self.until(lambda: publisher.get_subscription_count() > 0, what=f'subscriber of {topic}')
         return publisher
 
-    def listen(self, message_type, topic, qos=10, publishers=1):
-        """Return a list that fills with what is published on a topic."""
+    def collect(self, message_type, topic, qos=10, publishers=1):
+        """Return a list that fills with the messages of a topic."""
         messages = []
         self.peer.create_subscription(message_type, topic, messages.append, qos)
         self.until(lambda: self.peer.count_publishers(topic) >= publishers,
                    what=f'publisher of {topic}')
         return messages
 
-    def call(self, client, request):
-        """Call a service and return its answer."""
-        self.until(client.service_is_ready, what=client.srv_name)
-        future = client.call_async(request)
-        self.until(future.done, what=f'answer of {client.srv_name}')
-        return future.result()
+    def record_statuses(self, topic='/diagnostics'):
+        """Keep `statuses` up to date."""
+        prefix = f'{self.node.get_name()}: '
+
+        def record(array):
+            for status in array.status:
+                if status.name.startswith(prefix):
+                    self.statuses[status.name.removeprefix(prefix)] = (
+                        status.level, status.message)
+        self.peer.create_subscription(DiagnosticArray, topic, record, 100)

@@ -28,10 +28,10 @@ import rclpy
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 
 
-class Chain(Rig):
+class Chain(NodeRig):
     """
     A node that repeats on ``/out`` what comes on ``/in``, and one that listens, in one process.
 
@@ -180,7 +180,7 @@ def test_what_has_to_be_kept_is_given_to_the_middleware(output_qos, input_qos):
     chain = Chain(output_qos, input_qos)
     try:
         chain.send(1, 2)
-        heard = chain.listen(PointStamped, '/out', LATCHED)
+        heard = chain.collect(PointStamped, '/out', LATCHED)
         chain.until(lambda: [message.point.x for message in heard] == [2], what='the last one')
         assert chain.got == [1, 2]
     finally:
@@ -239,7 +239,7 @@ def test_readers_and_outputs_come_and_go(chain, sent):
 # -- /clock
 
 
-class Suite(Rig):
+class Suite(NodeRig):
     """Nodes of one process: two by simulated time, one by another topic, one by the computer's."""
 
     def __init__(self):

@@ -28,7 +28,7 @@ from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_srvs.srv import SetBool, Trigger
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 
 
 def statuses(rig, heard):
@@ -41,7 +41,7 @@ def statuses(rig, heard):
 def test_lines_carry_node_robot_and_values(rig):
     diagnostics = Diagnostics(rig.node, 'robby', period=0.05)
     diagnostics.add('weight', lambda: (OK, 'as modelled', {'measured [N]': 123.4567891, 'n': 2}))
-    heard = rig.listen(DiagnosticArray, '/diagnostics')
+    heard = rig.collect(DiagnosticArray, '/diagnostics')
     line = statuses(rig, heard)['node: weight']
     assert (line.level, line.message, line.hardware_id) == (OK, 'as modelled', 'robby')
     assert {v.key: v.value for v in line.values} == {'measured [N]': '123.457', 'n': '2'}
@@ -53,7 +53,7 @@ def test_a_broken_report_does_not_silence_the_others(rig):
     diagnostics = Diagnostics(rig.node, period=0.05)
     diagnostics.add('broken', lambda: 1 / 0)
     diagnostics.add('healthy', lambda: (OK, '', {}))
-    lines = statuses(rig, rig.listen(DiagnosticArray, '/diagnostics'))
+    lines = statuses(rig, rig.collect(DiagnosticArray, '/diagnostics'))
     assert lines['node: broken'].level == ERROR
     assert 'ZeroDivisionError' in lines['node: broken'].message
     assert lines['node: healthy'].level == OK
@@ -61,7 +61,7 @@ def test_a_broken_report_does_not_silence_the_others(rig):
 
 def test_a_namesake_is_told_until_it_is_gone(rig):
     Diagnostics(rig.node, period=0.05)
-    heard = rig.listen(DiagnosticArray, '/diagnostics')
+    heard = rig.collect(DiagnosticArray, '/diagnostics')
     assert 'node: name' not in statuses(rig, heard)
     context = Context()
     rclpy.init(context=context)  # as another process has it
@@ -76,10 +76,10 @@ def test_a_namesake_is_told_until_it_is_gone(rig):
 
 
 def test_they_come_once_a_second_though_simulated_time_stands_still():
-    rig = Rig(parameter_overrides=[Parameter('use_sim_time', value=True)])
+    rig = NodeRig(parameter_overrides=[Parameter('use_sim_time', value=True)])
     try:
         Diagnostics(rig.node)
-        heard = rig.listen(DiagnosticArray, '/diagnostics')
+        heard = rig.collect(DiagnosticArray, '/diagnostics')
         rig.spin(2.3)
         assert 2 <= len(heard) <= 3
     finally:
@@ -90,7 +90,7 @@ def test_exceptions_are_logged_once_per_kind_and_counted(rig):
     log = []
     rig.node.get_logger().error = log.append
     Diagnostics(rig.node, period=0.05)
-    received = rig.listen(DiagnosticArray, '/diagnostics')
+    received = rig.collect(DiagnosticArray, '/diagnostics')
     for _ in range(3):
         log_exception(rig.node, InputError('no torso'))
         log_exception(rig.node, KeyError('torso'))

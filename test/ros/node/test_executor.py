@@ -96,8 +96,8 @@ def test_signals_end_cleanly_within_a_second(rig, kind, number):
 
 def test_callbacks_that_raise_do_not_end_the_node(rig, kind):
     with Process(SCRIPT, 'Faulty', kind=kind) as process:
-        ticks = rig.listen(String, 'tick')
-        diagnostics = rig.listen(DiagnosticArray, '/diagnostics')
+        ticks = rig.collect(String, 'tick')
+        diagnostics = rig.collect(DiagnosticArray, '/diagnostics')
         sender = rig.publisher(Float64, 'in')
         client = rig.peer.create_client(Trigger, '/faulty/serve')
         for _ in range(3):
@@ -165,8 +165,8 @@ def test_several_nodes_in_one_process_keep_names_parameters_and_remappings(rig, 
                  '-r', 'second:__ns:=/robot', '-r', 'second:in:=/in',
                  '-r', 'healthy:out:=doubled', '--params-file', parameters,
                  kind=kind) as process:
-        doubled = rig.listen(Float64, 'doubled')
-        tripled = rig.listen(Float64, '/robot/second/out')
+        doubled = rig.collect(Float64, 'doubled')
+        tripled = rig.collect(Float64, '/robot/second/out')
         sender = rig.publisher(Float64, '/in')
         rig.until(lambda: sender.get_subscription_count() == 2)
         rig.until(lambda: sender.publish(Float64(data=1.5)) or (doubled and tripled))
@@ -182,7 +182,7 @@ def test_several_nodes_in_one_process_keep_names_parameters_and_remappings(rig, 
 
 def test_one_faulty_node_leaves_the_others_alone(rig):
     with Process(SCRIPT, 'suite', '--ros-args', '-p', 'nodes:=[faulty, healthy]') as process:
-        heard = rig.listen(Float64, 'out')
+        heard = rig.collect(Float64, 'out')
         sender = rig.publisher(Float64, 'in')
         rig.until(lambda: sender.get_subscription_count() == 2)
         for _ in range(20):

@@ -23,7 +23,7 @@ from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.input_watch import InputWatch
 import pytest
 from rclpy.parameter import Parameter
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 
 
 class Source:
@@ -96,7 +96,7 @@ def test_of_several_nodes_of_a_process_one_logs_what_they_wait_for(clock):
 @pytest.mark.parametrize('node_class', [WrenchAggregator, GravityCompensation])
 def test_nodes_log_what_they_wait_for(node_class, monkeypatch, capfd):
     monkeypatch.setattr(input_watch, '_FIRST_REMINDER', 0.6)
-    rig = Rig(node=node_class(namespace='/waits', parameter_overrides=[
+    rig = NodeRig(node=node_class(namespace='/waits', parameter_overrides=[
         Parameter('robot', value='biped')]))
     log = ''
 

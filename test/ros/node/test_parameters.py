@@ -24,7 +24,7 @@ from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def test_what_the_node_itself_refuses_is_logged(make):
 
 
 def test_descriptions_and_services_over_dds():
-    rig = Rig()
+    rig = NodeRig()
     seen = []
     try:
         declare_parameters(rig.node, Parameters, seen.append)

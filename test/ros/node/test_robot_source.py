@@ -25,7 +25,7 @@ from biped_com_ros.ros.node.robot_source import RobotSource, shared_models
 from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
 from std_msgs.msg import String
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 
 DATA = Path(__file__).resolve().parents[2] / 'data'
 YAML, URDF = str(DATA / 'sim_robot.yaml'), DATA / 'sim_robot.urdf'
@@ -33,7 +33,7 @@ YAML, URDF = str(DATA / 'sim_robot.yaml'), DATA / 'sim_robot.urdf'
 
 @pytest.fixture
 def rig():
-    rig = Rig()
+    rig = NodeRig()
     rig.said = []
     rig.node.get_logger().error = rig.said.append
     rig.node.get_logger().warning = rig.said.append

@@ -33,7 +33,7 @@ from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64MultiArray, Header
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 
 NAN, INF = float('nan'), float('inf')
 JOINTS = ('hip', 'knee', 'ankle')
@@ -358,7 +358,7 @@ def test_clock_set_anew_starts_over(rig, plain):
 
 
 def test_simulated_time_is_the_measure_where_it_is_used(plain):
-    rig = Rig(parameter_overrides=[Parameter('use_sim_time', value=True)])
+    rig = NodeRig(parameter_overrides=[Parameter('use_sim_time', value=True)])
     try:
         received = []
         source = PointInput(rig.node, 'com', 'odom', keep(received), plain=plain)
@@ -547,7 +547,7 @@ def lines(messages):
 def test_diagnostics_tell_the_life_of_a_sensor(rig):
     diagnostics = Diagnostics(rig.node, 'robby', period=0.1)
     source = PointInput(rig.node, 'point', 'odom', lambda *a: None, diagnostics=diagnostics)
-    heard = rig.listen(DiagnosticArray, '/diagnostics')
+    heard = rig.collect(DiagnosticArray, '/diagnostics')
 
     def status():
         heard.clear()

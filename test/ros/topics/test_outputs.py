@@ -33,7 +33,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64, Float64MultiArray
-from support.ros_rig import Rig
+from support.ros_rig import NodeRig
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
@@ -42,7 +42,7 @@ STAMP = 1_234_567_890_123_456_789
 
 def received(rig, out, message_type, **fields):
     """Set fields, publish, return what arrives."""
-    heard = rig.listen(message_type, out.topic)
+    heard = rig.collect(message_type, out.topic)
     rig.until(lambda: out.has_subscribers, what='being wanted')
     for name, value in fields.items():
         out.fields[name][...] = value
@@ -82,7 +82,7 @@ def test_outputs_made_later_are_there_right_after_the_start(rig):
     assert not out.has_subscribers and not frames.has_subscribers
     assert rig.node.count_publishers('later') == 0
     received(rig, out, Float64, data=1.5)
-    heard = rig.listen(TFMessage, '/tf')
+    heard = rig.collect(TFMessage, '/tf')
     rig.until(lambda: frames.has_subscribers, what='transforms being wanted')
     frames.publish(STAMP)
     rig.until(lambda: heard, what='transforms')
@@ -166,7 +166,7 @@ def test_latched_output_reaches_those_who_come_late(rig, plain):
     out = outputs.float_array_publisher(rig.node, '~/offsets', 2, qos=LATCHED, plain=plain)
     out.fields['data'][...] = (1.0, 2.0)
     out.publish()
-    heard = rig.listen(Float64MultiArray, out.topic, LATCHED)
+    heard = rig.collect(Float64MultiArray, out.topic, LATCHED)
     rig.until(lambda: heard)
     assert heard[0].data.tolist() == [1.0, 2.0]
 
@@ -181,7 +181,7 @@ def test_best_effort_subscribers_match(rig):
 
 
 def test_quality_of_service_is_overridable():
-    rig = Rig(parameter_overrides=[Parameter(
+    rig = NodeRig(parameter_overrides=[Parameter(
         'qos_overrides./point.publisher.reliability', value='best_effort'), Parameter(
         'qos_overrides./latched.publisher.durability', value='transient_local')])
     try:
@@ -213,7 +213,7 @@ def transforms(message):
 
 def test_transforms(rig, plain):
     broadcaster = tf.TransformBroadcaster(rig.node, plain)
-    heard = rig.listen(TFMessage, '/tf')
+    heard = rig.collect(TFMessage, '/tf')
     rig.until(lambda: broadcaster.publisher.get_subscription_count())
     broadcaster.send(STAMP, [('odom', 'base_link', R, np.array([1.0, 2.0, 3.0])),
                              ('odom', 'com', None, (4.0, 5.0, 6.0))])
@@ -228,7 +228,7 @@ def test_transforms(rig, plain):
 
 def test_a_single_transform_and_bundles(rig, plain):
     broadcaster = tf.TransformBroadcaster(rig.node, plain)
-    heard = rig.listen(TFMessage, '/tf')
+    heard = rig.collect(TFMessage, '/tf')
     rig.until(lambda: broadcaster.publisher.get_subscription_count())
     broadcaster.send(STAMP, [('a', 'b', R, (1.0, 2.0, 3.0))])
     bundle = broadcaster.bundle([('odom', f'link{i}_com') for i in range(30)])
@@ -246,7 +246,7 @@ def test_static_transforms_are_all_there_for_those_who_come_late(rig):
     broadcaster.send(STAMP, [('base', 'imu', R, (1.0, 0.0, 0.0)),
                              ('base', 'camera', None, (2.0, 0.0, 0.0))])
     broadcaster.send(STAMP, [('base', 'camera', None, (3.0, 0.0, 0.0))])
-    heard = rig.listen(TFMessage, '/tf_static', LATCHED)
+    heard = rig.collect(TFMessage, '/tf_static', LATCHED)
     rig.until(lambda: heard)
     found = transforms(heard[-1])
     assert found['imu'][1] == [1.0, 0.0, 0.0] and found['camera'][1] == [3.0, 0.0, 0.0]
