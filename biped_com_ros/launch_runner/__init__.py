@@ -14,18 +14,18 @@
 """
 Run the XML launch files where ``ros2 launch`` is not installed.
 
-Of ROS 2's launch XML it knows these; anything else is an error that names file, line and what
-would be valid, and so is what ``ros2 launch`` of Jazzy refuses:
+It supports the part of ROS 2's launch XML that the files in ``launch/`` use. Anything else, and
+whatever ``ros2 launch`` of Jazzy refuses, is an error that names the file, the line and the valid
+options:
 
-- ``arg`` (with ``choice``), ``let``, ``include`` (with ``arg``), ``group``, ``log``,
-  ``push_ros_namespace``, ``set_parameter``, ``set_remap``, ``set_env``, ``unset_env``, all with
-  ``if`` and ``unless``;
-- ``node`` with ``param`` (inline, nested, typed, ``from`` files), ``remap``, ``env``, and
-  ``executable``; ``respawn``, ``on_exit="shutdown"``, time limits for signals;
-- ``$(var)``, ``$(env)``, ``$(eval)`` (whitelisted expressions only), ``$(find-pkg-share)``,
-  ``$(dirname)``, ``$(filename)``, ``$(command)``, ``$(not)``, ``$(and)``, ``$(or)``.
+- ``arg`` (with ``choice``), ``let``, ``include`` (with ``arg``), ``group``,
+  ``push_ros_namespace`` and ``set_remap``, all with ``if`` and ``unless``;
+- ``node`` with ``param`` (inline, typed, or ``from`` a file) and ``remap``;
+  ``on_exit="shutdown"``, timeouts for signals;
+- ``$(var)``, ``$(env)``, ``$(eval)`` (comparisons and conditions), ``$(find-pkg-share)``,
+  ``$(dirname)``, ``$(command)``.
 
-The way of a file: `xml_reader` and `schema` read and check it, `actions` walks it in a `context`
-with `substitutions`, `expression` and `parameters`, and `supervisor` runs what comes out, shown
-by `console`; `launch` is the command line.
+`xml_reader` and `schema` read and check a file. `actions` executes it in a `context`, with
+`substitutions`, `expression` and `parameters`, and lists the processes to start. `supervisor`
+runs them and `console` prints their output. `launch` is the command line.
 """

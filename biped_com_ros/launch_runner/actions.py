@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Walks a launch file and turns it into the processes to start."""
+"""Executes a launch file; the result is a list of processes to start."""
 
 from __future__ import annotations
 
@@ -27,34 +27,28 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.launch_runner.context import Context, join_namespace
 from biped_com_ros.launch_runner.errors import LaunchFileError, unknown
 from biped_com_ros.launch_runner.packages import executable_command
-from biped_com_ros.launch_runner.parameters import (
-    coerce, parameter, parameter_file, ParameterFiles)
+from biped_com_ros.launch_runner.parameters import parameter, parameter_file, ParameterFiles
 from biped_com_ros.launch_runner.schema import check
 from biped_com_ros.launch_runner.substitutions import is_true, parse, perform, perform_pieces
 from biped_com_ros.launch_runner.xml_reader import Element, read_xml
 
 OUTPUTS = ('screen', 'log', 'both')
-# A launch file may ask for other times; these end everything within 3 s of ctrl-C.
+# Defaults, s: with them all processes have ended 3 s after Ctrl-C.
 SIGTERM_TIMEOUT = 1.8
 SIGKILL_TIMEOUT = 0.8
 _NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ProcessPlan:
-    """All that is needed to start one process and to look after it; times in seconds."""
+    """How to start and to end one process; times in seconds."""
 
     name: str
     command: tuple[str, ...]
     environment: dict[str, str] = field(repr=False)
-    cwd: str | None = None
     output: str = 'log'
-    shell: bool = False
-    ends_all: bool = False
-    respawn: bool = False
-    respawn_delay: float = 0.0
-    respawn_limit: int = -1
+    shuts_down: bool = False
     sigterm_timeout: float = SIGTERM_TIMEOUT
     sigkill_timeout: float = SIGKILL_TIMEOUT
 
@@ -68,29 +62,31 @@ def load(file: Path) -> Element:
 
 class Planner:
     """
-    Executes the actions of launch files in a context and collects processes and messages.
+    Executes the actions of launch files in a context and collects the processes to start.
 
     Parameters
     ----------
     context
-        Starts with the arguments given by the user in its configurations; changed by the walk.
+        Its configurations begin with the arguments given by the user.
     files
-        Where parameter files are written.
+        Writes the parameter files.
+
+    Attributes
+    ----------
+    processes
+        Result of `run`, in the order of the file.
 
     """
 
     def __init__(self, context: Context, files: ParameterFiles) -> None:
         self.processes: list[ProcessPlan] = []
-        self.messages: list[str] = []
         self._context = context
         self._files = files
         self._including: list[Path] = []
         self._actions: dict[str, Callable[[Element], None]] = {
             'arg': self._arg, 'let': self._let, 'include': self._include, 'group': self._group,
-            'node': self._node, 'executable': self._executable, 'log': self._log,
-            'push_ros_namespace': self._push_namespace, 'push-ros-namespace': self._push_namespace,
-            'set_parameter': self._set_parameter, 'set_remap': self._set_remap,
-            'set_env': self._set_env, 'unset_env': self._unset_env}
+            'node': self._node, 'push_ros_namespace': self._push_namespace,
+            'set_remap': self._set_remap}
 
     def run(self, root: Element) -> None:
         """Execute a whole file."""
@@ -107,10 +103,10 @@ class Planner:
                 self._actions[element.tag](element)
 
     def _condition(self, element: Element) -> bool:
-        for attribute, wanted in (('if', True), ('unless', False)):
+        for attribute, required in (('if', True), ('unless', False)):
             if attribute in element.attributes:
                 text = self._text(element, attribute)
-                return is_true(text, element.where, f"condition '{attribute}'") == wanted
+                return is_true(text, element.where, f"condition '{attribute}'") == required
         return True
 
     def _text(self, element: Element, attribute: str) -> str:
@@ -153,29 +149,8 @@ class Planner:
         namespace = join_namespace(self._context.namespace, self._text(element, 'namespace'))
         self._context.namespace = _valid_namespace(namespace, element)
 
-    def _set_parameter(self, element: Element) -> None:
-        name = self._text(element, 'name')
-        value = coerce(self._text(element, 'value'), '', element.where, name)
-        self._context.parameters[name] = value
-
     def _set_remap(self, element: Element) -> None:
         self._context.remappings.append((self._text(element, 'from'), self._text(element, 'to')))
-
-    def _set_env(self, element: Element) -> None:
-        self._context.environment[self._text(element, 'name')] = self._text(element, 'value')
-
-    def _unset_env(self, element: Element) -> None:
-        self._context.environment.pop(self._text(element, 'name'), None)
-
-    def _log(self, element: Element) -> None:
-        self.messages.append(self._text(element, 'message'))
-
-    def _executable(self, element: Element) -> None:
-        command = self._words(element, 'cmd')
-        if not command:
-            raise LaunchFileError(element.where, "attribute 'cmd' is empty")
-        name = self._text(element, 'name') or Path(command[0]).name
-        self._plan(element, name, command)
 
     def _node(self, element: Element) -> None:
         package, executable = self._text(element, 'pkg'), self._text(element, 'exec')
@@ -183,10 +158,15 @@ class Planner:
             command = executable_command(package, executable, self._context.environment)
         except ConfigurationError as error:
             raise LaunchFileError(element.where, str(error)) from error
-        self._plan(element, executable, [
-            *command, *self._words(element, 'args'), '--ros-args',
-            *self._words(element, 'ros_args'), *self._names(element),
-            *self._parameters(element), *self._remappings(element)])
+        self.processes.append(ProcessPlan(
+            name=f'{executable}-{len(self.processes) + 1}',
+            command=(*command, *self._split(element, 'args'), '--ros-args',
+                     *self._split(element, 'ros_args'), *self._names(element),
+                     *self._parameters(element), *self._remappings(element)),
+            environment=dict(self._context.environment),
+            output=self._output(element), shuts_down='on_exit' in element.attributes,
+            sigterm_timeout=self._timeout(element, 'sigterm_timeout', SIGTERM_TIMEOUT),
+            sigkill_timeout=self._timeout(element, 'sigkill_timeout', SIGKILL_TIMEOUT)))
 
     def _names(self, element: Element) -> list[str]:
         rules = []
@@ -205,22 +185,21 @@ class Planner:
         return _valid_namespace(join_namespace(self._context.namespace, given), element)
 
     def _parameters(self, element: Element) -> list[str]:
-        """``--params-file`` per file and per run of inline values, in the order written."""
-        arguments = self._inline_file(self._context.parameters, '/**')
+        """``--params-file`` per file and per group of inline values, in the order written."""
+        arguments: list[str] = []
         inline: dict[str, Any] = {}
         target = self._parameter_target(element)
         for child in element.nested('param'):
             if 'from' in child.attributes:
                 arguments += self._inline_file(inline, target)
                 inline = {}
-                arguments += ['--params-file',
-                              str(parameter_file(child, self._context, self._files))]
+                arguments += ['--params-file', str(parameter_file(child, self._context))]
             else:
                 inline.update([parameter(child, self._context)])
         return arguments + self._inline_file(inline, target)
 
     def _parameter_target(self, element: Element) -> str:
-        """Full name of the node if the file tells it, else every node in the process."""
+        """Full name of the node if the file gives one, else every node in the process."""
         namespace, name = self._namespace(element), self._text(element, 'name')
         return f"{namespace.rstrip('/')}/{name}" if name and namespace else '/**'
 
@@ -233,22 +212,7 @@ class Planner:
         rules = [*self._context.remappings,
                  *((self._text(remap, 'from'), self._text(remap, 'to'))
                    for remap in element.nested('remap'))]
-        return [word for source, target in rules for word in ('-r', f'{source}:={target}')]
-
-    def _plan(self, element: Element, name: str, command: list[str]) -> None:
-        environment = dict(self._context.environment)
-        environment.update({self._text(env, 'name'): self._text(env, 'value')
-                            for env in element.nested('env')})
-        self.processes.append(ProcessPlan(
-            name=f'{name}-{len(self.processes) + 1}',
-            command=(*self._words(element, 'launch-prefix'), *command),
-            environment=environment, cwd=self._text(element, 'cwd') or None,
-            output=self._output(element), shell=element.get('shell').lower() == 'true',
-            ends_all='on_exit' in element.attributes, respawn=self._respawn(element),
-            respawn_delay=self._number(element, 'respawn_delay', 0.0),
-            respawn_limit=int(self._number(element, 'respawn_max_retries', -1, minimum=-1)),
-            sigterm_timeout=self._number(element, 'sigterm_timeout', SIGTERM_TIMEOUT),
-            sigkill_timeout=self._number(element, 'sigkill_timeout', SIGKILL_TIMEOUT)))
+        return [part for source, target in rules for part in ('-r', f'{source}:={target}')]
 
     def _output(self, element: Element) -> str:
         output = self._text(element, 'output') or 'log'
@@ -256,38 +220,33 @@ class Planner:
             raise unknown(element.where, 'output', output, OUTPUTS)
         return output
 
-    def _respawn(self, element: Element) -> bool:
-        return 'respawn' in element.attributes and is_true(
-            self._text(element, 'respawn'), element.where, 'respawn')
-
-    def _number(self, element: Element, attribute: str, default: float,
-                minimum: float = 0.0) -> float:
+    def _timeout(self, element: Element, attribute: str, default: float) -> float:
         text = self._text(element, attribute) or str(default)
         try:
             number = float(text)
         except ValueError:
             number = float('nan')
-        if not minimum <= number < float('inf'):
+        if not 0.0 <= number < float('inf'):
             raise LaunchFileError(
-                element.where, f"{attribute} is '{text}' (valid: a number >= {minimum:g})")
+                element.where, f"{attribute} is '{text}' (valid: a number >= 0)")
         return number
 
-    def _words(self, element: Element, attribute: str) -> list[str]:
-        """Split like a shell does, but never inside what a substitution gave."""
+    def _split(self, element: Element, attribute: str) -> list[str]:
+        """Split an attribute as a shell does, but never inside the value of a substitution."""
         pieces = parse(element.get(attribute), element.where)
         values = [perform_pieces((piece,), self._context, element.where) for piece in pieces]
         marked = ''.join(piece if isinstance(piece, str) else f'\0{index}\0'
                          for index, piece in enumerate(pieces))
         try:
-            words = shlex.split(marked)
+            parts = shlex.split(marked)
         except ValueError as error:
             raise LaunchFileError(element.where, f"attribute '{attribute}': {error}") from error
-        return [re.sub('\0(\\d+)\0', lambda match: values[int(match[1])], word) for word in words]
+        return [re.sub('\0(\\d+)\0', lambda match: values[int(match[1])], part) for part in parts]
 
 
 @dataclass(frozen=True)
-class Argument:
-    """One ``<arg>`` that a launch file offers."""
+class LaunchArgument:
+    """One ``<arg>`` of a launch file."""
 
     name: str
     default: str | None
@@ -308,20 +267,20 @@ def load_included(element: Element, context: Context) -> Element:
         raise LaunchFileError(element.where, f'in the included file: {error}') from error
 
 
-def declared_arguments(root: Element, context: Context) -> list[Argument]:
+def declared_arguments(root: Element, context: Context) -> list[LaunchArgument]:
     """
     Arguments that a file and its includes declare, each once, in order.
 
-    Those that an include fixes are left out: giving them would change nothing. An include whose
-    file cannot be told before the launch is skipped, as ``ros2 launch`` does.
+    Arguments that an include sets are left out: they cannot be given from outside. An include
+    whose file is not known before the launch is skipped, as ``ros2 launch`` does.
     """
     trial = Context(dict(context.configurations), dict(context.environment))
-    found: dict[str, Argument] = {}
+    found: dict[str, LaunchArgument] = {}
     _collect(root.children, trial, found, fixed=set(), depth=0)
     return list(found.values())
 
 
-def _collect(elements: list[Element], trial: Context, found: dict[str, Argument],
+def _collect(elements: list[Element], trial: Context, found: dict[str, LaunchArgument],
              fixed: set[str], depth: int) -> None:
     for element in elements:
         if element.tag == 'arg':
@@ -337,12 +296,12 @@ def _collect(elements: list[Element], trial: Context, found: dict[str, Argument]
             _collect(included, trial, found, fixed | (names - found.keys()), depth + 1)
 
 
-def _collect_argument(element: Element, trial: Context, found: dict[str, Argument],
+def _collect_argument(element: Element, trial: Context, found: dict[str, LaunchArgument],
                       fixed: set[str]) -> None:
     name, default = element.get('name'), element.attributes.get('default')
     if name not in fixed and name not in found:
         choices = tuple(choice.get('value') for choice in element.children)
-        found[name] = Argument(name, default, element.get('description'), choices)
+        found[name] = LaunchArgument(name, default, element.get('description'), choices)
     if name not in trial.configurations and default is not None:
         with suppress(LaunchFileError):
             trial.configurations[name] = perform(default, trial, element.where)

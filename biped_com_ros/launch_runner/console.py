@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the user sees of the processes, and the log file that keeps all of it."""
+"""Terminal output of the processes, and the log file that keeps all of it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ import tempfile
 from typing import TextIO
 
 _COLOURS = (36, 32, 35, 34, 33, 96, 92, 95)
-_REMEMBERED = 10
+_KEPT_LINES = 10  # hidden lines per process, shown when it fails
 _LEVEL_COLOURS = {'INFO': '', 'WARNING': '33', 'ERROR': '31'}
 
 
 class Console:
     """
-    Prints lines with the name of their process before them, and writes all to a log file.
+    Prints lines prefixed with the name of their process, and writes all to a log file.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Console:
         self.log_file = (log_directory or new_log_directory(os.environ)) / 'launch.log'
         self._log = self.log_file.open('a', encoding='utf-8', errors='replace')
         self._colours: dict[str, int] = {}
-        self._hidden: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
+        self._hidden: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=_KEPT_LINES))
         self.quiet = False
 
     def close(self) -> None:
@@ -70,14 +70,14 @@ class Console:
         for text in self._hidden.pop(name, ()):
             self._print_line(name, text)
 
-    def say(self, level: str, text: str) -> None:
-        """Tell something of our own; quiet keeps all but errors in the log."""
+    def report(self, level: str, text: str) -> None:
+        """Print a message of the launch itself; when quiet, errors only. All are logged."""
         self.log(level, text)
         if not self.quiet or level == 'ERROR':
             self._print(f'{self._painted(f"[{level}]", _LEVEL_COLOURS[level])} {text}')
 
     def log(self, level: str, text: str) -> None:
-        """Write something of our own to the log file only."""
+        """Write a message of the launch itself to the log file only."""
         self._log.write(f'{datetime.now().isoformat(timespec="milliseconds")} [{level}] {text}\n')
 
     def _print_line(self, name: str, text: str) -> None:
@@ -87,7 +87,7 @@ class Console:
         try:
             print(text, file=self._stream, flush=True)
         except (BrokenPipeError, ValueError):
-            # Nobody reads any more (`| head`): the log file still has everything.
+            # The reading end of the pipe is closed (`| head`); the log file gets everything.
             self.quiet = True
 
     def _colour_of(self, name: str) -> str:

@@ -11,16 +11,14 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the actions of a launch file read and change while it is walked."""
+"""State that the actions of a launch file read and change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-import copy
 from dataclasses import dataclass, field
 import os
-from typing import Any
 
 
 @dataclass
@@ -28,28 +26,27 @@ class Context:
     """
     State of one launch.
 
-    As in ``ros2 launch``, a scoped group gives all of it back at its end, an include does not.
+    As in ``ros2 launch``, the end of a scoped group restores it, the end of an include does not.
     """
 
     configurations: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     namespace: str | None = None
-    parameters: dict[str, Any] = field(default_factory=dict)
     remappings: list[tuple[str, str]] = field(default_factory=list)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Restore everything on leaving."""
-        saved = copy.deepcopy(self.__dict__)
+        """Restore everything at the end of the ``with`` block."""
+        saved = dict(self.configurations), self.namespace, list(self.remappings)
         try:
             yield
         finally:
-            self.__dict__.update(saved)
+            self.configurations, self.namespace, self.remappings = saved
 
 
 def join_namespace(base: str | None, namespace: str | None) -> str | None:
     """
-    Absolute namespace of `namespace` seen from `base`; None if neither is given.
+    Absolute namespace of `namespace` relative to `base`; None if neither is given.
 
     An absolute `namespace` (leading slash) ignores `base`.
     """

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What a launch file may have wrong, always said with its place."""
+"""Errors in a launch file; each names the file and the line."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 
 class LaunchFileError(ConfigurationError):
     """
-    A launch file, or an argument given to one, does not make sense.
+    A launch file, or an argument given to one, is invalid.
 
     Parameters
     ----------
     where
-        ``'file:line'`` as editors understand it.
+        ``'file:line'``.
     message
-        What is wrong, with its value and the valid options.
+        Problem, value and valid options.
 
     """
 
@@ -39,5 +39,5 @@ class LaunchFileError(ConfigurationError):
 
 
 def unknown(where: str, kind: str, name: str, valid: Iterable[str]) -> LaunchFileError:
-    """Error for a name that is not among the valid ones; lists them and the nearest."""
+    """Error for a name that is not valid; lists the valid ones and the nearest."""
     return LaunchFileError(where, str(UnknownNameError(kind, name, valid)))

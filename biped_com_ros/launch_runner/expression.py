@@ -12,9 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The expressions of ``$(eval ...)``: a whitelisted part of Python, never Python's own eval.
+The expressions of ``$(eval ...)``: a whitelisted part of Python, evaluated without ``eval()``.
 
-What is here evaluates to what ``ros2 launch`` gets for it; everything else is refused.
+Comparisons, ``and``, ``or``, ``not``, ``a if condition else b`` of strings, numbers and lists, with
+the results of ``ros2 launch``. Anything else is an error.
 """
 
 from __future__ import annotations
@@ -26,17 +27,12 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
 
-_BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}
-_UNARY: dict[type, Callable[[Any], Any]] = {
-    ast.Not: operator.not_, ast.USub: operator.neg, ast.UAdd: operator.pos}
 _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.In: lambda item, items: item in items, ast.NotIn: lambda item, items: item not in items}
-_VALID = ('numbers, quoted strings, True, False, and, or, not, == != < <= > >=, in, + - * / // %, '
-          'parentheses, lists, "a if condition else b"')
+_VALID = ('numbers, quoted strings, lists, True, False, and, or, not, == != < <= > >=, in, '
+          'parentheses, "a if condition else b"')
 
 
 def evaluate_expression(text: str) -> str:
@@ -46,7 +42,7 @@ def evaluate_expression(text: str) -> str:
     Raises
     ------
     ConfigurationError
-        If it is not an expression, uses what is not whitelisted, or cannot be computed.
+        If it is not an expression, uses something not whitelisted, or cannot be evaluated.
 
     """
     try:
@@ -55,39 +51,30 @@ def evaluate_expression(text: str) -> str:
         raise ConfigurationError(f"'{text}' is not an expression (valid: {_VALID})") from error
     try:
         return str(_value(tree.body))
-    except (TypeError, ZeroDivisionError, OverflowError, ValueError) as error:
-        raise ConfigurationError(f"expression '{text}' cannot be computed: {error}") from error
+    except TypeError as error:
+        raise ConfigurationError(f"expression '{text}' cannot be evaluated: {error}") from error
 
 
 def _value(node: ast.expr) -> Any:
-    for kinds, evaluate in _EVALUATORS.items():
-        if isinstance(node, kinds):
-            return evaluate(node)
-    raise _not_allowed(node)
+    match node:
+        case ast.Constant(bool() | int() | float() | str()):
+            return node.value
+        case ast.List() | ast.Tuple():
+            return [_value(item) for item in node.elts]
+        case ast.UnaryOp(ast.Not()):
+            return not _value(node.operand)
+        case ast.BoolOp():
+            return _boolean(node)
+        case ast.Compare():
+            return _compare(node)
+        case ast.IfExp():
+            return _value(node.body if _value(node.test) else node.orelse)
+    source = ast.unparse(node)
+    hint = f"; quote it ('{source}') if a string is meant" if isinstance(node, ast.Name) else ''
+    raise ConfigurationError(f"'{source}' is not allowed in $(eval){hint} (valid: {_VALID})")
 
 
-def _constant(node: Any) -> Any:
-    if isinstance(node.value, (bool, int, float, str)):
-        return node.value
-    raise _not_allowed(node)
-
-
-def _operation(table: dict[type, Any], node: ast.AST, of: ast.AST) -> Callable[..., Any]:
-    if type(of) not in table:
-        raise _not_allowed(node)
-    function: Callable[..., Any] = table[type(of)]
-    return function
-
-
-def _binary(node: Any) -> Any:
-    return _operation(_BINARY, node, node.op)(_value(node.left), _value(node.right))
-
-
-def _unary(node: Any) -> Any:
-    return _operation(_UNARY, node, node.op)(_value(node.operand))
-
-
-def _boolean(node: Any) -> Any:
+def _boolean(node: ast.BoolOp) -> Any:
     stops_at = isinstance(node.op, ast.Or)
     result = None
     for part in node.values:
@@ -97,27 +84,14 @@ def _boolean(node: Any) -> Any:
     return result
 
 
-def _compare(node: Any) -> bool:
+def _compare(node: ast.Compare) -> bool:
     left = _value(node.left)
     for symbol, comparator in zip(node.ops, node.comparators, strict=True):
         right = _value(comparator)
-        if not _operation(_COMPARE, node, symbol)(left, right):
+        if type(symbol) not in _COMPARE:
+            raise ConfigurationError(
+                f"'{ast.unparse(node)}' is not allowed in $(eval) (valid: {_VALID})")
+        if not _COMPARE[type(symbol)](left, right):
             return False
         left = right
     return True
-
-
-_EVALUATORS: dict[Any, Callable[[Any], Any]] = {
-    ast.Constant: _constant,
-    ast.BinOp: _binary,
-    ast.UnaryOp: _unary,
-    ast.BoolOp: _boolean,
-    ast.Compare: _compare,
-    ast.IfExp: lambda node: _value(node.body if _value(node.test) else node.orelse),
-    (ast.List, ast.Tuple): lambda node: [_value(item) for item in node.elts]}
-
-
-def _not_allowed(node: ast.AST) -> ConfigurationError:
-    source = ast.unparse(node)
-    hint = f"; quote it ('{source}') if a string is meant" if isinstance(node, ast.Name) else ''
-    return ConfigurationError(f"'{source}' is not allowed in $(eval){hint} (valid: {_VALID})")

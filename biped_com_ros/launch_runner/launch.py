@@ -58,15 +58,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_intermixed_args(argv)
     try:
-        root = load(find_launch_file([word for word in options.words if _ARGUMENT not in word]))
-        context = Context(_given(options.words))
+        root = load(find_launch_file([word for word in options.arguments if _ARGUMENT not in word]))
+        context = Context(_given(options.arguments))
         if options.show_args:
             print(describe_arguments(root, context))
             return 0
         _check_arguments(root, context)
         return _launch(root, context, options)
     except BrokenPipeError:
-        # Nobody reads what was asked for (`| head`); keep the interpreter's last flush quiet too.
+        # The reading end of the pipe is closed (`| head`); the interpreter flushes once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except BipedComError as error:
@@ -74,19 +74,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _BAD_USE
 
 
-def find_launch_file(words: Sequence[str]) -> Path:
+def find_launch_file(arguments: Sequence[str]) -> Path:
     """
-    Find the file meant by ``FILE`` or ``PACKAGE FILE``.
+    Find the file given as ``FILE`` or ``PACKAGE FILE``.
 
-    A path is taken as it is; a bare name is looked for in the package's ``launch`` directory.
+    ``FILE`` is a path, or the name of a file in the package's ``launch`` directory.
     """
-    if len(words) not in (1, 2):
+    if len(arguments) not in (1, 2):
         raise ConfigurationError(
-            f"expected a launch file, got '{' '.join(words)}' (arguments look like NAME:=VALUE)")
-    name = words[-1]
-    if len(words) == 1 and Path(name).is_file():
+            f"expected FILE or PACKAGE FILE, got '{' '.join(arguments)}' "
+            '(launch arguments have the form NAME:=VALUE)')
+    name = arguments[-1]
+    if len(arguments) == 1 and Path(name).is_file():
         return Path(name)
-    directory = find_package(words[0] if len(words) == 2 else PACKAGE) / 'launch'
+    directory = find_package(arguments[0] if len(arguments) == 2 else PACKAGE) / 'launch'
     if not (directory / name).is_file():
         raise UnknownNameError('launch file', name, sorted(
             file.name for file in directory.glob('*.launch.xml')), where=str(directory))
@@ -107,20 +108,21 @@ def describe_arguments(root: Element, context: Context) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='run_launch', description='Run an XML launch file without ros2 launch.')
-    parser.add_argument('words', nargs='+', metavar='[PACKAGE] FILE [NAME:=VALUE ...]',
-                        help='a path, or a file of this package, and its arguments')
+    parser.add_argument('arguments', nargs='+', metavar='[PACKAGE] FILE [NAME:=VALUE ...]',
+                        help='path of a launch file, or name of one of PACKAGE (default: '
+                        'biped_com_ros), and its launch arguments')
     parser.add_argument('-s', '--show-args', action='store_true',
-                        help='show the arguments that the file takes, and end')
+                        help='list the arguments of the launch file, and exit')
     parser.add_argument('-n', '--dry-run', action='store_true',
                         help='print the commands instead of starting them')
     parser.add_argument('--foreground', metavar='EXEC', default='',
-                        help='give the terminal to this executable; the output of the others '
-                        'goes to the log file')
+                        help='connect this executable to the terminal; the output of the others '
+                        'goes to the log file only')
     return parser
 
 
-def _given(words: Sequence[str]) -> dict[str, str]:
-    pairs = (word.partition(_ARGUMENT) for word in words if _ARGUMENT in word)
+def _given(arguments: Sequence[str]) -> dict[str, str]:
+    pairs = (word.partition(_ARGUMENT) for word in arguments if _ARGUMENT in word)
     return {name: value for name, _, value in pairs}
 
 
@@ -152,9 +154,7 @@ def _check_foreground(planner: Planner, foreground: str) -> None:
 def _supervise(planner: Planner, foreground: str) -> int:
     console = Console()
     try:
-        console.say('INFO', f'[launch]: all output is kept in {console.log_file}')
-        for message in planner.messages:
-            console.say('INFO', f'[launch.user]: {message}')
+        console.report('INFO', f'[launch]: all output is logged to {console.log_file}')
         console.quiet = console.quiet or bool(foreground)
         return asyncio.run(_run(planner, console, foreground))
     finally:

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""How the executables of a package are started, installed or from the source tree."""
+"""Commands that start the executables of a package, installed or from the source tree."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def executable_command(package: str, name: str, environment: Mapping[str, str]) 
     """
     Return the command that starts an executable of a package.
 
-    Installed ones (``<prefix>/lib/<package>/<name>``) come first. Our own nodes run as modules of
-    this very Python where they are not installed, and always when this runs from the source tree:
-    there an older installation must not answer for the code at hand.
+    Installed ones (``<prefix>/lib/<package>/<name>``) come first. The nodes of this package run
+    as modules of this Python where they are not installed, and always when this runs from the
+    source tree: an older installation must not be started there.
 
     Raises
     ------
@@ -48,7 +48,9 @@ def executable_command(package: str, name: str, environment: Mapping[str, str]) 
     for directory in _directories(package, environment):
         if (directory / name).is_file() and os.access(directory / name, os.X_OK):
             return [str(directory / name)]
-    return module or _refuse(package, name, environment)
+    if not module:
+        raise _not_found(package, name, environment)
+    return module
 
 
 def _directories(package: str, environment: Mapping[str, str]) -> Iterator[Path]:
@@ -61,15 +63,15 @@ def _is_node(name: str) -> bool:
     return name.isidentifier() and importlib.util.find_spec(f'{_NODES}.{name}') is not None
 
 
-def _refuse(package: str, name: str, environment: Mapping[str, str]) -> list[str]:
+def _not_found(package: str, name: str, environment: Mapping[str, str]) -> ConfigurationError:
     found = {file.name for directory in _directories(package, environment)
              if directory.is_dir() for file in directory.iterdir() if os.access(file, os.X_OK)}
     if package == PACKAGE:
         nodes = Path(__file__).resolve().parents[1] / 'nodes'
         found |= {file.parent.name for file in nodes.glob('*/node.py')}
     if found or package == PACKAGE:
-        raise UnknownNameError('executable', name, found, where=f"package '{package}'")
-    raise ConfigurationError(
+        return UnknownNameError('executable', name, found, where=f"package '{package}'")
+    return ConfigurationError(
         f"executable '{name}': package '{package}' is not installed; on a machine with ROS 2: "
         f"sudo apt install ros-{environment.get('ROS_DISTRO', '<distro>')}-"
         f"{package.replace('_', '-')}")

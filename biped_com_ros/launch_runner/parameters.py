@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Parameters of nodes: values typed as launch does it, handed over in YAML files.
+Parameters of nodes: their types, and the YAML files that pass them to the nodes.
 
-The rule of ``ros2 launch``: a value is read as YAML and keeps the type it has there; ``type=``
-says otherwise, and ``value-sep=`` makes it a list.
+As in ``ros2 launch``, a value is read as YAML and has the type it has there, unless ``type=``
+gives another one; ``value-sep=`` makes it a list.
 """
 
 from __future__ import annotations
@@ -40,18 +40,15 @@ class ParameterFiles:
 
     def write(self, parameters: dict[str, Any], node: str = '/**') -> Path:
         """Write parameters of one node, by default of every node in the process."""
-        return self.write_document({node: {'ros__parameters': parameters}})
-
-    def write_document(self, document: Any) -> Path:
-        """Write a whole parameter file."""
         number = len(list(self._directory.iterdir()))
         file = self._directory / f'launch_params_{number}.yaml'
-        file.write_text(yaml.safe_dump(document, sort_keys=False, default_flow_style=None))
+        file.write_text(yaml.safe_dump(
+            {node: {'ros__parameters': parameters}}, sort_keys=False, default_flow_style=None))
         return file
 
 
-def parameter_file(element: Element, context: Context, files: ParameterFiles) -> Path:
-    """File of a ``<param from=...>``, with substitutions in it done if ``allow_substs``."""
+def parameter_file(element: Element, context: Context) -> Path:
+    """Return the file of a ``<param from=...>`` after checking its structure."""
     file = Path(perform(element.get('from'), context, element.where)).expanduser()
     try:
         document = yaml.safe_load(file.read_text())
@@ -65,8 +62,6 @@ def parameter_file(element: Element, context: Context, files: ParameterFiles) ->
         raise LaunchFileError(
             element.where, f"parameter file '{file}' is not of the form "
             "'NODE: {ros__parameters: {NAME: VALUE}}' (NODE may be /**)")
-    if element.get('allow_substs').lower() == 'true':
-        return files.write_document(_substitute(document, context, str(file)))
     return file
 
 
@@ -80,11 +75,9 @@ def is_parameter_document(document: Any) -> bool:
 
 
 def parameter(element: Element, context: Context) -> tuple[str, Any]:
-    """Name and typed value of a ``<param name=...>``, nested ones as a dict."""
+    """Name and typed value of a ``<param name=...>``."""
     name = perform(element.get('name'), context, element.where)
-    if element.children:
-        return name, dict(parameter(child, context) for child in element.children)
-    kind = element.get('type').replace('yaml', '')  # the rule without a type
+    kind = element.get('type').replace('yaml', '')  # yaml: the same as no type
     if 'value-sep' in element.attributes:
         parts = element.get('value').split(element.get('value-sep'))
         item_kind = kind.removeprefix('list_of_')
@@ -107,7 +100,7 @@ def _typed(text: str, kind: str, context: Context, where: str, name: str) -> Any
 
 
 def _unquoted(text: str) -> str:
-    """Text as YAML sees it if that is a string, so that ``'$(var x)'`` loses its quotes."""
+    """Text without the quotes of a YAML string, as in ``'$(var x)'``."""
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -117,12 +110,12 @@ def _unquoted(text: str) -> str:
 
 def coerce(text: str, kind: str, where: str, name: str) -> Any:
     """
-    Type a text by YAML's rules and check it against the wanted type, if any.
+    Type a text by YAML's rules and check it against the required type, if any.
 
     Raises
     ------
     LaunchFileError
-        If the result is not what ROS parameters can hold, or not of the wanted type.
+        If ROS parameters cannot hold the value, or it is not of the required type.
 
     """
     if kind == 'str':
@@ -162,14 +155,3 @@ def _uniform(items: list[Any], where: str, name: str) -> list[Any]:
             where, f"parameter '{name}': {items} is not a list of one type (valid: "
             f"{', '.join(_SCALARS)}; not empty, not nested)")
     return items
-
-
-def _substitute(node: Any, context: Context, where: str) -> Any:
-    if isinstance(node, dict):
-        return {_substitute(key, context, where): _substitute(value, context, where)
-                for key, value in node.items()}
-    if isinstance(node, list):
-        return [_substitute(item, context, where) for item in node]
-    if isinstance(node, str) and '$(' in node:
-        return yaml.safe_load(perform(node, context, f'{where}:1'))
-    return node

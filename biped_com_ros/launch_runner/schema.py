@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What a launch file may hold: tags, their attributes, their children.
+Valid tags of a launch file, their attributes and their children.
 
-A file is checked as a whole before anything of it is done. What ``ros2 launch`` of Jazzy would
-refuse is refused here too, so that a file that runs here runs there.
+A whole file is checked before any of its actions is executed. What ``ros2 launch`` of Jazzy
+refuses is refused here too, so that a file that runs here runs there.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from biped_com_ros.launch_runner.substitutions import parse
 from biped_com_ros.launch_runner.xml_reader import Element
 
 _CONDITIONS = ('if', 'unless')
-# Texts for people or parsers of their own: no substitution happens in them.
+# Attributes in which substitutions are not performed.
 _PLAIN = {('arg', 'description'), ('arg', 'name'), ('choice', 'value'), ('param', 'value-sep')}
 
 
 @dataclass
 class Tag:
-    """What one tag may have; `choices` restricts the values of an attribute."""
+    """Attributes and children of a tag; `choices` restricts the values of an attribute."""
 
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
@@ -47,29 +47,19 @@ _BOOLEAN = ('true', 'false', 'True', 'False')
 
 PARAMETER_TYPES = ('yaml', 'str', 'int', 'float', 'bool',
                    'list_of_str', 'list_of_int', 'list_of_float', 'list_of_bool')
-_PARAM = Tag(optional=('name', 'value', 'value-sep', 'type', 'from', 'allow_substs'),
-             choices={'type': PARAMETER_TYPES, 'allow_substs': _BOOLEAN})
-_PARAM.children['param'] = _PARAM
-
-_PROCESS = ('name', 'cwd', 'output', 'on_exit', 'launch-prefix', 'respawn', 'respawn_delay',
-            'respawn_max_retries', 'sigterm_timeout', 'sigkill_timeout', 'shell')
-_PROCESS_CHOICES = {'on_exit': ('shutdown',), 'shell': _BOOLEAN}
+_PARAM = Tag(optional=('name', 'value', 'value-sep', 'type', 'from'),
+             choices={'type': PARAMETER_TYPES})
+_NODE_OPTIONS = ('name', 'namespace', 'args', 'ros_args', 'output', 'on_exit', 'sigterm_timeout',
+                 'sigkill_timeout')
 
 ACTIONS = {
     'arg': Tag(('name',), ('default', 'description', *_CONDITIONS), {'choice': Tag(('value',))}),
     'let': Tag(('name', 'value'), _CONDITIONS),
     'include': Tag(('file',), _CONDITIONS, {'arg': _NAME_VALUE}),
-    'node': Tag(('pkg', 'exec'), ('namespace', 'args', 'ros_args', *_PROCESS, *_CONDITIONS),
-                {'param': _PARAM, 'remap': _FROM_TO, 'env': _NAME_VALUE}, _PROCESS_CHOICES),
-    'executable': Tag(('cmd',), (*_PROCESS, *_CONDITIONS), {'env': _NAME_VALUE},
-                      _PROCESS_CHOICES),
+    'node': Tag(('pkg', 'exec'), (*_NODE_OPTIONS, *_CONDITIONS),
+                {'param': _PARAM, 'remap': _FROM_TO}, {'on_exit': ('shutdown',)}),
     'push_ros_namespace': Tag(('namespace',), _CONDITIONS),
-    'push-ros-namespace': Tag(('namespace',), _CONDITIONS),
-    'set_parameter': Tag(('name', 'value'), _CONDITIONS),
     'set_remap': Tag(('from', 'to'), _CONDITIONS),
-    'set_env': Tag(('name', 'value'), _CONDITIONS),
-    'unset_env': Tag(('name',), _CONDITIONS),
-    'log': Tag(('message',), _CONDITIONS),
 }
 ACTIONS['group'] = Tag((), ('scoped', *_CONDITIONS), ACTIONS, {'scoped': _BOOLEAN})
 _LAUNCH = Tag((), ('version', 'deprecated'), ACTIONS)
@@ -77,12 +67,12 @@ _LAUNCH = Tag((), ('version', 'deprecated'), ACTIONS)
 
 def check(root: Element) -> None:
     """
-    Check a whole file: tags, attributes, nesting, and the form of every substitution.
+    Check a whole file: tags, attributes, nesting, and the syntax of every substitution.
 
     Raises
     ------
     LaunchFileError
-        At the first thing that is unknown, missing or contradictory.
+        At the first problem.
 
     """
     if root.tag != 'launch':
@@ -118,17 +108,10 @@ def _check_attributes(element: Element, tag: Tag) -> None:
 
 def _check_parameter(element: Element) -> None:
     has = element.attributes.keys()
-    nested = bool(element.children)
     if ('name' in has) == ('from' in has):
         raise LaunchFileError(element.where, "<param> needs either 'name' or 'from'")
-    if 'from' in has and (nested or not has <= {'from', 'allow_substs'}):
+    if 'from' in has and len(has) > 1:
+        raise LaunchFileError(element.where, '<param from> has no other attributes')
+    if 'name' in has and 'value' not in has:
         raise LaunchFileError(
-            element.where, "<param from> goes with nothing but the attribute 'allow_substs'")
-    if 'name' in has and 'allow_substs' in has:
-        raise LaunchFileError(element.where, "'allow_substs' goes with 'from' only")
-    if 'name' in has and ('value' in has) == nested:
-        raise LaunchFileError(
-            element.where, f"<param name='{element.get('name')}'> needs either 'value' or nested "
-            '<param> elements')
-    if nested and has & {'type', 'value-sep'}:
-        raise LaunchFileError(element.where, "'type' and 'value-sep' go with 'value' only")
+            element.where, f"<param name='{element.get('name')}'> needs 'value'")

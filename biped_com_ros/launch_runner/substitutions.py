@@ -192,7 +192,7 @@ def _env(context: Context, _where: str, name: str, default: str | None = None) -
 def _command(context: Context, _where: str, command: str, on_stderr: str = 'fail') -> str:
     valid = ('fail', 'ignore', 'warn')
     if on_stderr not in valid:
-        raise UnknownNameError('way to take stderr', on_stderr, valid, where='$(command)')
+        raise UnknownNameError('treatment of stderr', on_stderr, valid, where='$(command)')
     try:
         result = subprocess.run(shlex.split(command), env=context.environment, text=True,
                                 capture_output=True, stdin=subprocess.DEVNULL, check=False)
@@ -206,32 +206,6 @@ def _command(context: Context, _where: str, command: str, on_stderr: str = 'fail
     return result.stdout
 
 
-def _file(where: str) -> Path:
-    return Path(where.rpartition(':')[0])
-
-
-def _truth(text: str) -> bool:
-    if text.strip().lower() not in ('true', 'false'):
-        raise ConfigurationError(f"'{text}' is not a truth value (valid: true, false)")
-    return text.strip().lower() == 'true'
-
-
-def _text(value: bool) -> str:
-    return 'true' if value else 'false'
-
-
-def _negation(_context: Context, _where: str, value: str) -> str:
-    return _text(not _truth(value))
-
-
-def _conjunction(_context: Context, _where: str, *values: str) -> str:
-    return _text(all(_truth(value) for value in values))
-
-
-def _disjunction(_context: Context, _where: str, *values: str) -> str:
-    return _text(any(_truth(value) for value in values))
-
-
 _FUNCTIONS = {
     'var': _Function((1,), _var),
     'env': _Function((1, 2), _env),
@@ -239,9 +213,6 @@ _FUNCTIONS = {
     'find-pkg-share': _Function(
         (1,), lambda _context, _where, package: str(find_package(package))),
     'command': _Function((1, 2), _command),
-    'dirname': _Function((0,), lambda _context, where: str(_file(where).parent)),
-    'filename': _Function((0,), lambda _context, where: str(_file(where))),
-    'not': _Function((1,), _negation),
-    'and': _Function((2,), _conjunction),
-    'or': _Function((2,), _disjunction),
+    'dirname': _Function(
+        (0,), lambda _context, where: str(Path(where.rpartition(':')[0]).parent)),
 }

@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Starts processes, shows what they print, ends all of them, and says how each one ended.
+Starts processes, prints their output, ends them, and reports how each one ended.
 
-Every process leads a session of its own, so that ctrl-C in the terminal reaches only us and is
-forwarded exactly once, and so that whatever a process started itself can be ended with it.
+Every process leads a session of its own: Ctrl-C in the terminal reaches the runner only and is
+forwarded exactly once, and the children of a process can be ended with it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from biped_com_ros.launch_runner.actions import ProcessPlan
 from biped_com_ros.launch_runner.console import Console
 
 _PR_SET_PDEATHSIG = 1
-# Ways to end that are what we asked for: by our signals, or as shells report those.
-_ASKED_FOR = (0, -signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+# Exit codes after the signals sent here, as Python and as shells report them.
+_INTERRUPTED = (0, -signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -46,12 +46,12 @@ class Supervisor:
     Parameters
     ----------
     plans
-        What to start, all at once.
+        Processes; all are started at once.
     console
-        Where output and reports go.
+        Prints output and reports.
     foreground
-        Executable whose input and standard output are the terminal itself, without prefix (for
-        tables, menus); what it logs and the others' output then go to the log file.
+        Executable whose standard input and output are the terminal itself, without prefix (for
+        tables, menus). Its log lines and the output of the others go to the log file only.
 
     """
 
@@ -63,7 +63,7 @@ class Supervisor:
         self._ending = asyncio.Event()
         self._signals = 0
         self._running: dict[str, Process] = {}
-        self._last_words: dict[str, bytes] = {}
+        self._last_line: dict[str, bytes] = {}
         self._reasons: set[bytes] = set()
         self._exit_code = 0
 
@@ -81,16 +81,16 @@ class Supervisor:
         for number in _FORWARDED:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
-            await asyncio.gather(*(self._keep(plan) for plan in self._plans))
+            await asyncio.gather(*(self._run_process(plan) for plan in self._plans))
         finally:
             for number in _FORWARDED:
                 loop.remove_signal_handler(number)
         return self._exit_code
 
     def end(self, reason: str) -> None:
-        """Ask every process to end, once."""
+        """Interrupt every process, once."""
         if not self._ending.is_set():
-            self._console.say('INFO', f'[launch]: shutting down: {reason}')
+            self._console.report('INFO', f'[launch]: shutting down: {reason}')
             self._ending.set()
 
     def _on_signal(self, number: int) -> None:
@@ -98,43 +98,31 @@ class Supervisor:
         if self._signals == 1:
             self.end(f'{signal.Signals(number).name} received')
         else:
-            # The user is impatient: straight to the next harder signal.
-            harder = signal.SIGTERM if self._signals == 2 else signal.SIGKILL
+            # Ctrl-C again: send the next stronger signal at once.
+            stronger = signal.SIGTERM if self._signals == 2 else signal.SIGKILL
             for process in self._running.values():
-                _signal_group(process.pid, harder)
+                _signal_group(process.pid, stronger)
 
-    async def _keep(self, plan: ProcessPlan) -> None:
-        starts = 0
-        while not self._ending.is_set():
-            starts += 1
-            code = await self._run_once(plan)
-            if not self._again(plan, code, starts):
-                break
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), plan.respawn_delay)
-        if plan.ends_all:
+    async def _run_process(self, plan: ProcessPlan) -> None:
+        code = await self._exit_code_of(plan)
+        self._exit_code = self._exit_code or (128 - code if code < 0 else code)
+        if plan.shuts_down:
             self.end(f'{plan.name} has ended')
 
-    def _again(self, plan: ProcessPlan, code: int, starts: int) -> bool:
-        allowed = plan.respawn_limit < 0 or starts <= plan.respawn_limit
-        again = plan.respawn and allowed and not self._ending.is_set()
-        if code != 0 and not again:
-            self._exit_code = self._exit_code or (128 - code if code < 0 else code)
-        return again
-
-    async def _run_once(self, plan: ProcessPlan) -> int:
+    async def _exit_code_of(self, plan: ProcessPlan) -> int:
+        """Run a process; return its exit code, or 0 if it ended as requested."""
         async with contextlib.AsyncExitStack() as outputs:
             try:
                 process = await self._start(plan, outputs)
             except OSError as error:
-                self._console.say('ERROR', f'[{plan.name}]: cannot be started: {error}')
+                self._console.report('ERROR', f'[{plan.name}]: cannot be started: {error}')
                 return 127
             self._running[plan.name] = process
-            self._console.say('INFO', f'[{plan.name}]: process started with pid [{process.pid}]')
-            ender = asyncio.ensure_future(self._end_when_asked(plan, process))
+            self._console.report('INFO', f'[{plan.name}]: process started with pid [{process.pid}]')
+            ender = asyncio.ensure_future(self._end_on_request(plan, process))
             code = await process.wait()
             ender.cancel()
-            _signal_group(process.pid, signal.SIGKILL)  # whatever it left behind
+            _signal_group(process.pid, signal.SIGKILL)  # its children
             del self._running[plan.name]
         return self._report(plan, process.pid, code)
 
@@ -143,7 +131,7 @@ class Supervisor:
         if self._console.colour:
             environment.setdefault('RCUTILS_COLORIZED_OUTPUT', '1')
         options: dict[str, Any] = {
-            'env': environment, 'cwd': plan.cwd, 'start_new_session': True,
+            'env': environment, 'start_new_session': True,
             'preexec_fn': _end_with_parent(os.getpid()),
             'stderr': await outputs.enter_async_context(self._relayed(plan.name, True))}
         if self._foreground != plan.name.rpartition('-')[0]:
@@ -151,17 +139,15 @@ class Supervisor:
                 'stdin': DEVNULL,
                 'stdout': await outputs.enter_async_context(
                     self._relayed(plan.name, plan.output != 'log'))}
-        if plan.shell:
-            return await asyncio.create_subprocess_shell(' '.join(plan.command), **options)
         return await asyncio.create_subprocess_exec(*plan.command, **options)
 
     @contextlib.asynccontextmanager
     async def _relayed(self, name: str, visible: bool) -> AsyncIterator[int]:
         """
-        Yield a descriptor whose lines are shown; on leaving, show what is still in it.
+        Yield a file descriptor whose lines are printed; at the end, print what is left in it.
 
-        asyncio's own pipes would not do: with them a process only counts as ended when whatever
-        it left behind has closed them too.
+        asyncio's own pipes cannot be used: with them a process counts as ended only after its
+        children have closed them, too.
         """
         read, write = os.pipe()
         stream = asyncio.StreamReader()
@@ -178,15 +164,15 @@ class Supervisor:
     async def _relay(self, name: str, stream: asyncio.StreamReader, visible: bool) -> None:
         rest = b''
         while chunk := await stream.read(65536):
-            self._last_words.setdefault(name, b'')
+            self._last_line.setdefault(name, b'')
             *lines, rest = (rest + chunk).split(b'\n')
             for line in lines:
-                self._last_words[name] = line
+                self._last_line[name] = line
                 self._console.line(name, line.decode(errors='replace').rstrip('\r'), visible)
         if rest:
             self._console.line(name, rest.decode(errors='replace'), visible)
 
-    async def _end_when_asked(self, plan: ProcessPlan, process: Process) -> None:
+    async def _end_on_request(self, plan: ProcessPlan, process: Process) -> None:
         await self._ending.wait()
         _signal_group(process.pid, signal.SIGINT)
         await asyncio.sleep(plan.sigterm_timeout)
@@ -196,34 +182,34 @@ class Supervisor:
 
     def _escalate(self, plan: ProcessPlan, process: Process, number: signal.Signals,
                   after: float) -> None:
-        self._console.say('WARNING', f'[{plan.name}]: still running {after:.1f} s after SIGINT, '
+        self._console.report('WARNING', f'[{plan.name}]: still running {after:.1f} s after SIGINT, '
                           f'sending {number.name}')
         _signal_group(process.pid, number)
 
     def _report(self, plan: ProcessPlan, pid: int, code: int) -> int:
-        """Say how a process ended; 0 if that is fine."""
+        """Report how a process ended; return its exit code, or 0 if it ended as requested."""
         if code == 0 or (self._ending.is_set() and (
-                code in _ASKED_FOR or self._interrupted_at_start(plan.name, code))):
-            self._console.say('INFO', f'[{plan.name}]: process has finished cleanly [pid {pid}]')
+                code in _INTERRUPTED or self._interrupted_at_start(plan.name, code))):
+            self._console.report('INFO', f'[{plan.name}]: process has finished cleanly [pid {pid}]')
             return 0
         command = f", cmd '{' '.join(plan.command)}'"
-        if code == 1 and plan.name in self._last_words:
-            # It has said what was wrong itself: nobody needs a long command after that, nor the
-            # same from every node, as of a robot that does not exist.
+        if code == 1 and plan.name in self._last_line:
+            # The process has logged the reason itself: leave the long command out, and print a
+            # reason that several nodes have in common (such as an unknown robot) once.
             self._console.log('ERROR', f'[{plan.name}]: process has died{command}')
-            command, reason = '', self._last_words[plan.name].partition(b']: ')[2]
+            command, reason = '', self._last_line[plan.name].partition(b']: ')[2]
             if reason in self._reasons:
                 return code
             self._reasons.update((reason,) if reason else ())
         self._console.show_hidden(plan.name)
-        self._console.say(
+        self._console.report(
             'ERROR', f'[{plan.name}]: process has died [pid {pid}, {_describe(code)}{command}]; '
             f'all output: {self._console.log_file}')
         return code
 
     def _interrupted_at_start(self, name: str, code: int) -> bool:
-        """Tell whether it ended as Python does that is interrupted before it is set up."""
-        return code == 1 and self._last_words.get(name, b'').startswith(b'KeyboardInterrupt')
+        """Whether it ended as Python does when interrupted while it starts."""
+        return code == 1 and self._last_line.get(name, b'').startswith(b'KeyboardInterrupt')
 
 
 def _describe(code: int) -> str:
@@ -238,7 +224,7 @@ def _signal_group(pid: int, number: int) -> None:
 
 
 def _end_with_parent(parent: int) -> Callable[[], None] | None:
-    """Make a child end even if this process is killed and can no longer end it (Linux)."""
+    """Return a hook that ends a child when this process is killed (Linux only)."""
     if not sys.platform.startswith('linux'):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl

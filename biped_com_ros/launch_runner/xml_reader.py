@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Launch XML into a small tree that remembers the line of every element."""
+"""Reads launch XML into a tree of elements, each with its line number."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def read_xml(file: Path) -> Element:
 
 
 class _Builder:
-    """Collects expat's events; the place of each comes from expat itself."""
+    """Builds the tree from expat's events."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -101,5 +101,5 @@ class _Builder:
         if text.strip():
             raise LaunchFileError(
                 f'{self._file}:{self._parser.CurrentLineNumber}',
-                f"text '{text.strip()}' inside <{self._open[-1].tag}>: a launch file says "
-                'everything in attributes')
+                f"text '{text.strip()}' inside <{self._open[-1].tag}>: a launch file has "
+                'attributes only')

@@ -241,14 +241,14 @@ TALKER_LAUNCH = """<launch>
   <arg name="word"/>
   <group>
     <push_ros_namespace namespace="robot1"/>
-    <set_remap from="chatter" to="news"/>
-    <set_parameter name="flag" value="true"/>
+    <set_remap from="chatter" to="chat"/>
     <node pkg="fake" exec="talker" name="speaker" namespace="sub" output="screen">
       <param from="$(dirname)/p.yaml"/>
       <param name="word" value="$(var word)" type="str"/>
       <param name="number" value="3"/>
       <param name="ratio" value="1" type="float"/>
-      <param name="group"><param name="deep" value="x"/></param>
+      <param name="flag" value="true"/>
+      <param name="group.deep" value="x"/>
       <param name="items" value="a,b" value-sep=","/>
       <param name="overridden" value="2"/>
     </node>
@@ -341,7 +341,7 @@ def test_names_remappings_and_parameters_reach_a_real_node(
     (tmp_path / 'talker.launch.xml').write_text(TALKER_LAUNCH)
     launched = launch(str(tmp_path / 'talker.launch.xml'), 'word:=007',
                       prefix=str(tmp_path / 'prefix'))
-    name, parameters = eval(listener(String, '/robot1/sub/news', launched).data)
+    name, parameters = eval(listener(String, '/robot1/sub/chat', launched).data)
     assert name == '/robot1/sub/speaker'
     assert parameters == {
         'word': '007', 'number': 3, 'ratio': 1.0, 'flag': True, 'group.deep': 'x',

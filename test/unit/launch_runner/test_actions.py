@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Launch files into processes: order, scopes, conditions, includes, and every refusal."""
+"""Launch files into processes: order, scopes, conditions, includes, and every error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         (directory / name).write_text('#!/bin/sh\n')
         (directory / name).chmod(0o755)
     (directory / 'not_executable').write_text('')
-    return {'AMENT_PREFIX_PATH': str(tmp_path / 'prefix'), 'SET': 'yes'}
+    return {'AMENT_PREFIX_PATH': str(tmp_path / 'prefix')}
 
 
 @pytest.fixture
@@ -55,25 +55,26 @@ def plan(tmp_path: Path, environment: dict[str, str]) -> Plan:
     return run
 
 
-def messages(planner: Planner) -> list[str]:
-    return planner.messages
+def arguments(planner: Planner) -> list[str]:
+    """Return the attribute ``args`` of each node."""
+    return [process.command[1] for process in planner.processes]
 
 
-def words(process: ProcessPlan, flag: str) -> list[str]:
+def values(process: ProcessPlan, flag: str) -> list[str]:
     command = process.command
-    return [command[i + 1] for i, word in enumerate(command) if word == flag]
+    return [command[i + 1] for i, part in enumerate(command) if part == flag]
 
 
 def parameters(process: ProcessPlan) -> list[dict[str, Any]]:
-    return [yaml.safe_load(Path(file).read_text()) for file in words(process, '--params-file')]
+    return [yaml.safe_load(Path(file).read_text()) for file in values(process, '--params-file')]
 
 
 def test_arguments_take_the_given_value_or_the_default(plan: Plan) -> None:
     body = ('<arg name="a" default="1"/><arg name="b" default="$(var a)2"/>'
-            '<log message="$(var a) $(var b)"/>')
-    assert messages(plan(body)) == ['1 12']
-    assert messages(plan(body, a='5')) == ['5 52']
-    assert messages(plan(body, b='')) == ['1 ']
+            '<node pkg="fake" exec="talk" args="\'$(var a) $(var b)\'"/>')
+    assert arguments(plan(body)) == ['1 12']
+    assert arguments(plan(body, a='5')) == ['5 52']
+    assert arguments(plan(body, b='')) == ['1 ']
 
 
 def test_choices_bind(plan: Plan) -> None:
@@ -92,13 +93,13 @@ def test_a_missing_argument_is_named(plan: Plan) -> None:
     ('if', 'true', True), ('if', 'False', False), ('if', '1', True), ('if', '0', False),
     ('unless', 'true', False), ('unless', '0', True), ('if', ' True ', True)])
 def test_conditions(plan: Plan, attribute: str, value: str, runs: bool) -> None:
-    body = f'<let name="c" value="{value}"/><log message="x" {attribute}="$(var c)"/>'
-    assert messages(plan(body)) == (['x'] if runs else [])
+    body = f'<let name="c" value="{value}"/><node pkg="fake" exec="talk" args="\'x\'" {attribute}="$(var c)"/>'
+    assert arguments(plan(body)) == (['x'] if runs else [])
 
 
 def test_a_condition_must_be_a_truth_value(plan: Plan) -> None:
     with pytest.raises(LaunchFileError, match=r"xml:2: condition 'if' is 'yes' \(valid: true, 1"):
-        plan('<log message="x" if="yes"/>')
+        plan('<node pkg="fake" exec="talk" args="\'x\'" if="yes"/>')
 
 
 def test_what_a_condition_excludes_is_not_evaluated(plan: Plan) -> None:
@@ -107,28 +108,23 @@ def test_what_a_condition_excludes_is_not_evaluated(plan: Plan) -> None:
 
 def test_a_group_gives_back_what_it_changed(plan: Plan) -> None:
     inner = ('<let name="v" value="in"/><push_ros_namespace namespace="a"/>'
-             '<set_env name="E" value="in"/><set_remap from="x" to="y"/>'
-             '<set_parameter name="p" value="1"/><unset_env name="SET"/>')
-    body = '<let name="v" value="out"/>{}<node pkg="fake" exec="talk"/></group>{}'
-    after = '<node pkg="fake" exec="talk"/><log message="$(var v)"/>'
-    planner = plan(body.format('<group>' + inner, after))
-    inside, outside = planner.processes
-    assert words(inside, '-r') == ['__ns:=/a', 'x:=y']
-    assert parameters(inside) == [{'/**': {'ros__parameters': {'p': 1}}}]
-    assert inside.environment['E'] == 'in' and 'SET' not in inside.environment
-    assert outside.command[1:] == ('--ros-args',)
-    assert 'E' not in outside.environment and outside.environment['SET'] == 'yes'
-    assert messages(planner) == ['out']
-    unscoped = plan(body.format('<group scoped="false">' + inner, after))
-    assert words(unscoped.processes[1], '-r') == ['__ns:=/a', 'x:=y']
-    assert messages(unscoped) == ['in']
+             '<set_remap from="x" to="y"/>')
+    node = '<node pkg="fake" exec="talk" args="$(var v)"/>'
+    body = '<let name="v" value="out"/>{}' + node + '</group>' + node
+    inside, outside = plan(body.format('<group>' + inner)).processes
+    assert values(inside, '-r') == ['__ns:=/a', 'x:=y']
+    assert inside.command[1] == 'in'
+    assert outside.command[1:] == ('out', '--ros-args')
+    _, unscoped = plan(body.format('<group scoped="false">' + inner)).processes
+    assert values(unscoped, '-r') == ['__ns:=/a', 'x:=y']
+    assert unscoped.command[1] == 'in'
 
 
 def test_namespaces_nest(plan: Plan) -> None:
     node = '<node pkg="fake" exec="talk" namespace="{}"/>'
-    planner = plan('<push-ros-namespace namespace="a"/><push_ros_namespace namespace="b"/>'
+    planner = plan('<push_ros_namespace namespace="a"/><push_ros_namespace namespace="b"/>'
                    + node.format('c') + node.format('/d') + node.format(''))
-    assert [words(process, '-r') for process in planner.processes] == [
+    assert [values(process, '-r') for process in planner.processes] == [
         ['__ns:=/a/b/c'], ['__ns:=/d'], ['__ns:=/a/b']]
 
 
@@ -137,22 +133,20 @@ def test_a_node_gets_everything_in_the_order_of_ros2_launch(
     file = tmp_path / 'p.yaml'
     file.write_text('/**:\n  ros__parameters: {a: 1}\n')
     planner = plan(
-        '<set_remap from="/all" to="/some"/><set_parameter name="use_sim_time" value="true"/>'
+        '<set_remap from="/all" to="/some"/>'
         f'<node pkg="fake" exec="talk" name="me" namespace="n" args="--x \'a b\'"'
         '  ros_args="--log-level $(var level)" output="screen">'
         f'  <param name="z" value="0"/><param from="{file}"/><param name="a" value="2"/>'
-        '  <param name="g"><param name="h" value="x"/></param>'
-        '  <remap from="tf" to="/tf"/><env name="E" value="1"/></node>', level='debug')
+        '  <param name="g.h" value="x"/>'
+        '  <remap from="tf" to="/tf"/></node>', level='debug')
     process, = planner.processes
     assert process.command[0].endswith('/lib/fake/talk')
     assert process.command[1:6] == ('--x', 'a b', '--ros-args', '--log-level', 'debug')
-    assert words(process, '-r') == ['__node:=me', '__ns:=/n', '/all:=/some', 'tf:=/tf']
+    assert values(process, '-r') == ['__node:=me', '__ns:=/n', '/all:=/some', 'tf:=/tf']
     assert parameters(process) == [
-        {'/**': {'ros__parameters': {'use_sim_time': True}}},
         {'/n/me': {'ros__parameters': {'z': 0}}},
         {'/**': {'ros__parameters': {'a': 1}}},
-        {'/n/me': {'ros__parameters': {'a': 2, 'g': {'h': 'x'}}}}]
-    assert process.environment['E'] == '1'
+        {'/n/me': {'ros__parameters': {'a': 2, 'g.h': 'x'}}}]
     assert (process.name, process.output) == ('talk-1', 'screen')
 
 
@@ -162,30 +156,25 @@ def test_without_a_name_parameters_reach_every_node_of_the_process(plan: Plan) -
     assert parameters(process) == [{'/**': {'ros__parameters': {'a': 1}}}]
 
 
-def test_words_split_like_a_shell_but_not_inside_substitutions(plan: Plan) -> None:
-    process, = plan('<executable cmd="run $(var a)/$(var a) \'x  y\' --k=$(var b)"/>',
-                    a='1 2', b="it's").processes
-    assert process.command == ('run', '1 2/1 2', 'x  y', "--k=it's")
-    assert process.name == 'run-1'
+def test_arguments_split_like_a_shell_but_not_inside_substitutions(plan: Plan) -> None:
+    process, = plan(
+        '<node pkg="fake" exec="talk" args="run $(var a)/$(var a) \'x  y\' --k=$(var b)"/>',
+        a='1 2', b="it's").processes
+    assert process.command[1:] == ('run', '1 2/1 2', 'x  y', "--k=it's", '--ros-args')
+    assert process.name == 'talk-1'
 
 
 def test_process_attributes(plan: Plan) -> None:
-    process, = plan(
-        '<executable cmd="c" name="n" cwd="/tmp" output="both" on_exit="shutdown" respawn="true"'
-        ' respawn_delay="0.5" respawn_max_retries="3" sigterm_timeout="1" sigkill_timeout="0.5"'
-        ' shell="true" launch-prefix="nice -n 5"/>').processes
-    assert process.command == ('nice', '-n', '5', 'c')
-    assert (process.name, process.cwd, process.output, process.shell) == (
-        'n-1', '/tmp', 'both', True)
-    assert process.ends_all
-    assert (process.respawn, process.respawn_delay, process.respawn_limit) == (True, 0.5, 3)
+    process, = plan('<node pkg="fake" exec="talk" output="both" on_exit="shutdown" '
+                    'sigterm_timeout="1" sigkill_timeout="0.5"/>').processes
+    assert process.output == 'both' and process.shuts_down
     assert (process.sigterm_timeout, process.sigkill_timeout) == (1.0, 0.5)
 
 
 def test_defaults_end_everything_within_three_seconds(plan: Plan) -> None:
-    process, = plan('<executable cmd="c"/>').processes
+    process, = plan('<node pkg="fake" exec="talk"/>').processes
     assert process.sigterm_timeout + process.sigkill_timeout < 2.8
-    assert not process.respawn and not process.ends_all and process.output == 'log'
+    assert not process.shuts_down and process.output == 'log'
 
 
 def write_inner(tmp_path: Path, body: str) -> None:
@@ -196,16 +185,16 @@ INCLUDE = '<include file="$(dirname)/inner.launch.xml">{}</include>'
 
 
 def test_an_include_gets_its_arguments(plan: Plan, tmp_path: Path) -> None:
-    write_inner(tmp_path, '<arg name="a" default="d"/><log message="$(var a) $(var outer)"/>')
+    write_inner(tmp_path, '<arg name="a" default="d"/><node pkg="fake" exec="talk" args="\'$(var a) $(var outer)\'"/>')
     arg = '<arg name="a" value="$(var outer)!"/>'
-    assert messages(plan(INCLUDE.format(arg), outer='o')) == ['o! o']
-    assert messages(plan(INCLUDE.format(''), outer='o')) == ['d o']
+    assert arguments(plan(INCLUDE.format(arg), outer='o')) == ['o! o']
+    assert arguments(plan(INCLUDE.format(''), outer='o')) == ['d o']
 
 
 def test_an_include_is_not_a_scope(plan: Plan, tmp_path: Path) -> None:
     # As in ros2 launch; files that rely on anything else would differ there.
     write_inner(tmp_path, '<arg name="a" default="inner"/>')
-    assert messages(plan(INCLUDE.format('') + '<log message="$(var a)"/>')) == ['inner']
+    assert arguments(plan(INCLUDE.format('') + '<node pkg="fake" exec="talk" args="\'$(var a)\'"/>')) == ['inner']
 
 
 @pytest.mark.parametrize(('body', 'message'), [
@@ -236,7 +225,7 @@ def test_a_relative_include_is_refused(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(('body', 'message'), [
-    ('<nod pkg="a"/>', "unknown tag inside <launch> 'nod'; did you mean 'node'.*valid: arg, ex"),
+    ('<nod pkg="a"/>', "unknown tag inside <launch> 'nod'; did you mean 'node'.*valid: arg, gr"),
     ('<timer period="1"/>', "unknown tag inside <launch> 'timer'"),
     ('<arg nam="a"/>', "unknown attribute of <arg> 'nam'; did you mean 'name'"),
     ('<node pkg="fake"/>', "<node> lacks the attribute 'exec'"),
@@ -250,15 +239,15 @@ def test_a_relative_include_is_refused(plan: Plan) -> None:
     ('<node pkg="fake" exec="talk" namespace="a//b c"/>', "namespace '/a/b c' is not valid"),
     ('<node pkg="fake" exec="talk" output="file"/>', "unknown output 'file'.*valid: both, log"),
     ('<node pkg="fake" exec="talk" on_exit="restart"/>', "value of on_exit 'restart'.*shutdown"),
-    ('<node pkg="fake" exec="talk" respawn="maybe"/>', "respawn is 'maybe'"),
-    ('<node pkg="fake" exec="talk" respawn_delay="-1"/>', "respawn_delay is '-1'.*>= 0"),
-    ('<node pkg="fake" exec="talk" respawn_max_retries="inf"/>', "retries is 'inf'.*>= -1"),
+    ('<node pkg="fake" exec="talk" respawn="true"/>', "unknown attribute of <node> 'respawn'"),
+    ('<node pkg="fake" exec="talk" sigterm_timeout="-1"/>', "sigterm_timeout is '-1'.*>= 0"),
+    ('<node pkg="fake" exec="talk" sigkill_timeout="inf"/>', "sigkill_timeout is 'inf'.*>= 0"),
+    ('<executable cmd="c"/>', "unknown tag inside <launch> 'executable'"),
     ('<node pkg="fake" exec="talk" args="\'open"/>', "attribute 'args': No closing quotation"),
-    ('<executable cmd=" "/>', "'cmd' is empty"),
-    ('<log message="$(var x)"/>', "unknown launch variable 'x'.*valid: none"),
+    ('<node pkg="fake" exec="talk" args="\'$(var x)\'"/>', "unknown launch variable 'x'.*valid: none"),
     ('<group>text</group>', "text 'text' inside <group>"),
-    ('<log message="$(foo)"/>', "unknown substitution 'foo'"),
-    ('<log message="a & b"/>', 'not well-formed'),
+    ('<node pkg="fake" exec="talk" args="\'$(foo)\'"/>', "unknown substitution 'foo'"),
+    ('<node pkg="fake" exec="talk" args="\'a & b\'"/>', 'not well-formed'),
 ])
 def test_what_is_not_known_is_refused_with_its_line(plan: Plan, body: str, message: str) -> None:
     with pytest.raises(LaunchFileError, match=message) as error:

@@ -28,12 +28,7 @@ import pytest
     ("'a' in ['a', 'b'] and not 'c' in ('a',)", 'True'),
     ('1 < 2 < 3', 'True'),
     ('1 < 3 < 3', 'False'),
-    ('3 - 2 - 1', '0'),
-    ('7 // 2 + 7 % 4 * 2', '9'),
-    ('1 / 4', '0.25'),
-    ('-(2 + 3)', '-5'),
     ("'x' if 2 > 1 else 'y'", 'x'),
-    ("'/' + 'robot'", '/robot'),
     ("'' or 'default'", 'default'),
     ('0 and 1', '0'),
     ("'talos' and 'biped'", 'biped'),
@@ -44,18 +39,20 @@ def test_gives_what_python_gives(text: str, result: str) -> None:
     assert evaluate_expression(text) == str(eval(text.strip()))  # the oracle
 
 
-@given(st.integers(-100, 100), st.integers(-100, 100), st.integers(1, 100),
-       st.sampled_from(['+', '-', '*', '//', '%', '<', '<=', '==', '!=', '>', '>=']),
-       st.sampled_from(['+', '-', '*', '//', '%']))
-def test_precedence_is_pythons(a: int, b: int, c: int, first: str, second: str) -> None:
-    text = f'{a} {first} {c} {second} {max(abs(b), 1)}'
+@given(st.tuples(*[st.integers(0, 3)] * 3),
+       st.tuples(*[st.sampled_from(['<', '<=', '==', '!=', '>', '>=', 'and', 'or'])] * 2),
+       st.tuples(*[st.sampled_from(['', 'not '])] * 2))
+def test_precedence_is_pythons(numbers: tuple[int, ...], operators: tuple[str, ...],
+                               negations: tuple[str, ...]) -> None:
+    (a, b, c), (first, second), (outer, inner) = numbers, operators, negations
+    text = f'{outer}{a} {first} {b} {second} ({inner}{c})'
     assert evaluate_expression(text) == str(eval(text))
 
 
 @pytest.mark.parametrize('text', [
     '__import__("os").getcwd()', 'open("/etc/passwd")', '().__class__', 'x', '2 ** 9999999',
     '[i for i in (1, 2)]', 'lambda: 1', '{1: 2}', '(1).real', "f'{1}'", '1 << 99', "b'x'", '...',
-    'None is None',
+    'None is None', '1 / 4', '-(2 + 3)', "'a' + 1", '1 / 0',
 ])
 def test_refuses_everything_else(text: str) -> None:
     with pytest.raises(ConfigurationError, match='valid: numbers'):
@@ -67,7 +64,7 @@ def test_an_unquoted_string_gets_a_hint() -> None:
         evaluate_expression("biped == 'biped'")
 
 
-@pytest.mark.parametrize('text', ['', '1 +', "'open", '1 / 0', "'a' + 1", "'a' < 1"])
+@pytest.mark.parametrize('text', ['', '1 +', "'open", "'a' < 1"])
 def test_says_what_cannot_be_computed(text: str) -> None:
     with pytest.raises(ConfigurationError, match='expression'):
         evaluate_expression(text)

@@ -73,11 +73,9 @@ def test_types_values_as_launch_does(tmp_path: Path, attributes: str, value: Any
         assert [type(item) for item in result] == [type(item) for item in value]
 
 
-def test_nests(tmp_path: Path) -> None:
-    xml = ('<param name="group$(var number)"><param name="a" value="1"/>'
-           '<param name="deep"><param name="b" value="x"/></param></param>')
-    assert parameter(element(tmp_path, xml), CONTEXT) == (
-        'group3', {'a': 1, 'deep': {'b': 'x'}})
+def test_the_name_may_be_a_substitution(tmp_path: Path) -> None:
+    xml = '<param name="group$(var number).a" value="1"/>'
+    assert parameter(element(tmp_path, xml), CONTEXT) == ('group3.a', 1)
 
 
 @pytest.mark.parametrize(('attributes', 'message'), [
@@ -93,8 +91,8 @@ def test_nests(tmp_path: Path) -> None:
     ('value="1" type="double"', "unknown value of type 'double'.*valid: bool, float"),
     ('value="1" if="true"', "unknown attribute of <param> 'if'.*valid:.*value"),
     ('value="1" from="x"', "either 'name' or 'from'"),
-    ('value="1" allow_substs="true"', "'allow_substs' goes with 'from' only"),
-    ('', "needs either 'value' or nested"),
+    ('value="1" allow_substs="true"', "unknown attribute of <param> 'allow_substs'"),
+    ('', "needs 'value'"),
 ])
 def test_refuses_with_the_place(tmp_path: Path, attributes: str, message: str) -> None:
     with pytest.raises(LaunchFileError, match=message) as error:
@@ -115,17 +113,7 @@ def test_a_file_is_handed_over_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / 'p.yaml'
     file.write_text('/**:\n  ros__parameters: {robot: $(var word)}\n')
     from_file = element(tmp_path, f'<param from="{file}"/>')
-    assert parameter_file(from_file, CONTEXT, ParameterFiles(tmp_path)) == file
-
-
-def test_substitutions_in_a_file_are_done_on_demand(tmp_path: Path) -> None:
-    file = tmp_path / 'p.yaml'
-    file.write_text('# about $(no such thing)\n/**/$(var word):\n  ros__parameters:\n'
-                    '    robot: $(var word)\n    n: $(var number)\n    l: [$(var number), 4]\n')
-    from_file = element(tmp_path, f'<param from="{file}" allow_substs="true"/>')
-    done = parameter_file(from_file, CONTEXT, ParameterFiles(tmp_path))
-    assert yaml.safe_load(done.read_text()) == {
-        '/**/talos': {'ros__parameters': {'robot': 'talos', 'n': 3, 'l': [3, 4]}}}
+    assert parameter_file(from_file, CONTEXT) == file
 
 
 @pytest.mark.parametrize(('text', 'message'), [
@@ -140,7 +128,6 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str | None, message: str) -> 
     if text is not None:
         file.write_text(text)
     with pytest.raises(LaunchFileError, match=message) as error:
-        parameter_file(element(tmp_path, f'<param from="{file}"/>'), CONTEXT,
-                       ParameterFiles(tmp_path))
+        parameter_file(element(tmp_path, f'<param from="{file}"/>'), CONTEXT)
     assert 'p.launch.xml:3: ' in str(error.value)
     assert str(file) in str(error.value)
