@@ -61,7 +61,7 @@ def parameters_of(model: RobotModel) -> Array:
 
 
 @dataclass(frozen=True)
-class Layout:
+class RegressorLayout:
     """
     Which rows a capture gives; the same for all captures with the same contacts and sensors.
 
@@ -155,7 +155,7 @@ class StaticsRegressor:
         # Torque at a measured joint is its own and its followers' as they are geared to it.
         n = len(model.joint_names)
         self._gearing = np.array([model.velocity(e)[6:] for e in np.eye(n)]).reshape(n, -1)
-        self._layouts: dict[bytes, Layout] = {}
+        self._layouts: dict[bytes, RegressorLayout] = {}
 
     @property
     def row_count(self) -> int:
@@ -255,7 +255,7 @@ class StaticsRegressor:
         return keep, (predicted - measured)[keep]
 
     def _rows_of(self, capture: Capture) -> tuple[
-            _Kinematics, Layout, NDArray[np.intp], Array, Array]:
+            _Kinematics, RegressorLayout, NDArray[np.intp], Array, Array]:
         layout = self._layout(self._contact_sensors(capture))
         measured = self._measured(capture)
         known = np.isfinite(measured)
@@ -354,13 +354,13 @@ class StaticsRegressor:
                     if stands for sensor in foot.wrench_sensors}
         return np.array([name in standing for name in config.wrench_sensors], dtype=bool)
 
-    def _layout(self, contact: NDArray[np.bool_]) -> Layout:
+    def _layout(self, contact: NDArray[np.bool_]) -> RegressorLayout:
         key = contact.tobytes()
         if key not in self._layouts:
             self._layouts[key] = self._make_layout(contact)
         return self._layouts[key]
 
-    def _make_layout(self, contact: NDArray[np.bool_]) -> Layout:
+    def _make_layout(self, contact: NDArray[np.bool_]) -> RegressorLayout:
         L = len(self.model.link_names)
         whole = np.ones((1, L + len(contact)))
         through = np.concatenate((whole, self._beyond_joints, self._beyond_sensors))
@@ -368,7 +368,7 @@ class StaticsRegressor:
         hidden = (self._beyond_sensors[contact, :L].any(axis=0) if contact.any()
                   else np.zeros(L, dtype=bool))
         through[:, :L][:, hidden] = 0.0
-        return Layout(through, self._usable_rows(contact), contact)
+        return RegressorLayout(through, self._usable_rows(contact), contact)
 
     def _usable_rows(self, contact: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Leave out what the ground touches beyond a contact sensor, which nobody measures."""
@@ -431,7 +431,7 @@ class StaticsRegressor:
         stacked: Array = np.concatenate((whole, measured, flat), axis=1)
         return stacked
 
-    def _matrix(self, k: _Kinematics, layout: Layout) -> Array:
+    def _matrix(self, k: _Kinematics, layout: RegressorLayout) -> Array:
         """Return A of the first configuration, shape (row_count, 4 L)."""
         L, J = len(self.model.link_names), self._joint_count
         g, R_T, p = k.gravity[0], k.links[0, :, :3], k.links[0, :, 3]
@@ -447,7 +447,7 @@ class StaticsRegressor:
         stacked = self._stack(on_joints[np.newaxis], on_sensors[np.newaxis], whole[np.newaxis])
         return stacked[0].reshape(self.row_count, -1)
 
-    def _reading_matrix(self, k: _Kinematics, layout: Layout) -> Array:
+    def _reading_matrix(self, k: _Kinematics, layout: RegressorLayout) -> Array:
         """Return how contact readings enter the rows, shape (row_count, 6 S)."""
         L, J = len(self.model.link_names), self._joint_count
         to_base = _to_base(k)[0]
@@ -460,7 +460,7 @@ class StaticsRegressor:
         stacked = self._stack(on_joints[np.newaxis], on_sensors[np.newaxis], whole[np.newaxis])
         return stacked[0].reshape(self.row_count, -1)
 
-    def _predictions(self, k: _Kinematics, layout: Layout, readings: Array,
+    def _predictions(self, k: _Kinematics, layout: RegressorLayout, readings: Array,
                      theta: Array) -> Array:
         """Return what is measured, or zero for the whole, in N configurations (N, rows)."""
         J, weights = self._joint_count, self._weights(k, theta)
@@ -480,7 +480,7 @@ class StaticsRegressor:
 
     # -- noise
 
-    def _noise_jacobians(self, capture: Capture, layout: Layout, readings: Array,
+    def _noise_jacobians(self, capture: Capture, layout: RegressorLayout, readings: Array,
                          theta: Array) -> tuple[Array, Array]:
         n = len(self.model.joint_names)
         positions = np.tile(capture.positions, (n + 4, 1))

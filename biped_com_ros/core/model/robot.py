@@ -270,7 +270,7 @@ class RobotModel:
             raise UnknownNameError('frame', name, self.frame_names, f"the URDF '{model.name}'")
         return int(model.getFrameId(name, pin.FrameType.BODY))
 
-    def _set_joints(self, mimics: dict[str, urdf_tools.Mimic]) -> None:
+    def _set_joints(self, mimics: dict[str, urdf_tools.MimicRelation]) -> None:
         """Prepare ``q = (root pose, offsets) + q_from_joints @ positions``."""
         moving = tuple(self.pin_model.names)[2:]
         locked = self.config.locked_joints
@@ -278,7 +278,7 @@ class RobotModel:
         column = {name: i for i, name in enumerate(self.joint_names)}
         gains, offsets = np.zeros((len(moving), len(column))), np.zeros(len(moving))
         for i, name in enumerate(moving):
-            relation = mimics.get(name, urdf_tools.Mimic(name, 1.0, 0.0))
+            relation = mimics.get(name, urdf_tools.MimicRelation(name, 1.0, 0.0))
             if name in locked:
                 offsets[i] = locked[name]
             elif relation.leader in locked:

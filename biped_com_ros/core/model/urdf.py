@@ -48,7 +48,7 @@ class LinkInertial:
 
 
 @dataclass(frozen=True)
-class Mimic:
+class MimicRelation:
     """Joint that follows another: ``position = multiplier * leader + offset``."""
 
     leader: str
@@ -151,14 +151,14 @@ def continuous_joints(robot: ElementTree.Element) -> frozenset[str]:
         str(j.get('name')) for j in robot.findall('joint') if j.get('type') == 'continuous')
 
 
-def mimic_joints(robot: ElementTree.Element) -> dict[str, Mimic]:
+def mimic_joints(robot: ElementTree.Element) -> dict[str, MimicRelation]:
     """Followers by name; a chain of followers is resolved to its first leader."""
     direct = {}
     for joint in robot.findall('joint'):
         mimic = joint.find('mimic')
         if mimic is not None and joint.get('type') != 'fixed':
             where = f"joint '{joint.get('name')}'"
-            direct[str(joint.get('name'))] = Mimic(
+            direct[str(joint.get('name'))] = MimicRelation(
                 str(mimic.get('joint')), _number(mimic.get('multiplier', '1'), where),
                 _number(mimic.get('offset', '0'), where))
     return {name: _first_leader(name, direct) for name in direct}
@@ -256,14 +256,14 @@ def _number(text: Any, where: str) -> float:
     return value
 
 
-def _first_leader(name: str, direct: dict[str, Mimic]) -> Mimic:
+def _first_leader(name: str, direct: dict[str, MimicRelation]) -> MimicRelation:
     mimic, seen = direct[name], {name}
     while mimic.leader in direct:
         if mimic.leader in seen:
             raise RobotDescriptionError(f"joint '{name}' mimics itself through a circle")
         seen.add(mimic.leader)
         upper = direct[mimic.leader]
-        mimic = Mimic(upper.leader, mimic.multiplier * upper.multiplier,
+        mimic = MimicRelation(upper.leader, mimic.multiplier * upper.multiplier,
                       mimic.multiplier * upper.offset + mimic.offset)
     return mimic
 

@@ -23,14 +23,14 @@ from typing import Any, TypeVar
 DEPTH = 16
 """How many samples of a source are kept while they wait for those of the others."""
 _LONG_DEPTH = 128
-"""The same for :class:`Instants`, which waits longer."""
+"""The same for :class:`ReferenceSynchronizer`, which waits longer."""
 #: By so little a step may differ from the mean one without being noted.
 _NEGLIGIBLE_NS = 1000
 
 _T = TypeVar('_T')
 
 
-class Synchronizer:
+class ApproximateSynchronizer:
     """
     Makes sets of one sample per source, all within half a period of the slowest source.
 
@@ -119,7 +119,7 @@ class Synchronizer:
         return True
 
 
-class Instants:
+class ReferenceSynchronizer:
     """
     Makes one set per sample of the first source, of the nearest samples of the others.
 

@@ -76,7 +76,7 @@ class MonitorSettings:
 
 
 @dataclass(slots=True)
-class Report:
+class StabilityReport:
     """
     One instant; what cannot be known is None.
 
@@ -301,7 +301,7 @@ class StabilityMonitor:
         return self.in_contact
 
     def update(self, ns: int, state: RobotState, twist: Twist | None,
-               wrenches: Sequence[Sequence[float]] | None) -> Report:
+               wrenches: Sequence[Sequence[float]] | None) -> StabilityReport:
         """
         Judge an instant.
 
@@ -327,7 +327,7 @@ class StabilityMonitor:
         dcm, omega_0 = None, 0.0
         if stands and twist is not None:
             dcm, omega_0 = self._dcm(state, twist, plane)
-        report = Report(
+        report = StabilityReport(
             state, stands, plane, wrench, zmp, dcm, omega_0,
             *self._modelled(ns, state, twist, plane, wrench, stands),
             _Feet(self._soles, soles, wrenches, self.in_contact, self._least_force))
@@ -344,7 +344,7 @@ class StabilityMonitor:
             plane = None
         return (_WORLD, False) if plane is None else (plane, True)
 
-    def _watch(self, ns: int, report: Report, tilt: float) -> Change | None:
+    def _watch(self, ns: int, report: StabilityReport, tilt: float) -> Change | None:
         """Return a change of level; mostly it is seen without the polygon that there is none."""
         if report.stands and not self.every_margin:
             plane, soles = report.plane, report.feet.placements

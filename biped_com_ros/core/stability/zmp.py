@@ -236,7 +236,7 @@ def _about_origin(com: Array, linear: Array, angular_about_com: Array) -> Array:
     return np.array((px, py, pz, lx + y * pz - z * py, ly + z * px - x * pz, lz + x * py - y * px))
 
 
-class Comparison(NamedTuple):
+class FilteredWrenches(NamedTuple):
     """
     Contact wrenches about the world's origin through the same filter, shape (6,), N and N m.
 
@@ -288,7 +288,7 @@ class ModelWrench:
         self._filter.reset()
 
     def update(self, state: RobotState, twist: Twist, dt: float,
-               measured: Array | None = None) -> Comparison:
+               measured: Array | None = None) -> FilteredWrenches:
         """
         Take an instant.
 
@@ -315,4 +315,4 @@ class ModelWrench:
         wrench[2] += self._weight
         wrench[3] += y * self._weight
         wrench[4] -= x * self._weight
-        return Comparison(wrench, None if measured is None else filtered[6:12].copy())
+        return FilteredWrenches(wrench, None if measured is None else filtered[6:12].copy())

@@ -37,7 +37,7 @@ from biped_com_ros.core.geometry.wrench import set_weight_matrix, sum_wrenches, 
 from biped_com_ros.core.model.config import WrenchSensorConfig
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.core.signals.filters import LowPass
-from biped_com_ros.core.signals.synchronizer import Synchronizer
+from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 import numpy as np
 
@@ -132,7 +132,7 @@ class ContactBody:
         self.wrench = np.zeros(6)
         self.numbers: list[float] = self.wrench.tolist()
         self.in_contact, self.place = False, 0
-        self.samples = Synchronizer(len(sensors))
+        self.samples = ApproximateSynchronizer(len(sensors))
 
     def judge(self, stamp_ns: int) -> None:
         """Take over a new wrench, of a time (ns)."""
@@ -181,7 +181,7 @@ class WrenchAggregation:
         self.bodies = self._make_bodies()
         for place, body in enumerate(self.bodies):
             body.place = place
-        self._samples = Synchronizer(len(self.bodies))
+        self._samples = ApproximateSynchronizer(len(self.bodies))
         self._refuse_double_counting()
         self._prepare_frames()
         self.ready = False

@@ -96,7 +96,7 @@ class SensorOffset:
     stamp: str = ''
 
 
-class StillnessWatch:
+class JointStillness:
     """
     Remembers when a joint last moved.
 
@@ -173,7 +173,7 @@ class RecentReadings:
         self._stamped.append((stamp_ns, reading))
         self.newest_ns = stamp_ns
 
-    def tare(self, expected: Array, still: StillnessWatch, limits: TareLimits,
+    def tare(self, expected: Array, still: JointStillness, limits: TareLimits,
              config: WrenchSensorConfig, now_ns: int) -> SensorOffset:
         """
         Find what the sensor reads too much, or refuse.
@@ -221,7 +221,7 @@ class RecentReadings:
             raise InputError(f"'{self.sensor}' not tared: it has sent {collected} of the {count} "
                              'readings to average; try again in a moment')
 
-    def _refuse_motion(self, deviation: Array, still: StillnessWatch, limits: TareLimits) -> None:
+    def _refuse_motion(self, deviation: Array, still: JointStillness, limits: TareLimits) -> None:
         oldest_ns = self._stamped[0][0]
         if still.moved_ns >= oldest_ns:
             raise InputError(

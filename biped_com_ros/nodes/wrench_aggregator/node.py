@@ -41,7 +41,7 @@ from biped_com_ros.core.wrench.aggregation import (
     AggregationSettings, ContactBody, WrenchAggregation)
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.tare import (
-    load_offsets, RecentReadings, save_offsets, SensorOffset, StillnessWatch, TareLimits)
+    load_offsets, RecentReadings, save_offsets, SensorOffset, JointStillness, TareLimits)
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.com_estimator.outputs import Pace
 from biped_com_ros.ros.node.common_parameters import (
@@ -250,7 +250,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         return frame
 
     def _make_tare(self, aggregation: WrenchAggregation) -> None:
-        self._still = StillnessWatch(
+        self._still = JointStillness(
             aggregation.model.joint_names, self.params.tare_max_joint_speed)
         self._recent = [RecentReadings(channel.name, self.params.tare_samples)
                         for channel in aggregation.channels]

@@ -54,7 +54,7 @@ from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.model.sole_geometry import sole_polygon
 from biped_com_ros.core.stability.levels import Level, StabilityThresholds
-from biped_com_ros.core.stability.monitor import MonitorSettings, Report, StabilityMonitor
+from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor, StabilityReport
 from biped_com_ros.core.stability.zmp import METHODS
 from biped_com_ros.core.state.leg_odometry import Twist
 from biped_com_ros.core.wrench.contact import ContactThresholds
@@ -64,7 +64,7 @@ from biped_com_ros.nodes.zmp_monitor.outputs import (
     describe_change, SEVERITY, StabilityMarkers, StabilityOutputs)
 from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, EstimatorParameters, gravity_parameter, WeightParameters)
-from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report as Health, WARN
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.input_watch import InputWatch
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
@@ -196,7 +196,7 @@ class ZmpMonitor(Node):
         if self._marker_pace.is_due(stamp_ns):
             self._markers.publish(stamp_ns, report, monitor.watch.level)
 
-    def _log(self, report: Report) -> None:
+    def _log(self, report: StabilityReport) -> None:
         change, logger = report.change, self.get_logger()
         assert change is not None
         # One call each: rclpy does not let a line of code change its severity.
@@ -209,7 +209,7 @@ class ZmpMonitor(Node):
 
     # -- diagnostics
 
-    def _report_stability(self) -> Health:
+    def _report_stability(self) -> Report:
         assert self.monitor is not None
         watch, values = self.monitor.watch, self._accounts.values()
         missing = self._waiting.missing
@@ -224,7 +224,7 @@ class ZmpMonitor(Node):
         reasons = f': {"; ".join(watch.reasons)}' if watch.reasons else ''
         return SEVERITY[watch.level], f'{watch.level.name.lower()}{reasons}', values
 
-    def _report_zmp(self) -> Health:
+    def _report_zmp(self) -> Report:
         instants, rate, difference = self._accounts.take()
         values = {'rate [Hz]': rate, 'rms difference [m]': difference,
                   'method': self.params.model_method,
@@ -249,7 +249,7 @@ class ZmpMonitor(Node):
                     'states, IMU and wrenches come from one clock')
         return 'the ground does not push: see the line on the weight'
 
-    def _report_support(self) -> Health:
+    def _report_support(self) -> Report:
         assert self.monitor is not None
         worst = self._accounts.unevenness
         values = {'out of plane [m]': worst, 'phase': self._accounts.phase}
@@ -259,7 +259,7 @@ class ZmpMonitor(Node):
                 'a foot on its edge, or joint offsets; the ZMP is on a plane between them'), values
         return OK, 'the soles in contact lie in one plane', values
 
-    def _report_weight(self) -> Health:
+    def _report_weight(self) -> Report:
         if not self.inputs.feels:
             return OK, 'not measured', {}
         verdict = self._accounts.weight.verdict()
@@ -278,13 +278,13 @@ class Accounts:
             {name: foot.wrench_sensors for name, foot in feet.items()},
             params.weight_tolerance, f'the YAML of robot {model.config.name}')
         self._feet = tuple(feet)
-        self._report: Report | None = None
+        self._report: StabilityReport | None = None
         self.instants = 0
         self._measured, self._squares, self._compared = 0, 0.0, 0
         self._weighs = Pace(WEIGHING_RATE)
         self._since = time.monotonic()
 
-    def add(self, ns: int, report: Report, wrenches: Wrenches | None) -> None:
+    def add(self, ns: int, report: StabilityReport, wrenches: Wrenches | None) -> None:
         """Take an instant."""
         self._report = report
         self.instants += 1

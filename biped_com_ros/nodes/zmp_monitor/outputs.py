@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.levels import Change, Level
-from biped_com_ros.core.stability.monitor import Report
+from biped_com_ros.core.stability.monitor import StabilityReport
 from biped_com_ros.ros.fast.codec import raw_publish, Template
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, WARN
 from biped_com_ros.ros.topics import markers
@@ -50,7 +50,7 @@ _ASK_EVERY = 0.1
 """How often it is asked whether anybody listens, s."""
 
 #: An output, the field of its message, and what goes there; nothing goes out for None.
-_Find = Callable[[Report], Any]
+_Find = Callable[[StabilityReport], Any]
 _Finder = tuple[TemplatePublisher, str, _Find]
 
 
@@ -154,7 +154,7 @@ class StabilityOutputs:
         self._event = node.create_publisher(DiagnosticArray, '~/event', LATCHED, **options)
         self._in_contact: tuple[bool, ...] | None = None
 
-    def publish(self, stamp_ns: int, report: Report, in_contact: tuple[bool, ...]) -> None:
+    def publish(self, stamp_ns: int, report: StabilityReport, in_contact: tuple[bool, ...]) -> None:
         """Publish an instant."""
         if monotonic() > self._ask_again:
             self._ask()
@@ -180,7 +180,7 @@ class StabilityOutputs:
         self.margins_wanted = self._polygon_heard or any(
             out.has_subscribers for out in self._numbers.values())
 
-    def announce(self, stamp_ns: int, change: Change, report: Report) -> None:
+    def announce(self, stamp_ns: int, change: Change, report: StabilityReport) -> None:
         """Publish a change of level, latched."""
         status = DiagnosticStatus(
             level=SEVERITY[change.now], name=f'{self._node.get_name()}: stability',
@@ -240,7 +240,7 @@ class StabilityMarkers:
         self._trails = (_Trail(params.trail), _Trail(params.trail))
         self.has_current_subscribers, self._drawn_ns = False, 0
 
-    def publish(self, stamp_ns: int, report: Report, level: Level) -> None:
+    def publish(self, stamp_ns: int, report: StabilityReport, level: Level) -> None:
         """Publish an instant, while nobody listens one per second."""
         for trail, point in zip(self._trails, (report.zmp, report.zmp_model)):
             trail.add(point)
@@ -251,7 +251,7 @@ class StabilityMarkers:
             self._draw(report, level)
             self._out.publish(stamp_ns)
 
-    def _draw(self, report: Report, level: Level) -> None:
+    def _draw(self, report: StabilityReport, level: Level) -> None:
         """Show an instant; what is unknown disappears."""
         fields, support = self._out.fields, report.support
         actions = np.full(self._polygon + 3, Marker.ADD)

@@ -31,7 +31,7 @@ from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load, wrench_adjoint
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.signals.synchronizer import Instants
+from biped_com_ros.core.signals.synchronizer import ReferenceSynchronizer
 from biped_com_ros.core.state.leg_odometry import Twist
 from biped_com_ros.ros.topics.base_sources import (
     BaseSource, Contacts, FixedBase, ImuBase, LocationParameters, OdometryBase, TfBase)
@@ -199,7 +199,7 @@ class StabilityInputs:
         topics = _wrench_topics(model, params)
         self._is_timed = params.base_source in ('imu', 'odometry')
         self._first_foot = 1 + self._is_timed
-        self._instants = Instants(
+        self._instants = ReferenceSynchronizer(
             [nanoseconds(params.base_timeout)] * self._is_timed
             + [_WRENCH_TOLERANCE] * len(topics),
             [False] * self._is_timed + [not needs_wrenches] * len(topics))

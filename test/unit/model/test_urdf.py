@@ -88,8 +88,8 @@ def test_kinematics_need_no_meshes_and_no_endless_joints():
 def test_a_chain_of_mimics_leads_to_its_first_leader():
     mimics = urdf.mimic_joints(urdf.parse_urdf(URDF))
     # chain = 2 (-0.5 grip + 0.2) + 0.1
-    assert mimics['grip_chain'] == urdf.Mimic('grip', -1.0, 0.5)
-    assert mimics['grip_mimic'] == urdf.Mimic('grip', -0.5, 0.2)
+    assert mimics['grip_chain'] == urdf.MimicRelation('grip', -1.0, 0.5)
+    assert mimics['grip_mimic'] == urdf.MimicRelation('grip', -0.5, 0.2)
 
 
 @pytest.mark.parametrize('leader', ['j', 'k'])

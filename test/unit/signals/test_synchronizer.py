@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.signals.synchronizer import Instants, Synchronizer
+from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer, ReferenceSynchronizer
 import numpy as np
 import pytest
 
@@ -24,7 +24,7 @@ MS = 1_000_000
 
 def run(sources, arrivals):
     """Feed (source, stamp in ms) whose value is the stamp; return the sets."""
-    synchronizer, sets = Synchronizer(sources), []
+    synchronizer, sets = ApproximateSynchronizer(sources), []
     for source, stamp in arrivals:
         if synchronizer.add(source, round(stamp * MS), stamp):
             sets.append(synchronizer.latest)
@@ -106,7 +106,7 @@ def test_a_clock_set_back_starts_anew():
 
 def instants(arrivals, optional=(), others=1):
     """Feed (source, stamp in ms) whose value is the stamp; return the sets."""
-    maker, sets = Instants([5 * MS] * others, optional), []
+    maker, sets = ReferenceSynchronizer([5 * MS] * others, optional), []
     for source, stamp in arrivals:
         sets += maker.add(source, round(stamp * MS), stamp)
     return sets
@@ -118,7 +118,7 @@ def test_every_sample_of_the_first_gets_the_nearest_of_the_others():
 
 
 def test_equal_stamps_do_not_wait():
-    maker = Instants([5 * MS] * 2)
+    maker = ReferenceSynchronizer([5 * MS] * 2)
     for source in (2, 0):
         assert not list(maker.add(source, MS, 1.0))
     assert len(list(maker.add(1, MS, 1.0))) == 1

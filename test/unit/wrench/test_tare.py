@@ -22,7 +22,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNam
 from biped_com_ros.core.geometry.wrench import weight_matrix
 from biped_com_ros.core.model.config import robot_config_from_mapping, WrenchSensorConfig
 from biped_com_ros.core.wrench.tare import (
-    load_offsets, RecentReadings, save_offsets, SensorOffset, StillnessWatch, TareLimits)
+    load_offsets, RecentReadings, save_offsets, SensorOffset, JointStillness, TareLimits)
 import numpy as np
 import pytest
 import yaml
@@ -46,7 +46,7 @@ def hang(count=200, noise=0.5, offset=OFFSET, collected=200, moved_at=None, spee
     The knee moves for 0.1 s up to the reading `moved_at`.
     """
     rng, readings = np.random.default_rng(seed), RecentReadings('left', count)
-    still = StillnessWatch(('hip', 'knee'), limits.joint_speed)
+    still = JointStillness(('hip', 'knee'), limits.joint_speed)
     for i in range(1, collected + 1):
         noise_now = noise * rng.normal(size=6) * [1.0, 1.0, 1.0, 0.05, 0.05, 0.05]
         readings.add(EXPECTED + offset + noise_now, i * MS)
@@ -67,7 +67,7 @@ def test_only_the_last_readings_count():
     readings = RecentReadings('left', 10)
     for i in range(25):
         readings.add(np.full(6, 100.0 if i < 15 else 1.0), (i + 1) * MS)
-    found = readings.tare(np.zeros(6), StillnessWatch((), 1.0), LIMITS, SENSOR, 25 * MS)
+    found = readings.tare(np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, 25 * MS)
     assert found.offset == (1.0,) * 6
 
 
@@ -76,7 +76,7 @@ def test_a_movement_before_the_readings_does_no_harm():
 
 
 def test_many_slow_joints_are_no_movement():
-    still = StillnessWatch([f'joint_{i}' for i in range(32)], 0.05)
+    still = JointStillness([f'joint_{i}' for i in range(32)], 0.05)
     for t in range(1, 102):
         still.take(np.full(32, 0.04), t * MS)
     assert still.movement == ''
@@ -86,7 +86,7 @@ def test_many_slow_joints_are_no_movement():
 
 
 def test_noise_of_differentiated_encoders_is_no_movement():
-    rng, still = np.random.default_rng(4), StillnessWatch([f'joint_{i}' for i in range(32)], 0.05)
+    rng, still = np.random.default_rng(4), JointStillness([f'joint_{i}' for i in range(32)], 0.05)
     velocities = np.diff(2e-4 * rng.normal(size=(2000, 32)), axis=0) * 500.0
     assert np.abs(velocities).max() > 0.4
     for i, now in enumerate(velocities):
@@ -119,11 +119,11 @@ def test_a_varying_torque_is_refused():
     for i in range(50):
         readings.add(np.array([0, 0, 0, 0, (-1.0) ** i, 0]), i * MS)
     with pytest.raises(InputError, match='N m .*tare_max_torque_deviation'):
-        readings.tare(np.zeros(6), StillnessWatch((), 1.0), LIMITS, SENSOR, 49 * MS)
+        readings.tare(np.zeros(6), JointStillness((), 1.0), LIMITS, SENSOR, 49 * MS)
 
 
 def test_what_was_before_the_clock_was_set_back_is_forgotten():
-    readings, still = RecentReadings('left', 3), StillnessWatch(('hip',), 0.1)
+    readings, still = RecentReadings('left', 3), JointStillness(('hip',), 0.1)
     for t in (101, 102, 103, 1, 2):
         readings.add(np.zeros(6), t * MS)
         still.take(np.array([0.5 if t > 100 else 0.0]), t * MS)
