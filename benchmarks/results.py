@@ -52,11 +52,11 @@ TITLES = {
 # Name of the file -> what is run.
 REPEATABLE = {
     'identification': ('benchmarks/identification.py',),
-    'com_filter': ('-m', 'benchmarks.com_filter', '--seeds', '6'),
+    'com_filter': ('-m', 'examples.com_filter', '--seeds', '6'),
     'gravity_droop': ('examples/gravity_droop.py', 'talos'),
-    'stepping': ('-m', 'benchmarks.stepping'),
+    'stepping': ('-m', 'examples.stepping'),
     'table_1': ('examples/table_1.py',),
-    'torso': ('-m', 'benchmarks.torso'),
+    'torso': ('-m', 'examples.torso'),
     'wang_errata': ('examples/wang_errata.py',),
     'zmp_methods': ('examples/zmp_methods.py', 'talos'),
 }

@@ -42,13 +42,13 @@ import time
 from typing import Any
 
 from benchmarks.common import console, print_table, print_targets, Target
-from benchmarks.stepping import CONTACT_SHARE, MASS_SIGMA, Record, SEEDS
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import support_polygon
 from biped_com_ros.ros.node.executor import make_executor
 from biped_com_ros.ros.topics.qos import LATCHED
+from examples.stepping import CONTACT_SHARE, MASS_SIGMA, Record, SEEDS
 from geometry_msgs.msg import PointStamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np

@@ -276,7 +276,7 @@ def raise_right_foot(model: RobotModel, start: np.ndarray, lift: float, count: i
 def plot(path: Path, title: str, time: np.ndarray, curves: dict[str, np.ndarray], unit: str
          ) -> None:
     """Write curves over time as an SVG."""
-    from benchmarks.figures import chart, save  # only where pictures are drawn
+    from examples.figures import chart, save  # only where pictures are drawn
     axes = chart(title, 'time [s]', unit)
     step = max(len(time) // 400, 1)
     for name, curve in curves.items():

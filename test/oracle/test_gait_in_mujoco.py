@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.stepping import LENGTH, MASS_SIGMA, Record, row, SEEDS, Walker
-from benchmarks.stepping_figures import draw
 from biped_com_ros.core.legs.footsteps import StepTiming
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK, single_step, walk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
+from examples.stepping import LENGTH, MASS_SIGMA, Record, row, SEEDS, Walker
+from examples.stepping_figures import draw
 import numpy as np
 import pytest
 

@@ -13,12 +13,12 @@
 # limitations under the License.
 """com_estimator's fused CoM over DDS: a swaying robot that carries what its URDF does not know."""
 
-from benchmarks.com_filter import HIDDEN
 from biped_com_ros.core.com.filter import ComFilterSettings
 from biped_com_ros.nodes.com_estimator.fusion import FusionParameters, settings_of
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.sim.interface import PlantOptions
 from diagnostic_msgs.msg import DiagnosticArray
+from examples.com_filter import HIDDEN
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np

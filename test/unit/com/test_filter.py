@@ -15,11 +15,11 @@
 
 import functools
 
-from benchmarks.com_filter import (
-    C, chi_square_bounds, MOTIONS, NOISE, PUSH, push_estimate, Rig, SETTLED, V)
 from biped_com_ros.core.com.filter import ComFilter, ComFilterSettings, H, S, Seen
 from biped_com_ros.core.com.hidden_load import Carrier, LoadEquation
 from biped_com_ros.core.errors import ConfigurationError
+from examples.com_filter import (
+    C, chi_square_bounds, MOTIONS, NOISE, PUSH, push_estimate, Rig, SETTLED, V)
 import numpy as np
 import pytest
 

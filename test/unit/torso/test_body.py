@@ -19,8 +19,6 @@ from dataclasses import replace
 import math
 from xml.etree import ElementTree
 
-from benchmarks.torso import Bench, CYCLE, rms_deg
-from benchmarks.torso_figures import draw
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
 from biped_com_ros.core.geometry.pose import Pose, quaternion_from_rotation
 from biped_com_ros.core.gravity.model import GravityModel
@@ -28,6 +26,8 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.arc import array_of
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
+from examples.torso import Bench, CYCLE, rms_deg
+from examples.torso_figures import draw
 import mujoco
 import numpy as np
 import pytest

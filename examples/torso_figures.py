@@ -19,9 +19,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import chart, COLOURS, GREY, save, SQUARE
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.workspace import Workspace
+from examples.figures import chart, COLOURS, GREY, save, SQUARE
 import numpy as np
 
 PEAK_SAMPLES = 20

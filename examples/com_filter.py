@@ -14,9 +14,9 @@
 """
 How good the fused CoM is where the model is wrong, in the simulator.
 
-    python -m benchmarks.com_filter            a table for every motion
-    python -m benchmarks.com_filter --seeds 8  over more robots
-    python -m benchmarks.com_filter --robot g1
+    python -m examples.com_filter            a table for every motion
+    python -m examples.com_filter --seeds 8  over more robots
+    python -m examples.com_filter --robot g1
 
 The robots carry what their URDF does not know: 8 % of its mass on the torso, somewhere else for
 every seed. They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and

@@ -19,7 +19,7 @@ bend tracking in open and closed loop, angular acceleration, tensions; then the 
 stiffness and a load in one hand. With a directory, draws what the paper shows in its Figures 5, 9,
 10 and 11::
 
-    python -m benchmarks.torso [DIRECTORY]
+    python -m examples.torso [DIRECTORY]
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from pathlib import Path
 import sys
 import timeit
 
-from benchmarks.torso_figures import draw
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
@@ -43,6 +42,7 @@ from biped_com_ros.core.torso.tension import TensionDistributor, TensionLimits
 from biped_com_ros.sim.hidden import parse_errors
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
+from examples.torso_figures import draw
 import numpy as np
 
 CYCLE, CYCLES = TOUR_PERIOD, 4

@@ -19,8 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import chart, COLOURS, GREY, save
 from biped_com_ros.core.legs.gait import Gait
+from examples.figures import chart, COLOURS, GREY, save
 import numpy as np
 
 ZMP = 'Zero-moment point of a single step'

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Charts of the benchmarks, by matplotlib, which is imported only where one is drawn."""
+"""Charts of examples, by matplotlib, which is imported only where one is drawn."""
 
 from __future__ import annotations
 

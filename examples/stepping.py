@@ -19,7 +19,7 @@ looked at. Printed is how far the zero-moment point was off its reference, how n
 edge of the support, and how far the soles slipped; for several robots whose true masses differ
 from the URDF's. With a directory, draws what the paper shows in its Figures 2, 4, 5 and 6::
 
-    python -m benchmarks.stepping [DIRECTORY]
+    python -m examples.stepping [DIRECTORY]
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from dataclasses import dataclass
 from pathlib import Path
 import sys
 
-from benchmarks.common import console, print_table
-from benchmarks.stepping_figures import draw
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.legs.gait import Gait, GaitOptions, QUICK, single_step, walk
@@ -37,6 +35,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import support_polygon
 from biped_com_ros.sim.interface import Command, PlantOptions
 from biped_com_ros.sim.plant import Plant
+from examples.stepping_figures import draw
 import numpy as np
 
 LENGTH = 0.05
@@ -187,6 +186,7 @@ class Walker:
 
 def main(directory: str = '') -> None:
     """Walk, print, and draw."""
+    from benchmarks.common import console, print_table  # which tests of a walk do not need
     model = RobotModel.load('biped')
     step = single_step(model, LENGTH)
     first = Walker(model).walk(step)
