@@ -1,0 +1,162 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the node does with bad readings, bad parameters and signals."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+import signal
+import time
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregatorParameters
+from diagnostic_msgs.msg import DiagnosticStatus
+import numpy as np
+import pytest
+import rclpy
+from rclpy.duration import Duration
+from rclpy.node import Node
+from std_srvs.srv import Trigger
+from support.node_process import start_node
+from support.wrench_aggregator_rig import make_node
+from support.wrench_oracle import Robot, URDF, YAML
+import yaml
+
+CONFIG = Path(__file__).resolve().parents[3] / 'config' / 'wrench_aggregator.yaml'
+
+
+def test_a_dead_sensor_stops_the_total_and_is_named(rig):
+    rig.silent = {'left_heel'}
+    rig.play(3)
+    rig.clear()
+    level, message = rig.health('total wrench')
+    assert level == DiagnosticStatus.ERROR
+    assert "no readings of 'left_heel' (" in message and '/left_heel/wrench)' in message
+    assert not rig.got['wrench'] and not rig.got['left/wrench'] and not rig.got['line/point']
+    assert rig.got['right/wrench']
+    rig.silent = set()
+    rig.play(5)
+    rig.assert_forces()
+
+
+@pytest.mark.parametrize('spoil, reason', [
+    ({'values': [1.0, 2.0, np.nan, 0.0, 0.0, 0.0]}, 'wrench.force.z = nan'),
+    ({'values': [1.0, 2.0, 3.0, 0.0, np.inf, 0.0]}, 'wrench.torque.y = inf'),
+    ({'values': [1.0, 2.0, 3.0, 1e150, 0.0, 0.0]}, 'wrench.torque.x = 1e+150 cannot be true'),
+    ({'values': [1.0, 2.0, 1e6, 0.0, 0.0, 0.0]}, 'wrench.force.z = 1e+06 cannot be true'),
+    ({'frame': 'l_sole'}, "its frame_id is 'l_sole'; valid: 'r_ft'"),
+])
+def test_a_bad_reading_is_refused(rig, spoil, reason):
+    rig.silent = {'right_foot'}
+    rig.play(2)
+    rig.clear()
+    refused = sum(rig.node.sensors[2].refused.values())
+    for _ in range(5):
+        rig.publish_wrench('right_foot', rig.play(1), **spoil)
+    rig.until(lambda: sum(rig.node.sensors[2].refused.values()) == refused + 5)
+    rig.flush()
+    assert not rig.got['right/wrench'] and not rig.got['wrench'] and rig.got['left/wrench']
+    assert reason in rig.node.sensors[2].last_error
+    rig.silent = set()
+    rig.play(5)
+    rig.assert_forces()
+
+
+def test_a_stamp_going_backward_is_refused(rig):
+    rig.play(3)
+    rig.clear()
+    old = (rig.peer.get_clock().now() - Duration(seconds=0.3)).to_msg()
+    rig.publish_wrench('right_foot', old)
+    rig.until(lambda: rig.node.sensors[2].refused.get('stamp going backward'))
+    rig.flush()
+    assert not rig.got['right/wrench']
+
+
+def test_missing_joints_stop_everything_and_are_named(own_rig):
+    robot = Robot.somewhere(0)
+    rig = own_rig(robot)
+    robot.joint_names = ['x' if name == 'l_hip' else name for name in robot.joint_names]
+    rig.contacts, rig.joints_usable = robot.standing(0), False
+    time.sleep(0.2)
+    rig.play(1)
+    rig.clear()
+    rig.play(40, period=0.02)
+    assert not any(rig.got[topic] for topic in ('left/wrench', 'right/wrench', 'wrench'))
+    assert 'l_hip' in rig.node.joints.last_error
+    assert 'joint_states' in rig.health('total wrench')[1]
+    assert not rig.tare('tare').success
+
+
+def test_readings_at_different_instants_make_no_total(own_rig):
+    """The right foot's clock is 3 s late: no half a period holds all readings."""
+    rig = own_rig(state_timeout=5.0, sensor_timeout=5.0, max_stamp_age=5.0)
+    rig.contacts, rig.late = rig.robot.standing(0), {'right_foot': 3.0}
+    rig.play(3)
+    rig.clear()
+    level, message = rig.health('total wrench')
+    assert level == DiagnosticStatus.ERROR and 'never read at the same instant' in message
+    assert not rig.got['wrench'] and rig.got['left/wrench'] and rig.got['right/wrench']
+    rig.late = {}
+    rig.play(5)
+    rig.clear()
+    rig.play(10)
+    assert len(rig.got['wrench']) == 10
+
+
+def test_nonsense_parameters_are_refused():
+    with pytest.raises(ConfigurationError, match='contact_engage'):
+        make_node(contact_engage=2.0)
+    with pytest.raises(ConfigurationError, match='release < engage'):
+        make_node(contact_engage=0.05, contact_release=0.08)
+
+
+def test_a_robot_without_sensors_is_refused(tmp_path):
+    config = yaml.safe_load(YAML.read_text())
+    for key in ('wrench_sensors', 'hands'):
+        del config[key]
+    for foot in config['feet'].values():
+        del foot['wrench_sensors']
+    (tmp_path / 'bare.yaml').write_text(yaml.safe_dump(config, sort_keys=False))
+    with pytest.raises(ConfigurationError, match='no wrench sensors'):
+        make_node(robot=str(tmp_path / 'bare.yaml'))
+
+
+def test_an_unknown_key_ends_the_process_with_one_line(tmp_path):
+    (tmp_path / 'bad.yaml').write_text(YAML.read_text().replace('wrench_sensors:\n', 'wrenchs:\n'))
+    process = start_node('wrench_aggregator', '-p', f'robot:={tmp_path / "bad.yaml"}')
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "unknown key 'wrenchs'" in output and "did you mean 'wrench_sensors'?" in output
+    assert 'Traceback' not in output
+
+
+def test_the_process_ends_cleanly_on_interrupt():
+    process = start_node('wrench_aggregator', '-r', '__ns:=/alone', '--params-file', str(CONFIG),
+                         '-p', f'robot:={YAML}', '-p', f'urdf:={URDF}')
+    watcher = Node('watcher')
+    client = watcher.create_client(Trigger, '/alone/wrench_aggregator/tare')
+    assert client.wait_for_service(20.0)
+    future = client.call_async(Trigger.Request())
+    rclpy.spin_until_future_complete(watcher, future, timeout_sec=10.0)
+    assert 'not tared' in future.result().message
+    watcher.destroy_node()
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=5)
+    assert process.returncode == 0 and 'Traceback' not in output, output
+
+
+def test_the_configuration_file_says_what_the_code_does():
+    values = yaml.safe_load(CONFIG.read_text())['/**/wrench_aggregator']['ros__parameters']
+    assert values == dataclasses.asdict(WrenchAggregatorParameters())

@@ -1,0 +1,142 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Taring and untaring sensors of the node, and the file of the offsets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.wrench.tare import save_offsets, SensorOffset
+from biped_com_ros.ros.topics.qos import LATCHED
+import numpy as np
+import pytest
+from std_msgs.msg import Float64MultiArray
+from support.messages import wrench
+from support.wrench_aggregator_rig import make_node
+from support.wrench_oracle import SENSORS
+import yaml
+
+OFFSETS = {name: np.random.default_rng(i).normal(size=6) * [4, 4, 4, 0.4, 0.4, 0.4]
+           for i, name in enumerate(SENSORS)}
+
+
+def hang(rig, noise=0.2):
+    """Lift the robot, whose sensors have offsets."""
+    rig.contacts, rig.offsets, rig.noise = {}, OFFSETS, noise
+    rig.play(60)
+
+
+def test_tare_finds_the_offsets_and_untare_clears_them(rig):
+    hang(rig)
+    answer = rig.tare('tare')
+    assert answer.success, answer.message
+    for name in SENSORS:
+        assert f"'{name}': offset (" in answer.message
+    assert 'mean of 50 readings' in answer.message and 'offsets_file' in answer.message
+    rig.noise, rig.contacts = 0.0, rig.robot.standing(0)
+    rig.play(5)
+    rig.assert_forces(atol=0.5)
+    assert not np.allclose(OFFSETS['left_toe'], 0.0, atol=1.0)
+    assert rig.tare('untare').success
+    rig.play(5)
+    off = wrench(rig.got['right/wrench'][-1]) - rig.robot.foot_wrench('right', rig.contacts)
+    assert np.linalg.norm(off[:3]) == pytest.approx(np.linalg.norm(OFFSETS['right_foot'][:3]))
+
+
+def test_one_sensor_is_tared_alone(rig):
+    hang(rig, noise=0.0)
+    answer = rig.tare('right_foot/tare')
+    assert answer.success and "'right_foot'" in answer.message
+    assert 'left_toe' not in answer.message
+    rig.clear()
+    rig.play(3)
+    np.testing.assert_allclose(wrench(rig.got['right/wrench'][-1]), np.zeros(6), atol=1e-9)
+    assert np.linalg.norm(wrench(rig.got['left/wrench'][-1])) > 1.0
+
+
+def test_one_sensor_is_untared_alone(own_rig, tmp_path):
+    path = tmp_path / 'offsets.yaml'
+    rig = own_rig(offsets_file=str(path))
+    hang(rig, noise=0.0)
+    assert rig.tare('tare').success
+    answer = rig.tare('right_foot/untare')
+    assert answer.success and "'right_foot'" in answer.message
+    assert 'left_toe' not in answer.message
+    for channel in rig.node.aggregation.channels:
+        expected = np.zeros(6) if channel.name == 'right_foot' else OFFSETS[channel.name]
+        np.testing.assert_allclose(channel.offset, expected, atol=1e-9)
+    assert set(yaml.safe_load(path.read_text())['sensors']) == set(SENSORS) - {'right_foot'}
+
+
+@pytest.mark.parametrize('change, message', [
+    ({'noise': 10.0}, 'let the robot come to rest'),
+    ({'joint_speed': 0.3}, 'hold the robot still'),
+    ({'contacts': 'standing'}, 'lift the robot'),
+    ({'silent': {'left_heel'}}, "'left_heel' not tared: its last reading is"),
+])
+def test_a_refused_tare_names_the_remedy(rig, change, message):
+    hang(rig)
+    if change.get('contacts'):
+        change = {'contacts': rig.robot.standing(0)}
+    for name, value in change.items():
+        setattr(rig, name, value)
+    rig.play(160 if 'silent' in change else 60)
+    answer = rig.tare('tare')
+    assert not answer.success and message in answer.message
+    assert all(not np.any(c.offset) for c in rig.node.aggregation.channels)
+
+
+def test_late_joiners_read_the_offsets(rig):
+    hang(rig, noise=0.0)
+    rig.tare('tare')
+    late = []
+    subscription = rig.peer.create_subscription(
+        Float64MultiArray, 'wrench_aggregator/offsets', late.append, LATCHED)
+    rig.until(lambda: late)
+    rig.peer.destroy_subscription(subscription)
+    labels = [dim.label for dim in late[0].layout.dim]
+    values = dict(zip(labels, late[0].data))
+    axes = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
+    for name, offset in OFFSETS.items():
+        np.testing.assert_allclose([values[f'{name}/{axis}'] for axis in axes], offset, atol=1e-9)
+
+
+def test_a_restart_loads_the_offsets(own_rig, tmp_path):
+    path = str(tmp_path / 'deep' / 'offsets.yaml')
+    first = own_rig(offsets_file=path)
+    hang(first, noise=0.0)
+    answer = first.tare('tare')
+    assert answer.success and f'saved to {path}' in answer.message
+    first.node.destroy_node()
+    second = own_rig(offsets_file=path)
+    second.offsets, second.contacts = OFFSETS, second.robot.standing(0)
+    second.play(5)
+    second.assert_forces()
+    assert second.tare('untare').success
+    assert yaml.safe_load(Path(path).read_text())['sensors'] == {}
+
+
+def test_offsets_that_cannot_be_saved_are_reported(own_rig, tmp_path):
+    (tmp_path / 'file').write_text('')
+    rig = own_rig(offsets_file=str(tmp_path / 'file' / 'offsets.yaml'))
+    hang(rig)
+    answer = rig.tare('tare')
+    assert not answer.success and 'in use until this node ends, but' in answer.message
+
+
+def test_offsets_of_another_robot_are_refused_at_start(tmp_path):
+    save_offsets(tmp_path / 'o.yaml', 'talos', {'left_toe': SensorOffset('l_toe', 1.0)})
+    with pytest.raises(ConfigurationError, match="of robot 'talos', not of 'wrench_robot'"):
+        make_node(offsets_file=str(tmp_path / 'o.yaml'))

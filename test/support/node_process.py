@@ -1,0 +1,43 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Starts nodes as processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def start_node(name, *arguments):
+    """
+    Start a node of the package.
+
+    Parameters
+    ----------
+    name
+        Of the executable.
+    arguments
+        What comes behind ``--ros-args``.
+
+    Returns
+    -------
+    subprocess.Popen
+        Its standard output has everything it prints.
+
+    """
+    return subprocess.Popen(
+        [sys.executable, '-m', f'biped_com_ros.nodes.{name}.node', '--ros-args', *arguments],
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(path for path in sys.path if path)},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
