@@ -1,0 +1,107 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""The example of doc/extending.rst works as the page shows it."""
+
+from pathlib import Path
+import subprocess
+import sys
+
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.resources import package_share
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+import numpy as np
+import pytest
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64
+
+DOC = package_share() / 'doc'
+EXAMPLE = DOC / 'examples' / 'com_height'
+
+
+@pytest.fixture
+def com_height():
+    """Run the example as a user would."""
+    process = subprocess.Popen(
+        [sys.executable, EXAMPLE / 'node.py', '--ros-args', '--params-file',
+         EXAMPLE / 'com_height.yaml'])
+    yield process
+    process.terminate()
+    assert process.wait(timeout=10) == 0
+
+
+def expected_height(model, positions):
+    """Return the height by forward kinematics: link masses times the heights of their CoMs."""
+    state = model.state(positions)
+    com = model.link_masses @ state.link_coms_in_base / model.link_masses.sum()
+    lowest = min(state.pose_in_base(name).position[2] for name in ('l_sole', 'r_sole'))
+    return com[2] - lowest
+
+
+def bent(model):
+    """Return a posture in which the soles are at different heights."""
+    positions = model.posture('stand')
+    knee = next(i for i, name in enumerate(model.joint_names) if 'knee' in name)
+    positions[knee] += 0.4
+    return positions
+
+
+def test_the_example_publishes_the_height_and_reports_it(com_height, rig):
+    model = RobotModel.load('biped')
+    heights = rig.listen(Float64, '/com_height/height')
+    reports = rig.listen(DiagnosticArray, '/diagnostics')
+    publisher = rig.publisher(JointState, 'joint_states')
+
+    def latest_report():
+        found = [status for array in reports for status in array.status
+                 if status.name == 'com_height: height']
+        return found[-1] if found else DiagnosticStatus()
+
+    def publish(positions):
+        message = JointState(name=list(model.joint_names), position=positions.tolist())
+        message.header.stamp = rig.peer.get_clock().now().to_msg()
+        publisher.publish(message)
+
+    positions = bent(model)
+    lift = expected_height(model, positions) - expected_height(model, model.posture('stand'))
+    assert abs(lift) > 1e-3  # the posture matters
+
+    def until(condition, what):
+        def published():
+            publish(positions)
+            return condition()
+        rig.until(published, what=what)
+
+    until(lambda: heights, 'a height')
+    assert heights[-1].data == pytest.approx(expected_height(model, positions), abs=1e-9)
+    until(lambda: latest_report().level == DiagnosticStatus.OK and latest_report().message,
+          'an OK report')
+
+    client = rig.peer.create_client(SetParameters, '/com_height/set_parameters')
+    request = SetParameters.Request(
+        parameters=[Parameter('minimum_height', value=9.0).to_parameter_msg()])
+    assert rig.call(client, request).results[0].successful
+    until(lambda: latest_report().level == DiagnosticStatus.WARN, 'a warning')
+    assert 'minimum_height 9 m' in latest_report().message
+
+    request.parameters[0].value.double_value = -1.0
+    refused = rig.call(client, request).results[0]
+    assert not refused.successful
+
+
+@pytest.mark.parametrize('name', ['node.py', 'com_height.yaml'])
+def test_the_page_shows_the_files_that_are_tested(name):
+    assert f'.. literalinclude:: examples/com_height/{name}' in (DOC / 'extending.rst').read_text()
