@@ -14,14 +14,12 @@
 
 """The example of doc/extending.rst works as the page shows it."""
 
-from pathlib import Path
 import subprocess
 import sys
 
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.model.robot import RobotModel
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-import numpy as np
 import pytest
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
@@ -61,8 +59,8 @@ def bent(model):
 
 def test_the_example_publishes_the_height_and_reports_it(com_height, rig):
     model = RobotModel.load('biped')
-    heights = rig.listen(Float64, '/com_height/height')
-    reports = rig.listen(DiagnosticArray, '/diagnostics')
+    heights = rig.collect(Float64, '/com_height/height')
+    reports = rig.collect(DiagnosticArray, '/diagnostics')
     publisher = rig.publisher(JointState, 'joint_states')
 
     def latest_report():
