@@ -16,9 +16,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 import math
+from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
 import numpy as np
@@ -32,8 +32,7 @@ Placement = Sequence[Sequence[float]]
 """Pose of a frame in plain numbers, four rows: x, y and z axis, then the origin, m."""
 
 
-@dataclass(frozen=True, init=False)
-class Pose:
+class Pose(NamedTuple):
     """
     Pose of a frame B in a frame A.
 
@@ -48,11 +47,6 @@ class Pose:
 
     rotation: Array
     position: Array
-
-    def __init__(self, rotation: Array, position: Array) -> None:
-        # What a frozen dataclass generates takes three times as long.
-        fields = self.__dict__
-        fields['rotation'], fields['position'] = rotation, position
 
     @staticmethod
     def identity() -> Pose:
@@ -74,13 +68,6 @@ class Pose:
     def quaternion(self) -> Array:
         """Quaternion (x, y, z, w) of the rotation."""
         return quaternion_from_rotation(self.rotation)
-
-    @cached_property
-    def transposed(self) -> Array:
-        """Matrix (4, 3) that takes homogeneous points of B, as rows, to points in A."""
-        matrix = np.empty((4, 3))
-        matrix[:3], matrix[3] = self.rotation.T, self.position
-        return matrix
 
     def turn(self, x: float, y: float, z: float) -> Vector:
         """Take one vector along the axes of B to those of A."""

@@ -23,8 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROOT = 1  # Pinocchio numbers the universe 0 and the floating base 1.
-# Looked up at every update, it would take as long as a small array operation.
-_multiply = np.multiply
 
 
 class FrameSet:
@@ -79,33 +77,26 @@ class PointSet:
     joints
         Index of the joint that carries each point, shape (P,).
     in_joints
-        Homogeneous position of each point in its joint, shape (P, 4), m.
+        Position of each point in its joint, shape (P, 3), m.
 
     """
 
     def __init__(self, joints: NDArray[np.intp], in_joints: Array) -> None:
         self._joints = joints
-        # Tiny products, one per point, take longer than all of it written out: each point times
-        # the row of its joint, entry by entry, and then one matrix that adds up x, y and z.
-        self._factors = np.repeat(in_joints, 3, axis=1)  # (P, 12)
-        self._terms = np.empty((len(in_joints), 12))
+        # Tiny products, one per point, take longer than all of it written out: each homogeneous
+        # point times the row of its joint, entry by entry, and then one matrix that adds up x, y
+        # and z.
+        homogeneous = np.concatenate((in_joints, np.ones((len(in_joints), 1))), axis=1)
+        self._factors = np.repeat(homogeneous, 3, axis=1)  # (P, 12)
+        self._terms = np.empty_like(self._factors)
         self._rows = self._terms.reshape(-1, 4, 3)  # the same memory
-        # Room for the 1 of homogeneous points; four columns also multiply faster than three.
-        self._sums = np.tile(np.eye(3, 4), (4, 1))
+        self._sums = np.tile(np.eye(3), (4, 1))
 
     def in_base(self, placements: Array) -> Array:
-        """
-        Return the points in the base from the placements of the joints, (joints, 4, 3).
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (P, 4), m; the last column is left to the caller.
-
-        """
+        """Return the points in the base, (P, 3), m, from the joints' placements (joints, 4, 3)."""
         terms = self._terms
         # With 'clip' it writes there without a buffer; there is nothing to clip.
         placements.take(self._joints, 0, self._rows, 'clip')
-        _multiply(terms, self._factors, terms)
+        terms *= self._factors
         points: Array = terms.dot(self._sums)
         return points

@@ -63,9 +63,10 @@ def pose_of(placement: Any) -> Pose:
     return Pose(placement.rotation.copy(), placement.translation.copy())
 
 
-def check_names(
-        config: RobotConfig, joints: tuple[str, ...], frames: tuple[str, ...]) -> None:
-    """Refuse a configuration that names a joint or frame which the URDF does not have."""
+def check_names(config: RobotConfig, model: Any) -> None:
+    """Raise an error if the configuration names a joint or frame that the URDF does not have."""
+    joints = tuple(model.names)[2:]
+    frames = tuple(f.name for f in model.frames if f.type == pin.FrameType.BODY)
     where = f'the configuration of {config.name}; the URDF has no such name'
     for kind, valid, names in (
             ('joint', joints, _configured_joints(config)),
@@ -81,7 +82,7 @@ def check_names(
 
 
 def check_postures(config: RobotConfig, model: Any) -> None:
-    """Refuse positions that a joint cannot have, such as degrees for radians."""
+    """Raise an error for positions outside a joint's limits, such as degrees for radians."""
     for where, positions in (('locked_joints', config.locked_joints),
                              *((f'postures.{n}', p) for n, p in config.postures.items())):
         for name, position in positions.items():

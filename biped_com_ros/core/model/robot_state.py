@@ -16,16 +16,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.model.robot_frames import RobotFrames
 import numpy as np
 
-if TYPE_CHECKING:
-    from biped_com_ros.core.model.robot import RobotModel
-
-blank_state = object.__new__  # a third of the time of a constructor with as many arguments
+_IDENTITY = Pose.identity()
 
 
 class RobotState:
@@ -34,7 +31,7 @@ class RobotState:
 
     Made by :meth:`RobotModel.state`.
 
-    Attributes
+    Parameters
     ----------
     model
         The robot.
@@ -42,8 +39,15 @@ class RobotState:
         Pinocchio's configuration (nq,) and velocity (nv,) with the base frame as origin, at rest.
     com_in_base, com_velocity_in_base
         Centre of mass and its velocity relative to the base, shape (3,), m and m/s.
+    joint_placements, joint_twists
+        As :meth:`joints_of` returns them, of all joints.
     base
         Pose of the base in the world; identity until :meth:`in_world`.
+
+    Attributes
+    ----------
+    model, q, v, com_in_base, com_velocity_in_base, base
+        The same.
 
     """
 
@@ -51,20 +55,18 @@ class RobotState:
                  '_placements', '_twists', '_points_in_base', '_points_in_world', '_stance',
                  '_soles', '_along_world')
 
-    model: RobotModel
-    q: Array
-    v: Array
-    com_in_base: Array
-    com_velocity_in_base: Array
-    base: Pose
-    _placements: Array
-    _twists: Array
-    _points_in_base: Array | None
-    _points_in_world: Array | None
-    _stance: Array | None
-    _soles: Array | None
-    #: An attitude of the IMU, and what `along_world` returns for it.
-    _along_world: tuple[Array, tuple[Array, Array]] | None
+    def __init__(self, model: RobotFrames, q: Array, v: Array, com_in_base: Array,
+                 com_velocity_in_base: Array, joint_placements: Array, joint_twists: Array,
+                 base: Pose = _IDENTITY) -> None:
+        self.model, self.q, self.v, self.base = model, q, v, base
+        self.com_in_base, self.com_velocity_in_base = com_in_base, com_velocity_in_base
+        self._placements, self._twists = joint_placements, joint_twists
+        self._points_in_base: Array | None = None
+        self._points_in_world: Array | None = None
+        self._stance: Array | None = None
+        self._soles: Array | None = None
+        #: An attitude of the IMU, and the result of `along_world` for it.
+        self._along_world: tuple[Array, tuple[Array, Array]] | None = None
 
     def in_world(self, base: Pose, sole_placements: Array | None = None) -> RobotState:
         """
@@ -75,17 +77,14 @@ class RobotState:
         base
             The pose.
         sole_placements
-            :attr:`sole_placements_in_world`, if they are at hand.
+            :attr:`sole_placements_in_world`, if they are known already.
 
         """
-        state = blank_state(RobotState)
-        state.model, state.q, state.v, state.base = self.model, self.q, self.v, base
-        state.com_in_base = self.com_in_base
-        state.com_velocity_in_base = self.com_velocity_in_base
-        state._placements, state._twists = self._placements, self._twists
-        state._points_in_base, state._points_in_world = self._points_in_base, None
-        state._stance, state._soles = self._stance, sole_placements
-        state._along_world = None
+        state = RobotState(
+            self.model, self.q, self.v, self.com_in_base, self.com_velocity_in_base,
+            self._placements, self._twists, base)
+        state._points_in_base, state._stance = self._points_in_base, self._stance
+        state._soles = sole_placements
         return state
 
     def averaged(self, states: Sequence[RobotState], base: Pose) -> RobotState:
@@ -104,9 +103,10 @@ class RobotState:
             state.com_in_base, state.com_velocity_in_base, state.v, state._twists.reshape(-1)))
             for state in states])
         mean = np.full(len(rows), 1.0 / len(rows)).dot(rows)
-        state, moving = self.in_world(base), 6 + len(self.v)
-        state.com_in_base, state.com_velocity_in_base = mean[:3], mean[3:6]
-        state.v, state._twists = mean[6:moving], mean[moving:].reshape(self._twists.shape)
+        com, com_velocity, v, twists = np.split(mean, (3, 6, 6 + len(self.v)))
+        state = RobotState(self.model, self.q, v, com, com_velocity, self._placements,
+                           twists.reshape(self._twists.shape), base)
+        state._points_in_base, state._stance = self._points_in_base, self._stance
         return state
 
     @property
@@ -119,9 +119,7 @@ class RobotState:
     @property
     def link_coms_in_base(self) -> Array:
         """Centre of mass of each link of ``model.link_names``, shape (L, 3), m."""
-        coms = self._all_points_in_base()[self.model.links_of_points]
-        coms.setflags(False)  # type: ignore[call-arg]  # by name it takes twice as long
-        return coms
+        return self._all_points_in_base()[:len(self.model.link_names)]
 
     @property
     def link_coms_in_world(self) -> Array:
@@ -139,7 +137,7 @@ class RobotState:
         if self._soles is None:
             in_base = self.placements_in_base(self.model.stance_frames)
             soles = in_base[:len(self.model.soles.joints)]
-            # All in one product, which does not know how many they are: in half the time.
+            # All rows in one product: half the time of a stack of products.
             self._soles = placed = soles.reshape(-1, 3).dot(self.base.rotation.T).reshape(
                 -1, 4, 3)
             placed[:, 3] += self.base.position
@@ -148,21 +146,20 @@ class RobotState:
     def _all_points_in_base(self) -> Array:
         if self._points_in_base is None:
             self._points_in_base = self.model.points.in_base(self._placements)
+            self._points_in_base.setflags(write=False)
         return self._points_in_base
 
     def _all_points_in_world(self) -> Array:
         if self._points_in_world is None:
-            points = self._all_points_in_base()
-            points[:, 3] = 1.0
-            self._points_in_world = points = points.dot(self.base.transposed)
-            points.setflags(write=False)
+            self._points_in_world = self.base.apply(self._all_points_in_base())
+            self._points_in_world.setflags(write=False)
         return self._points_in_world
 
     def placements_in_base(self, frames: FrameSet) -> Array:
         """
         Return the poses of frames in the base.
 
-        Those of ``model.stance_frames`` are found once; they cannot be written to.
+        Those of ``model.stance_frames`` are computed once; they cannot be written to.
 
         Returns
         -------
@@ -179,10 +176,11 @@ class RobotState:
 
     def along_world(self, frames: FrameSet, R_world_imu: Array) -> tuple[Array, Array]:
         """
-        Return the attitude of the base by that of an IMU, and frames seen from the base by it.
+        Return the attitude of the base by that of an IMU, and frames along the world's axes.
 
-        Several who locate one robot ask for the same: those of ``model.stance_frames`` are found
-        once for an attitude that cannot be written to. Nor can what is returned.
+        Several nodes that locate one robot need the same: for ``model.stance_frames`` and an
+        attitude that cannot be written to, it is computed once. What is returned cannot be
+        written to.
 
         Parameters
         ----------
@@ -203,7 +201,7 @@ class RobotState:
             return kept[1]
         in_base = self.placements_in_base(frames)
         R_world_base = R_world_imu.dot(in_base[-1, :3])  # the rows are R_imu_base
-        # All in one product, which does not know how many they are: in half the time.
+        # All rows in one product: half the time of a stack of products.
         placed = in_base.reshape(-1, 3).dot(R_world_base.T).reshape(in_base.shape)
         R_world_base.setflags(write=False)
         placed.setflags(write=False)
@@ -240,7 +238,7 @@ class RobotState:
         frames
             The frames.
         placements
-            Their :meth:`placements_in_base`, if they are at hand: saves half of the time.
+            Their :meth:`placements_in_base`, if they are known already: half of the time.
 
         Returns
         -------

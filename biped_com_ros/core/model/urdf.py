@@ -164,6 +164,16 @@ def mimic_joints(robot: ElementTree.Element) -> dict[str, MimicRelation]:
     return {name: _first_leader(name, direct) for name in direct}
 
 
+def child_links(robot: ElementTree.Element) -> dict[str, list[str]]:
+    """Names of the links that hang on each link, by its name; of a URDF that was checked."""
+    children: dict[str, list[str]] = {}
+    for joint in robot.findall('joint'):
+        parent, child = (str(end.get('link')) for tag in ('parent', 'child')
+                         for end in joint.findall(tag)[:1])
+        children.setdefault(parent, []).append(child)
+    return children
+
+
 def link_inertials(robot: ElementTree.Element) -> tuple[LinkInertial, ...]:
     """
     Return the links that have mass, in the order of the file.

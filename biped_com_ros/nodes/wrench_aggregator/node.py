@@ -35,7 +35,8 @@ from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, com_line, largest_credible_load
-from biped_com_ros.core.model.robot import RobotModel, sole_in_link
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.robot_frames import sole_in_link
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.wrench.aggregation import (
     AggregationSettings, ContactBody, WrenchAggregation)
