@@ -25,7 +25,6 @@ it prepares the process before NumPy comes.
 from __future__ import annotations
 
 from collections.abc import Callable
-import math
 import sys
 from typing import Any
 
@@ -67,8 +66,7 @@ def speaking_out(node_class: Callable[..., Any]) -> Callable[..., Any]:
         node = node_class(**options)
         for part in (node._frames.bundle, *vars(node).values()):
             if isinstance(part, Output):
-                _ = part.publisher
-                part._wanted, part._ask_again = True, math.inf  # asked as ever, told otherwise
+                part.assume_subscribers()
         return node
     return make
 

@@ -67,9 +67,9 @@ class Robot:
         self._start, self._now = time.time_ns(), ('', 0)
         self.lengths, self.shapes = [], []
         outputs, backbone = self.node._outputs, self.node.body.backbone
-        outputs._lengths.tap(lambda raw, stamp: self._on_lengths())
-        outputs._joints.tap(lambda raw, stamp: self.shapes.append(
-            (*self._now, (stamp - self._start) // PERIOD)))
+        outputs._lengths.on_publish = lambda raw, stamp: self._on_lengths()
+        outputs._joints.on_publish = lambda raw, stamp: self.shapes.append(
+            (*self._now, (stamp - self._start) // PERIOD))
         self._lengths_of, self._tip = backbone.lengths, backbone.tip
 
     @property

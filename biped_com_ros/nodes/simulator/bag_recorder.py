@@ -73,7 +73,7 @@ class BagRecorder:
             self.count += 1
             self._writer.write(connection, stamp_ns if stamp_ns is not None else 0, bytes(raw))
 
-        out.tap(write)
+        out.on_publish = write
 
     def close(self) -> None:
         """Finish the recording."""

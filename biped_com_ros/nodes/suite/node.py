@@ -89,20 +89,20 @@ def start_sharing(name: str, namespace: str, start: Callable[[], list[Node]]) ->
 
     """
     # Like the nodes' modules, not before `run` has turned the garbage collector off.
-    from biped_com_ros.ros.fast.sharing import Exchange, shared_inputs
+    from biped_com_ros.ros.fast.subscription_pool import shared_subscriptions, SubscriptionPool
     from biped_com_ros.ros.node.robot_source import shared_models
     # It gets names that the nodes have resolved.
     inputs = Node(name, namespace=namespace, use_global_arguments=False, enable_rosout=False,
                   start_parameter_services=False)
-    exchange = Exchange(inputs)
+    pool = SubscriptionPool(inputs)
     try:
-        with shared_models(), shared_inputs(exchange):
+        with shared_models(), shared_subscriptions(pool):
             nodes = start()
     except BaseException:
         inputs.destroy_node()
         raise
     for node in nodes:
-        exchange.adopt(node)
+        pool.add_node(node)
     return [*nodes, inputs]
 
 

@@ -25,7 +25,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.levels import Change, Level
 from biped_com_ros.core.stability.monitor import StabilityReport
-from biped_com_ros.ros.fast.codec import raw_publish, Template
+from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, WARN
 from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics.outputs import (
@@ -90,7 +90,6 @@ class PolygonOutput:
         self._out = TemplatePublisher(node, topic, self._prototype(4), {
             'points': 'polygon.points'})
         self._templates: dict[int, Template] = {4: self._out.template}
-        self._send = raw_publish(self._out.publisher)
 
     @property
     def has_subscribers(self) -> bool:
@@ -103,7 +102,7 @@ class PolygonOutput:
             template = self._templates[len(corners)] = Template(
                 self._prototype(len(corners)), {'points': 'polygon.points'})
         template.fields['points'][...] = corners
-        self._send(template.serialize(stamp_ns))
+        self._out.publisher.publish(template.serialize(stamp_ns))
 
     def _prototype(self, count: int) -> PolygonStamped:
         return PolygonStamped(header=Header(frame_id=self._frame_id), polygon=Polygon(

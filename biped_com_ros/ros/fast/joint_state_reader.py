@@ -248,8 +248,8 @@ def _as_slice(indices: np.ndarray) -> slice | np.ndarray | None:
 class JointStateReader(StampedReader):
     """JointState in a fixed order; the order names the joints, how many must be, the timeout."""
 
-    def __init__(self, order: ReadSpec) -> None:
-        self._names, self._n_required, self._timeout, *limits = order.what
+    def __init__(self, spec: ReadSpec) -> None:
+        self._names, self._n_required, self._timeout, *limits = spec.what
         n = len(self._names)
         self._limits = np.array(limits[0] if limits and limits[0] else [_UNLIMITED] * n).T
         self._indices = {name: i for i, name in enumerate(self._names)}
@@ -268,8 +268,8 @@ class JointStateReader(StampedReader):
         self._routine: Routine | None = None
         self._last_ns = NEVER_NS
         self._forget()
-        super().__init__(order)
-        self._limit = order.largest ** 2
+        super().__init__(spec)
+        self._limit = spec.largest ** 2
         self.arguments = tuple(map(read_only, self._values))
 
     def measures(self, field: str) -> bool:

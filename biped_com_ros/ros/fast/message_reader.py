@@ -15,7 +15,7 @@
 Reads the messages of one topic, examines them, and hands good ones to those who take them.
 
 A `MessageReader` belongs to one input, or to several of equal wishes; see `sharing`. What it is
-about the messages is here, what it is about one taker (its accounts, its callback) in
+about the messages is here, what it is about one source (its accounts, its callback) in
 `input_base`.
 """
 
@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 import struct
 import time
-from types import FunctionType
 from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
@@ -41,7 +40,7 @@ _CLOCK_TAKES = 5.0
 
 _MAX_PLANS = 32
 
-_STAMP_AT, _STAMP = codec.HEADER_STAMP.start, codec.HEADER_STAMP
+_STAMP_AT = codec.HEADER_STAMP.start
 _NO_PLAN = codec.NO_PLAN
 _unpack_stamp = struct.Struct('<iI').unpack_from
 _monotonic_ns = time.monotonic_ns
@@ -116,7 +115,7 @@ class MessageReader:
     ----------
     topic
         Where the messages come from.
-    takers
+    inputs
         The inputs that take what is read: have `node`, `stamp_ns`, `callback` and `refuse`.
     arguments
         What their callbacks get after the stamp.
@@ -125,31 +124,31 @@ class MessageReader:
 
     """
 
-    def __init__(self, order: ReadSpec) -> None:
-        self.order, self.topic = order, ''
-        self.takers: tuple[Any, ...] = ()
+    def __init__(self, spec: ReadSpec) -> None:
+        self.spec, self.topic = spec, ''
+        self.inputs: tuple[Any, ...] = ()
         self.arguments: tuple[Any, ...] = ()
         self.count = 0
-        self._reader = codec.Decoder(order.message_type, self._select, order.plain)
+        self._reader = codec.Decoder(spec.message_type, self._select, spec.plain)
 
     @property
     def plain_reason(self) -> str | None:
         """Return why messages are read the slow way although nobody asked for it."""
         return self._reader.plain_reason
 
-    def add(self, taker: Any) -> None:
-        """Hand what is read to a taker, too, after those who came before."""
-        self.takers = (*self.takers, taker)
+    def add(self, source: Any) -> None:
+        """Hand what is read to a source, too, after those who came before."""
+        self.inputs = (*self.inputs, source)
         self._use_clock()
 
-    def remove(self, taker: Any) -> None:
-        """Hand nothing more to a taker, but for what is just being delivered."""
-        self.takers = tuple(other for other in self.takers if other is not taker)
-        if self.takers:
+    def remove(self, source: Any) -> None:
+        """Hand nothing more to a source, but for what is just being delivered."""
+        self.inputs = tuple(other for other in self.inputs if other is not source)
+        if self.inputs:
             self._use_clock()
 
     def _use_clock(self) -> None:
-        self._clock = self.takers[0].node.get_clock()
+        self._clock = self.inputs[0].node.get_clock()
 
     def receive(self, raw: bytes) -> None:
         """Take a message as it came; whatever is wrong with it stays here."""
@@ -158,7 +157,7 @@ class MessageReader:
         except RefusedMessage as refusal:
             self._refuse(refusal)
         except Exception as error:  # noqa: B902 - nothing that arrives may end the node
-            log_exception(self.takers[0].node, error)
+            log_exception(self.inputs[0].node, error)
         else:
             self._deliver(stamp)
 
@@ -181,32 +180,32 @@ class MessageReader:
             raise RefusedMessage('malformed', f'cannot be read: {error}') from None
 
     def _deliver(self, stamp_ns: int) -> None:
-        """Call all takers back; what one of them raises is its own affair."""
+        """Call all inputs back; what one of them raises is its own affair."""
         self.count += 1
         told = (stamp_ns, *self.arguments)
-        for taker in self.takers:
-            taker.stamp_ns = stamp_ns
+        for source in self.inputs:
+            source.stamp_ns = stamp_ns
             try:
-                taker.callback(*told)
+                source.callback(*told)
             except RefusedMessage as refusal:
-                taker.refuse(refusal.reason, refusal.details)
+                source.refuse(refusal.reason, refusal.details)
             except Exception as error:  # noqa: B902 - nothing that arrives may end the node
-                log_exception(taker.node, error)
+                log_exception(source.node, error)
 
     def _refuse(self, refusal: RefusedMessage) -> None:
-        for taker in self.takers:
-            taker.refuse(refusal.reason, refusal.details)
+        for source in self.inputs:
+            source.refuse(refusal.reason, refusal.details)
 
     def _now(self) -> int:
         return now_ns(self._clock)
 
     def _publishers(self) -> int:
-        count: int = self.takers[0].node.count_publishers(self.topic)
+        count: int = self.inputs[0].node.count_publishers(self.topic)
         return count
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to: the next taker gets the same array."""
+    """Return a view that cannot be written to: the next source gets the same array."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -226,20 +225,8 @@ class StampedReader(MessageReader):
     A plan's `data` is a `Source`.
     """
 
-    def __init_subclass__(cls) -> None:
-        """
-        Give each kind of reading a copy of its own of what runs at every message.
-
-        CPython keeps at each place in the code where the last object had its attributes; where
-        objects of several classes take turns, it would have to look for them every time.
-        """
-        for name in ('receive', '_deliver'):
-            function = getattr(cls, name)
-            setattr(cls, name, FunctionType(
-                function.__code__.replace(), function.__globals__, name))
-
-    def __init__(self, order: ReadSpec) -> None:
-        super().__init__(order)
+    def __init__(self, spec: ReadSpec) -> None:
+        super().__init__(spec)
         #: How messages of so many bytes were built lately. Parts of the robot on one topic, which
         #: come in turns, differ in it.
         self._plans: dict[int, Any] = {}
@@ -248,7 +235,7 @@ class StampedReader(MessageReader):
         self._refusal = RefusedMessage('', '')
         self._trusted_ns = self._trusted_until = NEVER_NS
         self._started = time.monotonic()
-        self._period_ns = order.period_ns
+        self._period_ns = spec.period_ns
 
     def receive(self, raw: bytes) -> None:
         """Take a message as it came; whatever is wrong with it stays here."""
@@ -274,7 +261,7 @@ class StampedReader(MessageReader):
             self._refuse(refusal)
             return
         except Exception as error:  # noqa: B902 - nothing that arrives may end the node
-            log_exception(self.takers[0].node, error)
+            log_exception(self.inputs[0].node, error)
             return
         self._deliver(ns)
 
@@ -302,9 +289,9 @@ class StampedReader(MessageReader):
     def _examine_sizes(self, names: Sequence[str], values: Sequence[float]) -> None:
         """Raise RefusedMessage for a value that is too large to be true."""
         for name, value in zip(names, values):
-            if abs(value) > self.order.largest:
+            if abs(value) > self.spec.largest:
                 raise RefusedMessage('too large', (
-                    f'{name} = {value:g} cannot be true (limit {self.order.largest:g}): check '
+                    f'{name} = {value:g} cannot be true (limit {self.spec.largest:g}): check '
                     'its unit, and the sensor'))
 
     def _take(self, plan: Any, raw: bytes, ns: int) -> bool:
@@ -329,7 +316,7 @@ class StampedReader(MessageReader):
         if ns == 0:
             raise RefusedMessage(
                 'zero stamp', 'its stamp is zero: the driver has to set header.stamp')
-        now, max_age = self._now(), self.order.max_age_ns
+        now, max_age = self._now(), self.spec.max_age_ns
         if max_age and abs(now - ns) > max_age:
             self._refuse_age(ns, now)
         if ns <= source.last_ns:
@@ -339,9 +326,9 @@ class StampedReader(MessageReader):
 
     def _examine_step_back(self, ns: int, source: Source) -> None:
         back = source.last_ns - ns
-        if back > self.order.reset_after_ns:
-            for taker in self.takers:
-                taker.node.get_logger().warning(
+        if back > self.spec.reset_after_ns:
+            for reading_input in self.inputs:
+                reading_input.node.get_logger().warning(
                     f"'{self.topic}': stamps went back by {back / SECOND_NS:.3f} s: the clock was "
                     'set anew, starting over')
             source.last_ns = NEVER_NS
@@ -359,7 +346,7 @@ class StampedReader(MessageReader):
     def _refuse_age(self, ns: int, now: int) -> None:
         if now == 0:
             self._refuse_without_clock()
-        limit = f'limit {self.order.max_age_ns / SECOND_NS:g} s'
+        limit = f'limit {self.spec.max_age_ns / SECOND_NS:g} s'
         clock = 'simulated' if self._clock.ros_time_is_active else "computer's"
         advice = 'check clock synchronisation and use_sim_time'
         if ns < now:

@@ -33,8 +33,6 @@ import traceback
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.ros.fast.middleware import tune_middleware
-from biped_com_ros.ros.fast.type_support import leave_out_generator
 from biped_com_ros.ros.node.callback_errors import log_exception
 import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
@@ -68,8 +66,6 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
     # rclpy's own handler shuts down; Python's on top would break into whatever callback runs.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # while starting: hardly anything that is built now is garbage
-    leave_out_generator()
-    tune_middleware()
     try:
         rclpy.init(args=None if argv is None else list(argv))
     except Exception as error:  # noqa: B902 - rclpy has no common root for bad arguments

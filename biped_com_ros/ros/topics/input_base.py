@@ -27,7 +27,7 @@ import weakref
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
 from biped_com_ros.ros.fast.message_reader import ReadSpec, MessageReader
-from biped_com_ros.ros.fast.sharing import exchange_of
+from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
@@ -181,17 +181,17 @@ class Input:
 
     # -- for subclasses
 
-    def _connect(self, order: ReadSpec) -> None:
+    def _connect(self, spec: ReadSpec) -> None:
         """Subscribe, or join those who have."""
-        self._exchange = exchange_of(self.node)
-        if self._exchange is None:
-            self.reader = order.make()
+        self._pool = pool_of(self.node)
+        if self._pool is None:
+            self.reader = spec.make()
             self.subscription = self.node.create_subscription(
-                order.message_type, self._name, self.reader.receive, copy_of(self._qos),
+                spec.message_type, self._name, self.reader.receive, copy_of(self._qos),
                 raw=True, qos_overriding_options=overridable())
         else:
-            self.reader, self.subscription = self._exchange.join(
-                self.node, self._name, self._qos, order)
+            self.reader, self.subscription = self._pool.subscribe(
+                self.node, self._name, self._qos, spec)
         self.topic = self.reader.topic = self.subscription.topic_name
         self._counted -= self.reader.count  # what others got before
         self.reader.add(self)
@@ -200,15 +200,15 @@ class Input:
         """Have something else read from now on."""
         reading, subscription = self.reader, self.subscription
         self._counted = self.count
-        self._connect(replace(reading.order, what=what))
+        self._connect(replace(reading.spec, what=what))
         self._disconnect(reading, subscription)
 
     def _disconnect(self, reading: MessageReader, subscription: Any) -> None:
         reading.remove(self)
-        if self._exchange is None:
+        if self._pool is None:
             self.node.destroy_subscription(subscription)
         else:
-            self._exchange.clear()
+            self._pool.remove_unused()
 
     @property
     def is_refusing(self) -> bool:

@@ -66,8 +66,8 @@ class VectorReader(StampedReader):
     As few values are unpacked, examined and packed in less time than NumPy takes to begin.
     """
 
-    def __init__(self, order: ReadSpec) -> None:
-        self._fields, self._frame_id = order.what[:2]
+    def __init__(self, spec: ReadSpec) -> None:
+        self._fields, self._frame_id = spec.what[:2]
         self.frame, self._with_quaternion = self._frame_id, False
         self._values: Any = np.zeros(len(self._fields))
         #: What inputs show; callbacks get it, or parts of it.
@@ -75,7 +75,7 @@ class VectorReader(StampedReader):
         self._pack = struct.Struct(f'{len(self._fields)}d').pack_into
         self._paths = [_path(field) for field in self._fields]
         self._sources: dict[tuple[str, ...], _FramedSource] = {}
-        super().__init__(order)
+        super().__init__(spec)
         self.arguments = self._parts(self.values)
 
     def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -97,7 +97,7 @@ class VectorReader(StampedReader):
     def _take(self, plan: Any, raw: bytes, ns: int) -> bool:
         values_of, pack, source = plan.values_of, self._pack, plan.data
         values = values_of(raw)
-        if not hypot(*values) < self.order.largest:  # NaN and infinity fail it, too
+        if not hypot(*values) < self.spec.largest:  # NaN and infinity fail it, too
             self._examine_values(values)
         source.last_ns = ns
         if self._with_quaternion:
@@ -121,9 +121,9 @@ class VectorReader(StampedReader):
 class ImuReader(VectorReader):
     """Imu; the order says besides whether an orientation has to be there."""
 
-    def __init__(self, order: ReadSpec) -> None:
-        super().__init__(order)
-        self._with_quaternion = order.what[2]
+    def __init__(self, spec: ReadSpec) -> None:
+        super().__init__(spec)
+        self._with_quaternion = spec.what[2]
 
     def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
         return values[:4], values[4:7], values[7:10]
@@ -139,8 +139,8 @@ class ImuReader(VectorReader):
 class OdometryReader(VectorReader):
     """Odometry; the order says besides which child_frame_id it has to have, if any."""
 
-    def __init__(self, order: ReadSpec) -> None:
-        super().__init__(order)
+    def __init__(self, spec: ReadSpec) -> None:
+        super().__init__(spec)
         self._with_quaternion = True
 
     def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -151,7 +151,7 @@ class OdometryReader(VectorReader):
 
     def _examine_structure(self, source: _FramedSource) -> None:
         super()._examine_structure(source)
-        _examine_frame('child_frame_id', source.frames[1], self.order.what[2])
+        _examine_frame('child_frame_id', source.frames[1], self.spec.what[2])
 
     def _examine_quaternion(self, values: Sequence[float]) -> None:
         _examine_unit(values[3:7])
@@ -196,7 +196,7 @@ class ArrayReader(MessageReader):
 
     def _read(self, raw: bytes) -> int:
         plan = self._find_plan(raw)
-        values, n = plan.data, self.order.what[0]
+        values, n = plan.data, self.spec.what[0]
         if n is not None and len(values) != n:
             raise RefusedMessage('wrong length', f'it has {len(values)} values; valid: {n}')
         plan.gather(raw, values)

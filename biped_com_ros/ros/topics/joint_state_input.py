@@ -109,5 +109,5 @@ class JointStateInput(Input):
         if seconds == self._timeout:
             return
         self._timeout = seconds
-        names, count, _, limits = self.reader.order.what
+        names, count, _, limits = self.reader.spec.what
         self._reconnect((names, count, seconds, limits))

@@ -21,7 +21,6 @@ of a set of frames is serialized once and patched (see `codec`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 import os
 from typing import Any
 
@@ -33,6 +32,8 @@ from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 from geometry_msgs.msg import Quaternion, Transform, TransformStamped
 import numpy as np
+from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Header
 
@@ -57,56 +58,54 @@ def _tf_message_type() -> Any:
     return TFMessage
 
 
-class Sender:
+class _TransformPublisher:
     """The publisher that several bundles share, created when it is first used."""
 
-    def __init__(self, node: Any, topic: str, qos: QoSProfile, later: bool = False) -> None:
+    def __init__(self, node: Node, topic: str, qos: QoSProfile, later: bool = False) -> None:
         self.node, self.later, self._topic, self._qos = node, later, topic, qos
         self._type = _tf_message_type()
+        self._publisher: Publisher | None = None
         if not later:
-            _ = self.publisher
+            self.get()
 
-    @cached_property
-    def publisher(self) -> Any:
+    def get(self) -> Publisher:
         """Return the rclpy publisher."""
-        return self.node.create_publisher(self._type, self._topic, self._qos)
+        if self._publisher is None:
+            self._publisher = self.node.create_publisher(self._type, self._topic, self._qos)
+        return self._publisher
 
 
 class TransformBundle(Output):
-    """
-    Transforms that are always sent together; `wanted` tells whether anybody listens.
+    """Transforms that are always sent together."""
 
-    Attributes
-    ----------
-    positions, quaternions
-        Assign with ``[...] =``: shapes (n, 3) and (n, 4), quaternions as x, y, z, w.
-
-    """
-
-    def __init__(self, sender: Sender, pairs: Pairs, plain: bool | None = None) -> None:
-        super().__init__(sender.node, lambda: sender.publisher, sender.later)
+    def __init__(self, publisher: _TransformPublisher, pairs: Pairs,
+                 plain: bool | None = None) -> None:
+        super().__init__(publisher.node, publisher.get, publisher.later)
         self._pairs, self._plain = pairs, plain
+        self._serialized: Template | None = None
 
-    @cached_property
+    @property
     def _template(self) -> Template:
-        return Template(self.publisher.msg_type(transforms=[
-            TransformStamped(header=Header(frame_id=parent), child_frame_id=child,
-                             transform=Transform(rotation=Quaternion(w=1.0)))
-            for parent, child in self._pairs]), _FIELDS, self._plain)
+        if self._serialized is None:
+            self._serialized = Template(self.publisher.msg_type(transforms=[
+                TransformStamped(header=Header(frame_id=parent), child_frame_id=child,
+                                 transform=Transform(rotation=Quaternion(w=1.0)))
+                for parent, child in self._pairs]), _FIELDS, self._plain)
+        return self._serialized
 
-    @cached_property
+    @property
     def positions(self) -> Any:
-        """Origins of the children in their parents."""
+        """Origins of the children in their parents (n, 3), m; assign with ``[...] =``."""
         return self._template.fields['positions']
 
-    @cached_property
+    @property
     def quaternions(self) -> Any:
-        """Orientations of the children in their parents."""
+        """Orientations of the children in their parents (n, 4), xyzw; assign with ``[...] =``."""
         return self._template.fields['quaternions']
 
     def publish(self, stamp_ns: int) -> None:
         """Send all of them with one stamp."""
-        self._send(self._template.serialize(stamp_ns))
+        self.publisher.publish(self._template.serialize(stamp_ns))
 
 
 class TransformBroadcaster:
@@ -124,15 +123,15 @@ class TransformBroadcaster:
 
     """
 
-    def __init__(self, node: Any, plain: bool | None = None, later: bool = False) -> None:
-        self._sender = Sender(node, '/tf', _TF_QOS, later)
+    def __init__(self, node: Node, plain: bool | None = None, later: bool = False) -> None:
+        self._publisher = _TransformPublisher(node, '/tf', _TF_QOS, later)
         self._plain = plain
         self._bundles: dict[Pairs, TransformBundle] = {}
 
     @property
-    def publisher(self) -> Any:
+    def publisher(self) -> Publisher:
         """Return the rclpy publisher."""
-        return self._sender.publisher
+        return self._publisher.get()
 
     def bundle(self, pairs: Sequence[tuple[str, str]]) -> TransformBundle:
         """
@@ -148,7 +147,7 @@ class TransformBroadcaster:
         if key not in self._bundles:
             if len(self._bundles) >= _MAX_BUNDLES:
                 self._bundles.clear()
-            self._bundles[key] = TransformBundle(self._sender, key, self._plain)
+            self._bundles[key] = TransformBundle(self._publisher, key, self._plain)
         return self._bundles[key]
 
     def send(self, stamp_ns: int, transforms: Sequence[Entry]) -> None:
@@ -175,20 +174,20 @@ class TransformBroadcaster:
 class StaticTransformBroadcaster:
     """Sends transforms that never change, latched on ``/tf_static``."""
 
-    def __init__(self, node: Any) -> None:
-        self._sender = Sender(node, '/tf_static', LATCHED)
+    def __init__(self, node: Node) -> None:
+        self._publisher = _TransformPublisher(node, '/tf_static', LATCHED)
         self._transforms: dict[str, Entry] = {}
 
     @property
-    def publisher(self) -> Any:
+    def publisher(self) -> Publisher:
         """Return the rclpy publisher."""
-        return self._sender.publisher
+        return self._publisher.get()
 
     def send(self, stamp_ns: int, transforms: Sequence[Entry]) -> None:
         """Add or replace transforms (by child frame) and send all that there are."""
         self._transforms.update({entry[1]: entry for entry in transforms})
         entries = list(self._transforms.values())
-        bundle = TransformBundle(self._sender, tuple((e[0], e[1]) for e in entries))
+        bundle = TransformBundle(self._publisher, tuple((e[0], e[1]) for e in entries))
         bundle.positions[...] = [entry[3] for entry in entries]
         bundle.quaternions[...] = [_quaternion(entry[2]) for entry in entries]
         bundle.publish(stamp_ns)
@@ -209,7 +208,7 @@ class TransformLookup:
 
     """
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: Node) -> None:
         try:
             import tf2_ros
         except ImportError:

@@ -18,11 +18,14 @@ from __future__ import annotations
 from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
-from biped_com_ros.ros.fast.sharing import Exchange, exchange_of, shared_inputs
+from biped_com_ros.ros.fast.subscription_pool import (
+    pool_of, shared_subscriptions, SubscriptionPool)
 from biped_com_ros.ros.node.callback_errors import callback_errors
-from biped_com_ros.ros.topics.inputs import BoolInput, ImuInput, JointStateInput
+from biped_com_ros.ros.topics.inputs import BoolInput, ImuInput, JointStateInput, PointInput
+from biped_com_ros.ros.topics.outputs import point_publisher
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
+from geometry_msgs.msg import Point, PointStamped
 import numpy as np
 import pytest
 import rclpy
@@ -30,7 +33,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import Bool
+from std_msgs.msg import Bool, Header
 
 JOINTS = ('hip', 'knee', 'ankle')
 NAN = float('nan')
@@ -62,7 +65,7 @@ class Company:
         self.context.init()
         self.nodes = []
         self.hub = self.node('hub')
-        self.exchange = Exchange(self.hub)
+        self.pool = SubscriptionPool(self.hub)
         self._ns = self.hub.get_clock().now().nanoseconds
 
     def node(self, name, **options):
@@ -71,7 +74,7 @@ class Company:
 
     def listener(self, *arguments, node=None, **options):
         node = node or self.node(f'listener_{len(self.nodes)}')
-        with shared_inputs(self.exchange):
+        with shared_subscriptions(self.pool):
             return Listener(node, *arguments, **options)
 
     def send(self, value=0.0, velocity=2.0, step=1_000_000, names=JOINTS):
@@ -193,7 +196,7 @@ def test_what_one_finds_stale_another_uses(company):
 
 def test_what_only_diagnostics_ask_for_is_no_other_wish(company):
     first, second = company.node('first'), company.node('second')
-    with shared_inputs(company.exchange):
+    with shared_subscriptions(company.pool):
         inputs = [ImuInput(first, 'imu', '', lambda *_: None, timeout=0.1),
                   ImuInput(second, 'imu', '', lambda *_: None, timeout=2.0, required=False)]
     assert inputs[0].reader is inputs[1].reader
@@ -322,9 +325,9 @@ def test_a_new_timeout_is_a_new_wish(company):
 
 def test_nodes_that_share_do_so_later_too(company):
     node, stranger = company.node('late'), company.node('stranger')
-    assert exchange_of(node) is None
-    company.exchange.adopt(node)
-    assert exchange_of(node) is company.exchange and exchange_of(stranger) is None
+    assert pool_of(node) is None
+    company.pool.add_node(node)
+    assert pool_of(node) is company.pool and pool_of(stranger) is None
     early, late, alone = company.listener(), Listener(node), Listener(stranger)
     assert late.source.reader is early.source.reader
     assert alone.source.subscription in stranger.subscriptions
@@ -332,7 +335,7 @@ def test_nodes_that_share_do_so_later_too(company):
 
 def test_they_share_over_dds(rig):
     nodes, got = [Node(name) for name in ('first', 'second', 'third')], []
-    with shared_inputs(Exchange(rig.node)):
+    with shared_subscriptions(SubscriptionPool(rig.node)):
         sources = [BoolInput(node, 'yes', lambda stamp, value, node=node: got.append(
             (node.get_name(), value))) for node in nodes]
     try:
@@ -347,9 +350,32 @@ def test_they_share_over_dds(rig):
             node.destroy_node()
 
 
+def test_what_nodes_publish_for_each_other_comes_once_and_to_others_too(rig):
+    """As everything else: through the middleware, in order, whoever else subscribes."""
+    first, second, got = Node('first'), Node('second'), []
+    out = point_publisher(first, '/out', 'there')
+
+    def repeat(stamp_ns, point):
+        out.fields['point'][...] = point
+        out.publish(stamp_ns)
+    with shared_subscriptions(SubscriptionPool(rig.node)):
+        PointInput(first, '/in', '', repeat, max_age=0.0)
+        PointInput(second, '/out', '', lambda _, point: got.append(point[0]), max_age=0.0)
+    try:
+        publisher, outside = rig.publisher(PointStamped, '/in'), rig.listen(PointStamped, '/out')
+        for number in (1, 2, 3):
+            publisher.publish(PointStamped(
+                header=Header(stamp=stamp_to_msg(number)), point=Point(x=float(number))))
+        rig.until(lambda: len(got) == len(outside) == 3, what='all three')
+        assert got == [message.point.x for message in outside] == [1.0, 2.0, 3.0]
+    finally:
+        for node in (first, second):
+            node.destroy_node()
+
+
 def test_an_imu_shows_what_callbacks_get(company):
     got = []
-    with shared_inputs(company.exchange):
+    with shared_subscriptions(company.pool):
         sources = [ImuInput(company.node(name), 'imu', '', lambda stamp, *arrays: got.append(
             np.concatenate(arrays))) for name in ('one', 'other')]
     message = Imu()

@@ -231,24 +231,3 @@ def test_registry_names_classes_that_exist():
         assert callable(suite.load_class(location))
 
 
-GENERATOR = """
-import sys
-from biped_com_ros.ros.fast.type_support import leave_out_generator
-leave_out_generator()
-from rclpy.serialization import deserialize_message, serialize_message
-from std_msgs.msg import Float64
-assert deserialize_message(serialize_message(Float64(data=2.5)), Float64).data == 2.5
-assert 'lark' not in sys.modules, 'the grammar of messages is not needed to send them'
-from rosidl_generator_py import generate_py
-assert callable(generate_py) and 'lark' in sys.modules
-leave_out_generator()
-from rosidl_generator_py import generate_py, import_type_support
-print('all well')
-"""
-
-
-def test_messages_do_not_need_the_generator_of_their_code_and_it_is_there_for_others():
-    told = subprocess.run([sys.executable, '-c', GENERATOR], env={
-        **os.environ, 'PYTHONPATH': os.pathsep.join(p for p in sys.path if p)},
-        capture_output=True, text=True, timeout=60, check=False)
-    assert told.stdout.strip() == 'all well', told.stderr
