@@ -362,7 +362,7 @@ def test_what_nodes_publish_for_each_other_comes_once_and_to_others_too(rig):
         PointInput(first, '/in', '', repeat, max_age=0.0)
         PointInput(second, '/out', '', lambda _, point: got.append(point[0]), max_age=0.0)
     try:
-        publisher, outside = rig.publisher(PointStamped, '/in'), rig.listen(PointStamped, '/out')
+        publisher, outside = rig.publisher(PointStamped, '/in'), rig.collect(PointStamped, '/out')
         for number in (1, 2, 3):
             publisher.publish(PointStamped(
                 header=Header(stamp=stamp_to_msg(number)), point=Point(x=float(number))))
