@@ -61,6 +61,7 @@ from biped_com_ros.demo.measurements import Health, Measurements
 from biped_com_ros.demo.screen import make_screen, Screen
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.demo.story import ALL, chosen_chapters, Story
+from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
 from biped_com_ros.ros.node.robot_source import RobotSource
@@ -77,11 +78,9 @@ _EXACT_SENSORS = ('none', 'masses')  # what may be hidden with sensors that tell
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(RobotChoice):
     """Parameters of the node."""
 
-    robot: str = parameter('biped', 'Name of a robot or path of its YAML', read_only=True)
-    urdf: str = parameter('', 'URDF to use instead of the one the robot names', read_only=True)
     chapters: str = parameter(
         ALL, "Chapters of the story, in this order, separated by commas; 'all' of them; or "
         "'none': the robot stands", read_only=True)

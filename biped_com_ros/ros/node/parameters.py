@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Parameters of a node as a frozen dataclass: declared with ranges, read typed, nonsense refused.
+Parameters of a node as a frozen dataclass: declared with ranges, typed, and validated.
 
 Examples
 --------
@@ -35,6 +35,7 @@ from typing import Any, TypeVar
 from biped_com_ros.core.errors import ConfigurationError
 from rcl_interfaces.msg import (
     FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult)
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 _T = TypeVar('_T')
@@ -44,7 +45,7 @@ _LARGEST_INTEGER = 2 ** 63 - 1
 
 @dataclass(frozen=True)
 class ParameterInfo:
-    """What a parameter means and which values it may have."""
+    """Description and valid values of a parameter."""
 
     description: str
     unit: str = ''
@@ -54,7 +55,7 @@ class ParameterInfo:
     read_only: bool = False
 
     def constraint(self) -> str:
-        """Return the valid values in words; '' if every value of the type is valid."""
+        """Return the valid values as text; '' if every value of the type is valid."""
         unit = f' {self.unit}' if self.unit else ''
         if self.options:
             return 'one of ' + ', '.join(repr(option) for option in self.options)
@@ -93,7 +94,7 @@ def parameter(default: Any, description: str, unit: str = '', minimum: float | N
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def declare_parameters(node: Any, parameters_class: type[_T],
+def declare_parameters(node: Node, parameters_class: type[_T],
                        on_change: Callable[[_T], None] | None = None) -> _T:
     """
     Declare the parameters of a frozen dataclass on a node and read them.
@@ -105,8 +106,8 @@ def declare_parameters(node: Any, parameters_class: type[_T],
     parameters_class
         Frozen dataclass whose fields come from `parameter`.
     on_change
-        Called with a new instance after parameters were changed at run time. A
-        ConfigurationError that it raises is logged. Values out of range never get so far.
+        Called with a new instance after parameters were changed at run time; a
+        ConfigurationError that it raises is logged. Invalid values are rejected before.
 
     Returns
     -------
@@ -116,35 +117,34 @@ def declare_parameters(node: Any, parameters_class: type[_T],
     Raises
     ------
     ConfigurationError
-        If a value has the wrong type or is out of range; names parameter, value and range.
+        If a value has the wrong type or is out of range.
 
     """
     fields = _fields_of(parameters_class)
     values = {name: _declare(node, name, *field) for name, field in fields.items()}
-    _warn_of_misspelt(node, values)
+    _warn_of_unknown(node, values)
     state = {'values': values}
-    node.add_on_set_parameters_callback(lambda changes: _refusal(fields, changes))
+    node.add_on_set_parameters_callback(lambda changes: _validate(fields, changes))
     if on_change is not None:
         node.add_post_set_parameters_callback(
             lambda changes: _apply(node, parameters_class, fields, state, changes, on_change))
     return parameters_class(**values)
 
 
-def _warn_of_misspelt(node: Any, known: Collection[str]) -> None:
+def _warn_of_unknown(node: Node, known: Collection[str]) -> None:
     """
-    Name what was given and does not exist, where it resembles something that does.
+    Warn of given parameters that do not exist but resemble one that does.
 
-    What resembles nothing is left alone: in a composed process, parameters for other nodes
-    arrive here as well.
+    Others are ignored: in a composed process a node gets the parameters of other nodes, too.
     """
     for name, given in node._parameter_overrides.items():
         if name in known or node.has_parameter(name):
             continue
-        import difflib  # takes some time, and is hardly ever needed
+        import difflib  # slow to import, and rarely needed
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         if close:
             node.get_logger().warning(
-                f"parameter '{name}' = {given.value!r} does not exist and is not used; did you "
+                f"parameter '{name}' = {given.value!r} does not exist and is ignored; did you "
                 f"mean '{close[0]}'? (valid: {', '.join(sorted(known))})")
 
 
@@ -161,12 +161,12 @@ def _default_of(field: Any) -> Any:
     return field.default
 
 
-def _declare(node: Any, name: str, kind: Any, default: Any, info: ParameterInfo) -> Any:
+def _declare(node: Node, name: str, kind: Any, default: Any, info: ParameterInfo) -> Any:
     """
     Declare one parameter and return its checked value.
 
-    It is declared with dynamic typing and typed here, so that ``tf_rate:=50`` is taken for a
-    float and an error names the valid values instead of raising rclpy's own from inside.
+    It is declared with dynamic typing and converted here, so that ``tf_rate:=50`` is accepted as
+    a float, and an error names the valid values.
     """
     descriptor = _descriptor(kind, info)
     given = node._parameter_overrides.get(name)
@@ -194,12 +194,12 @@ def _descriptor(kind: Any, info: ParameterInfo) -> ParameterDescriptor:
 
 def check_value(name: str, kind: Any, info: ParameterInfo, value: Any) -> Any:
     """
-    Return the value in its proper type, or say what is wrong with it.
+    Return the value converted to its type.
 
     Raises
     ------
     ConfigurationError
-        Naming the parameter, the value and the valid ones.
+        If it is invalid; the message names the parameter, the value and the valid values.
 
     """
     element_kind = typing.get_args(kind)
@@ -219,7 +219,7 @@ def _check_element(name: str, kind: Any, info: ParameterInfo, value: Any) -> Any
     if kind is float and not math.isfinite(value):
         raise _invalid(name, value, info, 'has to be finite')
     if info.options and value not in info.options:
-        raise _invalid(name, value, info, 'is not among the options')
+        raise _invalid(name, value, info, 'is not an option')
     too_small = info.minimum is not None and value < info.minimum
     too_large = info.maximum is not None and value > info.maximum
     if too_small or too_large:
@@ -232,14 +232,14 @@ def _name_of(kind: type) -> str:
             str: 'string'}[kind]
 
 
-def _invalid(name: str, value: Any, info: ParameterInfo, complaint: str) -> ConfigurationError:
+def _invalid(name: str, value: Any, info: ParameterInfo, problem: str) -> ConfigurationError:
     constraint = info.constraint()
     valid = f'; valid: {constraint}' if constraint else ''
-    return ConfigurationError(f"parameter '{name}': {value!r} {complaint}{valid}")
+    return ConfigurationError(f"parameter '{name}': {value!r} {problem}{valid}")
 
 
-def _refusal(fields: dict[str, Any], changes: list[Parameter]) -> SetParametersResult:
-    """Answer a request to set parameters at run time."""
+def _validate(fields: dict[str, Any], changes: list[Parameter]) -> SetParametersResult:
+    """Return whether parameters may be changed so at run time."""
     for change in changes:
         if change.name not in fields:
             continue
@@ -251,7 +251,7 @@ def _refusal(fields: dict[str, Any], changes: list[Parameter]) -> SetParametersR
     return SetParametersResult(successful=True)
 
 
-def _apply(node: Any, parameters_class: Any, fields: dict[str, Any], state: dict[str, Any],
+def _apply(node: Node, parameters_class: Any, fields: dict[str, Any], state: dict[str, Any],
            changes: list[Parameter], on_change: Callable[[Any], None]) -> None:
     new = {change.name: check_value(change.name, fields[change.name][0],
                                     fields[change.name][2], change.value)

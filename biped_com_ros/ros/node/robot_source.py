@@ -11,47 +11,32 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The robot of a node: from a file, or from the latched topic robot_description."""
+"""The robot's model of a node: from a file, or from the latched topic robot_description."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig
 from biped_com_ros.core.model.robot import RobotModel, SharedRobotModel
 from biped_com_ros.core.model.urdf import load_urdf
+from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report
 from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.qos import LATCHED
+from rclpy.node import Node
 from std_msgs.msg import String
 
-#: Value of the parameter `urdf` that asks for the topic.
+#: Value of the parameter `urdf` that selects the topic.
 TOPIC = 'topic'
-#: Seconds between messages about waiting.
-REMIND_PERIOD = 5.0
+#: Period of the log message about a missing description, s.
+REMINDER_PERIOD = 5.0
 
 
-class _Models:
-    """The models of nodes that share them; of those that do not, if `sharing` is False."""
-
-    def __init__(self, sharing: bool) -> None:
-        self._shared: list[SharedRobotModel] | None = [] if sharing else None
-
-    def get(self, config: RobotConfig, urdf: str) -> RobotModel:
-        """Return the model of a robot, if possible the one that another node has."""
-        if self._shared is None:
-            return RobotModel(config, urdf)
-        for model in self._shared:
-            if model.urdf == urdf and model.config == config:
-                return model
-        self._shared.append(SharedRobotModel(config, urdf))
-        return self._shared[-1]
-
-
-_models = _Models(sharing=False)
+_shared_models: list[SharedRobotModel] | None = None
+"""Models of the nodes that share them; None outside of `shared_models`."""
 
 
 @contextmanager
@@ -59,47 +44,47 @@ def shared_models() -> Iterator[None]:
     """
     Let the nodes that are created meanwhile share the models of equal robots.
 
-    For nodes of one thread: a model has one working memory, and keeps what it computed last.
+    For nodes of one thread: a model has one working memory, and caches its last results.
     """
-    global _models
-    before, _models = _models, _Models(sharing=True)
+    global _shared_models
+    before, _shared_models = _shared_models, []
     try:
         yield
     finally:
-        _models = before
+        _shared_models = before
 
 
-class RobotParameters(Protocol):
-    """What every node's parameters have."""
-
-    @property
-    def robot(self) -> str:
-        """Name of a robot of this package, or path of a YAML file."""
-
-    @property
-    def urdf(self) -> str:
-        """Return what overrides the configuration's: a path, package:// URI, or ``topic``."""
+def _make_model(config: RobotConfig, urdf: str,
+                shared: list[SharedRobotModel] | None) -> RobotModel:
+    """Return a model; an equal one of `shared` if there is one."""
+    if shared is None:
+        return RobotModel(config, urdf)
+    for model in shared:
+        if model.urdf == urdf and model.config == config:
+            return model
+    shared.append(SharedRobotModel(config, urdf))
+    return shared[-1]
 
 
 class RobotSource:
     """
-    Gets the robot's model and hands it over once.
+    Gets the robot's model and passes it on once.
 
     With a URDF file, `on_ready` is called before the constructor returns. Without one (neither
-    the configuration nor the parameter `urdf` names it) or with ``urdf:=topic``, the latched
-    topic ``robot_description`` is waited for; what is wrong with a description is logged, and
-    waiting goes on.
+    the configuration nor the parameter `urdf` names it), or with ``urdf:=topic``, the node waits
+    for the latched topic ``robot_description``. An invalid description is logged, and the node
+    keeps waiting.
 
     Parameters
     ----------
     node
         The rclpy node.
     params
-        Has `robot` and `urdf`.
+        Parameters of the node.
     on_ready
         Called with the RobotModel.
     diagnostics
-        Where a line about the robot is added; its hardware_id becomes the robot's name.
+        Where a status of the robot is added; its hardware_id becomes the robot's name.
 
     Raises
     ------
@@ -108,12 +93,12 @@ class RobotSource:
 
     """
 
-    def __init__(self, node: Any, params: RobotParameters,
+    def __init__(self, node: Node, params: RobotChoice,
                  on_ready: Callable[[RobotModel], None],
                  diagnostics: Diagnostics | None = None) -> None:
         self.model: RobotModel | None = None
         self.config = load_robot_config(params.robot)
-        self._node, self._on_ready, self._models = node, on_ready, _models
+        self._node, self._on_ready, self._shared_models = node, on_ready, _shared_models
         self._problem = ''
         if diagnostics is not None:
             diagnostics.hardware_id = self.config.name
@@ -121,42 +106,43 @@ class RobotSource:
         if params.urdf == TOPIC or not (params.urdf or self.config.urdf):
             self._wait_for_topic()
         else:
-            self._finish(self._models.get(self.config, load_urdf(self.config, params.urdf)))
+            urdf = load_urdf(self.config, params.urdf)
+            self._finish(_make_model(self.config, urdf, self._shared_models))
 
     def report(self) -> Report:
         """Return (level, message, values) for diagnostics."""
         if self.model is None:
-            return ERROR, self._waiting(), {'robot': self.config.name}
+            return ERROR, self._describe_wait(), {'robot': self.config.name}
         return OK, f'{self.config.name}, {self.model.mass:.3f} kg', {
             'robot': self.config.name, 'mass [kg]': self.model.mass,
             'joints': len(self.model.joint_names)}
 
     def _wait_for_topic(self) -> None:
         self._subscription = self._node.create_subscription(
-            String, 'robot_description', self._described, LATCHED)
+            String, 'robot_description', self._on_description, LATCHED)
         self._timer = self._node.create_timer(
-            REMIND_PERIOD, self._remind, clock=steady_clock())
+            REMINDER_PERIOD, self._remind, clock=steady_clock())
 
-    def _waiting(self) -> str:
+    def _describe_wait(self) -> str:
         topic = self._subscription.topic_name
         if self._problem:
             return f"waiting for a usable URDF on '{topic}': {self._problem}"
         publishers = self._node.count_publishers(topic)
         hint = ('published, but not latched or not yet received' if publishers else
-                'nobody publishes it; start robot_state_publisher or set the parameter urdf')
+                'it has no publisher; start robot_state_publisher or set the parameter urdf')
         return f"waiting for the URDF of '{self.config.name}' on '{topic}' ({hint})"
 
     def _remind(self) -> None:
-        self._node.get_logger().warning(self._waiting())
+        self._node.get_logger().warning(self._describe_wait())
 
-    def _described(self, message: Any) -> None:
+    def _on_description(self, message: String) -> None:
         if self.model is not None:
             if message.data != self.model.urdf:
                 self._node.get_logger().warning(
                     'robot_description changed; restart the node to use the new one')
             return
         try:
-            model = self._models.get(self.config, message.data)
+            model = _make_model(self.config, message.data, self._shared_models)
         except BipedComError as error:
             self._problem = str(error)
             self._node.get_logger().error(f'robot_description cannot be used: {error}')

@@ -31,25 +31,25 @@ from std_srvs.srv import SetBool, Trigger
 from support.ros_rig import NodeRig
 
 
-def statuses(rig, heard):
+def statuses(rig, received):
     """Return the next statuses by name."""
-    heard.clear()
-    rig.until(lambda: heard, what='/diagnostics')
-    return {status.name: status for status in heard[-1].status}
+    received.clear()
+    rig.until(lambda: received, what='/diagnostics')
+    return {status.name: status for status in received[-1].status}
 
 
 def test_lines_carry_node_robot_and_values(rig):
     diagnostics = Diagnostics(rig.node, 'robby', period=0.05)
     diagnostics.add('weight', lambda: (OK, 'as modelled', {'measured [N]': 123.4567891, 'n': 2}))
-    heard = rig.collect(DiagnosticArray, '/diagnostics')
-    line = statuses(rig, heard)['node: weight']
+    received = rig.collect(DiagnosticArray, '/diagnostics')
+    line = statuses(rig, received)['node: weight']
     assert (line.level, line.message, line.hardware_id) == (OK, 'as modelled', 'robby')
     assert {v.key: v.value for v in line.values} == {'measured [N]': '123.457', 'n': '2'}
     diagnostics.remove('weight')
-    assert 'node: weight' not in statuses(rig, heard)
+    assert 'node: weight' not in statuses(rig, received)
 
 
-def test_a_broken_report_does_not_silence_the_others(rig):
+def test_a_broken_report_does_not_affect_the_others(rig):
     diagnostics = Diagnostics(rig.node, period=0.05)
     diagnostics.add('broken', lambda: 1 / 0)
     diagnostics.add('healthy', lambda: (OK, '', {}))
@@ -59,29 +59,29 @@ def test_a_broken_report_does_not_silence_the_others(rig):
     assert lines['node: healthy'].level == OK
 
 
-def test_a_namesake_is_told_until_it_is_gone(rig):
+def test_a_second_node_of_the_name_is_reported_until_it_is_gone(rig):
     Diagnostics(rig.node, period=0.05)
-    heard = rig.collect(DiagnosticArray, '/diagnostics')
-    assert 'node: name' not in statuses(rig, heard)
+    received = rig.collect(DiagnosticArray, '/diagnostics')
+    assert 'node: name' not in statuses(rig, received)
     context = Context()
     rclpy.init(context=context)  # as another process has it
     other = Node('node', context=context)
-    rig.until(lambda: 'node: name' in statuses(rig, heard), what='the namesake')
-    line = statuses(rig, heard)['node: name']
+    rig.until(lambda: 'node: name' in statuses(rig, received), what='the second node')
+    line = statuses(rig, received)['node: name']
     assert line.level == WARN and "2 nodes are called '/node'" in line.message
     assert 'stop all but one' in line.message
     other.destroy_node()
     rclpy.shutdown(context=context)
-    rig.until(lambda: statuses(rig, heard)['node: name'].level == OK, what='all well again')
+    rig.until(lambda: statuses(rig, received)['node: name'].level == OK, what='OK again')
 
 
 def test_they_come_once_a_second_though_simulated_time_stands_still():
     rig = NodeRig(parameter_overrides=[Parameter('use_sim_time', value=True)])
     try:
         Diagnostics(rig.node)
-        heard = rig.collect(DiagnosticArray, '/diagnostics')
+        received = rig.collect(DiagnosticArray, '/diagnostics')
         rig.spin(2.3)
-        assert 2 <= len(heard) <= 3
+        assert 2 <= len(received) <= 3
     finally:
         rig.close()
 
@@ -107,26 +107,26 @@ def test_throttle_is_per_key():
     assert throttle() and throttle()
 
 
-def test_services_answer_with_words(rig):
-    def refuse():
+def test_services_respond_with_a_message(rig):
+    def fail():
         raise InputError('the robot moves')
     switched = []
     trigger_service(rig.node, '~/tare', lambda: 'tared 2 sensors')
     trigger_service(rig.node, '~/untare', lambda: None)
-    trigger_service(rig.node, '~/capture', refuse)
+    trigger_service(rig.node, '~/capture', fail)
     switch_service(rig.node, '~/hold', switched.append)
 
-    def ask(name, kind=Trigger, **request):
+    def call(name, kind=Trigger, **request):
         return rig.call(rig.peer.create_client(kind, f'/node/{name}'), kind.Request(**request))
-    answer = ask('tare')
+    answer = call('tare')
     assert answer.success and answer.message == 'tared 2 sensors'
-    assert ask('untare').success
-    answer = ask('capture')
+    assert call('untare').success
+    answer = call('capture')
     assert not answer.success and answer.message == 'the robot moves'
-    assert ask('hold', SetBool, data=True).success and switched == [True]
+    assert call('hold', SetBool, data=True).success and switched == [True]
 
 
-def test_what_was_set_up_is_out_of_the_collectors_sight():
+def test_the_garbage_collector_skips_what_was_set_up():
     kept = [object() for _ in range(100)]
     settle_memory()
     try:

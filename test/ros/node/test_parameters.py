@@ -78,7 +78,7 @@ def test_a_list_given_as_default_is_not_shared(make):
     ('free', float('nan'), r"'free': nan has to be finite"),
     ('count', 0, r"'count': 0 is out of range; valid: at least 1"),
     ('count', 2.5, r"'count': 2.5 has to be a whole number"),
-    ('source', 'gps', r"'source': 'gps' is not among .*'imu', 'odometry', 'fixed'"),
+    ('source', 'gps', r"'source': 'gps' is not an option.*'imu', 'odometry', 'fixed'"),
     ('enabled', 1, r"'enabled': 1 has to be a bool"),
     ('gains', [1.0, -2.0], r"'gains\[1\]': -2.0 is out of range; valid: at least 0"),
     ('gains', 'many', r"'gains': 'many' has to be a list of float"),

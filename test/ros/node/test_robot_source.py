@@ -34,9 +34,9 @@ YAML, URDF = str(DATA / 'sim_robot.yaml'), DATA / 'sim_robot.urdf'
 @pytest.fixture
 def rig():
     rig = NodeRig()
-    rig.said = []
-    rig.node.get_logger().error = rig.said.append
-    rig.node.get_logger().warning = rig.said.append
+    rig.log = []
+    rig.node.get_logger().error = rig.log.append
+    rig.node.get_logger().warning = rig.log.append
     yield rig
     rig.close()
 
@@ -46,7 +46,7 @@ def params(robot=YAML, urdf=''):
 
 
 def latched(rig, text):
-    """Publish a robot description that stays."""
+    """Publish a latched robot description."""
     publisher = rig.peer.create_publisher(String, 'robot_description', LATCHED)
     publisher.publish(String(data=text))
     return publisher
@@ -78,38 +78,38 @@ def test_topic_that_was_published_before(rig):
     assert ready == [source.model]
 
 
-def test_unusable_descriptions_are_named_and_a_better_one_is_waited_for(rig):
+def test_after_unusable_descriptions_a_usable_one_is_accepted(rig):
     ready = []
     source = RobotSource(rig.node, params(urdf='topic'), ready.append)
     level, message, _ = source.report()
-    assert level == ERROR and 'nobody publishes it' in message and '/robot_description' in message
+    assert level == ERROR and 'it has no publisher' in message and '/robot_description' in message
     publisher = latched(rig, '<robot name="broken">')
-    rig.until(lambda: rig.said)
-    assert 'robot_description cannot be used' in rig.said[-1]
+    rig.until(lambda: rig.log)
+    assert 'robot_description cannot be used' in rig.log[-1]
     publisher.publish(String(data=URDF.read_text().replace('left_sole', 'left_sohle')))
-    rig.until(lambda: len(rig.said) == 2)
-    assert "'left_sole'" in rig.said[-1]
+    rig.until(lambda: len(rig.log) == 2)
+    assert "'left_sole'" in rig.log[-1]
     assert "'left_sole'" in source.report()[1]
     assert not ready
     publisher.publish(String(data=URDF.read_text()))
     rig.until(lambda: ready)
 
 
-def test_waiting_is_told_again_and_again(rig, monkeypatch):
-    monkeypatch.setattr(robot, 'REMIND_PERIOD', 0.1)
+def test_a_missing_description_is_logged_again_and_again(rig, monkeypatch):
+    monkeypatch.setattr(robot, 'REMINDER_PERIOD', 0.1)
     RobotSource(rig.node, params(urdf='topic'), None)
-    rig.until(lambda: len(rig.said) >= 3)
-    assert "waiting for the URDF of 'sim_robot' on '/robot_description'" in rig.said[-1]
+    rig.until(lambda: len(rig.log) >= 3)
+    assert "waiting for the URDF of 'sim_robot' on '/robot_description'" in rig.log[-1]
 
 
-def test_another_description_later_is_not_taken_over(rig):
+def test_a_changed_description_is_not_used(rig):
     ready = []
     publisher = latched(rig, URDF.read_text())
     RobotSource(rig.node, params(urdf='topic'), ready.append)
     rig.until(lambda: ready)
     publisher.publish(String(data=URDF.read_text() + '\n'))
-    rig.until(lambda: rig.said)
-    assert 'restart the node' in rig.said[-1] and len(ready) == 1
+    rig.until(lambda: rig.log)
+    assert 'restart the node' in rig.log[-1] and len(ready) == 1
 
 
 def test_nodes_that_share_get_one_model_of_equal_robots(rig):
