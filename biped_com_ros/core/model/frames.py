@@ -97,6 +97,6 @@ class PointSet:
         terms = self._terms
         # With 'clip' it writes there without a buffer; there is nothing to clip.
         placements.take(self._joints, 0, self._rows, 'clip')
-        terms *= self._factors
+        np.multiply(terms, self._factors, terms)
         points: Array = terms.dot(self._sums)
         return points

@@ -156,12 +156,13 @@ class RobotModel(RobotFrames):
 
         """
         q, v = self.configuration(joint_positions), self.velocity(joint_velocities)
+        at_rest = joint_velocities is None
         # One scalar test on the common path; single values are only examined when it fails. NaN
         # fails it as well.
-        if not (q.dot(q) < _LARGEST_SUM and v.dot(v) < _LARGEST_SUM):
+        if not (q.dot(q) < _LARGEST_SUM and (at_rest or v.dot(v) < _LARGEST_SUM)):
             raise InputError(_describe_wrong_values(self, joint_positions, joint_velocities))
         kinematics = self._kinematics
-        if joint_velocities is None:
+        if at_rest:
             pin.centerOfMass(self.pin_model, kinematics.data, q, False)
             com, placements = kinematics.read_positions()
             return RobotState(self, q, v, com, kinematics.at_rest[0], placements,
@@ -184,7 +185,9 @@ class RobotModel(RobotFrames):
             q = self._q_from_joints.dot(joint_positions)
         except ValueError:
             raise self._wrong_shape('positions', joint_positions) from None
-        q += self._q_offset
+        q[:7] = self._root_pose
+        if self._offsets is not None:
+            q[7:] += self._offsets
         return q
 
     def velocity(self, joint_velocities: Array | None) -> Array:
@@ -206,7 +209,7 @@ class RobotModel(RobotFrames):
             f'{self.config.name}, not {len(values)}')
 
     def _set_joints(self, mimics: dict[str, urdf_tools.MimicRelation]) -> None:
-        """Prepare ``q = q_offset + q_from_joints @ positions``."""
+        """Prepare ``q = (root pose, offsets) + q_from_joints @ positions``."""
         moving = tuple(self.pin_model.names)[2:]
         locked = self.config.locked_joints
         self.joint_names = tuple(n for n in moving if n not in mimics and n not in locked)
@@ -227,7 +230,7 @@ class RobotModel(RobotFrames):
                 offsets[i] = relation.offset
             else:
                 raise UnknownNameError('joint', relation.leader, moving, f"mimic of '{name}'")
-        self._q_offset = np.concatenate((np.zeros(7), offsets))
+        self._offsets = offsets if offsets.any() else None
         self._q_from_joints = np.concatenate((np.zeros((7, len(column))), gains))
         self._v_from_joints = np.concatenate((np.zeros((6, len(column))), gains))
         self._v_at_rest: Array = np.zeros(6 + len(moving))
@@ -244,7 +247,7 @@ class RobotModel(RobotFrames):
         pose_root_base = base.poses_in_joint()[0] @ Pose.from_rpy(
             self.config.base_rpy, np.zeros(3))
         pose_base_root = pose_root_base.inverse()
-        self._q_offset[:7] = (*pose_base_root.position, *pose_base_root.quaternion)
+        self._root_pose = np.array((*pose_base_root.position, *pose_base_root.quaternion))
 
 
 class SharedRobotModel(RobotModel):

@@ -145,8 +145,8 @@ class RobotState:
 
     def _all_points_in_base(self) -> Array:
         if self._points_in_base is None:
-            self._points_in_base = self.model.points.in_base(self._placements)
-            self._points_in_base.setflags(write=False)
+            points = self._points_in_base = self.model.points.in_base(self._placements)
+            points.setflags(False)  # type: ignore[call-arg]  # by name it takes twice as long
         return self._points_in_base
 
     def _all_points_in_world(self) -> Array:
