@@ -12,11 +12,11 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-``calibrate``: masses and centres of mass from a recording, without a robot.
+``calibrate``: estimate masses and centres of mass from a recording, without a robot.
 
     ros2 run biped_com_ros calibrate BAG --robot talos --out results
 
-Reads rosbag2 (sqlite3 or MCAP) or CSV, finds the still segments, estimates, and writes
+Reads rosbag2 (sqlite3 or MCAP) or CSV, captures the segments at rest, estimates, and writes
 ``calibrated.urdf``, ``calibration.json``, ``captures.json`` and ``report.html``.
 """
 
@@ -30,10 +30,8 @@ import sys
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError
 from biped_com_ros.core.identification.captures import Capture, MotorConstants, SensorNoise
-from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.prior import prior_of
 from biped_com_ros.core.identification.recordings import CaptureFinder, read_recording
-from biped_com_ros.core.identification.report import summary, write_results
+from biped_com_ros.core.identification.results import solve_and_write, summary
 from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.identification.storage import CaptureLog
 from biped_com_ros.core.model.config import load_robot_config
@@ -45,30 +43,34 @@ from rich.progress import Progress
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    found = argparse.ArgumentParser(
-        prog='calibrate', description='Find masses and centres of mass from a recording.')
-    found.add_argument('recording', type=Path, help='rosbag2 directory, .mcap, .db3 or .csv')
-    found.add_argument('--robot', required=True, help='name of a robot, or path of its YAML')
-    found.add_argument('--urdf', default='', help="overrides the robot's URDF")
-    found.add_argument('--out', type=Path, default=Path('calibration'), help='directory')
-    found.add_argument('--namespace', default='', help='of the topics in the bag')
-    found.add_argument('--still', type=float, default=1.0, metavar='SECONDS',
-                       help='how long the robot has to be still to be captured')
-    found.add_argument('--still-range', type=float, default=0.004, metavar='RAD',
-                       help='largest movement of a joint meanwhile')
-    found.add_argument('--current', action='append', default=[], metavar='JOINT=K',
-                       help="the joint's efforts are currents; K is torque per ampere")
-    for name, default, unit in (('force', 0.5, 'N'), ('moment', 0.02, 'Nm'),
-                                ('torque', 0.3, 'Nm'), ('encoder', math.radians(0.1), 'rad'),
-                                ('tilt', 0.0009, 'rad')):
-        found.add_argument(f'--{name}-noise', type=float, default=default, metavar=unit)
-    found.add_argument('--com-sigma', type=float, default=0.015, metavar='M',
-                       help="how far a link's centre of mass may be from the URDF")
-    return found
+    result = argparse.ArgumentParser(
+        prog='calibrate', description='Estimate masses and centres of mass from a recording.')
+    result.add_argument('recording', type=Path, help='rosbag2 directory, .mcap, .db3 or .csv')
+    result.add_argument('--robot', required=True, help='name of a robot, or path of its YAML')
+    result.add_argument('--urdf', default='', help="overrides the robot's URDF")
+    result.add_argument('--out', type=Path, default=Path('calibration'),
+                        help='directory of the results (default: calibration)')
+    result.add_argument('--namespace', default='', help='of the topics in the bag')
+    result.add_argument('--still', type=float, default=1.0, metavar='SECONDS',
+                        help='time for which the robot must be still to be captured')
+    result.add_argument('--still-range', type=float, default=0.004, metavar='RAD',
+                        help='largest movement of a joint in this time')
+    result.add_argument('--current', action='append', default=[], metavar='JOINT=K',
+                        help="the joint's efforts are currents; K is torque per ampere")
+    for name, default, unit, what in (
+            ('force', 0.5, 'N', 'forces'), ('moment', 0.02, 'Nm', 'moments'),
+            ('torque', 0.3, 'Nm', 'joint torques'),
+            ('encoder', math.radians(0.1), 'rad', 'joint positions'),
+            ('tilt', 0.0009, 'rad', 'the direction of gravity')):
+        result.add_argument(f'--{name}-noise', type=float, default=default, metavar=unit,
+                            help=f'standard deviation of {what}')
+    result.add_argument('--com-sigma', type=float, default=0.015, metavar='M',
+                        help="standard deviation of a link's centre of mass about the URDF's")
+    return result
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; what goes wrong is one line."""
+    """Run the command line; errors are printed as one line."""
     options, console = parser().parse_args(argv), Console(stderr=True)
     try:
         calibrate(options, console)
@@ -79,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def calibrate(options: argparse.Namespace, console: Console) -> None:
-    """Do it all."""
+    """Read the recording, estimate, and write and print the results."""
     config = load_robot_config(options.robot)
     model = RobotModel(config, load_urdf(config, options.urdf))
     captures = find_captures(options, model, console)
@@ -89,11 +91,10 @@ def calibrate(options: argparse.Namespace, console: Console) -> None:
         log.append(capture)
     noise = SensorNoise(
         force=options.force_noise, moment=options.moment_noise, torque=options.torque_noise,
-        encoder=options.encoder_noise, tilt=options.tilt_noise, encoder_offset=0.002, force_bias=0.5, moment_bias=0.02,
-        tilt_bias=0.003)
+        encoder=options.encoder_noise, tilt=options.tilt_noise, encoder_offset=0.002,
+        force_bias=0.5, moment_bias=0.02, tilt_bias=0.003)
     with console.status(f'solving {len(captures)} poses'):
-        found = Estimator(model, noise, prior_of(model, options.com_sigma)).solve(captures)
-    paths = write_results(options.out, model, captures, found)
+        found, paths = solve_and_write(options.out, model, captures, noise, options.com_sigma)
     print(summary(found))
     for what, path in paths.items():
         print(f'{what}: {path}')
@@ -101,7 +102,7 @@ def calibrate(options: argparse.Namespace, console: Console) -> None:
 
 def find_captures(options: argparse.Namespace, model: RobotModel,
                   console: Console) -> list[Capture]:
-    """Read the recording, showing how far it is."""
+    """Return the captures of the recording; show the progress of reading."""
     finder = CaptureFinder(
         model, StillnessOptions(duration=options.still, joint_range=options.still_range),
         MotorConstants(dict(map(_constant, options.current))))
@@ -113,8 +114,8 @@ def find_captures(options: argparse.Namespace, model: RobotModel,
                 progress.update(task, completed=event.share,
                                 description=f'reading, {len(finder.captures)} poses')
     captures = finder.require_captures()
-    for why, count in finder.refused.items():
-        console.print(f'{count} segment(s) left out: {why}', style='yellow', markup=False)
+    for problem, count in finder.rejected.items():
+        console.print(f'{count} segment(s) without a capture: {problem}', style='yellow', markup=False)
     return captures
 
 

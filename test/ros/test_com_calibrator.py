@@ -19,9 +19,11 @@ import re
 import time
 
 from biped_com_ros.core.errors import RobotDescriptionError
+from biped_com_ros.core.identification.session import SessionState
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.com_calibrator.node import AXES, ComCalibrator, ComCalibratorParameters
-from biped_com_ros.ros.node.callback_errors import Throttle
+from biped_com_ros.nodes.com_calibrator.inputs import AXES
+from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
+from biped_com_ros.nodes.com_calibrator.parameters import ComCalibratorParameters
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -101,6 +103,15 @@ class Robot:
         client = self.rig.peer.create_client(Trigger, f'com_calibrator/{name}')
         return self.rig.call(client, Trigger.Request())
 
+    @property
+    def session(self):
+        """Return the calibration; the model is read from a file, so it is there at once."""
+        return self.node.session
+
+    def wait_for_plan(self):
+        """Wait until poses are planned and the first is next."""
+        self.rig.until(lambda: self.session.state is SessionState.WAITING, 60.0, 'planned poses')
+
     def close(self):
         self.rig.close()
 
@@ -123,34 +134,34 @@ def robot(tmp_path):
 def take(robot, standing, name):
     """Stand in a random pose and capture it by the service."""
     capture = robot.true.capture(standing, NOISE, name=name)
-    count = len(robot.node.log.captures)
-    robot.node.watch.clear()
-    robot.stand(capture, lambda: not robot.node.watch.problem)
+    count = len(robot.session.log.captures)
+    robot.session.window.clear()
+    robot.stand(capture, lambda: not robot.session.window.problem)
     answer = robot.ask('capture')
     assert answer.success, answer.message
-    assert len(robot.node.log.captures) == count + 1
+    assert len(robot.session.log.captures) == count + 1
     return answer
 
 
 def test_by_hand_from_captures_to_results(robot, tmp_path):
-    robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
+    robot.wait_for_plan()
     refused = robot.ask('solve')
     assert not refused.success and 'too few' in refused.message
     assert not robot.ask('publish').success
     feet = (('left',), ('right',), ('left', 'right'))
     for i in range(9):
         answer = take(robot, feet[i % 3], str(i))
-    assert 'centre of mass known to' in answer.message
+    assert 'CoM uncertainty' in answer.message
     assert robot.ask('solve').success
-    robot.rig.until(lambda: robot.node.found is not None, 30.0, 'the estimate')
-    found, model = robot.node.found, robot.true.model
+    robot.rig.until(lambda: robot.session.identification is not None, 30.0, 'the estimate')
+    found, model = robot.session.identification, robot.true.model
     assert abs(found.mass - robot.true.static.mass) < 0.15
     assert found.validated.com_rms < 0.7 * found.before.com_rms
     directory = tmp_path / 'sabian'
     for name in ('calibrated.urdf', 'report.html', 'calibration.json', 'captures.json'):
         assert (directory / name).stat().st_size > 1000
-    heard = robot.rig.peer.create_subscription(String, 'robot_description', lambda m: None, 1)
-    robot.rig.peer.destroy_subscription(heard)
+    received = robot.rig.peer.create_subscription(String, 'robot_description', lambda m: None, 1)
+    robot.rig.peer.destroy_subscription(received)
     assert robot.ask('publish').success
     messages = []
     robot.rig.peer.create_subscription(String, 'robot_description', messages.append, LATCHED)
@@ -158,22 +169,22 @@ def test_by_hand_from_captures_to_results(robot, tmp_path):
     assert RobotModel(model.config, messages[0].data).mass == pytest.approx(found.mass)
 
 
-def test_what_was_captured_survives_and_is_gone_on_with(tmp_path):
+def test_captures_survive_a_restart(tmp_path):
     first = Robot(tmp_path, automatic=False)
-    first.rig.until(lambda: first.node.state == 'waiting', 60.0, 'planned poses')
+    first.wait_for_plan()
     take(first, ('left', 'right'), 'one')
-    wanted = first.node.queue[0]
+    wanted = first.session.queue[0]
     at = first.true.capture(wanted.standing, None, wanted.positions)
-    first.node.watch.clear()
-    first.stand(at, lambda: not first.node.watch.problem)
+    first.session.window.clear()
+    first.stand(at, lambda: not first.session.window.problem)
     assert 'captured pose 1' in first.ask('capture').message
     first.close()
     second = Robot(tmp_path, automatic=False)
     try:
-        second.rig.until(lambda: second.node.state == 'waiting', 60.0, 'planned poses')
-        assert len(second.node.log.captures) == 2
-        assert [pose.name for pose in second.node.queue] == ['pose 2', 'pose 3', 'pose 4']
-        assert 'pose 2 is left out' in second.ask('skip').message
+        second.wait_for_plan()
+        assert len(second.session.log.captures) == 2
+        assert [pose.name for pose in second.session.queue] == ['pose 2', 'pose 3', 'pose 4']
+        assert 'pose 2 skipped' in second.ask('skip').message
         answer = second.ask('reset')
         assert answer.success and 'captures.1.json' in answer.message
         assert (Path(tmp_path) / 'sabian' / 'captures.1.json').exists()
@@ -182,98 +193,79 @@ def test_what_was_captured_survives_and_is_gone_on_with(tmp_path):
 
 
 def test_a_moving_robot_is_not_captured(robot):
-    robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
+    robot.wait_for_plan()
     capture, count = robot.true.capture(('left', 'right'), None), [0]
 
     def moving():
         capture.positions[0] += 0.001
         count[0] += 1
-        return count[0] > 60 and 'moved' in robot.node.watch.problem
+        return count[0] > 60 and 'moved' in robot.session.window.problem
 
     robot.stand(capture, moving)
     answer = robot.ask('capture')
     assert not answer.success and 'hold the robot still' in answer.message
-    assert not robot.node.log.captures
+    assert not robot.session.log.captures
 
 
 def test_poses_are_captured_as_they_are_reached(tmp_path):
     robot = Robot(tmp_path, poses=2, candidates=4)
     try:
-        robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
+        robot.wait_for_plan()
         targets = robot.rig.collect(JointState, 'com_calibrator/target', LATCHED)
         robot.rig.until(lambda: targets, what='the next pose')
-        while robot.node.queue:
-            pose, left = robot.node.queue[0], len(robot.node.queue)
+        while robot.session.queue:
+            pose, left = robot.session.queue[0], len(robot.session.queue)
             at = robot.true.capture(pose.standing, NOISE, pose.positions)
-            robot.stand(at, lambda left=left: len(robot.node.queue) < left, 30.0)
-        robot.rig.until(lambda: robot.node.state == 'solved', 30.0, 'the estimate')
-        assert robot.node.found.mass_std < 5.0
+            robot.stand(at, lambda left=left: len(robot.session.queue) < left, 30.0)
+        robot.rig.until(lambda: robot.session.state is SessionState.SOLVED, 30.0, 'the estimate')
+        assert robot.session.identification.mass_std < 5.0
     finally:
         robot.close()
 
 
-def test_a_pose_that_cannot_be_captured_is_left_out_and_the_way_goes_on(tmp_path):
-    robot = Robot(tmp_path, poses=3, candidates=6, move=True, patience=1.0, joint_speed=5.0,
+def test_a_pose_that_cannot_be_captured_is_skipped(tmp_path):
+    robot = Robot(tmp_path, poses=3, candidates=6, move=True, pose_timeout=1.0, joint_speed=5.0,
                   ramp=0.05)
     try:
         sent = robot.rig.collect(
             JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
         at = robot.true.capture(('left', 'right'), NOISE, robot.true.model.posture('stand'))
         robot.stand(at, lambda: sent, 60.0)
-        told = robot.rig.collect(String, 'com_calibrator/progress', LATCHED)
-        restless, *others = robot.node.queue
+        progress = robot.rig.collect(String, 'com_calibrator/progress', LATCHED)
+        restless, *others = robot.session.queue
         at = robot.true.capture(restless.standing, None, restless.positions)
 
         def trembles():
             at.positions[0] = restless.positions[0] + 0.02 * np.sin(20.0 * time.monotonic())
-            return any('pose 1 is left out after 1 s: ' in text.data for text in told)
+            return any('pose 1 skipped after 1 s: ' in text.data for text in progress)
 
         robot.stand(at, trembles, 30.0)
-        assert any('moved' in text.data for text in told)
-        robot.stand(at, lambda: robot.node.state == 'going')
-        assert [pose.name for pose in robot.node.queue] == [pose.name for pose in others]
+        assert any('moved' in text.data for text in progress)
+        robot.stand(at, lambda: robot.session.state is SessionState.MOVING)
+        assert [pose.name for pose in robot.session.queue] == [pose.name for pose in others]
         for pose in others:
             at = robot.true.capture(pose.standing, NOISE, pose.positions)
             robot.stand(at, lambda pose=pose: any(
-                c.name == pose.name for c in robot.node.log.captures), 30.0)
-        robot.stand(at, lambda: robot.node.found is not None, 30.0)
-        assert [c.name for c in robot.node.log.captures] == ['pose 2', 'pose 3']
+                c.name == pose.name for c in robot.session.log.captures), 30.0)
+        robot.stand(at, lambda: robot.session.identification is not None, 30.0)
+        assert [c.name for c in robot.session.log.captures] == ['pose 2', 'pose 3']
     finally:
         robot.close()
 
 
-def test_a_robot_that_still_hangs_does_not_hide_the_results(robot, monkeypatch):
-    monkeypatch.setattr(robot.node, '_throttle', Throttle(0.2))  # the reminders' patience
-    robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
-    told = robot.rig.collect(String, 'com_calibrator/progress', LATCHED)
-    for i in range(3):
-        take(robot, ('left',) if i else ('left', 'right'), str(i))
-    hangs = robot.true.capture(('left', 'right'), None)
-    hangs = dataclasses.replace(hangs, wrenches=np.zeros_like(hangs.wrenches))
-    robot.stand(hangs, lambda: robot.node._carried() < 0.1)
-    while robot.node.queue:
-        assert robot.ask('skip').success
-    assert robot.ask('solve').success
-    robot.stand(hangs, lambda: told and 'put the robot down' in told[-1].data
-                and robot.node.found is not None, 30.0)
-    robot.stand(hangs, lambda: told[-1].data.startswith('solved: ')
-                and 'put the robot down' in told[-1].data)
-    assert str(robot.node.directory / 'calibrated.urdf') in told[-1].data
-
-
 def test_offsets_of_a_tare_are_taken_off(robot):
-    robot.rig.until(lambda: robot.node.state == 'waiting', 60.0, 'planned poses')
+    robot.wait_for_plan()
     offsets = float_array_publisher(
         robot.rig.peer, 'wrench_aggregator/offsets', 12,
         [f'{sensor}/{axis}' for sensor in ('right_foot', 'left_foot') for axis in AXES],
         qos=LATCHED)
     offsets.fields['data'][...] = np.arange(12.0)
     offsets.publish()
-    robot.rig.until(lambda: robot.node._offsets.any(), what='offsets')
+    robot.rig.until(lambda: robot.node.inputs.offsets.any(), what='offsets')
     capture = robot.true.capture(('left', 'right'), None)
-    robot.stand(capture, lambda: not robot.node.watch.problem)
+    robot.stand(capture, lambda: not robot.session.window.problem)
     assert robot.ask('capture').success
-    found = robot.node.log.captures[0].wrenches
+    found = robot.session.log.captures[0].wrenches
     names = list(robot.true.model.config.wrench_sensors)
     for sensor, first in (('right_foot', 0.0), ('left_foot', 6.0)):
         i = names.index(sensor)
@@ -300,21 +292,22 @@ def test_a_urdf_without_inertials_is_refused_with_what_is_needed(tmp_path):
         make_calibrator(tmp_path, str(urdf))
 
 
-def test_a_description_without_inertials_is_told_and_a_better_one_waited_for(tmp_path):
+def test_a_description_without_inertials_is_reported_and_a_complete_one_used(tmp_path):
     urdf = RobotModel.load('sabian').urdf
     rig = NodeRig(node=make_calibrator(tmp_path, 'topic'))
     try:
-        heard = rig.collect(DiagnosticArray, '/diagnostics')
+        received = rig.collect(DiagnosticArray, '/diagnostics')
         description = rig.publisher(String, 'robot_description', LATCHED)
         description.publish(String(data=without_inertials(urdf)))
         rig.until(lambda: any(
             status.level == DiagnosticStatus.ERROR
             and 'no link of the URDF has an <inertial>' in status.message
             and 'export the URDF with its inertials' in status.message
-            for array in heard for status in array.status), what='the diagnostics')
-        assert rig.node.state == 'starting'
+            for array in received for status in array.status), what='the diagnostics')
+        assert rig.node.session is None
         description.publish(String(data=urdf))
-        rig.until(lambda: rig.node.state == 'waiting', 60.0, 'planned poses')
+        rig.until(lambda: rig.node.session is not None
+                  and rig.node.session.state is SessionState.WAITING, 60.0, 'planned poses')
     finally:
         rig.close()
 
@@ -325,7 +318,7 @@ def test_noise_grows_with_the_mass_where_it_is_given_for_another_robot(tmp_path)
         'noise_at_mass': 4.0}.items()])
     try:
         heavier = node.model.mass / 4.0
-        noise, defaults = node.estimator.noise, ComCalibratorParameters()
+        noise, defaults = node.session.estimator.noise, ComCalibratorParameters()
         assert heavier > 10.0 and noise.force == pytest.approx(0.05 * heavier)
         assert noise.moment_bias == pytest.approx(defaults.moment_bias * heavier)
         assert noise.encoder == defaults.encoder_noise and noise.tilt == defaults.tilt_noise

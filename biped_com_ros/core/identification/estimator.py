@@ -178,6 +178,11 @@ class Identification:
     pose_misfit: Array
     warnings: tuple[str, ...]
 
+    @property
+    def residuals(self) -> tuple[tuple[str, Residuals], ...]:
+        """Residuals with the names that results and report give them."""
+        return ('before', self.before), ('after', self.after), ('left out', self.validated)
+
     def com_std(self, regressor: StaticsRegressor, positions: Array) -> Array:
         """Return the standard deviation of the total centre of mass in the base, (3,), m."""
         C = regressor.com_derivative(positions, self.parameters)

@@ -294,7 +294,7 @@ class PoseDesigner:
         home = self._home() if pose.standing else self._stances.home(())
         return np.array(self._way(pose.placement, home))
 
-    def whereabouts(self, design: PoseDesign, positions: Array,
+    def locate(self, design: PoseDesign, positions: Array,
                     tolerance: float) -> PlannedPose | None:
         """
         Return the pose that a robot is in, None if it is in posture ``stand``.

@@ -93,7 +93,7 @@ class CaptureFinder:
     ----------
     captures
         Found so far.
-    refused
+    rejected
         What was wrong with segments that were still and could not be used, with how often.
 
     """
@@ -110,7 +110,7 @@ class CaptureFinder:
         self._wrenches, self._up = np.full((len(sensors), 6), np.nan), np.full(3, np.nan)
         self._looked_at, self._last = -math.inf, np.full(n, math.inf)
         self.captures: list[Capture] = []
-        self.refused: dict[str, int] = {}
+        self.rejected: dict[str, int] = {}
 
     def add(self, event: Event) -> None:
         """Take the next event."""
@@ -126,7 +126,7 @@ class CaptureFinder:
         """Return the captures; InputError that says why there are none."""
         if self.captures:
             return self.captures
-        reasons = '; '.join(f'{why} ({count} times)' for why, count in self.refused.items())
+        reasons = '; '.join(f'{why} ({count} times)' for why, count in self.rejected.items())
         missing = [name for name, i in self._index.items() if not np.isfinite(self._positions[i])]
         if missing:
             raise InputError(f'the recording has no positions of {", ".join(missing[:8])}')
@@ -156,7 +156,7 @@ class CaptureFinder:
         try:
             self.captures.append(self._watch.capture(f'{self._looked_at:.1f} s'))
         except InputError as error:
-            self.refused[str(error)] = self.refused.get(str(error), 0) + 1
+            self.rejected[str(error)] = self.rejected.get(str(error), 0) + 1
         self._last = self._positions.copy()
 
 

@@ -11,24 +11,19 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The result of a calibration: a URDF, its numbers, and a page with plots for people."""
+"""The report of a calibration: one HTML page with tables and plots."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-import json
 import math
-from pathlib import Path
-from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.identification.estimator import Identification
 from biped_com_ros.core.identification.figures import pose_figures
 from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.identification.storage import write_atomically
-from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
@@ -47,71 +42,6 @@ svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-ser
 """
 
 
-def calibrated_urdf(model: RobotModel, found: Identification) -> str:
-    """Return the robot's URDF with the estimated masses and centres of mass."""
-    return with_inertials(model.urdf, {
-        link.name: NewInertial(link.mass, link.com) for link in found.links})
-
-
-def write_results(directory: Path, model: RobotModel, captures: Sequence[Capture],
-                  found: Identification) -> dict[str, Path]:
-    """
-    Write ``calibrated.urdf``, ``calibration.json`` and ``report.html``, each atomically.
-
-    Returns
-    -------
-    dict of str to Path
-        By what they are: urdf, numbers, report.
-
-    Raises
-    ------
-    ConfigurationError
-        If the directory cannot be written to.
-
-    """
-    paths = {'urdf': directory / 'calibrated.urdf', 'numbers': directory / 'calibration.json',
-             'report': directory / 'report.html'}
-    write_atomically(paths['urdf'], calibrated_urdf(model, found))
-    write_atomically(paths['numbers'], json.dumps(numbers(found), indent=1))
-    write_atomically(paths['report'], html_report(model, captures, found))
-    return paths
-
-
-def numbers(found: Identification) -> dict[str, Any]:
-    """Return the estimate as plain numbers, each with its standard deviation."""
-    report = found.identifiability
-    return {
-        'robot': found.robot, 'mass': found.mass, 'mass_std': found.mass_std,
-        'links': {link.name: {
-            'mass': link.mass, 'mass_std': link.mass_std, 'mass_before': link.mass_before,
-            'com': link.com.tolist(), 'com_std': link.com_std.tolist(),
-            'com_before': link.com_before.tolist(), 'data_share': link.data_share.tolist()}
-            for link in found.links},
-        'residuals': {name: {
-            'com_rms': residuals.com_rms, 'torque_rms': residuals.torque_rms,
-            'torque_max': residuals.torque_max, 'weight_mean': residuals.weight_mean}
-            for name, residuals in _kinds(found)},
-        'identifiability': {
-            'unknowns': report.unknowns, 'rank': report.rank, 'determined': report.determined,
-            'prior_only': report.prior_only, 'condition_number': report.condition_number,
-            'prior_only_links': list(report.prior_only_links)},
-        'noise_scale': found.noise_scale, 'warnings': list(found.warnings)}
-
-
-def summary(found: Identification) -> str:
-    """Say in a few lines what was found."""
-    report, before, after = found.identifiability, found.before, found.validated
-    lines = [
-        f'{found.robot}: {found.mass:.3f} kg +- {found.mass_std:.3f} (URDF '
-        f'{sum(link.mass_before for link in found.links):.3f})',
-        f'centre of mass against measurement {1e3 * before.com_rms:.2f} -> '
-        f'{1e3 * after.com_rms:.2f} mm, joint torques {before.torque_rms:.3g} -> '
-        f'{after.torque_rms:.3g} Nm (poses left out of the estimate)',
-        f'{report.determined} of {report.unknowns} masses and first moments are told by the data '
-        f'rather than the prior, {report.prior_only} only by the prior']
-    return '\n'.join([*lines, *found.warnings])
-
-
 def html_report(model: RobotModel, captures: Sequence[Capture], found: Identification) -> str:
     """Return a page that needs nothing else: tables and plots."""
     title = f'Calibration of {found.robot}'
@@ -120,9 +50,9 @@ def html_report(model: RobotModel, captures: Sequence[Capture], found: Identific
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
         f'</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{warnings}'
         f'{_summary_table(found)}<h2>Centre of mass against measurement, by pose</h2>'
-        + _pose_plot(found, 'mm', [1e3 * np.linalg.norm(r.com, axis=1) for _, r in _kinds(found)])
+        + _pose_plot(found, 'mm', [1e3 * np.linalg.norm(r.com, axis=1) for _, r in found.residuals])
         + '<h2>Joint torques against measurement, root mean square by pose</h2>'
-        + _pose_plot(found, 'Nm', [_rows_rms(r.torque) for _, r in _kinds(found)])
+        + _pose_plot(found, 'Nm', [_rows_rms(r.torque) for _, r in found.residuals])
         + '<h2>How far each centre of mass moved, with 95 % intervals</h2>' + _shift_plot(found)
         + f'<h2>Links</h2>{_link_table(found)}<h2>What the poses tell</h2>{_knowledge(found)}'
         + f'<h2>Poses</h2>{_pictures(model, captures, found)}'
@@ -134,10 +64,6 @@ def _pictures(model: RobotModel, captures: Sequence[Capture], found: Identificat
              'estimate green.</p>')
     return words + pose_figures(model, captures, [
         (parameters_of(model), BEFORE), (found.parameters, AFTER)])
-
-
-def _kinds(found: Identification) -> list[tuple[str, Any]]:
-    return [('before', found.before), ('after', found.after), ('left out', found.validated)]
 
 
 def _rows_rms(values: Array) -> Array:
@@ -159,7 +85,7 @@ def _summary_table(found: Identification) -> str:
             ('Weight, mean', 'weight_mean', 1.0, 2, 'N')):
         # Nothing is minus nothing.
         rows.append((title, *(f'{round(scale * getattr(r, what), digits) + 0.0:.{digits}f} {unit}'
-                              for _, r in _kinds(found))))
+                              for _, r in found.residuals)))
     return _table(('Residual', 'URDF', 'calibrated', 'calibrated, poses left out'), rows)
 
 
@@ -213,7 +139,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _pose_plot(found: Identification, unit: str, series: Sequence[Array]) -> str:
     """Return dots per pose of before, after and left out."""
-    names, colours = [name for name, _ in _kinds(found)], (BEFORE, AFTER, VALIDATED)
+    names, colours = [name for name, _ in found.residuals], (BEFORE, AFTER, VALIDATED)
     values = np.array(series)
     known = values[np.isfinite(values)]
     if not len(known):

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Brings a robot from pose to pose: trajectories to its controller, a switch to its hoist."""
+"""Sends trajectories to a joint trajectory controller, and lift requests to a hoist."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.identification.transfer import HoistMove
 from biped_com_ros.core.identification.travel import travel
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -26,13 +27,13 @@ from rclpy.duration import Duration
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-#: The controller starts from where it was sent last, if the robot is that near to it, rad.
 NEAR = 0.1
+"""A path begins at the last command if all joints are this near to it, rad."""
 
 
 class PoseDriver:
     """
-    Sends trajectories and lets a hoist lift.
+    The `RobotDriver` of a calibration session.
 
     Parameters
     ----------
@@ -41,77 +42,83 @@ class PoseDriver:
     model
         The robot.
     topic
-        Where a joint trajectory controller listens.
+        Of a joint trajectory controller.
     joints
-        Names of the joints that it takes.
+        Names of the joints that it controls.
     hoist
-        A std_srvs/SetBool that lifts the robot (true) and lets it down; '' for none.
+        Name of a std_srvs/SetBool that lifts the robot (true) and lowers it; '' for none.
+    speed, ramp
+        See :func:`travel`.
 
     """
 
-    def __init__(self, node: Any, model: RobotModel, topic: str, joints: Sequence[str],
-                 hoist: str) -> None:
-        self._node, self.joints = node, tuple(joints)
-        self._index = model.joint_index(self.joints)
+    def __init__(self, node: Any, model: RobotModel, topic: str, joints: Sequence[str], *,
+                 hoist: str, speed: float, ramp: float) -> None:
+        self._joints, self._speed, self._ramp = tuple(joints), speed, ramp
+        self._index = model.joint_index(self._joints)
         self._trajectory = node.create_publisher(JointTrajectory, topic, 10)
         self._hoist = node.create_client(SetBool, hoist) if hoist else None
-        self._asked: Any = None
-        self._sent: Array | None = None
+        self._request: Any = None  # the future of the hoist's response
+        self._commanded: Array | None = None
+
+    @property
+    def has_hoist(self) -> bool:
+        """Whether a service lifts and lowers the robot."""
+        return self._hoist is not None
 
     @property
     def problem(self) -> str:
-        """Return why trajectories would not be heard, or ''."""
+        """Why trajectories would not be executed, or ''."""
         if self._trajectory.get_subscription_count():
             return ''
-        return (f"nobody listens on '{self._trajectory.topic_name}': start a joint trajectory "
-                'controller, or set move to false')
+        return (f"nothing subscribes to '{self._trajectory.topic_name}': start a joint trajectory "
+                'controller, or set the parameter move to false')
 
-    def send(self, positions: Array, path: Array, speed: float, ramp: float) -> float:
+    def send(self, positions: Array, path: Array) -> float:
         """
-        Send a path.
+        Send a path; the trajectory begins at the last command where the joints are near to it.
 
         Parameters
         ----------
         positions
-            Where the joints are, (n,), rad.
+            Measured, of all joints, (n,), rad.
         path
             Positions to go through, (steps, n), rad.
-        speed, ramp
-            See :func:`travel`.
 
         Returns
         -------
         float
-            How long it takes, s.
+            Its duration, s.
 
         """
         start = positions[self._index]
-        if self._sent is not None and np.abs(self._sent - start).max() < NEAR:
-            # Joints give way under their load: going on from where they are would be a jerk.
-            start = self._sent
-        way = travel(start, path[:, self._index], speed, ramp)
-        message = JointTrajectory(joint_names=list(self.joints))
+        if self._commanded is not None and np.abs(self._commanded - start).max() < NEAR:
+            # Joints deflect under their load: to begin where they are would be a jerk.
+            start = self._commanded
+        way = travel(start, path[:, self._index], self._speed, self._ramp)
+        message = JointTrajectory(joint_names=list(self._joints))
         for time, q, v in zip(way.times, way.positions, way.velocities):
             message.points.append(JointTrajectoryPoint(
                 positions=q.tolist(), velocities=v.tolist(),
                 time_from_start=Duration(seconds=float(time)).to_msg()))
         self._trajectory.publish(message)
-        self._sent = way.positions[-1]
+        self._commanded = way.positions[-1]
         return way.duration
 
-    def hoist(self, up: bool) -> str:
-        """Ask the hoist to lift or to let down, once; return what keeps it from it, or ''."""
+    def request_hoist(self, move: HoistMove) -> str:
+        """Request a move once, until `end_hoist`; return why it is not done, or ''."""
         if self._hoist is None:
             return ''
-        if self._asked is None:
+        if self._request is None:
             if not self._hoist.service_is_ready():
-                return f"nobody offers the hoist '{self._hoist.srv_name}': do it by hand"
-            self._asked = self._hoist.call_async(SetBool.Request(data=up))
-        if not self._asked.done():
+                return (f"the service '{self._hoist.srv_name}' is not available: {move.value} the "
+                        'robot by hand, or start what offers the service')
+            self._request = self._hoist.call_async(SetBool.Request(data=move is HoistMove.LIFT))
+        if not self._request.done():
             return ''
-        answer = self._asked.result()
-        return '' if answer.success else f'the hoist says: {answer.message}'
+        response = self._request.result()
+        return '' if response.success else f'the hoist failed: {response.message}'
 
-    def hoisted(self) -> None:
-        """Take what was asked of the hoist as done."""
-        self._asked = None
+    def end_hoist(self) -> None:
+        """Take the requested move as done."""
+        self._request = None

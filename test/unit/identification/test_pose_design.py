@@ -194,12 +194,12 @@ def test_a_tendon_torso_goes_where_tendons_bring_it(hoisted):
 
 def test_where_the_robot_is_is_found_out(hoisted):
     designer, design = hoisted
-    assert designer.whereabouts(design, designer.model.posture('stand'), 0.1) is None
+    assert designer.locate(design, designer.model.posture('stand'), 0.1) is None
     near = design.poses[3].positions + 0.03
-    assert designer.whereabouts(design, near, 0.1) is design.poses[3]
+    assert designer.locate(design, near, 0.1) is design.poses[3]
     lost = designer.model.posture('stand') + 0.8
     with pytest.raises(InputError, match='bring it to posture stand'):
-        designer.whereabouts(design, lost, 0.1)
+        designer.locate(design, lost, 0.1)
 
 
 def test_what_cannot_be_planned_is_said():

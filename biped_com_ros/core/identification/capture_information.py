@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""How much is known after each capture, without solving."""
+"""The information in the captures so far, without solving."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from biped_com_ros.core.identification.first_moments import parameters_of
 import numpy as np
 
 
-class InformationSoFar:
+class CaptureInformation:
     """
-    Adds up what captures tell, in units of the prior.
+    Sums the information of captures, in units of the prior.
 
     Parameters
     ----------
     estimator
         Of the robot.
     captures
-        Those there are already.
+        Those there are at the start.
 
     """
 
@@ -46,7 +46,7 @@ class InformationSoFar:
             self.add(capture)
 
     def add(self, capture: Capture) -> None:
-        """Take one more into account."""
+        """Add the information of one more."""
         rows = self._estimator.rows(capture)
         self._information += rows.T @ rows
         self._poses.append(capture.positions)
@@ -63,5 +63,5 @@ class InformationSoFar:
         return math.sqrt(total / len(self._poses[-20:]))
 
     def describe(self) -> str:
-        """Say it."""
-        return f'centre of mass known to {1e3 * self.com_std:.2f} mm'
+        """Return the predicted uncertainty as text."""
+        return f'CoM uncertainty {1e3 * self.com_std:.2f} mm'

@@ -1,0 +1,124 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The results of a calibration: the estimate, the corrected URDF, its numbers, and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import json
+from pathlib import Path
+from typing import Any
+
+from biped_com_ros.core.identification.captures import Capture, SensorNoise
+from biped_com_ros.core.identification.estimator import Estimator, Identification
+from biped_com_ros.core.identification.prior import prior_of
+from biped_com_ros.core.identification.report import html_report
+from biped_com_ros.core.identification.storage import write_atomically
+from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.model.robot import RobotModel
+
+
+def solve_and_write(directory: Path, model: RobotModel, captures: Sequence[Capture],
+                    noise: SensorNoise, com_sigma: float) -> tuple[Identification, dict[str, Path]]:
+    """
+    Estimate from captures and write the results; see `write_results`.
+
+    Parameters
+    ----------
+    directory
+        Where the results go.
+    model
+        The robot as the URDF describes it; not used by any other thread meanwhile.
+    captures
+        At least two different poses.
+    noise
+        Of the sensors.
+    com_sigma
+        Standard deviation of each link's centre of mass about the URDF's, per axis, m.
+
+    Raises
+    ------
+    InputError
+        If the captures cannot be used, are too few or all alike.
+    ConfigurationError
+        If the directory cannot be written to.
+
+    """
+    found = Estimator(model, noise, prior_of(model, com_sigma)).solve(captures)
+    return found, write_results(directory, model, captures, found)
+
+
+def calibrated_urdf(model: RobotModel, found: Identification) -> str:
+    """Return the robot's URDF with the estimated masses and centres of mass."""
+    return with_inertials(model.urdf, {
+        link.name: NewInertial(link.mass, link.com) for link in found.links})
+
+
+def write_results(directory: Path, model: RobotModel, captures: Sequence[Capture],
+                  found: Identification) -> dict[str, Path]:
+    """
+    Write ``calibrated.urdf``, ``calibration.json`` and ``report.html``, each atomically.
+
+    Returns
+    -------
+    dict of str to Path
+        By what they are: urdf, numbers, report.
+
+    Raises
+    ------
+    ConfigurationError
+        If the directory cannot be written to.
+
+    """
+    paths = {'urdf': directory / 'calibrated.urdf', 'numbers': directory / 'calibration.json',
+             'report': directory / 'report.html'}
+    write_atomically(paths['urdf'], calibrated_urdf(model, found))
+    write_atomically(paths['numbers'], json.dumps(numbers(found), indent=1))
+    write_atomically(paths['report'], html_report(model, captures, found))
+    return paths
+
+
+def numbers(found: Identification) -> dict[str, Any]:
+    """Return the estimate as plain numbers, each with its standard deviation."""
+    report = found.identifiability
+    return {
+        'robot': found.robot, 'mass': found.mass, 'mass_std': found.mass_std,
+        'links': {link.name: {
+            'mass': link.mass, 'mass_std': link.mass_std, 'mass_before': link.mass_before,
+            'com': link.com.tolist(), 'com_std': link.com_std.tolist(),
+            'com_before': link.com_before.tolist(), 'data_share': link.data_share.tolist()}
+            for link in found.links},
+        'residuals': {name: {
+            'com_rms': residuals.com_rms, 'torque_rms': residuals.torque_rms,
+            'torque_max': residuals.torque_max, 'weight_mean': residuals.weight_mean}
+            for name, residuals in found.residuals},
+        'identifiability': {
+            'unknowns': report.unknowns, 'rank': report.rank, 'determined': report.determined,
+            'prior_only': report.prior_only, 'condition_number': report.condition_number,
+            'prior_only_links': list(report.prior_only_links)},
+        'noise_scale': found.noise_scale, 'warnings': list(found.warnings)}
+
+
+def summary(found: Identification) -> str:
+    """Say in a few lines what was found."""
+    report, before, after = found.identifiability, found.before, found.validated
+    lines = [
+        f'{found.robot}: {found.mass:.3f} kg +- {found.mass_std:.3f} (URDF '
+        f'{sum(link.mass_before for link in found.links):.3f})',
+        f'centre of mass against measurement {1e3 * before.com_rms:.2f} -> '
+        f'{1e3 * after.com_rms:.2f} mm, joint torques {before.torque_rms:.3g} -> '
+        f'{after.torque_rms:.3g} Nm (poses left out of the estimate)',
+        f'{report.determined} of {report.unknowns} masses and first moments are told by the data '
+        f'rather than the prior, {report.prior_only} only by the prior']
+    return '\n'.join([*lines, *found.warnings])

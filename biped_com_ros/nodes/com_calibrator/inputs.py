@@ -1,0 +1,98 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Subscriptions of `com_calibrator`: joint states, IMU, wrenches, and the offsets of a tare."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
+from biped_com_ros.core.identification.session import CalibrationSession
+from biped_com_ros.nodes.com_calibrator.parameters import (
+    ComCalibratorParameters, motor_constants)
+from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
+from biped_com_ros.ros.topics.qos import LATCHED
+import numpy as np
+from std_msgs.msg import Float64MultiArray
+
+AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
+
+
+class CalibratorInputs:
+    """
+    Passes readings to the session with every joint state.
+
+    Parameters
+    ----------
+    node
+        The node, whose `model` is known.
+    session
+        Gets the readings.
+
+    Attributes
+    ----------
+    offsets
+        Subtracted from the wrenches, (sensors, 6), N and N m.
+
+    """
+
+    def __init__(self, node: RobotNode[ComCalibratorParameters],
+                 session: CalibrationSession) -> None:
+        model, params = node.model, node.params
+        self._model, self._session = model, session
+        self._motors = motor_constants(params)
+        options: dict[str, Any] = node.input_options(params.sensor_timeout)
+        sensors = model.config.wrench_sensors
+        self.offsets = np.zeros((len(sensors), 6))
+        self._wrenches, self._up = np.full((len(sensors), 6), np.nan), np.full(3, np.nan)
+        self._wrench_inputs = {
+            f'wrench of {name}': WrenchInput(
+                node, sensor.topic, sensor.frame, partial(self._on_wrench, i, sensor.sign),
+                **options) for i, (name, sensor) in enumerate(sensors.items())}
+        imu = model.config.imu
+        self._imu = ImuInput(node, imu.topic, imu.frame, self._on_imu, **options)
+        self._joints = JointStateInput(node, model.joint_names, self._on_joints,
+                                       limits=model.credible_positions, **options)
+        if params.offsets_topic:
+            node.create_subscription(
+                Float64MultiArray, params.offsets_topic, self._on_offsets, LATCHED)
+        node.watch_inputs(
+            {'joint states': self._joints, 'imu': self._imu, **self._wrench_inputs})
+
+    def _on_wrench(self, index: int, sign: float, stamp_ns: int, wrench: Array) -> None:
+        self._wrenches[index] = sign * wrench - self.offsets[index]
+
+    def _on_offsets(self, message: Float64MultiArray) -> None:
+        """Use the offsets of a tare; the labels are ``<sensor>/<axis>``."""
+        offsets = np.zeros_like(self.offsets)
+        sensors = tuple(self._model.config.wrench_sensors)
+        for dimension, value in zip(message.layout.dim, message.data):
+            sensor, _, axis = dimension.label.partition('/')
+            if sensor in sensors and axis in AXES and np.isfinite(value):
+                offsets[sensors.index(sensor), AXES.index(axis)] = value
+        self.offsets = offsets
+        self._session.window.clear()
+
+    def _on_imu(self, stamp_ns: int, quaternion: Array, *_: Any) -> None:
+        self._up = rotation_from_quaternion(quaternion)[2]
+
+    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array,
+                   efforts: Array) -> None:
+        torques = (self._motors.torques_of_efforts(self._model, efforts)
+                   if self._joints.efforts_measured else np.full(len(efforts), np.nan))
+        self._session.add_readings(1e-9 * stamp_ns, positions, torques, self._wrenches, self._up)
+        if any(source.stale() for source in (self._imu, *self._wrench_inputs.values())):
+            self._session.window.clear()

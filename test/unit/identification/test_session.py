@@ -1,0 +1,294 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A calibration from pose to pose with a simulated robot, without ROS and without threads."""
+
+from dataclasses import replace
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.identification.pose_design import DesignOptions
+from biped_com_ros.core.identification.session import (
+    CalibrationSession, SessionOptions, SessionState)
+from biped_com_ros.core.identification.stillness import StillnessOptions
+from biped_com_ros.core.identification.transfer import HOIST_SETTLING, HoistMove
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+import pytest
+from support.statics_data import NOISE, TrueRobot
+
+PERIOD, DURATION = 0.1, 2.0  # s between updates, and of each trajectory
+
+
+class Jobs:
+    """Does the work when it is polled, so that a test is not at the mercy of threads."""
+
+    def __init__(self):
+        self.job = None
+
+    @property
+    def is_busy(self):
+        return self.job is not None
+
+    def start(self, work, on_result):
+        assert self.job is None
+        self.job = work, on_result
+
+    def poll(self):
+        if self.job is None:
+            return False
+        (work, on_result), self.job = self.job, None
+        on_result(work())
+        return True
+
+
+class Driver:
+    """A robot that is where a path ends at once, and a hoist that lifts at once."""
+
+    def __init__(self, positions, has_hoist=True):
+        self.positions, self.has_hoist = positions, has_hoist
+        self.problem, self.is_lifted, self.moves, self.paths = '', False, [], []
+
+    def send(self, positions, path):
+        assert np.abs(path[0] - positions).max() < 0.5  # no jump
+        self.positions = path[-1]
+        self.paths.append(path)
+        return DURATION
+
+    def request_hoist(self, move):
+        if not self.has_hoist:
+            return ''
+        if not self.moves or self.moves[-1] is not move:
+            self.moves.append(move)
+        self.is_lifted = move is HoistMove.LIFT
+        return ''
+
+    def end_hoist(self):
+        pass
+
+
+class Bench:
+    """A session, and the robot that it calibrates."""
+
+    def __init__(self, directory, true=None, has_hoist=True, **options):
+        self.true = true or TrueRobot('sabian', seed=2)
+        design = options.pop('design', {})
+        self.driver = Driver(self.true.model.posture('stand'), has_hoist)
+        self.texts, self.errors, self.targets, self.infos = [], [], [], []
+        self.session = CalibrationSession(
+            self.true.model, SessionOptions(
+                directory=directory, design=DesignOptions(**{
+                    'count': 3, 'candidates': 6, 'double_support': 1.0, 'torso_bend': 0.0,
+                    **design}),
+                stillness=StillnessOptions(duration=0.3, force_deviation=50.0),
+                **{'move': True, **options}), NOISE, self.driver, Jobs(), self)
+        self.now, self.noise = 0.0, NOISE
+
+    def info(self, text):
+        self.infos.append(text)
+
+    def progress(self, text, is_error):
+        (self.errors if is_error else self.texts).append(text)
+
+    def target(self, pose):
+        self.targets.append(pose)
+
+    def read(self, tremble=0.0):
+        """Add readings of the robot as it stands or hangs, for one period."""
+        standing = () if self.driver.is_lifted else ('left', 'right')
+        exact = self.true.capture(standing, None, self.driver.positions)
+        for i in range(10):
+            q = exact.positions + tremble * np.sin(i + np.arange(len(exact.positions)))
+            self.session.add_readings(
+                self.now + 0.01 * i, q, exact.torques, exact.wrenches, exact.up)
+
+    def run(self, until, limit=200.0, tremble=0.0):
+        """Update the session until something has happened."""
+        end = self.now + limit
+        while not until():
+            assert self.now < end, (self.session.state, self.texts[-3:], self.errors[-3:])
+            self.read(tremble)
+            self.now += PERIOD
+            self.session.update(self.now)
+
+    def is_in(self, state):
+        return lambda: self.session.state is state
+
+
+def test_from_the_first_pose_to_the_results(tmp_path):
+    bench = Bench(tmp_path, design={'hoisted': 1, 'count': 4})
+    session = bench.session
+    assert session.state is SessionState.IDLE
+    assert str(tmp_path) in session.start()
+    with pytest.raises(InputError, match='already begun'):
+        session.start()
+    bench.run(bench.is_in(SessionState.SOLVED))
+    assert [capture.name for capture in session.log.captures] == [
+        f'pose {i + 1}' for i in range(4)] == [pose.name for pose in bench.targets]
+    assert [capture.in_contact.any() for capture in session.log.captures] == [
+        False, True, True, True]
+    assert bench.driver.moves == [HoistMove.LIFT, HoistMove.LOWER]
+    home = bench.true.model.posture('stand')
+    assert np.abs(bench.driver.paths[-1][-1] - home).max() < 0.2
+    assert bench.texts[-1].startswith('solved: ')
+    assert bench.texts[-1].count('the robot is back in posture stand') == 1
+    assert (tmp_path / 'report.html').exists() and not bench.errors
+    assert RobotModel(bench.true.model.config, session.calibrated_urdf()).mass == pytest.approx(
+        session.identification.mass)
+
+
+def test_a_hoist_must_carry_the_robot_for_a_while(tmp_path):
+    bench = Bench(tmp_path, design={'hoisted': 1})
+    bench.session.start()
+    bench.run(lambda: bench.driver.is_lifted)
+    sent, begun = len(bench.driver.paths), bench.now
+    bench.run(lambda: len(bench.driver.paths) > sent)
+    assert bench.now - begun >= HOIST_SETTLING
+
+
+def test_an_operator_is_asked_to_hoist_and_to_put_the_robot_down(tmp_path):
+    bench = Bench(tmp_path, has_hoist=False, design={'hoisted': 1})
+    bench.session.start()
+    bench.run(lambda: any(text.startswith('hoist the robot') for text in bench.texts))
+    bench.driver.is_lifted = True
+    bench.run(lambda: len(bench.session.log.captures) == 1)
+    bench.run(lambda: any('put the robot down on its feet' in text for text in bench.texts))
+    bench.driver.is_lifted = False
+    bench.run(bench.is_in(SessionState.SOLVED))
+    assert len(bench.session.log.captures) == 3
+
+
+def test_a_robot_that_still_hangs_does_not_hide_the_results(tmp_path):
+    bench = Bench(tmp_path, has_hoist=False, move=False, automatic=False)
+    session = bench.session
+    session.start()
+    bench.run(bench.is_in(SessionState.WAITING))
+    for pose in list(session.queue):
+        bench.driver.positions = pose.positions
+        session.window.clear()
+        bench.run(lambda: not session.window.problem)
+        if len(session.queue) == 1:
+            break
+        assert pose.name in session.capture()
+    bench.driver.is_lifted = True
+    bench.read()
+    assert 'skipped' in session.skip()
+    assert 'results will be written' in session.solve()
+    bench.run(lambda: session.status.startswith('solved: ')
+              and 'put the robot down' in session.status)
+    assert str(tmp_path / 'calibrated.urdf') in session.status
+
+
+def test_a_pose_in_which_the_robot_is_not_still_is_skipped(tmp_path):
+    bench = Bench(tmp_path, pose_timeout=8.0)
+    session = bench.session
+    session.start()
+    bench.run(bench.is_in(SessionState.WAITING))
+    begun = bench.now
+    bench.run(lambda: bench.errors, tremble=0.05)
+    assert 8.0 < bench.now - begun < 9.0
+    assert bench.errors[0].startswith('pose 1 skipped after 8 s: joint ')
+    assert any(text.startswith('pose 1: joint ') for text in bench.texts)  # reminded before
+    bench.run(bench.is_in(SessionState.SOLVED))
+    assert [capture.name for capture in session.log.captures] == ['pose 2', 'pose 3']
+
+
+def test_a_restarted_session_resumes_where_the_robot_is(tmp_path):
+    first = Bench(tmp_path)
+    first.session.start()
+    first.run(lambda: len(first.session.log.captures) == 1)
+    second = Bench(tmp_path, first.true)
+    second.driver.positions = first.session.log.captures[0].positions
+    assert '1 captures found in' in second.infos[0]
+    second.session.start()
+    second.run(bench_has_queue(second))
+    assert [pose.name for pose in second.session.queue] == ['pose 2', 'pose 3']
+    second.run(second.is_in(SessionState.SOLVED))
+    # The first way begins where the robot was found.
+    assert np.abs(second.driver.paths[0][0] - first.session.log.captures[0].positions).max() < 0.3
+
+
+def bench_has_queue(bench):
+    return lambda: bench.session.queue
+
+
+def test_a_robot_in_no_known_pose_is_not_moved(tmp_path):
+    bench = Bench(tmp_path)
+    bench.driver.positions = bench.true.model.posture('stand') + 0.8
+    bench.session.start()
+    bench.run(lambda: any('bring it to posture stand' in text for text in bench.texts))
+    bench.run(lambda: bench.now > 5.0)
+    assert not bench.driver.paths and bench.session.state is SessionState.LOCATING
+    bench.driver.positions = bench.true.model.posture('stand')
+    bench.run(lambda: bench.driver.paths)
+
+
+def test_trajectories_are_not_sent_to_nobody(tmp_path):
+    bench = Bench(tmp_path)
+    bench.driver.problem = 'nothing subscribes'
+    bench.session.start()
+    bench.run(lambda: any(text.startswith('nothing subscribes') for text in bench.texts))
+    assert not bench.driver.paths
+    bench.driver.problem = ''
+    bench.run(lambda: bench.driver.paths)
+
+
+def test_reset_keeps_the_old_captures_beside(tmp_path):
+    bench = Bench(tmp_path)
+    bench.session.start()
+    bench.run(lambda: len(bench.session.log.captures) == 1)
+    assert 'captures.1.json' in bench.session.reset()
+    assert not bench.session.log.captures and bench.session.state is SessionState.PLANNING
+    with pytest.raises(InputError, match=r'busy \(planning\)'):
+        bench.session.skip()
+    bench.driver.positions = bench.true.model.posture('stand')
+    bench.run(bench.is_in(SessionState.SOLVED))
+    assert bench.session.reset()
+    with pytest.raises(InputError, match='no estimate yet'):
+        bench.session.calibrated_urdf()
+
+
+def test_what_cannot_be_done_yet_is_refused_with_the_reason(tmp_path):
+    bench = Bench(tmp_path)
+    with pytest.raises(InputError, match='0 captures are too few'):
+        bench.session.solve()
+    with pytest.raises(InputError, match='no pose to skip'):
+        bench.session.skip()
+    with pytest.raises(InputError, match='hold the robot still'):
+        bench.session.capture()
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(ConfigurationError, match='another directory'):
+        Bench(tmp_path / 'file' / 'results')
+
+
+def test_planning_that_fails_or_is_stopped_is_reported(tmp_path):
+    bench = Bench(tmp_path, design={'margin': 0.5})
+    bench.session.start()
+    bench.run(bench.is_in(SessionState.FAILED))
+    assert 'safe poses' in bench.errors[0]
+    stopped = Bench(tmp_path)
+    stopped.session.start()
+    stopped.session.stop()
+    stopped.run(stopped.is_in(SessionState.FAILED))
+    assert stopped.errors[0].startswith('planning was stopped')
+
+
+def test_options_may_change_while_it_runs(tmp_path):
+    bench = Bench(tmp_path, automatic=False)
+    session = bench.session
+    session.start()
+    bench.run(bench.is_in(SessionState.WAITING))
+    bench.run(lambda: bench.now > 30.0)
+    assert not session.log.captures
+    session.options = replace(session.options, automatic=True)
+    bench.run(bench.is_in(SessionState.SOLVED))
+    assert len(session.log.captures) == 3
