@@ -126,7 +126,7 @@ def measure(rounds: int) -> tuple[Array, Results]:
     relay = Relay()
     node = TorsoController(parameter_overrides=[
         Parameter('robot', value='biped'), Parameter('max_stamp_age', value=0.0)])
-    subject, outputs = Subject(node), vars(node._outputs)
+    subject, outputs = Subject(node), vars(node.outputs)
     call = _call(relay, _Message(RobotModel.load('biped')))
     everything = {output for output in outputs.values() if isinstance(output, TemplatePublisher)}
     demo = {outputs[name] for name in DEMO}

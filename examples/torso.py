@@ -159,7 +159,8 @@ class Bench:
                            self.model.joint_names, self.model.link_names)
         self._imus = [self.plant.imu_names.index(name) for name in ('base', 'torso')]
         # Of the simulator's tendon servos, see TendonTorso; 5 ms of lag are the backbone's.
-        self.options = ControllerOptions(drive=TendonDrive(7000.0, 11.9, 0.025))
+        self.options = ControllerOptions(
+            drive=TendonDrive(stiffness=7000.0, pretension=11.9, lead=0.025))
 
     def measure(self, relative_yaw: float = 0.0) -> Measurement:
         """Return what the robot's sensors say now; relative yaw of the IMUs is taken out."""
@@ -222,7 +223,7 @@ def update_time() -> float:
     body = TorsoBody(RobotModel.load('biped'))
     statics, backbone = body.statics, body.backbone
     load = Weight(body.mass, (0.01 + 0j, 0.03), (0j, -GRAVITY))
-    distributor = TensionDistributor(backbone, TensionLimits(3.0, 60.0))
+    distributor = TensionDistributor(backbone, TensionLimits(lowest=3.0, highest=60.0))
 
     def update() -> None:
         arc = backbone.arc(0.1 + 0.17j, 0.01, -0.001)

@@ -32,7 +32,7 @@ from scipy.integrate import solve_bvp
 LENGTH, RADIUS, BENDING = 0.129, 0.034, 2.6
 STATICS = TorsoStatics(
     Backbone(LENGTH, RADIUS, np.radians((180.0, 270.0, 0.0, 90.0))),
-    Stiffness(BENDING, 10.0, 1e9))  # A Kirchhoff rod is not compressed.
+    Stiffness(bending=BENDING, torsion=10.0, axial=1e9))  # A Kirchhoff rod is not compressed.
 
 
 def rod_end(force_x, force_z, moment):

@@ -28,8 +28,9 @@ import time
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
-from biped_com_ros.nodes.torso_controller.node import (
-    make_controller, TorsoController, TorsoControllerParameters, weakness)
+from biped_com_ros.nodes.torso_controller.node import TorsoController
+from biped_com_ros.nodes.torso_controller.parameters import (
+    find_weakness, make_controller, TorsoControllerParameters)
 from biped_com_ros.ros.node.executor import make_executor
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Vector3, Vector3Stamped, WrenchStamped
@@ -239,7 +240,7 @@ def test_a_joystick_drives_it_and_its_silence_stops_it(rig):
     for _ in range(10):
         robot.joy.publish(Joy(axes=[1.0, 0.0]))  # left
         robot.spin(0.05)
-    robot.says('joy has been silent')
+    robot.says('no message from joy')
     held = robot.bend()
     assert 0.005 < held[1] < 0.1 and abs(held[0]) < 0.01
     robot.spin(0.5)
@@ -254,7 +255,7 @@ def test_the_silence_of_who_sets_targets_stops_it(rig):
     robot = rig(target_timeout=0.3, max_speed=0.1)
     robot.until(lambda: robot.lengths, what='lengths')
     robot.send(0.2)
-    robot.says('~/target has been silent')
+    robot.says('no message from ~/target')
     held = robot.bend()
     assert 0.005 < held[0] < 0.15
     robot.spin(0.3)
@@ -465,12 +466,12 @@ def test_torsos_that_make_no_sense_end_the_node(change, words, tmp_path):
 
 
 def test_tendons_of_another_robot_are_found_too_weak(body):
-    assert weakness(body, PARAMETERS) == ''
+    assert find_weakness(body, PARAMETERS) == ''
     sabian = TorsoBody(RobotModel.load('sabian'))
-    assert 'cannot bend this torso by 15 deg' in weakness(sabian, PARAMETERS)
+    assert 'cannot bend this torso by 15 deg' in find_weakness(sabian, PARAMETERS)
     own = yaml.safe_load((CONFIG.parent / 'torso' / 'sabian.yaml').read_text())
     values = own['/**/torso_controller']['ros__parameters']
-    assert weakness(sabian, TorsoControllerParameters(**values)) == ''
+    assert find_weakness(sabian, TorsoControllerParameters(**values)) == ''
 
 
 def test_file_and_node_have_the_same_parameters():

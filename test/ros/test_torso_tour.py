@@ -98,7 +98,7 @@ class Tour(ServedNodes):
         told = self._commands.count
         self.simulator._step()
         self.until(lambda: self._commands.count > told, what='lengths')
-        assert self.controller._elapsed.last_ns == self.now
+        assert self.controller.cycle.last_ns == self.now
         plant = self.simulator._plant
         o, names = plant.observation, list(plant.imu_names)
         lower, upper = (names.index(name) for name in ('base', 'torso'))

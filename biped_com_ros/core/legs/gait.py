@@ -93,7 +93,7 @@ class GaitOptions:
                                          f'not {getattr(self, name)}')
 
 
-QUICK = GaitOptions(StepTiming(0.6, 0.3, 1.0, 1.0, 1.0), 'preview', dt=0.005)
+QUICK = GaitOptions(timing=StepTiming(single_support=0.6, double_support=0.3, start=1.0, stop=1.0, rest=1.0), method='preview', dt=0.005)
 """Steps of 0.9 s by preview."""
 
 

@@ -14,7 +14,7 @@
 """
 The tendon-driven torso of Russo, Ceccarelli and Cafolla (Applied Sciences 2021, 11, 2607).
 
-A *shape* is an array (4,): ``(theta cos phi, theta sin phi, psi, elongation)``, that is bend times
-its direction (rad), torsion (rad) and elongation of the backbone (m). Unlike bend and direction
-it is smooth where the backbone is straight.
+A *shape* is an array (4,): ``(theta cos phi, theta sin phi, psi, elongation)``, that is bend
+times direction (rad), torsion (rad) and elongation of the backbone (m). Unlike bend and direction
+themselves it is smooth where the backbone is straight.
 """

@@ -12,12 +12,12 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The backbone in one shape: numbers that are computed once, and what is asked of them.
+The backbone in one shape: pose and velocity of the tip, and virtual work of wrenches on it.
 
-Vectors are pairs here, their part across the backbone's foot as a complex number, forward + i
-left, and their part along it. A control loop asks for a dozen of them, and arithmetic on Python's
-numbers costs a tenth of that on arrays of three. Arrays of the same are to be had of
-:class:`~.constant_curvature.Backbone`, which asks here.
+Vectors are pairs here: the part in the plane of the backbone's base as a complex number,
+forward + i left, and the part along its z axis. A control loop computes a dozen of them per
+update, which takes a tenth of the time of arrays with three elements.
+:class:`~.constant_curvature.Backbone` returns the same quantities as arrays.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 Vector = tuple[complex, float]
-"""Part across the backbone's foot, forward + i left, and part along it."""
+"""Part in the x-y plane of the backbone's base, forward + i left, and part along z."""
 
 Wrench = tuple[complex, float, complex, float]
 """Force and moment, a :data:`Vector` each."""
 
 SERIES_BELOW = 0.09
-"""Square of the bend under which :func:`stumpff` sums series, rad^2."""
+"""Square of the bend below which :func:`stumpff` uses series, rad^2."""
 
 
 def vector_of(values: Array) -> Vector:
@@ -58,10 +58,10 @@ def array_of(pairs: Vector | Wrench) -> Array:
 
 class Arc:
     """
-    A backbone bent with constant curvature, and its tip.
+    A backbone bent with constant curvature.
 
-    With ``rho = i bend``, the axis of bending times its angle, the tip is turned by ``R = exp(rho)
-    Rz(torsion)``, equation (2) of Russo et al. (2021) without its singularity at zero bend.
+    With ``rho = i bend``, the axis of bending times its angle, the tip is rotated by
+    ``R = exp(rho) Rz(torsion)``, equation (2) of Russo et al. (2021) without its singularity at zero bend.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Arc:
     torsion
         rad.
     elongation, rest
-        Of the backbone, and its length without, m.
+        Elongation of the backbone, and its length without elongation, m.
 
     """
 
@@ -86,25 +86,25 @@ class Arc:
 
     @property
     def shape(self) -> Array:
-        """Return the same as a shape, an array (4,)."""
+        """Shape, an array (4,)."""
         return np.array((self.bend.real, self.bend.imag, self.torsion, self.elongation))
 
     # -- the tip, in the base
 
     @property
     def position(self) -> Vector:
-        """Return where the tip is, m."""
+        """Position of the tip, m."""
         return self.length * self.versine * self.bend, self.length * self.sinc
 
     def rotate(self, across: complex, along: float) -> Vector:
-        """Return ``R v`` of a vector given along the axes of the tip."""
+        """Return ``R v``: a vector from the axes of the tip to those of the base."""
         across *= self.turn
         leaning = (self._back * across).real
         return (across + (self.sinc * along - self.versine * leaning) * self.bend,
                 self.cos * along - self.sinc * leaning)
 
     def rotate_back(self, across: complex, along: float) -> Vector:
-        """Return ``R' v`` of a vector given in the base."""
+        """Return ``R' v``: a vector from the axes of the base to those of the tip."""
         leaning = (self._back * across).real
         turned = across - (self.sinc * along + self.versine * leaning) * self.bend
         return turned * self.turn.conjugate(), self.cos * along + self.sinc * leaning
@@ -112,7 +112,7 @@ class Arc:
     # -- motion
 
     def twist(self, bend: complex, torsion: float, elongation: float = 0.0) -> Wrench:
-        """Return velocity and angular velocity of the tip for rates of the shape."""
+        """Return velocity and angular velocity of the tip, in the base, for rates of the shape."""
         product = self._back * bend
         stretching, turning = product.real, product.imag
         slope = self.length * (2.0 * self.second - self.defect) * stretching
@@ -123,7 +123,7 @@ class Arc:
                 self.versine * turning + self.cos * torsion)
 
     def work(self, wrench: Wrench) -> tuple[complex, float, float]:
-        """Return the generalized force of a wrench on the tip: what :meth:`twist` transposes."""
+        """Return the generalized force of a wrench on the tip: the transpose of :meth:`twist`."""
         force, up, moment, about = wrench
         pushing, leaning = (self._back * force).real, (self._back * moment).real
         along = self.length * (2.0 * self.second - self.defect) * pushing + (
@@ -134,7 +134,7 @@ class Arc:
                 self.sinc * leaning + self.cos * about, self.versine * pushing + self.sinc * up)
 
     def rates(self, across: complex, along: float) -> tuple[complex, float]:
-        """Return the rates of bend and torsion for an angular velocity of the tip."""
+        """Return the rates of bend and torsion for an angular velocity of the tip, in the base."""
         sideways, scale = -1j * across, 1.0 / self.sinc
         bend = scale * (self.cos * sideways + (self.versine - self.defect) * (
             self._back * sideways).real * self.bend) + 1j * along * self.bend
@@ -146,7 +146,7 @@ def stumpff(square: float) -> tuple[float, float, float, float, float]:
     """
     Return ``cos x, sin x / x, (1 - cos x) / x^2, (x - sin x) / x^3`` and the next such quotient.
 
-    Each is the last but one's difference to its first term, over ``-x^2``.
+    Each is the difference of the last but one to its value at 0, divided by ``-x^2``.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The tendon torso as a part of a robot: its virtual joints, its IMUs, what it carries."""
+"""The tendon torso as a part of a robot: its virtual joints, its IMUs, its load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
 from biped_com_ros.core.torso.arc import Arc, sinc, Vector, vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import (
-    Backbone, ELONGATION, make_shape, shape_from_rotation)
+    Backbone, ELONGATION, shape_from_rotation)
 from biped_com_ros.core.torso.orientation import ImuPair
 from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
 import numpy as np
@@ -34,11 +34,11 @@ IDENTITY = Pose.identity()
 
 class TorsoBody:
     """
-    Where the backbone stands in a robot and what it carries.
+    The backbone in a robot: virtual joints, poses and load.
 
-    Its six virtual joints are x, y, z and then roll, pitch, yaw or yaw, pitch, roll, and have no
-    offsets between them. The z joint may count from the backbone's foot (then its rest length lies
-    within the limits) or from the rest length.
+    Its six virtual joints are x, y, z and then roll, pitch, yaw or yaw, pitch, roll, without
+    offsets between them. Zero of the z joint is the base of the backbone if the length of the
+    backbone is within the limits of the joint, otherwise it is the straight tip.
 
     Parameters
     ----------
@@ -48,20 +48,20 @@ class TorsoBody:
     Attributes
     ----------
     statics, max_bend
-        Of the backbone; rad.
+        Of the backbone; largest bend in rad.
     mass
-        Of all that stands on the backbone, kg.
+        Of the upper body: all links above the backbone, kg.
     lower_to_base
-        Pose of the backbone's foot in link `lower`.
+        Pose of the base of the backbone in link `lower`.
     imus
-        What is below and above the backbone, see :meth:`use_imus`.
+        The IMUs below and above the backbone, see :meth:`use_imus`.
 
     Raises
     ------
     ConfigurationError
-        If the robot has no torso, or its numbers make no sense.
+        If the robot has no torso, or its values are not valid.
     RobotDescriptionError
-        If the virtual joints are not as said above.
+        If the virtual joints are not as described above.
 
     """
 
@@ -80,17 +80,17 @@ class TorsoBody:
 
     @property
     def backbone(self) -> Backbone:
-        """Return the geometry."""
+        """Geometry of the backbone."""
         return self.statics.backbone
 
     # -- virtual joints
 
     def joint_positions(self, shape: Array) -> Array:
-        """Return the virtual joints (6,), x, y, z, roll, pitch, yaw, of a shape (4,)."""
+        """Return the positions (6,) of the joints x, y, z, roll, pitch, yaw in a shape (4,)."""
         return np.array(self.positions(self.backbone.arc_of(shape)))
 
     def positions(self, arc: Arc) -> tuple[float, ...]:
-        """Return the virtual joints, x, y, z, roll, pitch, yaw."""
+        """Return the positions of the joints x, y, z, roll, pitch, yaw, m and rad."""
         # Axes of :meth:`.Arc.rotate` and its inverse: the tip's z, then its x, or the base's.
         bend, turn = arc.bend, arc.turn
         if self._is_yaw_first:
@@ -107,12 +107,12 @@ class TorsoBody:
     def velocities(self, arc: Arc, rates: tuple[complex, float],
                    positions: tuple[float, ...]) -> tuple[float, ...]:
         """
-        Return the rates of the virtual joints.
+        Return the velocities of the virtual joints, m/s and rad/s.
 
         Parameters
         ----------
         arc, rates
-            The backbone, and the change of its bend and torsion per second.
+            The backbone, and the rates of its bend and torsion, rad/s.
         positions
             :meth:`positions` of `arc`.
 
@@ -121,7 +121,7 @@ class TorsoBody:
         vx, vy, wx, wy = velocity.real, velocity.imag, turning.real, turning.imag
         _, _, _, roll, pitch, yaw = positions
         sine, cosine = math.sin(pitch), math.cos(pitch)
-        # Angular velocity seen after the first of the three turns; the second is about its y.
+        # Angular velocity in the frame after the first rotation; the second one is about its y.
         if self._is_yaw_first:
             c, s = math.cos(yaw), math.sin(yaw)
             roll_rate, pitch_rate = (c * wx + s * wy) / cosine, c * wy - s * wx
@@ -131,7 +131,7 @@ class TorsoBody:
         return vx, vy, vz, wx - yaw_rate * sine, pitch_rate, yaw_rate
 
     def shape(self, joint_positions: Array) -> Array:
-        """Return what virtual joints (6,) mean as a shape, (4,); x and y follow from the bend."""
+        """Return the shape (4,) for positions (6,) of the virtual joints."""
         roll, pitch, yaw = joint_positions[3:].tolist()
         turns = (Pose.from_rpy((roll, 0.0, 0.0), np.zeros(3)).rotation,
                  Pose.from_rpy((0.0, pitch, 0.0), np.zeros(3)).rotation,
@@ -144,11 +144,11 @@ class TorsoBody:
         shape[ELONGATION] = chord / sinc(0.5 * bend) - self.backbone.length
         return shape
 
-    # -- what is measured
+    # -- IMUs and load
 
     def use_imus(self, lower: str, upper: str) -> None:
         """
-        Choose :attr:`imus` by the URDF links that carry them.
+        Set :attr:`imus` by the URDF links that they are fixed to.
 
         Raises
         ------
@@ -169,10 +169,10 @@ class TorsoBody:
     def upper_body(self, state: RobotState, gravity_in_base: Vector,
                    hand_wrenches: Array | None = None) -> tuple[Weight, float]:
         """
-        Return what acts on the tip, and the inertia across the backbone about it, kg m^2.
+        Return the load on the tip, and the inertia across the backbone about it, kg m^2.
 
-        The inertia is that of the links as points, for a bend that also carries the tip aside by
-        half of the backbone's length.
+        The inertia is that of point masses, for a bend with its motion of the tip: a rotation
+        about half of the length of the backbone below it.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class TorsoBody:
         """
         tip, coms = state.placements_in_base(self._tip)[0], state.link_coms_in_base
         axes, origin, mass = tip[:3], tip[3], self.mass
-        # Moments of the masses about the base, and what they are about the tip.
+        # First and second moments of the masses about the base, then about the tip.
         first, second = self._masses.dot(coms), coms.T.dot(self._mass_column * coms)
         com = vector_of(axes.dot(first / mass - origin))
         up, height, half = axes[2], com[1], 0.5 * self.backbone.length
@@ -202,19 +202,19 @@ class TorsoBody:
 
     def use_hands(self, frames: Sequence[str]) -> None:
         """
-        Choose the URDF links of the hands whose wrenches :meth:`upper_body` takes.
+        Set the URDF links of the hands whose wrenches are given to :meth:`upper_body`.
 
         Raises
         ------
         ConfigurationError
-            If one of them does not stand on the backbone.
+            If one of them is not part of the upper body.
 
         """
         hands = self.model.frames(tuple(frames))
         for name, joint in zip(frames, hands.joints.tolist()):
             if not self._stands_on_tip(joint):
                 raise ConfigurationError(
-                    f"hand frame '{name}' does not hang on '{self.config.upper}', the upper end "
+                    f"hand frame '{name}' is not above '{self.config.upper}', the upper end "
                     'of the torso')
         self._hands = hands
 
@@ -225,7 +225,7 @@ class TorsoBody:
         return joint == tip
 
     def _contact(self, state: RobotState, tip: Array, wrenches: Array) -> Array:
-        """Return the wrench (6,) of all hands about the tip, along its axes; see placements."""
+        """Return the sum (6,) of the hands' wrenches about the tip, along its axes."""
         hands, R_tip_base = state.placements_in_base(self._hands), tip[:3]
         total = np.zeros(6)
         for hand, wrench in zip(hands, wrenches):
@@ -261,12 +261,8 @@ class TorsoBody:
 
     def _find_upper_body(self) -> None:
         links, masses = self.model.subtree_links(self.config.upper), self.model.link_masses
-        # Of all links, zero below: what multiplies by zero takes less than what selects.
+        # Of all links, zero for those below: multiplying is faster than selecting.
         self._masses = np.zeros(len(masses))
         self._masses[links] = masses[links]
         self._mass_column = self._masses[:, np.newaxis].copy()
         self.mass = float(self._masses.sum())
-
-    def straight(self) -> Array:
-        """Return the virtual joints (6,) of the straight backbone."""
-        return self.joint_positions(make_shape(0.0))

@@ -16,11 +16,13 @@ Kinematics of a backbone of constant curvature with torsion and elongation.
 
 After Russo, Ceccarelli and Cafolla (2021), equations (1)-(4), in shapes ``(theta cos phi,
 theta sin phi, psi, elongation)``. With ``rho = theta (-sin phi, cos phi, 0)`` their (2) reads
-``R = exp(rho) Rz(psi)``, smooth at zero bend. Differences to print, derived in FORMULAS section 4:
-attachment angles are parameters, since (4) and (6) route tendons 2 and 4 differently; torsion
-enters (4) with the wrong sign and double phase, see :meth:`Backbone.printed_lengths`.
+``R = exp(rho) Rz(psi)``, smooth at zero bend. Differences to the printed equations, derived
+in FORMULAS section 4: attachment angles are parameters, since (4) and (6) route tendons 2 and 4
+differently; torsion enters (4) with the wrong sign and double phase, see
+:meth:`Backbone.printed_lengths`.
 
-Frames: *base* is the backbone's foot, z along the straight backbone, x forward; *tip* its far end.
+Frames: *base* is at the lower end of the backbone, z along the straight backbone, x forward; *tip*
+is at its upper end.
 """
 
 from __future__ import annotations
@@ -45,25 +47,26 @@ AXES = ((1.0 + 0j, 0.0), (1j, 0.0), (0j, 1.0))
 RATES = ((1.0 + 0j, 0.0), (1j, 0.0), (0j, 1.0), (0j, 0.0, 1.0))
 """Unit rates of a shape."""
 
-QUADRATURE_NODES, QUADRATURE_WEIGHTS = np.polynomial.legendre.leggauss(12)
-NODES: Array = 0.5 * (QUADRATURE_NODES + 1.0)
-WEIGHTS: Array = 0.5 * QUADRATURE_WEIGHTS
+_GAUSS = np.polynomial.legendre.leggauss(12)
+NODES: Array = 0.5 * (_GAUSS[0] + 1.0)
+WEIGHTS: Array = 0.5 * _GAUSS[1]
+"""Of the Gauss-Legendre quadrature over [0, 1]."""
 
 LARGEST_GAP = math.pi - 1e-9
-"""Where neighbouring tendons are further apart, they cannot bend the torso towards the gap."""
+"""From this angle between neighbours on, tendons cannot bend the torso towards the gap, rad."""
 
 
 @dataclass(frozen=True)
 class LengthFit:
     """
-    What tendon lengths say of the shape.
+    Shape by the tendon lengths.
 
     Attributes
     ----------
     shape
-        Shape (4,), its torsion as it was given.
+        Shape (4,) with the given torsion.
     residual
-        Root mean square of what no shape explains, m: a tendon off its disk, a wrong zero.
+        Root mean square of the residuals of the lengths, m.
 
     """
 
@@ -85,9 +88,10 @@ class Backbone:
     Attributes
     ----------
     directions
-        Of the attachments, forward + i left, of length 1.
+        Unit vectors towards the attachments, forward + i left.
     shares
-        What each tendon has of the least tensions with a pull: of their product, the real part.
+        The real part of ``share * pull`` is the tension of each tendon in the least-norm solution
+        for a pull.
 
     Raises
     ------
@@ -114,11 +118,11 @@ class Backbone:
                         np.radians(config.attachment_angles_deg))
 
     def arc(self, bend: complex, torsion: float = 0.0, elongation: float = 0.0) -> Arc:
-        """Return the backbone bent, forward + i left, rad: for many questions, at little cost."""
+        """Return the backbone with a bend, forward + i left, rad, torsion, rad, elongation, m."""
         return Arc(bend, torsion, elongation, self.length)
 
     def arc_of(self, shape: Array, along: float = 1.0) -> Arc:
-        """Return the backbone, or a share of it from the base, in a shape (4,)."""
+        """Return the backbone in a shape (4,), or the share `along` of it from the base on."""
         a, b, torsion, elongation = np.asarray(shape).tolist()
         return Arc(along * complex(a, b), along * torsion, along * elongation,
                    along * self.length)
@@ -127,7 +131,7 @@ class Backbone:
 
     def tip(self, shape: Array, along: float = 1.0) -> Pose:
         """
-        Return the pose of the far end in the base, equations (1)-(3).
+        Return the pose of the tip in the base, equations (1)-(3).
 
         Parameters
         ----------
@@ -143,7 +147,7 @@ class Backbone:
 
     def tip_jacobian(self, shape: Array) -> Array:
         """
-        Return how the tip moves with the shape.
+        Return the Jacobian of the tip with respect to the shape.
 
         Returns
         -------
@@ -156,18 +160,18 @@ class Backbone:
         return np.column_stack([array_of(arc.twist(*rate)) for rate in RATES])
 
     def points(self, shape: Array, count: int) -> Array:
-        """Return `count` places along the backbone from base to tip, (count, 3), in the base."""
+        """Return `count` points from base to tip on the backbone, (count, 3), in the base."""
         return np.array([self.tip(shape, u).position for u in np.linspace(0.0, 1.0, count)])
 
     def holes(self, shape: Array, along: float) -> Array:
-        """Return where the tendons pass a disk, shape (n, 3), in the base."""
+        """Return the holes of the tendons in a disk at the share `along`, (n, 3), in the base."""
         ring = np.column_stack((self._cos, self._sin, np.zeros(self.count)))
         return self.tip(shape, along).apply(self.radius * ring)
 
     # -- tendons
 
     def lengths(self, shape: Array) -> Array:
-        """Return how long the tendons are, (n,), m: exact helices parallel to the backbone."""
+        """Return the lengths of the tendons, (n,), m: exact helices parallel to the backbone."""
         along, across, _ = self._strides(shape)
         lengths: Array = np.sqrt(along * along + across * across) @ WEIGHTS
         return lengths
@@ -194,12 +198,12 @@ class Backbone:
 
         ``l = l0 + (r psi)^2 / (2 l0)`` with ``l0 = l' - theta r sinc(psi/2) cos(beta - phi +
         psi/2)``: within 1e-6 mm of :meth:`lengths` at a bend of 15 and a torsion of 1.54 deg, and
-        1e-3 mm at 90 and 10 deg; dividing by ``2 l'`` instead, 2.4e-4 and 0.1 mm.
+        1e-3 mm at 90 and 10 deg; with ``2 l'`` as divisor it would be 2.4e-4 and 0.1 mm.
         """
         return self.lengths_at(arc.bend, arc.torsion, arc.length)
 
     def lengths_at(self, bend: complex, torsion: float, length: float) -> list[float]:
-        """Return :meth:`tendon_lengths` of a backbone that is `length` long, without an arc."""
+        """Return :meth:`tendon_lengths` of a backbone of a `length`, m."""
         half = 0.5 * torsion
         reach = rect(self.radius * sinc(half), half) * bend.conjugate()
         twist = self.radius * torsion
@@ -212,15 +216,15 @@ class Backbone:
         return np.array(self.tendon_lengths(self.arc_of(shape)))
 
     def pull(self, tensions: Iterable[float]) -> complex:
-        """Return what tensions, N, pull aside, forward + i left, N."""
+        """Return the sum of tensions, N, times the directions of their tendons, N."""
         return sum(map(mul, self.directions, tensions), 0j)
 
     def lever(self, arc: Arc) -> complex:
         """
         Return the moment on the bend per newton of :meth:`pull`, m.
 
-        The derivative of the lengths by the bend. Torsion shortens all levers by the same share,
-        which is right to 1e-4 of them up to 5 deg.
+        The derivative of the lengths by the bend. That torsion shortens all levers by the same
+        share is right within 1e-4 up to 5 deg.
         """
         half, twist = 0.5 * arc.torsion, self.radius * arc.torsion / arc.length
         return rect(self.radius * sinc(half) * (1.0 - 0.5 * twist * twist), half)
@@ -264,7 +268,7 @@ class Backbone:
         Return the lengths of four tendons (4,), m, by equation (4) as it is printed.
 
         ``l' + theta r cos(phi + psi + (i - 1) 90 deg)``: tendons 2 and 4 are swapped against (6),
-        torsion has the wrong sign and twice the phase. For reproduction only.
+        torsion has the wrong sign and twice the phase. Only for reproducing the paper.
         """
         a, b, psi, elongation = np.asarray(shape).tolist()
         phase = math.atan2(b, a) + psi + 0.5 * math.pi * np.arange(4)
@@ -274,11 +278,12 @@ class Backbone:
 
     def shape_from_lengths(self, lengths: Array, torsion: float = 0.0) -> LengthFit:
         """
-        Return the shape whose tendons are nearest to given lengths.
+        Return the shape whose tendon lengths are nearest to given ones, by least squares.
 
-        Lengths do not tell torsion: it turns the tendons' circle, which looks like another
-        direction, and lengthens all alike, which looks like elongation. It comes from an IMU or
-        from statics. Gauss-Newton on the exact helices, from the closed form.
+        Torsion cannot be observed from lengths: it rotates the circle of the tendons, which is
+        equivalent to another direction, and lengthens all of them, which is equivalent to
+        elongation. It is measured by an IMU, or predicted by statics. Gauss-Newton on the exact
+        helices, starting from the closed form.
 
         Parameters
         ----------
@@ -325,7 +330,7 @@ class Backbone:
         return np.array((a, b, torsion, elongation))
 
     def _strides(self, shape: Array) -> tuple[Array, float, Array]:
-        """Tendon per share of backbone: along it (n, nodes), across it; and angles (n, nodes)."""
+        """Return derivatives of the tendons along the backbone: along it, across it; and angles."""
         a, b, psi, elongation = np.asarray(shape).tolist()
         angles = self.angles[:, np.newaxis] + psi * NODES
         along = (self.length + elongation) - self.radius * (
@@ -340,14 +345,14 @@ def make_shape(bend: float, direction: float = 0.0, torsion: float = 0.0,
 
 
 def bend_and_direction(shape: Array) -> tuple[float, float]:
-    """Return bend (not negative) and its direction, rad; 0 for the direction where straight."""
+    """Return bend (not negative) and its direction, rad; direction 0 if straight."""
     a, b = float(shape[BEND_X]), float(shape[BEND_Y])
     return math.hypot(a, b), math.atan2(b, a)
 
 
 def shape_from_rotation(rotation: Array) -> Array:
     """
-    Return the shape (4,) that turns the tip like this against the base; its elongation is 0.
+    Return the shape (4,) with a rotation of the tip and no elongation.
 
     Parameters
     ----------
@@ -389,5 +394,5 @@ def _check_angles(angles: Array) -> None:
     if gap >= LARGEST_GAP:
         shown = ', '.join(f'{math.degrees(a):g}' for a in angles)
         raise ConfigurationError(
-            f'attachment angles {shown} deg leave a gap of {math.degrees(gap):g} deg: tendons '
-            'only pull, so that the torso could not bend towards it; keep gaps below 180 deg')
+            f'attachment angles {shown} deg leave a gap of {math.degrees(gap):g} deg; tendons can '
+            'bend the torso only towards gaps below 180 deg')

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The torso by joystick (Russo et al. 2021, Figure 6): where it points, how far it is pushed."""
+"""Bend of the torso by joystick (Russo et al. 2021, Figure 6)."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 TOUR_PERIOD = 8.0
-"""Duration of a round of :func:`tour`, s."""
+"""Period of :func:`tour`, s."""
 
 
 class Joystick:
     """
-    From a stick to a bend.
+    Converts the position of a stick to a bend.
 
-    The stick's direction is the direction of bending; its deflection, beyond a dead zone, goes
-    linearly to the bend and reaches the largest at the rim. A corner of a square gate counts as
-    the rim.
+    The direction of the stick is the direction of the bend. The bend is linear in the deflection
+    beyond a dead zone, and largest at a deflection of 1; larger deflections (the corners of a
+    square gate) count as 1.
 
     Parameters
     ----------
     max_bend
         rad.
     dead_zone
-        Deflection, of 1, that still is the centre.
+        Deflection, of 1, up to which the stick counts as centred.
 
     """
 
@@ -70,9 +70,9 @@ class Joystick:
 
 def tour(time: float) -> tuple[float, float]:
     """
-    Return where the stick of the paper's experiment is, forward and left.
+    Return the position of the stick in the experiment of the paper, forward and left.
 
-    From the centre to the border of the workspace, once around it, and back, over and over.
+    From the centre to the border of the workspace, once around it, and back, repeated.
 
     Parameters
     ----------

@@ -12,73 +12,73 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Which messages belong to one instant, and for whom it is worth to wait.
+Groups the messages that several sensors publish with one stamp.
 
-Sensors that one driver reads give one stamp to all they tell of an instant, in messages that come
-one after the other, in whatever order. Others have stamps and rates of their own.
+Sensors that are read by one driver have identical stamps for each sample, while their messages
+arrive one after the other in any order. Other sensors have stamps and rates of their own.
 """
 
 from __future__ import annotations
 
 MIN_IN_STEP = 20
-"""MessageGroups in a row that a companion has to tell of, before it is waited for."""
+"""Number of consecutive groups that a sensor has to be part of before it is waited for."""
 
 
 class MessageGroups:
     """
-    MessageGroups that one sensor opens by its stamps, and what its companions have told of them.
+    Groups that a leading sensor opens, and the other sensors whose messages complete them.
 
-    A companion is *in step* when it told of each of the last :data:`MIN_IN_STEP` instants, by the very
-    same stamp, before or after it was opened, and before the next one was. Only those in step are
-    waited for. Once one of them lets an instant pass it is out of step: whatever falls silent,
-    comes late or is slower, delays one instant, and not more than one in :data:`MIN_IN_STEP`.
+    A sensor is *in step* if it had a message with the stamp of each of the last
+    :data:`MIN_IN_STEP` groups before the next group was opened. Only sensors in step are waited
+    for. One that misses a group is out of step again: a sensor that stops, is late or has a lower
+    rate delays one group, and at most one in :data:`MIN_IN_STEP`.
 
     Parameters
     ----------
     count
-        Of the companions, which are numbers from 0 on.
+        Number of other sensors; they are identified by their index.
 
     Attributes
     ----------
     ns
-        Stamp of the instant that was opened last.
+        Stamp of the group that was opened last.
     missing
-        Companions in step that have not told of it, a bit each.
+        Sensors in step whose message of this group is missing, as a bit mask.
 
     """
 
     def __init__(self, count: int) -> None:
         self._count, self.ns = count, 0
-        self._told = [-1] * count
-        self.forget()
+        self._latest = [-1] * count
+        self.reset()
 
-    def forget(self) -> None:
-        """Take nobody for in step, and wait for nobody."""
-        self._steps, self.missing = [0] * self._count, 0
+    def reset(self) -> None:
+        """Take no sensor for in step, and wait for none."""
+        self._in_step_count, self.missing = [0] * self._count, 0
 
-    def begin(self, ns: int) -> int:
-        """Open an instant, and return the companions that it waits for, a bit each."""
-        before, steps, missing = self.ns, self._steps, 0
-        for i, told in enumerate(self._told):
-            if told == ns:
-                steps[i] += 1
-            elif told == before:
-                steps[i] += 1
-                missing |= (steps[i] >= MIN_IN_STEP) << i
+    def open(self, ns: int) -> int:
+        """Open the group with stamp `ns`; return the sensors to wait for as a bit mask."""
+        before, counts, missing = self.ns, self._in_step_count, 0
+        for i, latest in enumerate(self._latest):
+            if latest == ns:
+                counts[i] += 1
+            elif latest == before:
+                counts[i] += 1
+                missing |= (counts[i] >= MIN_IN_STEP) << i
             else:
-                steps[i] = 0
+                counts[i] = 0
         self.ns, self.missing = ns, missing
         return missing
 
-    def tell(self, companion: int, ns: int) -> bool:
-        """Take the stamp of a companion's message; return whether it was waited for."""
-        self._told[companion] = ns
-        # Who tells of a later one says nothing more of this one.
-        if not self.missing >> companion & 1 or ns < self.ns:
+    def add(self, sensor: int, ns: int) -> bool:
+        """Add the stamp of a sensor's message; return whether the open group waited for it."""
+        self._latest[sensor] = ns
+        # A later stamp means that the message of the open group will not come any more.
+        if not self.missing >> sensor & 1 or ns < self.ns:
             return False
-        self.missing -= 1 << companion
+        self.missing -= 1 << sensor
         return True
 
-    def is_in_step(self, companion: int) -> bool:
-        """Tell whether a companion is waited for."""
-        return self._steps[companion] >= MIN_IN_STEP
+    def is_in_step(self, sensor: int) -> bool:
+        """Return whether a sensor is waited for."""
+        return self._in_step_count[sensor] >= MIN_IN_STEP

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""How the torso is controlled: gains, limits, and what pulls its tendons."""
+"""Settings of the torso controller: gains, limits and tendon drives."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.tension import TensionLimits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TendonDrive:
     """
-    What pulls a tendon: ``F = pretension + stiffness (l - command) + damping dl/dt``.
+    Drive and tendon in series: ``F = pretension + stiffness (l - command) + damping dl/dt``.
 
     Attributes
     ----------
     stiffness
-        Of drive and tendon in series, N/m; infinite where nothing gives way.
+        N/m; infinite for a rigid drive and tendon.
     pretension
-        Tension where the length is the one commanded, N; 0 where commands are unloaded lengths.
+        Tension of a tendon whose length is the commanded one, N; 0 if unloaded lengths are
+        commanded.
     lead
-        By how much the bend lags behind commands, s: damping over stiffness of the drive, and what
-        the backbone's own damping and the steps of the commands add.
+        Time by which the bend lags behind commands, s: damping over stiffness of the drive, plus
+        the delays by the damping of the backbone and the sampling of commands.
 
     """
 
@@ -53,38 +54,38 @@ class TendonDrive:
                 f'not {self.lead}')
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ControllerOptions:
     """
-    How the torso is controlled.
+    Settings of :class:`.TendonController`.
 
     Attributes
     ----------
     motion, drive, tensions
-        Limits of the motion, the tendons' drives, limits of the tensions.
+        Limits of the motion, tendon drives, limits of the tensions.
     co_contraction
-        Tension of every tendon of a straight torso that carries nothing, N.
+        Tension of every tendon of a straight torso without load, N.
     proportional, integral
         Gains of the feedback, of bend on bend and 1/s.
     anticipation
-        How far ahead the proportional part looks, by the rate of the bend, s: it damps, and makes
-        up for delays.
+        Prediction time of the proportional feedback by the rate of the bend, s: adds damping and
+        compensates delays.
     max_correction
-        Most that the feedback adds, rad.
+        Largest correction by feedback, rad.
     observer_time
-        Time constant with which unexplained moments are taken in, s; 0 leaves them to the gains.
+        Time constant of the disturbance observer, s; 0 turns it off.
     disagreement
-        Bend between IMU and tendon lengths from which the IMU is not believed, rad.
+        Difference of the bends by IMU and by tendon lengths above which the IMU is ignored, rad.
     yaw_offset_time
-        Time constant with which the relative yaw of the IMUs is learnt, s; 0: they agree on it.
+        Time constant of the estimate of the relative yaw of the IMUs, s; 0: no offset.
     slack_tension, slack_time, broken_time
-        A tendon that pulls less, N, for so long counts as slack, and as broken, s.
+        A tendon below this tension, N, for such a time, s, is slack, and broken.
 
     """
 
     motion: MotionLimits = MotionLimits()
     drive: TendonDrive = TendonDrive()
-    tensions: TensionLimits = TensionLimits(3.0, 60.0)
+    tensions: TensionLimits = TensionLimits(lowest=3.0, highest=60.0)
     co_contraction: float = 12.0
     proportional: float = 0.4
     integral: float = 4.0

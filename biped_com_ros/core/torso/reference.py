@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-How the torso moves to where it is wanted: limited in speed and angular acceleration, and smooth.
+Reference motion of the bend: limited in speed and angular acceleration, and smooth.
 
-Bends are vectors (2,), bend times direction, so that a motion straight through the centre needs
-no turn of direction. Inside they are complex numbers, forward + i left.
+Bends are bend times direction, complex numbers forward + i left, so that a motion straight
+through the centre needs no change of direction.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 BRAKING_SHARE = 0.8
-"""Share of the acceleration with which stops are planned; the rest keeps it from overshooting."""
+"""Share of the acceleration with which stops are planned; the rest prevents overshooting."""
 
-LONGEST_STEP = 0.005
-"""Longer steps are divided, s."""
+MAX_STEP = 0.005
+"""Longer time steps are divided, s."""
 
-NOTHING = 1e-12
-"""Once the low-passes are this near to a motion that has ended, they have ended, too, rad."""
+SETTLED = 1e-12
+"""Once the low-passes are this close to a motion that has ended, they are set to its end, rad."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MotionLimits:
     """
-    How fast the torso may move.
+    Limits of the torso's motion.
 
     Attributes
     ----------
     speed, acceleration
         rad/s and rad/s^2, of bend and direction together.
     smoothing
-        Time constant of the two low-passes that round the corners off, s; 0 leaves them.
+        Time constant of the two low-passes that smooth the motion, s; 0 for none.
 
     """
 
@@ -67,9 +67,13 @@ class BendReference:
     """
     A motion towards a target that may change at any time.
 
-    Where it starts to brake is planned for a stop at the target. The two low-passes after that
-    average over the past, which adds a delay of twice `smoothing` but no acceleration. Inside,
-    bends are complex numbers, forward + i left, which cost a tenth of small arrays.
+    Braking is planned for a stop at the target. The two low-passes after that average over the
+    past, which adds a delay of twice `smoothing` but no acceleration.
+
+    Parameters
+    ----------
+    limits
+        Of the motion; may be replaced at any time.
 
     Attributes
     ----------
@@ -79,45 +83,37 @@ class BendReference:
     """
 
     def __init__(self, limits: MotionLimits) -> None:
-        self.limits, self._step_of = limits, (0.0, 0.0)
+        self.limits = limits
         self.reset(np.zeros(2))
 
     def reset(self, position: Array) -> None:
-        """Rest at a bend (2,)."""
+        """Rest at a bend (2,), rad."""
         self._planned, self._speed = as_complex(position), 0j
         self._first = self._second = self._planned
         self.motion: tuple[complex, complex, complex] = self._planned, 0j, 0j
 
     @property
     def position(self) -> Array:
-        """Return the bend, (2,), rad."""
+        """Bend, (2,), rad."""
         return as_vector(self.motion[0])
 
     @property
     def velocity(self) -> Array:
-        """Return its velocity, (2,), rad/s."""
+        """Velocity of the bend, (2,), rad/s."""
         return as_vector(self.motion[1])
 
-    @property
-    def acceleration(self) -> Array:
-        """Return its acceleration, (2,), rad/s^2."""
-        return as_vector(self.motion[2])
-
-    def stopping_point(self) -> Array:
-        """Return where the motion can come to rest soonest, (2,)."""
-        return as_vector(self._planned + self._speed * (
-            abs(self._speed) / (2.0 * self.limits.acceleration)))
+    def stopping_point(self) -> complex:
+        """Return the nearest bend at which the motion can come to rest, rad."""
+        return self._planned + self._speed * (
+            abs(self._speed) / (2.0 * self.limits.acceleration))
 
     def update(self, target: complex, dt: float) -> None:
-        """Let `dt` seconds pass on the way to `target`, rad."""
+        """Advance the motion towards `target`, rad, by `dt` seconds."""
         if not self._speed and self.motion == (target, 0j, 0j):
             return
-        if dt > LONGEST_STEP:
-            steps = math.ceil(dt / LONGEST_STEP)
-            dt /= steps
-            for _ in range(steps - 1):
-                self._step(target, dt)
-        self._step(target, dt)
+        steps = math.ceil(dt / MAX_STEP)
+        for _ in range(steps):
+            self._step(target, dt / steps)
 
     def _step(self, target: complex, dt: float) -> None:
         before = self._speed
@@ -126,16 +122,13 @@ class BendReference:
         if not smoothing:
             self.motion = self._planned, self._speed, (self._speed - before) / dt
             return
-        if self._step_of != (dt, smoothing):
-            self._step_of = dt, smoothing
-            self._share, self._gain = -math.expm1(-dt / smoothing), math.expm1(dt / smoothing) / dt
-        share, gain = self._share, self._gain
+        share, gain = -math.expm1(-dt / smoothing), math.expm1(dt / smoothing) / dt
         self._first += share * (self._planned - self._first)
         self._second += share * (self._first - self._second)
-        if not self._speed and (abs(self._planned - self._first) < NOTHING
-                                and abs(self._planned - self._second) < NOTHING):
+        if not self._speed and (abs(self._planned - self._first) < SETTLED
+                                and abs(self._planned - self._second) < SETTLED):
             self._first = self._second = self._planned
-        # What lags behind tells the slope, and depends less on uneven steps than differences do.
+        # The lag of a low-pass gives the slope, less affected by uneven steps than differences.
         velocity = gain * (self._first - self._second)
         acceleration = gain * (gain * (self._planned - self._first) - velocity)
         self.motion = self._second, velocity, acceleration
@@ -147,9 +140,14 @@ class BendReference:
             change += way / distance * min(
                 limits.speed, distance / dt,
                 math.sqrt(2.0 * BRAKING_SHARE * limits.acceleration * distance))
-        size, most = abs(change), limits.acceleration * dt
-        self._speed += change * (most / size) if size > most else change
+        self._speed += clamped(change, limits.acceleration * dt)
         self._planned += dt * self._speed
+
+
+def clamped(value: complex, largest: float) -> complex:
+    """Return `value`, shortened to the size `largest` if it is larger."""
+    size = abs(value)
+    return value * (largest / size) if size > largest else value
 
 
 def as_complex(bend: Array) -> complex:

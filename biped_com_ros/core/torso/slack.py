@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Tendons that are to stay taut, and which do not.
+Keeps tendons from going slack, and detects the slack and the broken ones.
 
-A load that appears at once takes the tension from a tendon long before anything has been learnt of
-the load. What helps at once is to pull all of them more.
+A sudden load takes the tension from a tendon long before the load has been estimated. Raising the
+tension of all tendons helps at once.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from operator import mul
 from biped_com_ros.core.torso.constant_curvature import Backbone
 from biped_com_ros.core.torso.options import ControllerOptions
 
-GUARD_TIME, GUARD_DECAY = 0.02, 2.5
+RISE_TIME, DECAY_RATE = 0.02, 2.5
 """
-Time in which the least tension rises by what is missing, s; how fast it falls again, N/s.
+Time in which the level rises by the missing tension, s, and rate at which it falls again, N/s.
 
-Tendons tighten as soon as their drives pull: what comes late is only the measurement. Each 0.02 s
-of delay raise the tensions by once more what was missing, and nothing sways, since rising and
-falling differ.
+Tendons tighten as soon as their drives pull; only the measurement is late. Each 0.02 s of delay
+raises the tensions by once more the missing tension. Since rising and falling differ, nothing
+oscillates.
 """
 
 TRIM_RATE = 4.0
-"""How fast tensions that cancel one another are brought to what is expected, 1/s."""
+"""Rate at which measured tensions without a moment are brought to the expected ones, 1/s."""
 
 
 class SlackPrevention:
     """
-    What is pulled in addition so that all tendons stay taut.
+    Additional tensions that keep all tendons taut.
 
     Attributes
     ----------
     level
-        By how much the least tension is raised, at once when a measured one falls below its limit,
-        N.
+        By how much the minimum tension is raised, N: rises while a measured tension is below its
+        limit.
     trim
-        What tensions do among themselves, without a moment, is held to what was expected of them:
-        an elongation or a pretension that the model has wrong would let all of them go loose. Of
-        all tendons, N.
+        Corrections of all tendons, N. They bring that part of the tensions that produces no
+        moment to its expected value; otherwise an error of the modelled elongation or pretension
+        could make all tendons slack.
 
     """
 
@@ -61,38 +61,36 @@ class SlackPrevention:
         self.reset()
 
     def reset(self) -> None:
-        """Pull no more than was asked for."""
+        """Add no tension."""
         self.level, self.trim = 0.0, [0.0] * self.backbone.count
 
     def update(self, dt: float, measured: Sequence[float]) -> None:
-        """Raise or lower the level by measured tensions of all tendons, N."""
+        """Update the level by the measured tensions of all tendons, N."""
         limits = self.options.tensions
         missing = limits.lowest - min(measured)
-        rate = missing / GUARD_TIME if missing > 0.0 else -GUARD_DECAY
-        most = 0.5 * (limits.highest - self.options.co_contraction)
-        self.level = min(max(self.level + rate * dt, 0.0), most)
+        rate = missing / RISE_TIME if missing > 0.0 else -DECAY_RATE
+        largest = 0.5 * (limits.highest - self.options.co_contraction)
+        self.level = min(max(self.level + rate * dt, 0.0), largest)
 
-    def learn(self, dt: float, expected: Sequence[float], measured: Sequence[float]) -> None:
-        """Trim by expected and measured tensions of all tendons, N; what has a moment is not."""
-        apart, share = [e - m for e, m in zip(expected, measured)], min(1.0, TRIM_RATE * dt)
-        pull = self.backbone.pull(apart)
+    def update_trim(self, dt: float, expected: Sequence[float],
+                    measured: Sequence[float]) -> None:
+        """Update the trim by expected and measured tensions of all tendons, N."""
+        differences = [e - m for e, m in zip(expected, measured)]
+        share, pull = min(1.0, TRIM_RATE * dt), self.backbone.pull(differences)
         trim = [t + share * (difference - (own * pull).real)
-                for t, difference, own in zip(self.trim, apart, self.backbone.shares)]
-        most, square = self.options.tensions.highest, sum(map(mul, trim, trim))
-        if square > most * most:
-            trim = [t * (most / math.sqrt(square)) for t in trim]
-        self.trim = trim
+                for t, difference, own in zip(self.trim, differences, self.backbone.shares)]
+        largest, size = self.options.tensions.highest, math.sqrt(sum(map(mul, trim, trim)))
+        self.trim = [t * (largest / size) for t in trim] if size > largest else trim
 
 
 class SlackDetector:
     """
-    Which tendons hang loose.
+    Detects tendons without tension.
 
     Attributes
     ----------
     slack, broken
-        Indices of the tendons without tension for a while, and for so long that pulling more did
-        not help.
+        Indices of the tendons without tension for longer than `slack_time` and `broken_time`.
 
     """
 
@@ -102,33 +100,30 @@ class SlackDetector:
 
     def reset(self) -> None:
         """Take all tendons for taut."""
-        self._loose_for, self._is_any_loose = [0.0] * self._count, False
+        self._loose_for = [0.0] * self._count
         self.slack: tuple[int, ...] = ()
         self.broken: tuple[int, ...] = ()
 
     @property
     def are_all_taut(self) -> bool:
         """Whether no tendon is loose, for however short a time."""
-        return not self._is_any_loose
+        return not any(self._loose_for)
 
     @property
     def problem(self) -> str:
-        """Return what is wrong, in words."""
+        """Describe which tendons are slack or broken; '' if none."""
         if self.broken:
-            return (f'tendon {", ".join(map(str, self.broken))} stays without tension: broken, or '
-                    'its sensor is; holding')
+            return (f'tendon {", ".join(map(str, self.broken))} stays without tension: the tendon '
+                    'or its sensor is broken; holding the torso')
         if self.slack:
-            return f'tendon {", ".join(map(str, self.slack))} is slack; pulling all more'
+            return (f'tendon {", ".join(map(str, self.slack))} is slack; raising all tensions')
         return ''
 
     def update(self, dt: float, tensions: Sequence[float]) -> None:
-        """Take the tensions of all tendons, N."""
+        """Update by the measured tensions of all tendons, N; `dt` since the last update, s."""
         least = self.options.slack_tension
-        if not self._is_any_loose and min(tensions) >= least:
-            return
         self._loose_for = [time + dt if tension < least else 0.0
                            for time, tension in zip(self._loose_for, tensions)]
-        self._is_any_loose = max(self._loose_for) > 0.0
         self.slack = self._loose_longer_than(self.options.slack_time)
         self.broken = self._loose_longer_than(self.options.broken_time)
 

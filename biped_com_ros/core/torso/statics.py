@@ -24,9 +24,9 @@ and ``k_c elongation = P_z - sum(F)``. In print, (6) has ``M_theta = My sin - Mx
 ``My cos - Mx sin``, (6)-(7) the wrong sign of F_z, and (7), a moment equilibrium of the tip alone,
 bends about twice as far as a rod does (14.1 instead of 7.07 deg for 5 N and 2.6 N m/rad).
 
-An axial load does not leave the curvature constant: it acts on what bends, as on a column. What
-that adds to the moments, :meth:`TorsoStatics.column_effect`, follows from the linear theory of
-beam-columns, whose end turns by ``k_b theta = (M + (P L / 2) tan(r/2) / (r/2)) tan(r) / r`` under
+Under an axial load the curvature is not constant, as in a bent column. The resulting additional
+moment, :meth:`TorsoStatics.column_effect`, follows from the linear theory of beam-columns, whose
+end rotates by ``k_b theta = (M + (P L / 2) tan(r/2) / (r/2)) tan(r) / r`` under
 a moment M, a force P across and N along, ``r^2 = N L / k_b``; constant curvature has
 ``k_b theta (1 - r^2 / 3) = M + P L / 2`` instead.
 """
@@ -46,21 +46,21 @@ import numpy as np
 
 Load = Callable[[Arc], Wrench]
 """
-From a bent backbone to the wrench of the environment on its tip.
+Returns the wrench of the environment on the tip of a backbone in some shape.
 
 About the tip, along the axes of the base, N and N m.
 """
 
 LARGEST_BEND = math.pi
-"""Where the search for an equilibrium gives up, rad."""
+"""Bend at which the search for an equilibrium is stopped, rad."""
 
 EULER = 0.25 * math.pi ** 2
-"""Axial load, times length over stiffness, under which a column with a free end buckles."""
+"""Buckling load of a column with a free end, times length over stiffness."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Stiffness:
-    """Of the whole backbone: bending and torsion in N m/rad, axial in N/m."""
+    """Stiffness of the whole backbone: bending and torsion in N m/rad, axial in N/m."""
 
     bending: float
     torsion: float
@@ -75,20 +75,21 @@ class Stiffness:
 
     @staticmethod
     def from_config(config: TorsoConfig) -> Stiffness:
-        """Read from the robot's YAML."""
+        """Build from the robot's YAML."""
         return Stiffness(
-            config.bending_stiffness, config.torsion_stiffness, config.axial_stiffness)
+            bending=config.bending_stiffness, torsion=config.torsion_stiffness,
+            axial=config.axial_stiffness)
 
     @property
     def diagonal(self) -> Array:
-        """Return K on its diagonal, (4,), in the order of a shape."""
+        """Diagonal of K, (4,), in the order of a shape."""
         return np.array((self.bending, self.bending, self.torsion, self.axial))
 
 
 @dataclass(slots=True)
 class Weight:
     """
-    What the upper body does to the tip, as a :data:`Load`: its weight, and what its hands feel.
+    Load of the upper body on the tip, a :data:`Load`: weight, and measured wrenches of the hands.
 
     Attributes
     ----------
@@ -97,10 +98,10 @@ class Weight:
     com_in_tip
         Centre of mass, m.
     gravity_in_base
-        Acceleration of gravity, m/s^2: (0, -9.81) for an upright base.
+        Acceleration of gravity, m/s^2; for an upright base ``(0j, -GRAVITY)``.
     contact_in_tip
         Measured wrench of the environment on the upper body, about the tip and along its axes;
-        None if there is none.
+        None without such measurements.
 
     """
 
@@ -125,17 +126,18 @@ class Weight:
 @dataclass(frozen=True)
 class WrenchEstimate:
     """
-    What shape and tensions tell of the wrench on the tip: four combinations of its six parts.
+    Estimate of the wrench on the tip: four combinations of its six components are observable.
 
     Attributes
     ----------
     generalized
-        ``J^T w``: bending moments about -y and x in the sense of the shape (two, N m), torsion
-        moment (N m), axial force (N). This much is certain.
+        ``J^T w``, the observable combinations: bending moments in the sense of the shape (two,
+        N m), torsion moment (N m), axial force (N).
     directions
-        ``J^T``, shape (4, 6): which combinations those are.
+        ``J^T``, shape (4, 6).
     wrench
-        The least wrench (6,) that explains them, moments counted per backbone length.
+        Wrench (6,) with these combinations and the least norm, moments divided by the length of
+        the backbone.
 
     """
 
@@ -146,9 +148,9 @@ class WrenchEstimate:
     @property
     def unobservable(self) -> Array:
         """
-        Return an orthonormal basis (6, 2) of the wrenches that leave no trace.
+        Return an orthonormal basis (6, 2) of the wrenches that cannot be observed.
 
-        Each is a force across the tip with the moment that undoes its bending.
+        Each is a force across the tip with the moment that cancels its bending.
         """
         null: Array = np.linalg.svd(self.directions)[2][4:].T
         return null
@@ -161,20 +163,20 @@ def constant_load(wrench: Array) -> Load:
 
 
 def no_load(arc: Arc) -> Wrench:
-    """Return the wrench of nothing on the tip."""
+    """Return the zero wrench: a :data:`Load`."""
     return 0j, 0.0, 0j, 0.0
 
 
 class TorsoStatics:
     """
-    Forces on the shape and the equilibria between them.
+    Generalized forces on the shape, and equilibria.
 
     Parameters
     ----------
     backbone, stiffness
-        What is bent, and how hard it is to bend.
+        Geometry and stiffness of the backbone.
     is_column
-        Whether :meth:`column_effect` is counted; without it, plain virtual work.
+        Whether :meth:`column_effect` is added to plain virtual work.
 
     """
 
@@ -183,7 +185,7 @@ class TorsoStatics:
         self._diagonal = stiffness.diagonal
 
     def elastic(self, shape: Array) -> Array:
-        """Return what holds the backbone in a shape, ``K shape``, (4,)."""
+        """Return the generalized force (4,) of the elasticity, ``K shape``."""
         force: Array = self._diagonal * shape
         return force
 
@@ -196,7 +198,7 @@ class TorsoStatics:
         """
         Return the generalized force of a load, ``J_tip^T w`` and the column effect.
 
-        On the bend, forward + i left, and on torsion, N m, and on elongation, N.
+        Its parts: on the bend, forward + i left, and on torsion, N m, and on elongation, N.
         """
         wrench = load(arc)
         bending, twisting, stretching = arc.work(wrench)
@@ -211,17 +213,16 @@ class TorsoStatics:
 
     def column_effect(self, arc: Arc, wrench: Wrench) -> complex:
         """
-        Return the moment on the bend, N m, that uneven curvature adds under a wrench on the tip.
+        Return the additional moment on the bend, N m, by uneven curvature under a wrench.
 
         With ``r^2`` as above, ``1 - r^2 / 3 - r / tan r`` of the bending stiffness is lost, and
         ``tan(r/2) / (r/2) - 1`` of the moment of a force across comes on top; hyperbolic where the
-        load pulls. Within 1 % of an elastica's bend up to 15 deg and nine tenths of the load that
-        it buckles under; from there on, which only tendons can hold, the effect is that of the
-        buckling load.
+        load pulls. The bend is within 1 % of that of an elastica up to 15 deg and nine tenths of
+        the buckling load; larger loads count as nine tenths of it.
         """
         stiffness, length = self.stiffness.bending, arc.length
         load = min(-wrench[1] * length / stiffness, 0.9 * EULER)
-        if abs(load) < 1e-3:  # next to nothing, and quotients of small differences otherwise
+        if abs(load) < 1e-3:  # series: the quotients below lose all digits
             softer, stronger = load * load / 45.0, load / 12.0
         else:
             r, tan = math.sqrt(abs(load)), math.tan if load > 0.0 else math.tanh
@@ -229,21 +230,21 @@ class TorsoStatics:
         return softer * stiffness * arc.bend + 0.5 * length * stronger * wrench[0]
 
     def imbalance(self, shape: Array, tensions: Array, load: Load = no_load) -> Array:
-        """Return the generalized force (4,) that tries to change the shape."""
+        """Return the sum of generalized forces (4,); zero in equilibrium."""
         return (self.of_load(shape, load) + self.of_tendons(shape, tensions)
                 - self.elastic(shape))
 
     def equilibrium(self, tensions: Array, load: Load = no_load,
                     guess: Array | None = None) -> Array:
         """
-        Return the shape (4,) that given tensions and load hold.
+        Return the shape (4,) in equilibrium with tensions and a load.
 
-        Newton's method, damped; tensions, not lengths, are kept.
+        By a damped Newton method.
 
         Raises
         ------
         InputError
-            If it finds none: a load that the backbone buckles under, or numbers not finite.
+            If there is none: the backbone buckles, or numbers are not finite.
 
         """
         shape = np.zeros(4) if guess is None else np.array(guess, dtype=float)
@@ -262,20 +263,20 @@ class TorsoStatics:
 
     def tangent(self, shape: Array, tensions: Array, load: Load = no_load,
                 step: float = 1e-6) -> Array:
-        """Return minus the derivative (4, 4) of `imbalance`, tensions kept: the true stiffness."""
+        """Return the stiffness (4, 4) at constant tensions, minus the slope of `imbalance`."""
         steps = step * np.eye(4)
         return np.column_stack([
             (self.imbalance(shape - d, tensions, load) - self.imbalance(shape + d, tensions, load))
             / (2.0 * step) for d in steps])
 
     def bending_moment(self, shape: Array, load: Load = no_load) -> Array:
-        """Return what tendons must add, (2,), N m, to hold a bend: ``k_b bend - J_tip^T w``."""
+        """Return the moment (2,) of the tendons that holds a bend, ``k_b bend - J_tip^T w``, N m."""
         moment: Array = (self.elastic(shape) - self.of_load(shape, load))[:2]
         return moment
 
     def with_passive_parts(self, shape: Array, tensions: Array, load: Load = no_load) -> Array:
         """
-        Return a shape (4,) of the same bend whose torsion and elongation nobody holds.
+        Return a shape (4,) of the same bend with torsion and elongation in equilibrium.
 
         Elongation follows from the load and the sum of tensions; torsion from the load and, where
         the tendons' moment is not along the bend, from half of their cross product.
@@ -293,9 +294,9 @@ class TorsoStatics:
     def estimate_wrench(self, shape: Array, tensions: Array,
                         known: Load = no_load) -> WrenchEstimate:
         """
-        Return what a measured shape and measured tensions tell of the wrench on the tip.
+        Estimate the wrench on the tip from a measured shape and measured tensions.
 
-        The column effect is counted for the known load only; that of an unknown one is small.
+        The column effect of the known load is included; that of the unknown one is small.
 
         Parameters
         ----------
@@ -304,7 +305,7 @@ class TorsoStatics:
         tensions
             (n,), N.
         known
-            A load that is not to be told, such as the weight.
+            Load to leave out of the estimate, such as the weight.
 
         """
         generalized = (self.elastic(shape) - self.of_tendons(shape, np.asarray(tensions))

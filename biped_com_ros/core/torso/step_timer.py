@@ -11,27 +11,25 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""How much time passes from update to update, though not all of it is told by the same clock."""
+"""Time between updates whose times come from message stamps and from a clock."""
 
 from __future__ import annotations
 
-from biped_com_ros.core.constants import SECOND_NS
-
-SET_BACK = SECOND_NS
-"""Time that is further back than this was set back, ns."""
+CLOCK_RESET_NS = 1_000_000_000
+"""A time this far before the last update means that the clock was set back, ns."""
 
 
 class StepTimer:
     """
-    Time that passes from update to update: all of it, and none of it twice.
+    Measures the time from update to update, so that the steps add up to the total time.
 
-    A simulation's clock ticks less often than its sensors are read: what it says is mostly earlier
-    than the last update by a sensor's stamp. Only what is much earlier means that it was set back.
+    Simulated clocks tick less often than sensors are sampled: their time is mostly earlier than
+    the stamp of the last update. Only a time more than `CLOCK_RESET_NS` earlier is a clock reset.
 
     Attributes
     ----------
     last_ns
-        When the last update was.
+        Time of the last update, ns.
 
     """
 
@@ -39,17 +37,19 @@ class StepTimer:
         self.last_ns = 0
 
     def time_since(self, ns: int) -> float:
-        """Return the time since the last update, s; negative where a clock is behind it."""
-        if ns < self.last_ns - SET_BACK:
+        """Return the time from the last update to `ns`, s; negative if `ns` is earlier."""
+        if ns < self.last_ns - CLOCK_RESET_NS:
             self.last_ns = ns
         return 1e-9 * (ns - self.last_ns)
 
     def advance(self, ns: int) -> float:
-        """Return the time since the last update, s, of which this is the next; 0: it is not."""
-        passed = ns - self.last_ns
-        if passed <= 0:
-            if passed >= -SET_BACK:
-                return 0.0
-            passed = 0
+        """
+        Update at time `ns` and return the time since the last update, s.
+
+        Returns 0 without updating if `ns` is not later, and 0 after a clock reset.
+        """
+        elapsed = self.time_since(ns)
+        if elapsed <= 0.0:
+            return 0.0
         self.last_ns = ns
-        return 1e-9 * passed
+        return elapsed

@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Tensions that bend the torso as wanted: tendons only pull, and not harder than they may.
+Tensions of the tendons for a bending moment, within limits.
 
-The moment wanted fixes two combinations of the tensions; the rest is co-contraction, which
-stiffens. Of all tensions that do it, those nearest to the preferred ones are taken.
+The moment determines two combinations of the tensions; the others are co-contraction, which
+stiffens the torso. Of all tensions with that moment those nearest to preferred ones are chosen.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.torso.constant_curvature import Backbone, largest_gap, make_shape
+from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 import numpy as np
 from numpy.typing import NDArray
 
 PENALTY = 1e8
-"""Weight of the pull that is missing against that of tensions that are not the preferred."""
+"""Weight of the missing pull against that of deviations from the preferred tensions."""
 
-CLOSE = 1e-5
-"""Pull that may be missing though it counts as reached, N."""
+PULL_TOLERANCE = 1e-5
+"""Missing pull up to which tensions are feasible, N."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TensionLimits:
-    """Least and largest tension of every tendon, N."""
+    """Smallest and largest tension of every tendon, N."""
 
     lowest: float
     highest: float
@@ -54,14 +54,14 @@ class TensionLimits:
 
 class Tensions(NamedTuple):
     """
-    Tensions and how much of the wanted pull they miss.
+    Tensions, and the part of the required pull that they lack.
 
     Attributes
     ----------
     tensions
         Of all tendons, within their limits, N.
     shortfall
-        Pull that is missing, forward + i left, N; zero unless the limits forbid more.
+        Missing pull, forward + i left, N; zero unless limits are reached.
 
     """
 
@@ -70,16 +70,16 @@ class Tensions(NamedTuple):
 
     @property
     def is_feasible(self) -> bool:
-        """Whether the wanted pull is reached."""
-        return abs(self.shortfall) < CLOSE
+        """Whether the tensions have the required pull."""
+        return abs(self.shortfall) < PULL_TOLERANCE
 
 
 def distribute(directions: Array, pull: Array, preferred: Array, limits: TensionLimits) -> Array:
     """
     Solve ``min |F - preferred|^2`` with ``directions F = pull`` and F (n,) within its limits.
 
-    Newton's method on the dual problem, which has only two unknowns; where the limits forbid the
-    pull, the nearest one is taken.
+    Newton's method on the dual problem, which has only two unknowns. If the limits do not allow
+    the pull, the nearest possible one is used.
 
     Parameters
     ----------
@@ -101,12 +101,12 @@ def distribute(directions: Array, pull: Array, preferred: Array, limits: Tension
 def _maximize_dual(a: Array, m: Array, preferred: Array, limits: TensionLimits) -> Array:
     multipliers = np.zeros(2)
     for _ in range(100):
-        wanted = preferred + multipliers @ a
-        tensions = np.clip(wanted, limits.lowest, limits.highest)
+        unlimited = preferred + multipliers @ a
+        tensions = np.clip(unlimited, limits.lowest, limits.highest)
         slope = a @ tensions - m + multipliers / PENALTY
         if np.abs(slope).max() < 1e-10:
             break
-        free = a[:, (wanted > limits.lowest) & (wanted < limits.highest)]
+        free = a[:, (unlimited > limits.lowest) & (unlimited < limits.highest)]
         step = np.linalg.solve(free @ free.T + np.eye(2) / PENALTY, -slope)
         start, share = _dual(a, m, preferred, limits, multipliers), 1.0
         while share > 1e-12 and (_dual(a, m, preferred, limits, multipliers + share * step)
@@ -118,14 +118,14 @@ def _maximize_dual(a: Array, m: Array, preferred: Array, limits: TensionLimits) 
 
 def _dual(a: Array, m: Array, preferred: Array, limits: TensionLimits,
           multipliers: Array) -> float:
-    wanted = preferred + multipliers @ a
-    tensions = np.clip(wanted, limits.lowest, limits.highest)
-    return float(tensions @ (wanted - 0.5 * tensions) - m @ multipliers
+    unlimited = preferred + multipliers @ a
+    tensions = np.clip(unlimited, limits.lowest, limits.highest)
+    return float(tensions @ (unlimited - 0.5 * tensions) - m @ multipliers
                  + 0.5 / PENALTY * (multipliers @ multipliers))
 
 
 def _polished(a: Array, m: Array, tensions: Array, limits: TensionLimits) -> Array:
-    """Take away what the penalty left, with the tendons that are not at a limit."""
+    """Remove the error by the penalty with the tendons that are not at a limit."""
     free = (tensions > limits.lowest) & (tensions < limits.highest)
     left = m - a @ tensions
     if free.sum() >= 2 and np.abs(left).max() < 1e-3:
@@ -135,16 +135,16 @@ def _polished(a: Array, m: Array, tensions: Array, limits: TensionLimits) -> Arr
 
 class TensionDistributor:
     """
-    Tensions for a backbone's tendons.
+    Distributes a pull to the tendons of a backbone.
 
-    Mostly no limit is met, and what pulls least comes on top of what is preferred. Else, four
-    evenly spaced tendons are two antagonistic pairs and have a closed form, much faster than
-    :func:`distribute`, which serves all others.
+    Without limits the solution is the least-norm one on top of the preferred tensions. If a limit
+    is reached, four evenly spaced tendons are two antagonistic pairs with a closed form, which is
+    a hundred times as fast as :func:`distribute`; that is used for all others.
 
     Parameters
     ----------
     backbone, limits
-        Which tendons, and how hard they may pull.
+        The tendons, and the limits of their tensions.
 
     """
 
@@ -155,33 +155,33 @@ class TensionDistributor:
         pairs = antagonists(backbone.angles)
         self._pairs = None if pairs is None else tuple(
             (*pair, *self._directions[:, pair[0]].tolist()) for pair in pairs)
-        #: What is left of tensions that are all 1 without their pull, and of the least per pull.
-        aside = backbone.pull([1.0] * backbone.count)
-        self._parts = [(1.0 - (share * aside).real, share) for share in backbone.shares]
+        #: Tensions per co-contraction, which have no pull, and per pull.
+        uniform = backbone.pull([1.0] * backbone.count)
+        self._parts = [(1.0 - (share * uniform).real, share) for share in backbone.shares]
 
-    def distribute(self, pull: complex, co_contraction: float, guard: float = 0.0) -> Tensions:
+    def distribute(self, pull: complex, co_contraction: float, margin: float = 0.0) -> Tensions:
         """
-        Return the tensions that pull aside as wanted.
+        Return tensions with a pull.
 
         Parameters
         ----------
         pull
-            Forward + i left, N: the moment wanted over :meth:`.Backbone.lever`.
+            Forward + i left, N: the required moment divided by :meth:`.Backbone.lever`.
         co_contraction
             Preferred tension of every tendon, N.
-        guard
-            What the least tension is raised by where the moment leaves room for it, N.
+        margin
+            Added to the smallest tension as far as the moment allows, N.
 
         """
         limits = self.limits
         tensions = [even * co_contraction + (share * pull).real for even, share in self._parts]
-        if limits.lowest + guard <= min(tensions) and max(tensions) <= limits.highest:
+        if limits.lowest + margin <= min(tensions) and max(tensions) <= limits.highest:
             return Tensions(tensions, 0j)
         if self._pairs is not None:
-            return self._by_pairs(pull, co_contraction, guard)
+            return self._by_pairs(pull, co_contraction, margin)
         preferred = np.full(self.backbone.count, co_contraction)
-        if guard > 0.0 and limits.lowest + guard < limits.highest:
-            raised = TensionLimits(limits.lowest + guard, limits.highest)
+        if margin > 0.0 and limits.lowest + margin < limits.highest:
+            raised = TensionLimits(lowest=limits.lowest + margin, highest=limits.highest)
             found = self._in_general(pull, preferred, raised)
             if found.is_feasible:
                 return found
@@ -192,8 +192,8 @@ class TensionDistributor:
         tensions = found.tolist()
         return Tensions(tensions, pull - self.backbone.pull(tensions))
 
-    def _by_pairs(self, pull: complex, co_contraction: float, guard: float) -> Tensions:
-        """Give each pair its share of the pull, across which the other pair has none."""
+    def _by_pairs(self, pull: complex, co_contraction: float, margin: float) -> Tensions:
+        """Each pair has the part of the pull along its direction; the two are orthogonal."""
         assert self._pairs is not None
         low, high, tensions = self.limits.lowest, self.limits.highest, [0.0] * 4
         missing, forward, left, most = 0j, pull.real, pull.imag, 0.5 * (high - low)
@@ -204,15 +204,10 @@ class TensionDistributor:
             if half > most:
                 missing += 2.0 * (half - most) * complex(ahead, aside)
                 half = most
-            # Within limits first of all, then as taut as the guard wants, then as preferred.
-            center, least = co_contraction, low + guard + half
-            if center < least:
-                center = least
-            if center > high - half:
-                center = high - half
-            more, less = center + half, center - half
-            # Rounding may cost the last bit.
-            tensions[i], tensions[k] = more if more < high else high, less if less > low else low
+            # Limits have priority over the margin, and that over the preferred tension.
+            center = min(max(co_contraction, low + margin + half), high - half)
+            # Clamped against rounding.
+            tensions[i], tensions[k] = min(center + half, high), max(center - half, low)
         return Tensions(tensions, missing)
 
 
@@ -228,19 +223,10 @@ def antagonists(angles: Array) -> tuple[tuple[int, int], tuple[int, int]] | None
     return (first, third), (second, fourth)
 
 
-def has_wrench_closure(angles: Array) -> bool:
-    """
-    Return whether pulling tendons can bend every way.
-
-    They can if no half-turn is without a tendon; axial load is the backbone's to carry.
-    """
-    return len(angles) >= 3 and largest_gap(angles) < math.pi - 1e-9
-
-
 @dataclass(frozen=True)
 class ClosureMap:
     """
-    Where in the workspace the tendons can hold the torso.
+    Feasible tensions over the workspace.
 
     Attributes
     ----------
@@ -249,10 +235,10 @@ class ClosureMap:
     is_held
         Shape (b, d).
     lowest, highest
-        Least and largest tension there, shape (b, d), N.
+        Smallest and largest tension, shape (b, d), N.
     reserve
-        Moment that could still be added towards the worst direction before a tendon meets a
-        limit, shape (b, d), N m; negative where even the shape itself is out of reach.
+        Moment that can be added in the worst direction before a tendon reaches a limit, shape
+        (b, d), N m; negative if the shape cannot be held.
 
     """
 
@@ -266,7 +252,7 @@ class ClosureMap:
 
 def map_closure(statics: TorsoStatics, limits: TensionLimits, bends: Array, directions: Array,
                 load: Load = no_load, co_contraction: float = 0.0) -> ClosureMap:
-    """Return where tendons within their limits hold the torso under a load."""
+    """Return in which shapes tendons within their limits hold the torso under a load."""
     distributor = TensionDistributor(statics.backbone, limits)
     lowest, highest, reserve = (np.empty((len(bends), len(directions))) for _ in range(3))
     for i, bend in enumerate(bends):
@@ -284,10 +270,10 @@ def map_closure(statics: TorsoStatics, limits: TensionLimits, bends: Array, dire
 def moment_reserve(backbone: Backbone, shape: Array, moment: Array,
                    limits: TensionLimits) -> float:
     """
-    Return how far a moment (2,) is inside what the tendons can give, N m; negative outside.
+    Return the distance of a moment (2,) from the edge of the feasible set, N m; < 0 outside.
 
-    What they can give is a zonogon with two sides across each tendon; the reserve is the distance
-    to the nearest side's line.
+    The feasible moments are a zonogon with two sides perpendicular to each tendon; the reserve is
+    the distance to the line of the nearest side.
     """
     columns = backbone.moment_columns(shape)
     normals = np.vstack((-columns[1], columns[0])) / np.linalg.norm(columns, axis=0)

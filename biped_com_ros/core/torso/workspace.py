@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the torso can reach: Figure 5 and Table 2 of Russo et al. (2021)."""
+"""Workspace of the torso: Figure 5 and Table 2 of Russo et al. (2021)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Clamped:
-    """A shape (4,) taken into the workspace, and what was wrong with it; empty if nothing."""
+class LimitedShape:
+    """A shape (4,) within the workspace, and a description of what was limited; '' if nothing."""
 
     shape: Array
     reason: str
@@ -40,11 +40,11 @@ class Workspace:
     Parameters
     ----------
     backbone
-        What bends.
+        Geometry of the torso.
     max_bend
         rad, above 0 and below a half turn.
     elongations
-        Least and largest elongation, m.
+        Smallest and largest elongation, m.
 
     """
 
@@ -56,7 +56,7 @@ class Workspace:
         low, high = elongations
         if not -backbone.length < low <= high < math.inf:
             raise ConfigurationError(
-                f'range of elongation {low} to {high} m must ascend and leave some backbone')
+                f'range of elongation {low} to {high} m must ascend and leave a positive length')
         self.backbone, self.max_bend, self.elongations = backbone, max_bend, (low, high)
 
     @staticmethod
@@ -65,24 +65,24 @@ class Workspace:
         return Workspace(Backbone.from_config(config), math.radians(config.max_bend_deg))
 
     def points(self, bends: int = 16, directions: int = 72) -> Array:
-        """Return what the tip reaches unelongated, (bends * directions, 3), in the base."""
+        """Return positions of the tip without elongation, (bends * directions, 3), in the base."""
         return np.array([
             self.backbone.tip(make_shape(float(bend), float(direction))).position
             for bend in np.linspace(0.0, self.max_bend, bends)
             for direction in np.linspace(0.0, 2.0 * math.pi, directions, endpoint=False)])
 
     def border(self, directions: int = 72) -> Array:
-        """Return points (directions, 3) of the tip at the largest bend, in the base."""
+        """Return positions (directions, 3) of the tip at the largest bend, in the base."""
         return np.array([
             self.backbone.tip(make_shape(self.max_bend, float(direction))).position
             for direction in np.linspace(0.0, 2.0 * math.pi, directions, endpoint=False)])
 
     def length_range(self) -> tuple[float, float]:
-        """Return the least and the largest length of a tendon in the workspace, m (Table 2)."""
+        """Return the smallest and largest length of a tendon in the workspace, m (Table 2)."""
         reach, (low, high) = self.max_bend * self.backbone.radius, self.elongations
         return self.backbone.length + low - reach, self.backbone.length + high + reach
 
-    def clamp(self, shape: Array) -> Clamped:
+    def clamp(self, shape: Array) -> LimitedShape:
         """
         Return the nearest shape (4,) inside, in the same direction.
 
@@ -106,4 +106,4 @@ class Workspace:
             reasons.append(f'elongation {1e3 * shape[3]:.2f} mm is not within '
                            f'{1e3 * low:.2f} and {1e3 * high:.2f} mm')
             shape[3] = min(max(shape[3], low), high)
-        return Clamped(shape, '; '.join(reasons))
+        return LimitedShape(shape, '; '.join(reasons))

@@ -235,7 +235,7 @@ class GaitPlayer(Node):
         if self._is_planning or player.state not in (WalkState.STANDING, WalkState.HALTED):
             raise InputError(f'the robot is {self._state()}; stop it before the next walk')
         self._order = WalkRequest(
-            count, params.step_length, self._first_foot(), params.options())
+            count=count, length=params.step_length, first=self._first_foot(), options=params.options())
         self._senses = Senses(self, self._model, params)
         self._tell()
         return (f'plans {count} step{"s" if count > 1 else ""} of '

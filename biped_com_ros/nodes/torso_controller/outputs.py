@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Publishes what the torso's controller commands, and the torso's shape for everybody else."""
+"""Publishers of `torso_controller`: commands to the tendons and the shape of the torso."""
 
 from __future__ import annotations
 
@@ -35,30 +35,21 @@ import numpy as np
 #: Points of the backbone's line, and disks of the tendons' lines.
 _POINTS, _DISKS = 13, 7
 
-#: How often it is looked at least who listens, Hz; a fourth of it.
-_LEAST_LOOKS = 10.0
-
 
 class TorsoOutputs:
     """
     All topics of `torso_controller`.
 
-    Lengths and joints always go out. Whether somebody listens to the others, and whether it is
-    time for those that have a rate, is looked up every few updates.
+    Lengths and joints are always published, the other topics only to subscribers.
 
     Parameters
     ----------
     node, body
-        Where, and which torso.
+        The rclpy node, and the torso.
     tip_frame
-        TF frame at the far end of the backbone; empty: no TF.
+        TF frame at the tip of the backbone; empty: no TF.
     tf_rate, marker_rate
         Hz; zero: never.
-
-    Attributes
-    ----------
-    is_more_wanted
-        Whether somebody listens to tensions, reference or wrench.
 
     """
 
@@ -77,65 +68,50 @@ class TorsoOutputs:
         self._transform = TransformBroadcaster(node).bundle(
             [(self._frame, tip_frame)]) if tip_frame else None
         self._tf_pace, self._marker_pace = Pace(tf_rate), Pace(marker_rate)
-        # Writes into the bytes of a message: a tenth of what assigning to an array takes.
+        # Write into the bytes of a message, in a tenth of the time of an assignment to an array.
         self._write_tendons = struct.Struct(f'{len(names)}d').pack_into
         self._write_joints = struct.Struct(f'{len(body.joint_names)}d').pack_into
-        self._is_shape_wanted = self.is_more_wanted = False
-        self.set_rates(tf_rate, marker_rate)
 
     def set_rates(self, tf_rate: float, marker_rate: float) -> None:
         """Use other rates, Hz."""
         self._tf_pace.set_rate(tf_rate)
         self._marker_pace.set_rate(marker_rate)
-        # A look is late by a fourth of what it looks for.
-        self._look_period = round(0.25e9 / max(tf_rate, marker_rate, _LEAST_LOOKS))
-        self._look_ns = 0
+
+    @property
+    def is_wrench_required(self) -> bool:
+        """Whether the wrench on the tip has subscribers."""
+        return self._wrench.has_subscribers
 
     def publish_command(self, stamp_ns: int, command: TorsoCommand) -> None:
-        """Publish what the tendons' drives are to do, and what is expected of it."""
+        """Publish the lengths for the drives, the expected tensions and the reference."""
         lengths = self._lengths
         self._write_tendons(lengths.fields['data'], 0, *command.commanded)
         lengths.publish()
-        if not self.is_more_wanted:
-            return
         if self._tensions.has_subscribers:
             self._tensions.fields['data'][...] = command.expected
             self._tensions.publish()
         _publish_bend(self._reference, stamp_ns, command.reference_arc)
 
     def publish_shape(self, stamp_ns: int, arc: Arc, rates: tuple[complex, float]) -> None:
-        """Publish the torso's shape, and the rates of bend and torsion."""
+        """Publish shape, virtual joints, transform and markers, for rates in rad/s."""
         joints, positions = self._joints, self._body.positions(arc)
         fields = joints.fields
         self._write_joints(fields['position'], 0, *positions)
         self._write_joints(fields['velocity'], 0, *self._body.velocities(arc, rates, positions))
         joints.publish(stamp_ns)
-        if not 0 < self._look_ns - stamp_ns <= self._look_period:
-            self._look(stamp_ns, arc)
-        if self._is_shape_wanted:
-            _publish_bend(self._shape, stamp_ns, arc)
-
-    def publish_wrench(self, stamp_ns: int, arc: Arc, tensions: Array, load: Load) -> None:
-        """Publish what shape and tensions tell of the wrench on the tip, besides a known load."""
-        if not self._wrench.has_subscribers:
-            return
-        told = self._body.statics.estimate_wrench(arc.shape, tensions, load)
-        force, along, moment, about = wrench_of(told.wrench)
-        self._wrench.fields['wrench'][...] = array_of((
-            *arc.rotate_back(force, along), *arc.rotate_back(moment, about)))
-        self._wrench.publish(stamp_ns)
-
-    def _look(self, stamp_ns: int, arc: Arc) -> None:
-        """Send what is not sent at every update, and look who listens."""
-        self._look_ns = stamp_ns + self._look_period
+        _publish_bend(self._shape, stamp_ns, arc)
         if self._transform is not None and self._tf_pace.is_due(stamp_ns):
             self._send_transform(self._transform, stamp_ns, arc)
         if self._marker_pace.is_due(stamp_ns) and self._markers.has_subscribers:
-            self._draw(stamp_ns, arc.shape)
-        self._is_shape_wanted = self._shape.has_subscribers
-        self.is_more_wanted = (
-            self._tensions.has_subscribers or self._reference.has_subscribers
-            or self._wrench.has_subscribers)
+            self._publish_markers(stamp_ns, arc.shape)
+
+    def publish_wrench(self, stamp_ns: int, arc: Arc, tensions: Array, load: Load) -> None:
+        """Publish the estimate of the wrench on the tip that is not part of a known load."""
+        estimate = self._body.statics.estimate_wrench(arc.shape, tensions, load)
+        force, along, moment, about = wrench_of(estimate.wrench)
+        self._wrench.fields['wrench'][...] = array_of((
+            *arc.rotate_back(force, along), *arc.rotate_back(moment, about)))
+        self._wrench.publish(stamp_ns)
 
     def _send_transform(self, transform: TransformBundle, stamp_ns: int, arc: Arc) -> None:
         if transform.has_subscribers:
@@ -144,7 +120,7 @@ class TorsoOutputs:
             transform.publish(stamp_ns)
 
     def destroy(self) -> None:
-        """Withdraw the topics."""
+        """Destroy the publishers."""
         for output in (self._lengths, self._tensions, self._joints, self._shape,
                        self._reference, self._wrench, self._markers):
             output.destroy()
@@ -156,7 +132,7 @@ class TorsoOutputs:
         fields = {str(i): f'markers[{i}].points' for i in range(len(lines))}
         return marker_array_publisher(node, '~/markers', marker_array(*lines), fields)
 
-    def _draw(self, stamp_ns: int, shape: Array) -> None:
+    def _publish_markers(self, stamp_ns: int, shape: Array) -> None:
         body, backbone = self._body, self._body.backbone
         self._markers.fields['0'][...] = body.lower_to_base.apply(
             backbone.points(shape, _POINTS))

@@ -351,7 +351,7 @@ def test_steps_too_long_are_refused_with_what_to_do(model):
 
 
 def test_steps_too_fast_are_refused(model):
-    timing = StepTiming(0.09, 0.3, 1.0, 1.0, 1.0)
+    timing = StepTiming(single_support=0.09, double_support=0.3, start=1.0, stop=1.0, rest=1.0)
     with pytest.raises(InputError, match=r'rad/s of .* take more time'):
         walk(model, 2, 0.1, options=replace(QUICK, timing=timing))
 

@@ -40,11 +40,11 @@ def player(model):
 @pytest.fixture(scope='module')
 def quick(model):
     """Return three quick steps, planned once."""
-    return WalkPlayer(model, lead=0.1).plan(WalkRequest(3, 0.05, options=QUICK), model.posture())
+    return WalkPlayer(model, lead=0.1).plan(WalkRequest(count=3, length=0.05, options=QUICK), model.posture())
 
 
 def begin(player, count=1, **options):
-    player.begin(player.plan(WalkRequest(count, 0.05, **options), player.model.posture()))
+    player.begin(player.plan(WalkRequest(count=count, length=0.05, **options), player.model.posture()))
 
 
 def play(player, duration):
@@ -78,7 +78,7 @@ def test_from_one_foot_ahead_the_rear_one_goes_next(player, model):
     begin(player)
     ahead = play(player, 6.0)[-1].positions
     where = player.origin.apply(soles(model, ahead)[1])
-    player.begin(player.plan(WalkRequest(1, 0.05), ahead))
+    player.begin(player.plan(WalkRequest(count=1, length=0.05), ahead))
     assert player.advance(0.0).positions == pytest.approx(ahead, abs=1e-9)
     after = play(player, 6.0)[-1].positions
     left, right = soles(model, after)
@@ -161,7 +161,7 @@ def test_a_halt_is_wherever_it_is_and_the_next_walk_needs_a_posture(player, mode
     sample = play(player, 1.0)[-1]
     assert not all(sample.in_contact) and player.state is WalkState.HALTED
     with pytest.raises(InputError, match='does not stand in its posture'):
-        player.plan(WalkRequest(1, 0.05), sample.positions + 0.2)
+        player.plan(WalkRequest(count=1, length=0.05), sample.positions + 0.2)
     begin(player)  # the robot has been put on its feet again
     assert player.state is WalkState.WALKING
 
@@ -178,7 +178,7 @@ def test_an_abandoned_walk_is_over(player, model):
 def test_arms_stay_where_they_are_and_their_weight_counts(player, model):
     measured = model.posture()
     measured[model.group_index('left_arm')] += 0.3
-    gait = player.plan(WalkRequest(1, 0.05), measured).gait
+    gait = player.plan(WalkRequest(count=1, length=0.05), measured).gait
     arms = model.group_index('left_arm')
     assert gait.positions[:, arms] == pytest.approx(np.tile(measured[arms], (len(gait.times), 1)))
     assert gait.com[0] == pytest.approx(model.state(measured).com_in_base[:2], abs=1e-9)
@@ -189,7 +189,7 @@ def test_arms_stay_where_they_are_and_their_weight_counts(player, model):
 def test_the_true_centre_of_mass_is_what_is_moved(player, model, options, tolerance):
     """A robot whose weight is off: the whole gait shifts against it, but where it stands."""
     offset = np.array((0.006, -0.004))
-    order = WalkRequest(1, 0.05, options=options)
+    order = WalkRequest(count=1, length=0.05, options=options)
     plain = player.plan(order, model.posture()).gait
     felt = player.plan(order, model.posture(), offset).gait
     middle = len(plain.times) // 2
@@ -215,7 +215,7 @@ def test_orders_out_of_turn_are_refused(player, model):
     assert player.state is WalkState.STANDING
     begin(player)
     with pytest.raises(InputError, match='stop it before the next walk'):
-        player.plan(WalkRequest(1, 0.05), model.posture())
+        player.plan(WalkRequest(count=1, length=0.05), model.posture())
 
 
 def test_a_joint_that_is_not_in_the_posture_is_named(player, model):
@@ -223,4 +223,4 @@ def test_a_joint_that_is_not_in_the_posture_is_named(player, model):
     measured[player.leg_joints[3]] += 0.2
     name = model.joint_names[player.leg_joints[3]]
     with pytest.raises(InputError, match=f"'{name}' is at .* rad instead of"):
-        player.plan(WalkRequest(1, 0.05), measured)
+        player.plan(WalkRequest(count=1, length=0.05), measured)

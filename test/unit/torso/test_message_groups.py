@@ -47,9 +47,9 @@ class Replay:
         if who == GUIDE:
             if instants.missing:
                 self.done.append((instants.ns, GUIDE))
-            if not instants.begin(ns):
+            if not instants.open(ns):
                 self.done.append((ns, GUIDE))
-        elif instants.tell(who, ns) and not instants.missing:
+        elif instants.add(who, ns) and not instants.missing:
             self.done.append((instants.ns, who))
 
 
@@ -91,9 +91,9 @@ def test_every_instant_is_done_once_and_before_the_next(steps, regular):
 def test_other_rates_and_stamps_are_never_waited_for(every, shift):
     instants = MessageGroups(1)
     for k in range(1, 200):
-        assert not instants.begin(k * PERIOD)
+        assert not instants.open(k * PERIOD)
         if not k % every:
-            instants.tell(0, k * PERIOD + shift)
+            instants.add(0, k * PERIOD + shift)
         assert not instants.is_in_step(0)
 
 
@@ -101,11 +101,11 @@ def test_other_rates_and_stamps_are_never_waited_for(every, shift):
 def test_who_lets_an_instant_pass_is_not_waited_for_until_it_is_in_step_again(comes_late):
     instants, waited = MessageGroups(1), []
     for k in range(1, 4 * MIN_IN_STEP):
-        waited.append(bool(instants.begin(k * PERIOD)))
+        waited.append(bool(instants.open(k * PERIOD)))
         if k == 2 * MIN_IN_STEP + 1 and comes_late:
-            instants.tell(0, (k - 1) * PERIOD)  # after the guide has gone on
+            instants.add(0, (k - 1) * PERIOD)  # after the guide has gone on
         if k != 2 * MIN_IN_STEP:
-            assert instants.tell(0, k * PERIOD) == waited[-1]
+            assert instants.add(0, k * PERIOD) == waited[-1]
     missed = 2 * MIN_IN_STEP
     assert waited[MIN_IN_STEP:missed] == [True] * MIN_IN_STEP
     assert waited[missed:missed + MIN_IN_STEP] == [False] * MIN_IN_STEP
@@ -115,13 +115,13 @@ def test_who_lets_an_instant_pass_is_not_waited_for_until_it_is_in_step_again(co
 def test_who_tells_of_a_later_instant_is_missing_no_more():
     instants = MessageGroups(2)
     for k in range(1, MIN_IN_STEP + 2):
-        instants.begin(k * PERIOD)
+        instants.open(k * PERIOD)
         if k <= MIN_IN_STEP:
-            instants.tell(0, k * PERIOD)
-            instants.tell(1, k * PERIOD)
+            instants.add(0, k * PERIOD)
+            instants.add(1, k * PERIOD)
     assert instants.missing == 0b11
-    assert not instants.tell(0, MIN_IN_STEP * PERIOD)
-    assert instants.tell(0, (MIN_IN_STEP + 2) * PERIOD)
+    assert not instants.add(0, MIN_IN_STEP * PERIOD)
+    assert instants.add(0, (MIN_IN_STEP + 2) * PERIOD)
     assert instants.missing == 0b10
-    instants.forget()
+    instants.reset()
     assert not instants.missing and not instants.is_in_step(1)

@@ -28,7 +28,7 @@ from scipy.spatial.transform import Rotation
 
 ANGLES = np.radians((180.0, 270.0, 0.0, 90.0))
 BACKBONE = Backbone(0.129, 0.034, ANGLES)
-STATICS = TorsoStatics(BACKBONE, Stiffness(2.6, 10.0, 5e4))
+STATICS = TorsoStatics(BACKBONE, Stiffness(bending=2.6, torsion=10.0, axial=5e4))
 VIRTUAL_WORK = TorsoStatics(BACKBONE, STATICS.stiffness, is_column=False)
 SHAPE = make_shape(0.2, 0.8, 0.03, -0.001)
 ARC = BACKBONE.arc_of(SHAPE)
@@ -165,8 +165,8 @@ def test_a_load_too_great_is_refused():
         STATICS.equilibrium(np.full(4, np.nan))
 
 
-@pytest.mark.parametrize('values, name', [
-    ((-1.0, 10.0, 5e4), 'bending'), ((2.6, 0.0, 5e4), 'torsion'), ((2.6, 10.0, np.nan), 'axial')])
-def test_stiffness_must_be_positive(values, name):
+@pytest.mark.parametrize('value, name', [
+    (-1.0, 'bending'), (0.0, 'torsion'), (np.nan, 'axial')])
+def test_stiffness_must_be_positive(value, name):
     with pytest.raises(ConfigurationError, match=f'{name} stiffness .* must be positive'):
-        Stiffness(*values)
+        Stiffness(**{'bending': 2.6, 'torsion': 10.0, 'axial': 5e4, name: value})

@@ -1,0 +1,252 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Control cycles with their measurements in any order, late, missing, or with stamps of their own.
+
+The measurements are those of a torso that has the shape its tendons are commanded to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+import itertools
+import math
+
+from biped_com_ros.core.geometry.pose import quaternion_from_rotation
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.constant_curvature import make_shape
+from biped_com_ros.core.torso.controller import MAX_UPDATE_STEP, TendonController
+from biped_com_ros.core.torso.cycle import ControlCycle
+from biped_com_ros.core.torso.message_groups import MIN_IN_STEP
+from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
+import numpy as np
+import pytest
+
+PERIOD = 2_000_000
+START = 1_700_000_000_000_000_000
+LOWER, UPPER, TENDONS = 'imu', 'torso_imu', 'tendon_states'
+ORDERS = list(itertools.permutations((LOWER, UPPER, TENDONS)))
+SETTLED = MIN_IN_STEP + 5
+"""Cycles after which all sensors are in step."""
+
+
+@pytest.fixture(scope='module')
+def body():
+    model = RobotModel.load('biped')
+    body = TorsoBody(model)
+    body.use_imus('imu_link', 'torso_imu_link')
+    body.use_hands([])
+    return body
+
+
+class Robot:
+    """
+    Control cycles, and a torso that has the shape its tendons are commanded to.
+
+    Attributes
+    ----------
+    lengths, shapes
+        Measurement with which they were published: (name, number of the cycle), and then what.
+
+    """
+
+    def __init__(self, body):
+        drive = TendonDrive(stiffness=7000.0, pretension=11.9, lead=0.025)
+        self.controller = TendonController(
+            body.statics, body.max_bend, ControllerOptions(drive=drive))
+        self.cycle = ControlCycle(
+            body, self.controller, self._on_shape, self._on_end, gravity=9.81, imu_timeout=0.1,
+            fallback_period=0.01)
+        load, inertia = body.upper_body(
+            body.model.state(body.model.posture()), self.cycle.gravity_in_base)
+        self.cycle.set_load(load, inertia)
+        self.cycle.activate(START)
+        self.shape, self._velocity = np.zeros(4), 0j
+        self._now, self.lengths, self.shapes = ('', 0), [], []
+        self._lengths_of, self._tip = body.backbone.lengths, body.backbone.tip
+
+    def _on_shape(self, ns, arc, rates):
+        self.shapes.append((*self._now, (ns - START) // PERIOD))
+
+    def _on_end(self, ns, arc, command):
+        if command is not None:
+            low, high = self.controller.length_limits
+            assert (command.lengths >= low).all() and (command.lengths <= high).all()
+            self.lengths.append((*self._now, command.lengths))
+
+    def measure(self, name, number, shift=0):
+        """Add the measurement of a sensor."""
+        ns, self._now = START + number * PERIOD + shift, (name, number)
+        if name == TENDONS:
+            command = self.cycle.command
+            self.cycle.add_tendons(ns, self._lengths_of(self.shape).tolist(),
+                                   command.expected if command else [12.0] * 4)
+        elif name == UPPER:
+            rotation = self._tip(self.shape).rotation
+            self.cycle.add_upper(ns, np.array(
+                (*quaternion_from_rotation(rotation), *self._angular_velocity())))
+        else:
+            self.cycle.add_lower(ns, np.array((0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)))
+
+    def _angular_velocity(self):
+        """Return that of a torso that moves as planned, along the IMU's axes."""
+        arc = self.controller.backbone.arc(complex(*self.shape[:2]))
+        across, along = arc.rotate_back(*arc.twist(self._velocity, 0.0)[2:])
+        return across.real, across.imag, along
+
+    def cycles(self, order, first, count, without=(), shifts=None):
+        for number in range(first, first + count):
+            position, self._velocity, _ = self.controller.reference.motion
+            self.shape[:2] = position.real, position.imag
+            for name in order:
+                if (name, number) not in without and name not in without:
+                    self.measure(name, number, (shifts or {}).get(name, 0))
+
+    def check(self, number):
+        """Check for late measurements at the time of a cycle."""
+        return self.cycle.check(START + number * PERIOD)
+
+    def sent_with(self, first=0):
+        """Return with which measurements lengths were commanded, from a cycle on."""
+        return [name for name, number, _ in self.lengths if number >= first]
+
+
+@pytest.fixture
+def robot(body):
+    return Robot(body)
+
+
+@pytest.mark.parametrize('order', ORDERS, ids=' '.join)
+def test_each_cycle_has_one_shape_and_one_command_with_the_last_message(robot, order):
+    count = 3 * MIN_IN_STEP
+    robot.controller.set_target(make_shape(0.2, 0.7))
+    robot.cycles(order, 1, count)
+    assert [at for *_, at in robot.shapes] == list(range(1, count + 1))
+    # Until all are in step, with the torso's IMU, with which the first message may be alone.
+    assert robot.sent_with()[:MIN_IN_STEP] == [UPPER] * MIN_IN_STEP
+    assert [number for _, number, _ in robot.lengths] == list(range(1, count + 1))
+    assert set(robot.sent_with(SETTLED)) == {order[-1]}
+    both = max((LOWER, UPPER), key=order.index)
+    assert {topic for topic, number, _ in robot.shapes if number >= SETTLED} == {both}
+    assert 0.02 < robot.controller.reference.position[0] < 0.2
+
+
+def test_commands_do_not_depend_on_the_order(body):
+    sent = []
+    for order in ORDERS:
+        robot = Robot(body)
+        robot.cycles(order, 1, SETTLED)
+        robot.controller.reset()
+        robot.controller.set_target(make_shape(0.2, 0.7))
+        robot.cycles(order, SETTLED + 1, 120)
+        sent.append([values for *_, values in robot.lengths[SETTLED:]])
+    changes = np.abs(np.diff(sent[0], axis=0)).max()
+    spread = np.ptp(np.array(sent), axis=0).max()
+    assert spread < 0.05 * changes < 1e-5  # m: a twentieth of what an instant changes
+
+
+@pytest.mark.parametrize('order', ORDERS, ids=' '.join)
+@pytest.mark.parametrize('late', [LOWER, TENDONS])
+def test_a_sensor_that_misses_a_cycle_is_waited_for_until_the_next_one(robot, order, late):
+    missed, end = SETTLED + 1, SETTLED + 2 * MIN_IN_STEP
+    robot.cycles(order, 1, end, without={(late, missed)})
+    assert [at for *_, at in robot.shapes] == list(range(1, end + 1))
+    sent = Counter(number for _, number, _ in robot.lengths)
+    expected = dict.fromkeys(range(1, end + 1), 1)
+    expected[missed + 1] += expected.pop(missed)
+    assert sent == expected
+    # It did not wait for the rest of the next instant.
+    first = robot.sent_with(missed)[0]
+    assert order.index(first) <= order.index(UPPER)
+    assert set(robot.sent_with(missed + MIN_IN_STEP + 2)) == {order[-1]}
+
+
+@pytest.mark.parametrize('stopped', [LOWER, TENDONS])
+def test_a_sensor_that_stops_is_not_waited_for(robot, stopped):
+    order = LOWER, UPPER, TENDONS
+    robot.cycles(order, 1, SETTLED)
+    robot.cycles(order, SETTLED + 1, 100, without={stopped})
+    assert len(robot.lengths) == SETTLED + 100
+    words = robot.cycle.problem
+    assert ('open loop' in words) == (stopped == LOWER), words
+
+
+@pytest.mark.parametrize('shifts', [{TENDONS: PERIOD // 3}, {LOWER: -PERIOD // 2},
+                                    {LOWER: PERIOD // 5, TENDONS: -PERIOD // 4}])
+def test_with_other_stamps_all_is_done_with_the_torsos_imu(robot, shifts):
+    order = (LOWER, UPPER, TENDONS) if len(shifts) > 1 else (UPPER, LOWER, TENDONS)
+    robot.cycles(order, 1, 2 * SETTLED, shifts=shifts)
+    assert len(robot.lengths) == len(robot.shapes) == 2 * SETTLED
+    if len(shifts) > 1:
+        assert set(robot.sent_with()) == {UPPER}
+    assert not robot.cycle.problem
+
+
+def test_without_messages_the_periodic_check_continues(robot):
+    robot.cycles((LOWER, UPPER, TENDONS), 1, SETTLED)
+    assert not robot.check(SETTLED + 1)
+    robot.measure(LOWER, SETTLED + 1)
+    robot.measure(UPPER, SETTLED + 1)
+    assert len(robot.lengths) == SETTLED
+    assert robot.check(SETTLED + 2)  # the missing message may come at any moment
+    assert len(robot.lengths) == SETTLED
+    assert not robot.check(SETTLED + 3)
+    assert len(robot.lengths) == SETTLED + 1 and not robot.cycle.problem
+    assert robot.check(SETTLED + 60)
+    assert len(robot.lengths) == SETTLED + 2
+    assert 'no fresh torso IMU' in robot.cycle.problem
+
+
+def test_the_plan_does_not_run_away_from_what_is_sent(robot):
+    """The others go on telling while the torso's IMU is stopped; then it goes on as from rest."""
+    robot.controller.set_target(make_shape(0.26, 0.0))
+    robot.cycles((LOWER, UPPER, TENDONS), 1, 60)
+    before, sent = robot.controller.reference.position, len(robot.lengths)
+    speed = np.hypot(*robot.controller.reference.velocity)
+    robot.cycles((LOWER, TENDONS), 61, 45)
+    assert len(robot.lengths) == sent and speed > 0.5
+    way = np.hypot(*(robot.controller.reference.position - before))
+    assert 0.0 < way < 1.5 * MAX_UPDATE_STEP + 1e-9
+    robot.cycles((LOWER, UPPER, TENDONS), 106, 1)
+    assert len(robot.lengths) == sent + 1
+    way = np.hypot(*(robot.controller.reference.position - before))
+    assert way < 1.5 * MAX_UPDATE_STEP + 0.003
+
+
+def test_nothing_goes_out_after_deactivation(robot):
+    robot.cycles((LOWER, UPPER, TENDONS), 1, SETTLED)
+    robot.measure(LOWER, SETTLED + 1)
+    robot.measure(UPPER, SETTLED + 1)
+    assert robot.cycle.is_waiting
+    robot.cycle.deactivate()
+    robot.measure(TENDONS, SETTLED + 1)
+    for _ in range(3):
+        robot.check(SETTLED + 1)
+    assert len(robot.lengths) == SETTLED
+    robot.cycles((LOWER, UPPER, TENDONS), SETTLED + 2, 3)
+    assert len(robot.lengths) == SETTLED and robot.shapes[-1][2] == SETTLED + 4
+
+
+def test_tensions_that_fall_count_by_the_time_between_them(robot):
+    """A tendon is slack after 0.05 s, however many updates there are meanwhile."""
+    robot.cycles((LOWER, UPPER, TENDONS), 1, SETTLED)
+    controller = robot.controller
+    for k in range(1, 30):
+        robot.cycles((LOWER, UPPER), SETTLED + k, 1)
+        controller.set_tendons(1e-9 * PERIOD, None, [12.0, 0.0, 12.0, 12.0])
+        if k != 25:  # that is 0.05 s sharp
+            assert bool(controller.slack.slack) == (k > 25)
+    assert math.isclose(controller.slack_prevention.level, min(
+        3.0 / 0.02 * 29 * PERIOD * 1e-9, 0.5 * (60.0 - 12.0)), rel_tol=1e-6)
