@@ -61,7 +61,8 @@ class Arc:
     A backbone bent with constant curvature.
 
     With ``rho = i bend``, the axis of bending times its angle, the tip is rotated by
-    ``R = exp(rho) Rz(torsion)``, equation (2) of Russo et al. (2021) without its singularity at zero bend.
+    ``R = exp(rho) Rz(torsion)``, equation (2) of Russo et al. (2021) without its singularity at
+    zero bend.
 
     Parameters
     ----------

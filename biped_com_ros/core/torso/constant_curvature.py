@@ -330,7 +330,7 @@ class Backbone:
         return np.array((a, b, torsion, elongation))
 
     def _strides(self, shape: Array) -> tuple[Array, float, Array]:
-        """Return derivatives of the tendons along the backbone: along it, across it; and angles."""
+        """Return derivatives of the tendons, along and across the backbone, and angles."""
         a, b, psi, elongation = np.asarray(shape).tolist()
         angles = self.angles[:, np.newaxis] + psi * NODES
         along = (self.length + elongation) - self.radius * (

@@ -270,7 +270,7 @@ class TorsoStatics:
             / (2.0 * step) for d in steps])
 
     def bending_moment(self, shape: Array, load: Load = no_load) -> Array:
-        """Return the moment (2,) of the tendons that holds a bend, ``k_b bend - J_tip^T w``, N m."""
+        """Return the moment (2,) that holds a bend, ``k_b bend - J_tip^T w``, N m."""
         moment: Array = (self.elastic(shape) - self.of_load(shape, load))[:2]
         return moment
 
