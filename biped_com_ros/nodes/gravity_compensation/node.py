@@ -93,7 +93,7 @@ class GravityCompensationParameters(ManagedNodeParameters):
     gains: list[float] = parameter(
         [], 'Share of the computed effort that each of gain_joints gets', '', 0.0, 1.5)
     command_joints: list[str] = parameter(
-        [], "ReadSpec of ~/commands: the parameter 'joints' of the effort controller; empty: all "
+        [], "Order of ~/commands: the parameter 'joints' of the effort controller; empty: all "
         'actuated joints in the order of the URDF', read_only=True)
     controller: str = parameter(
         '', "Effort controller whose parameter 'joints' is compared with command_joints before "

@@ -54,6 +54,12 @@ class ParameterInfo:
     options: tuple[Any, ...] = ()
     read_only: bool = False
 
+    def text(self) -> str:
+        """Return description, unit and valid values, as in parameter files."""
+        unit = f' [{self.unit}]' if self.unit else ''
+        valid = f' ({self.constraint()})' if self.constraint() else ''
+        return f'{self.description}{unit}{valid}'
+
     def constraint(self) -> str:
         """Return the valid values as text; '' if every value of the type is valid."""
         unit = f' {self.unit}' if self.unit else ''

@@ -1,0 +1,114 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Write the parameter files from the parameters of the nodes: config/*.yaml and doc/parameters.rst.
+
+Each parameter is declared once, in a dataclass of its node, with default, description, unit and
+range. Run this after changing one; a test compares::
+
+    make setup && tools/python tools/environment.py -- python tools/parameter_files.py
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from pathlib import Path
+import re
+import sys
+import textwrap
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+WIDTH = 99
+IN_CONFIG = {
+    'com_calibrator': 'ComCalibratorParameters', 'com_estimator': 'ComEstimatorParameters',
+    'gait_player': 'GaitPlayerParameters',
+    'gravity_compensation': 'GravityCompensationParameters', 'simulator': 'SimulatorParameters',
+    'torso_controller': 'TorsoControllerParameters', 'viewer': 'ViewerParameters',
+    'wrench_aggregator': 'WrenchAggregatorParameters', 'zmp_monitor': 'ZmpMonitorParameters'}
+IN_DOCUMENT = {'demo': 'Parameters', 'torso_teleop': 'TorsoTeleopParameters',
+               'suite': 'SuiteParameters'}
+
+
+def parameters_of(node: str, cls: str) -> list[tuple[str, str, str]]:
+    """Return (name, default as YAML, description) of each parameter of a node."""
+    kind = getattr(importlib.import_module(f'biped_com_ros.nodes.{node}.node'), cls)
+    defaults = kind()
+    return [(field.name, to_yaml(getattr(defaults, field.name)),
+             field.metadata['biped_com_ros'].text())
+            for field in dataclasses.fields(kind)]
+
+
+def to_yaml(value: Any) -> str:
+    """Return a value as it stands in a YAML file."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return f'[{", ".join(map(to_yaml, value))}]'
+    if isinstance(value, float) and abs(value) < 1e-4 and value:
+        return f'{value:.10f}'.rstrip('0')  # YAML 1.1 reads 1e-05 as a string
+    return repr(value)
+
+
+def config_file(node: str, cls: str, old: str) -> str:
+    """Return the text of config/<node>.yaml; what is before the node's key and the order stay."""
+    lines = [old[:old.index('/**/')] + f'/**/{node}:', '  ros__parameters:']
+    order = re.findall(r'^    (\w+):', old, re.MULTILINE)
+    for name, default, text in sorted(
+            parameters_of(node, cls),
+            key=lambda row: order.index(row[0]) if row[0] in order else len(order)):
+        lines += textwrap.wrap(text, WIDTH, initial_indent='    # ', subsequent_indent='    # ',
+                               break_long_words=False, break_on_hyphens=False)
+        lines.append(f'    {name}: {default}')
+    return '\n'.join(lines) + '\n'
+
+
+def document(old: str) -> str:
+    """Return the text of doc/parameters.rst with the tables of nodes without a file."""
+    for node, cls in IN_DOCUMENT.items():
+        rows = []
+        for name, default, text in parameters_of(node, cls):
+            rows += [f'   * - ``{name}``', f'     - ``{default}``',
+                     *textwrap.wrap(text, WIDTH, initial_indent='     - ',
+                                    subsequent_indent='       ', break_long_words=False,
+                                    break_on_hyphens=False)]
+        table = re.compile(rf'(^{node}\n-+\n.*?:widths:[^\n]*\n\n)   \* - .*?(?=\n\n|\Z)',
+                           re.MULTILINE | re.DOTALL)
+        old = table.sub(lambda found, rows=rows: found[1] + '\n'.join(rows), old)  # type: ignore
+    return old.rstrip('\n') + '\n'
+
+
+def texts() -> dict[Path, str]:
+    """Return what the files have to be."""
+    files = {}
+    for node, cls in IN_CONFIG.items():
+        path = ROOT / 'config' / f'{node}.yaml'
+        files[path] = config_file(node, cls, path.read_text())
+    path = ROOT / 'doc' / 'parameters.rst'
+    files[path] = document(path.read_text())
+    return files
+
+
+def main() -> int:
+    """Write the files that are out of date, and name them."""
+    for path, text in texts().items():
+        if path.read_text() != text:
+            path.write_text(text)
+            print(f'wrote {path.relative_to(ROOT)}')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
