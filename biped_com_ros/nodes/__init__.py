@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""One file per executable; nodes only wire messages to ``core`` and back."""
+"""The executables: each package has a `node.py`, which wires messages to ``core`` and back."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ import gc
 import os
 import sys
 
-# Unless the environment says otherwise: the matrices of a robot are small, and more threads of
-# OpenBLAS only take the cores from other nodes, and 10 ms of each start. NumPy reads it as it is
-# imported, and that is after this package in all of its executables.
+# Default number of OpenBLAS threads: the matrices of a robot are small, and more threads only take
+# cores from other nodes, and 10 ms of each start. NumPy reads it when it is imported, which all
+# executables do after this package.
 if 'numpy' not in sys.modules:
     os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
-    # What the imports build stays; to look through it every 700 objects takes 4 ms of each start.
+    # Imported objects are permanent; collecting every 700 objects takes 4 ms of each start.
     gc.set_threshold(10_000, *gc.get_threshold()[1:])
 
-#: Where each node is that `suite` can compose: 'module:class'.
+#: Classes of the nodes that `suite` can compose, as 'module:class'.
 NODES = {
     'com_calibrator': 'biped_com_ros.nodes.com_calibrator.node:ComCalibrator',
     'com_estimator': 'biped_com_ros.nodes.com_estimator.node:ComEstimator',

@@ -12,10 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Prints a robot's URDF, for robot_state_publisher, for a look, or for a file.
+Prints the URDF of a robot, for robot_state_publisher or a file.
 
-Before, it checks that URDF and YAML belong together: every link, joint and frame that the YAML
-names.
+It first checks that the URDF has every link, joint and frame that the robot's YAML names.
 
 ::
 
@@ -35,10 +34,10 @@ from biped_com_ros.core.model.urdf import load_urdf
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return 1 if robot or URDF do not exist or do not fit."""
+    """Run the command line; return 1 if robot or URDF do not exist, or do not fit."""
     parser = argparse.ArgumentParser(description='Print the URDF of a robot.')
-    parser.add_argument('robot', help='a name, or the path of a robot YAML')
-    parser.add_argument('urdf', nargs='?', default='', help="overrides the robot's URDF")
+    parser.add_argument('robot', help='name of a robot, or path of its YAML file')
+    parser.add_argument('urdf', nargs='?', default='', help="overrides the robot's URDF: a path or a package:// URI")
     options = parser.parse_args(argv)
     try:
         config = load_robot_config(options.robot)

@@ -12,12 +12,12 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Runs any nodes of the package in one process on one executor.
+Runs several nodes of the package in one process on one executor.
 
 Five nodes in one process cost less than half of five processes: they share the executor, the
-model of the robot and its kinematics, and what their inputs read: those are subscriptions of one
-more node, called ``<first node>_suite``. Each keeps its own name, so remappings and parameters are
-addressed as usual::
+robot's model and its kinematics, and the subscriptions, which belong to an additional node,
+``<first node>_suite``. Each node keeps its name, so remappings and parameters are addressed as
+usual::
 
     suite --ros-args -p nodes:="[wrench_aggregator, com_estimator]" \
         -r com_estimator:odom:=/robot/odom --params-file robot.yaml
@@ -52,9 +52,9 @@ def compose(registry: dict[str, str] = NODES) -> list[Node]:
     Raises
     ------
     UnknownNameError
-        If there is no such node; lists those that exist.
+        If there is no such node.
     ConfigurationError
-        If none or one twice is named, or a node cannot start; names it.
+        If no node is named, or one twice, or a node cannot start.
 
     """
     reader = Node('suite', start_parameter_services=False)
@@ -67,25 +67,25 @@ def compose(registry: dict[str, str] = NODES) -> list[Node]:
     _check_names(names, registry)
     if len(names) == 1:
         return _start_all(names, registry)
-    # Two suites must not have nodes of one name.
+    # Named after the first node, so that two suites have nodes of different names.
     return start_sharing(f'{names[0]}_suite', namespace, lambda: _start_all(names, registry))
 
 
 def start_sharing(name: str, namespace: str, start: Callable[[], list[Node]]) -> list[Node]:
     """
-    Start nodes that share what they can.
+    Start nodes that share models and subscriptions.
 
     Parameters
     ----------
     name, namespace
-        Of the node that will have their inputs.
+        Of the node that owns the subscriptions.
     start
-        Starts and returns them.
+        Creates and returns the nodes.
 
     Returns
     -------
     list of Node
-        They and that node, all for one executor.
+        The nodes and that node, all for one executor.
 
     """
     # Like the nodes' modules, not before `run` has turned the garbage collector off.
@@ -127,7 +127,7 @@ def _check_names(names: Sequence[str], registry: dict[str, str]) -> None:
 
 
 def _start_all(names: Sequence[str], registry: dict[str, str]) -> list[Node]:
-    """Start all or none: half a suite would look healthy and publish nothing."""
+    """Start all or none: a part of a suite would look healthy and publish nothing."""
     started: list[Node] = []
     try:
         for name in names:
@@ -148,7 +148,7 @@ def _start(name: str, location: str) -> Node:
 
 
 def load_class(location: str) -> Callable[..., Any]:
-    """Return the class that 'module:class' means."""
+    """Return the class at 'module:class'."""
     module, name = location.split(':')
     found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return found

@@ -12,11 +12,12 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The lifecycle of a robot's node, written once: ready for a manager, or starting itself.
+Base of the lifecycle nodes of a robot: for a lifecycle manager, or activating themselves.
 
-``unconfigured``: has the robot's model at most. ``inactive``: listens. ``active``: commands. A
-subclass fills in what it does at each transition; what it makes in :meth:`ManagedNode.build` and
-hands to :meth:`ManagedNode.keep` is taken away when it is cleaned up, or could not be built.
+``unconfigured``: no inputs and outputs. ``inactive``: receives and estimates. ``active``: sends
+commands. A subclass implements the hooks of the transitions. What it creates in
+:meth:`RobotNodeMixin.build` and passes to :meth:`ManagedNode.keep` is destroyed when the node is
+cleaned up, or when configuring fails.
 """
 
 from __future__ import annotations
@@ -56,45 +57,47 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
         self._is_prepared = False
         super().__init__(name, parameters_class, **node_kwargs)
 
-    # -- what a node fills in
+    # -- what a node implements
 
     def prepare(self, model: RobotModel) -> None:
         """
-        Get to know the robot, before anything is configured.
+        Check the parameters against the robot; called before the node is configured.
 
         Raises
         ------
         BipedComError
-            If the parameters make no sense for it: ends the node at its start.
+            If the parameters do not fit the robot: the node does not start.
 
         """
 
     def start(self) -> None:
-        """Begin to command."""
+        """Start to send commands; called when the node is activated."""
 
     def stop(self) -> None:
-        """Cease to command; also called when it was not commanding."""
+        """Stop sending commands; called on deactivation and shutdown, also of an inactive node."""
 
     def busy(self) -> str:
-        """Return what keeps the node from being cleaned up now, or ''."""
+        """Return why the node cannot be cleaned up now; '' if it can."""
         return ''
 
     def dismantle(self) -> None:
-        """Let go of what was built and not kept."""
+        """Release what `build` made and did not pass to `keep`."""
 
-    # -- for it
+    # -- what it uses
 
     def keep(self, part: _Part) -> _Part:
-        """Return a timer, subscription, service, input or output, to be taken away at the end."""
+        """Return a timer, subscription, service, input or output; it is destroyed by a cleanup."""
         self._kept.append(part)
         return part
 
     # -- transitions
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Build everything; fails while the robot's description is missing."""
+        """Build the node; fails while the robot's description is missing."""
         if not self._is_prepared:
-            self.get_logger().error('cannot be configured: the robot description is missing')
+            self.get_logger().error(
+                'cannot be configured: the robot description is missing; start '
+                'robot_state_publisher or set the parameter urdf')
             return FAILURE
         try:
             self._read_changed_urdf()
@@ -103,31 +106,31 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
             self.is_built = True
         except BipedComError as error:
             self.get_logger().error(f'cannot be configured: {error}')
-            self._take_away()
+            self._destroy_parts()
             return FAILURE
         guard_callbacks(self)
         return SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin to command."""
+        """Start to send commands."""
         self.start()
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Cease to command."""
+        """Stop sending commands."""
         self.stop()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let go of everything; fails while the node is not at rest."""
+        """Destroy what was built; fails while the node is busy."""
         if reason := self.busy():
             self.get_logger().error(f'cannot be cleaned up: {reason}')
             return FAILURE
-        self._take_away()
+        self._destroy_parts()
         return SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Cease to command."""
+        """Stop sending commands."""
         self.stop()
         return SUCCESS
 
@@ -138,7 +141,7 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
             self.trigger_activate()
 
     def _read_changed_urdf(self) -> None:
-        """Use the URDF that the parameter names now, if it was changed."""
+        """Load the URDF again if the parameter `urdf` was changed."""
         urdf = self.params.urdf
         if urdf in (self._urdf_in_use, TOPIC):
             return
@@ -152,14 +155,14 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
         if needed:
             self.keep(self.watch_inputs(needed))
 
-    def _take_away(self) -> None:
+    def _destroy_parts(self) -> None:
         self.is_built, self._input_watch = False, None
         self.dismantle()
         while self._kept:
             self._destroy(self._kept.pop())
 
     def _destroy(self, part: Any) -> None:
-        """Destroy what is the node's by the node, and the rest by itself."""
+        """Destroy a part; those that rclpy created are destroyed by the node."""
         for kind, destroy in ((Timer, self.destroy_timer), (Service, self.destroy_service),
                               (Client, self.destroy_client),
                               (Subscription, self.destroy_subscription)):
