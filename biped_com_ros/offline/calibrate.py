@@ -115,7 +115,8 @@ def find_captures(options: argparse.Namespace, model: RobotModel,
                                 description=f'reading, {len(finder.captures)} poses')
     captures = finder.require_captures()
     for problem, count in finder.rejected.items():
-        console.print(f'{count} segment(s) without a capture: {problem}', style='yellow', markup=False)
+        console.print(f'{count} segment(s) without a capture: {problem}', style='yellow',
+                      markup=False)
     return captures
 
 

@@ -16,12 +16,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-import math
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.first_moments import parameters_of
 import numpy as np
 
 
@@ -54,13 +52,7 @@ class CaptureInformation:
     @property
     def com_std(self) -> float:
         """Return the predicted standard deviation of the total CoM over the poses, m per axis."""
-        estimator, theta = self._estimator, parameters_of(self._estimator.model)
-        covariance, scaling = np.linalg.inv(self._information), estimator.prior_scaling()
-        total = 0.0
-        for positions in self._poses[-20:]:
-            C = estimator.regressor.com_derivative(positions, theta) @ scaling
-            total += float(np.trace((C @ covariance @ C.T)[:2, :2])) / 2.0
-        return math.sqrt(total / len(self._poses[-20:]))
+        return self._estimator.predicted_com_std(self._information, self._poses[-20:])
 
     def describe(self) -> str:
         """Return the predicted uncertainty as text."""

@@ -260,6 +260,25 @@ class Estimator:
         T[:, :len(self.model.link_names)] *= mass_sigma
         return T
 
+    def predicted_com_std(self, information: Array, poses: Sequence[Array]) -> float:
+        """
+        Return the predicted standard deviation of the total CoM, m per horizontal axis.
+
+        Parameters
+        ----------
+        information
+            In units of the prior, itself included, (4 L, 4 L); see `rows`.
+        poses
+            Joint positions (n,) over which the mean square is taken.
+
+        """
+        theta, scaling = parameters_of(self.model), self.prior_scaling()
+        covariance, total = np.linalg.inv(information), 0.0
+        for positions in poses:
+            C = self.regressor.com_derivative(positions, theta) @ scaling
+            total += float(np.trace((C @ covariance @ C.T)[:2, :2])) / 2.0
+        return math.sqrt(total / len(poses))
+
     def _iterate(self, captures: Sequence[Capture]) -> tuple[_System, float]:
         """Linearise anew at each estimate: noise, reference masses, and scale of the noise."""
         theta, terms = parameters_of(self.model), PriorTerms(self.model, self.prior)

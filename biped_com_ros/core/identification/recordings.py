@@ -34,7 +34,7 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.identification.captures import Capture, MotorConstants
-from biped_com_ros.core.identification.stillness import StillnessOptions, CaptureWindow
+from biped_com_ros.core.identification.stillness import CaptureWindow, StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 

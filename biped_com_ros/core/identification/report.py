@@ -50,7 +50,8 @@ def html_report(model: RobotModel, captures: Sequence[Capture], found: Identific
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
         f'</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{warnings}'
         f'{_summary_table(found)}<h2>Centre of mass against measurement, by pose</h2>'
-        + _pose_plot(found, 'mm', [1e3 * np.linalg.norm(r.com, axis=1) for _, r in found.residuals])
+        + _pose_plot(found, 'mm', [
+            1e3 * np.linalg.norm(r.com, axis=1) for _, r in found.residuals])
         + '<h2>Joint torques against measurement, root mean square by pose</h2>'
         + _pose_plot(found, 'Nm', [_rows_rms(r.torque) for _, r in found.residuals])
         + '<h2>How far each centre of mass moved, with 95 % intervals</h2>' + _shift_plot(found)

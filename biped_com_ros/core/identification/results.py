@@ -30,7 +30,8 @@ from biped_com_ros.core.model.robot import RobotModel
 
 
 def solve_and_write(directory: Path, model: RobotModel, captures: Sequence[Capture],
-                    noise: SensorNoise, com_sigma: float) -> tuple[Identification, dict[str, Path]]:
+                    noise: SensorNoise, com_sigma: float) -> tuple[
+                        Identification, dict[str, Path]]:
     """
     Estimate from captures and write the results; see `write_results`.
 

@@ -21,7 +21,7 @@ import tempfile
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.identification.captures import MotorConstants, SensorNoise
-from biped_com_ros.core.identification.pose_design import DesignOptions
+from biped_com_ros.core.identification.design_options import DesignOptions
 from biped_com_ros.core.identification.session import SessionOptions
 from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
@@ -40,7 +40,8 @@ class ComCalibratorParameters(RobotNodeParameters):
         True, 'Whether to begin at once; else with ~/start', read_only=True)
     poses: int = parameter(40, 'Number of planned poses', '', 2, 500, read_only=True)
     candidates: int = parameter(
-        300, 'Number of safe random poses from which they are chosen', '', 2, 10000, read_only=True)
+        300, 'Number of safe random poses from which they are chosen', '', 2, 10000,
+        read_only=True)
     hoisted: int = parameter(
         2, 'Number of them with the robot hoisted, its feet in the air: only these measure the '
         "mass below the feet's sensors", '', 0, 20, read_only=True)
@@ -70,7 +71,8 @@ class ComCalibratorParameters(RobotNodeParameters):
         True, 'Whether to capture as soon as the robot is still in the next pose, and to solve '
         'after the last one; else with ~/capture and ~/solve')
     trajectory_topic: str = parameter(
-        'joint_trajectory_controller/joint_trajectory', 'Topic of the joint trajectory controller', read_only=True)
+        'joint_trajectory_controller/joint_trajectory', 'Topic of the joint trajectory controller',
+        read_only=True)
     joint_speed: float = parameter(
         0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0, read_only=True)
     ramp: float = parameter(
@@ -83,8 +85,8 @@ class ComCalibratorParameters(RobotNodeParameters):
         60.0, 'Time after arrival until a pose that cannot be captured is skipped, with move; 0: '
         'never', 's', 0.0, 3600.0)
     still_duration: float = parameter(
-        1.0, 'Duration for which the robot must be still, and over which a capture averages', 's', 0.1, 30.0,
-        read_only=True)
+        1.0, 'Duration for which the robot must be still, and over which a capture averages', 's',
+        0.1, 30.0, read_only=True)
     still_joint_range: float = parameter(
         0.004, 'Largest movement of a joint in this duration', 'rad', 1e-6, 0.1, read_only=True)
     still_force_deviation: float = parameter(
@@ -93,40 +95,43 @@ class ComCalibratorParameters(RobotNodeParameters):
     motor_joints: list[str] = parameter(
         [''], 'Joints whose efforts are motor currents', read_only=True)
     motor_constants: list[float] = parameter(
-        [0.0], 'Their torque per current K, in the order of motor_joints [N m/A]',
-        read_only=True)
+        [0.0], 'Their torque per current K, in the order of motor_joints [N m/A]', read_only=True)
     force_noise: float = parameter(
-        0.5, 'Standard deviation of forces, in addition to the variation within a capture', 'N', 1e-4,
-        100.0, read_only=True)
+        0.5, 'Standard deviation of forces, in addition to the variation within a capture', 'N',
+        1e-4, 100.0, read_only=True)
     moment_noise: float = parameter(
         0.02, 'Standard deviation of moments', 'N m', 1e-5, 10.0, read_only=True)
     torque_noise: float = parameter(
-        0.3, 'Standard deviation of joint torques, friction included', 'N m', 1e-4, 100.0, read_only=True)
+        0.3, 'Standard deviation of joint torques, friction included', 'N m', 1e-4, 100.0,
+        read_only=True)
     encoder_noise: float = parameter(
         0.00175, 'Standard deviation of joint positions', 'rad', 0.0, 0.1, read_only=True)
     tilt_noise: float = parameter(
         0.0009, 'Standard deviation of the direction of gravity', 'rad', 0.0, 0.1, read_only=True)
     force_bias: float = parameter(
-        0.5, 'Standard deviation of the constant bias of forces, which is estimated; 0: no bias', 'N', 0.0, 100.0, read_only=True)
+        0.5, 'Standard deviation of the constant bias of forces, which is estimated; 0: no bias',
+        'N', 0.0, 100.0, read_only=True)
     moment_bias: float = parameter(
         0.02, 'Standard deviation of the bias of moments', 'N m', 0.0, 10.0, read_only=True)
     encoder_offset: float = parameter(
-        0.002, 'Standard deviation of the bias of joint positions', 'rad', 0.0, 0.1, read_only=True)
+        0.002, 'Standard deviation of the bias of joint positions', 'rad', 0.0, 0.1,
+        read_only=True)
     tilt_bias: float = parameter(
         0.003, 'Standard deviation of the bias of the direction of gravity', 'rad', 0.0, 0.1,
         read_only=True)
     noise_at_mass: float = parameter(
         0.0, 'Mass of the robot for which noise and bias of forces, moments and torques are '
-        'given; they are scaled by the mass of this robot over it. 0: not scaled', 'kg',
-        0.0, 1000.0, read_only=True)
+        'given; they are scaled by the mass of this robot over it. 0: not scaled', 'kg', 0.0,
+        1000.0, read_only=True)
     offsets_topic: str = parameter(
         'wrench_aggregator/offsets', 'Topic of the offsets that a tare found, which are '
         'subtracted from the wrenches. Empty: none', read_only=True)
     com_sigma: float = parameter(
-        0.015, "Standard deviation of a link's centre of mass about the URDF's, per axis", 'm', 1e-4, 0.5,
-        read_only=True)
+        0.015, "Standard deviation of a link's centre of mass about the URDF's, per axis", 'm',
+        1e-4, 0.5, read_only=True)
     sensor_timeout: float = parameter(
-        0.5, 'Time without a message after which an input is stale', 's', 0.001, 60.0, read_only=True)
+        0.5, 'Time without a message after which an input is stale', 's', 0.001, 60.0,
+        read_only=True)
 
 
 def session_options(params: ComCalibratorParameters, model: RobotModel) -> SessionOptions:

@@ -18,9 +18,10 @@ import re
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.identification.collisions import SelfCollision
+from biped_com_ros.core.identification.design_options import DesignOptions
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.pose_design import DesignOptions, PoseDesigner
+from biped_com_ros.core.identification.pose_design import PoseDesigner
 from biped_com_ros.core.identification.prediction import predict_capture
 from biped_com_ros.core.identification.stances import Stances
 from biped_com_ros.core.legs.com_shift import ComShift
@@ -116,8 +117,8 @@ def test_better_than_random(designed):
 
 def test_progress_is_told(designed):
     _, _, reports = designed
-    words = {what for what, _, _ in reports}
-    assert {'looking for safe poses', 'choosing', 'exchanging', 'finding ways'} <= words
+    stages = {what for what, _, _ in reports}
+    assert {'looking for safe poses', 'choosing', 'exchanging', 'finding paths'} <= stages
     assert all(0 < done <= total for _, done, total in reports)
 
 

@@ -1,0 +1,200 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Random safe postures, standing and hanging, with the information that each gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.identification.design_options import (
+    DesignOptions, no_progress, Progress)
+from biped_com_ros.core.identification.estimator import Estimator
+from biped_com_ros.core.identification.pose_safety import PoseSafety
+from biped_com_ros.core.identification.pose_selection import compress
+from biped_com_ros.core.identification.stances import Placement, Stances
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.torso.body import TorsoBody
+from biped_com_ros.core.torso.constant_curvature import make_shape
+import numpy as np
+
+HANGING_SPREAD = 0.5
+"""Spread of the joints while the robot hangs, as a share of that while it stands."""
+
+TRIES = 40
+"""Number of random postures per candidate before the search is given up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """
+    A safe posture.
+
+    Attributes
+    ----------
+    placement, positions
+        The posture; positions (n,), rad or m.
+    margin
+        Of the centre of mass within the support polygon, m; infinite where it hangs.
+    torque_share
+        Largest share of any motor's torque.
+    rows
+        Whitened equations in units of the prior, (k, 4 L).
+
+    """
+
+    placement: Placement
+    positions: Array
+    margin: float
+    torque_share: float
+    rows: Array
+
+
+class CandidateSampler:
+    """
+    Draws safe random postures.
+
+    Parameters
+    ----------
+    estimator
+        Of the robot.
+    stances, safety
+        Of the robot.
+    options
+        Number and limits of poses.
+
+    Attributes
+    ----------
+    rng
+        The random numbers.
+
+    """
+
+    def __init__(self, estimator: Estimator, stances: Stances, safety: PoseSafety,
+                 options: DesignOptions) -> None:
+        self._model, self._options, self._estimator = estimator.model, options, estimator
+        self._stances, self._safety = stances, safety
+        self.rng = np.random.default_rng(options.seed)
+        self._torso = _bending_torso(self._model, options)
+        self._rejections: dict[str, int] = {}
+
+    def standing(self, progress: Progress = no_progress) -> list[Candidate]:
+        """Return candidates that stand; InputError if there are too few."""
+        candidates: list[Candidate] = []
+        supports, count = self.supports(), self._options.candidates
+        for i in range(1, TRIES * count + 1):
+            placement = self._random_placement(supports[i % len(supports)])
+            candidate = self._candidate(placement)
+            if candidate is not None:
+                candidates.append(candidate)
+                progress('looking for safe poses', len(candidates), count)
+                if len(candidates) == count:
+                    return candidates
+        raise self._shortage(len(candidates), count, TRIES * count)
+
+    def hanging(self, is_reachable: Callable[[Placement], bool]) -> list[Candidate]:
+        """Return reachable candidates that hang, eight per hoisted pose; see `standing`."""
+        count = 8 * self._options.hoisted
+        candidates: list[Candidate] = []
+        for _ in range(TRIES * count):
+            if len(candidates) == count:
+                break
+            placement = Placement((), self._random_joints(HANGING_SPREAD))
+            candidate = self._candidate(placement)
+            if candidate is not None and is_reachable(placement):
+                candidates.append(candidate)
+        if len(candidates) < self._options.hoisted:
+            raise self._shortage(len(candidates), self._options.hoisted, TRIES * count)
+        return candidates
+
+    def supports(self) -> list[tuple[str, ...]]:
+        """Return 12 sets of feet to stand on, in the shares of `double_support`."""
+        feet, share = tuple(self._model.config.feet), self._options.double_support
+        doubles = round(12 * share)
+        single = [(feet[i % len(feet)],) for i in range(12 - doubles)]
+        mixed: list[tuple[str, ...]] = [*single, *[feet] * doubles]
+        # Neighbours alternate, so that any number of tries has about these shares.
+        return [mixed[(5 * i) % 12] for i in range(12)]
+
+    def _candidate(self, placement: Placement) -> Candidate | None:
+        try:
+            positions = self._stances.positions(placement)
+        except InputError:
+            self._reject('legs do not reach')
+            return None
+        try:
+            capture, margin, share = self._safety.check(positions, placement.standing)
+        except InputError as error:
+            self._reject(str(error))
+            return None
+        return Candidate(
+            placement, positions, margin, share, compress(self._estimator.rows(capture)))
+
+    def _reject(self, reason: str) -> None:
+        self._rejections[reason] = self._rejections.get(reason, 0) + 1
+
+    def _shortage(self, found: int, count: int, tries: int) -> InputError:
+        reasons = ', '.join(f'{reason} {number} times' for reason, number in sorted(
+            self._rejections.items(), key=lambda item: -item[1]))
+        return InputError(
+            f'only {found} of {count} safe poses of {self._model.config.name} found in {tries} '
+            f'tries ({reasons}); reduce candidates, margin, spread or lean, or allow more torque')
+
+    def _random_placement(self, standing: tuple[str, ...]) -> Placement:
+        rng, o, stances = self.rng, self._options, self._stances
+        corners = stances.polygon(standing)
+        center = corners.mean(axis=0)
+        weights = rng.dirichlet(np.ones(len(corners)))
+        target = center + 0.7 * (weights @ corners - center)
+        height = stances.leg_length
+        one_foot = len(standing) < len(self._model.config.feet)
+        swing = rng.uniform((-0.12, -0.04, 0.05), (0.12, 0.04, 0.2)) * height
+        return Placement(
+            standing, self._random_joints(), height=-height * rng.uniform(0.01, o.crouch),
+            rpy=rng.uniform(-o.lean, o.lean, 3), com_target=target,
+            swing_offset=swing if one_foot else np.zeros(3),
+            swing_rpy=rng.uniform(-0.35, 0.35, 3) if one_foot else np.zeros(3))
+
+    def _random_joints(self, share: float = 1.0) -> Array:
+        """Return random positions: half of the joints within their range, half at its ends."""
+        stand, spread = self._model.posture('stand'), share * self._options.spread
+        sliding = self._estimator.regressor.sliding
+        reach = np.where(sliding, 0.0, spread)
+        reach[self._model.joint_index(self._options.fixed_joints)] = 0.0
+        lower = np.maximum(self._safety.lower, stand - reach)
+        upper = np.minimum(self._safety.upper, stand + reach)
+        lower, upper = np.minimum(lower, stand), np.maximum(upper, stand)
+        where = self.rng.uniform(0.0, 1.0, len(stand))
+        at_end = self.rng.uniform(size=len(stand)) < 0.5
+        where = np.where(at_end, np.round(where), where)
+        positions: Array = lower + where * (upper - lower)
+        if self._torso is not None and self._model.config.torso is not None:
+            index = self._model.joint_index(self._model.config.torso.joints)
+            positions[index] = self._torso.joint_positions(self._random_bend())
+        return positions
+
+    def _random_bend(self) -> Array:
+        """Return the shape of a torso with a random bend and no elongation."""
+        bend = self._options.torso_bend * math.sqrt(self.rng.uniform())
+        return make_shape(bend, self.rng.uniform(-math.pi, math.pi))
+
+
+def _bending_torso(model: RobotModel, options: DesignOptions) -> TorsoBody | None:
+    torso = model.config.torso
+    if torso is None or set(torso.joints) & set(options.fixed_joints):
+        return None
+    return TorsoBody(model) if options.torso_bend > 0.0 else None
