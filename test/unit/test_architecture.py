@@ -26,6 +26,14 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / 'biped_com_ros'
 ROS = ('rclpy', 'tf2_ros', 'ament_', 'launch', 'rosidl_')
+COMPAT = 'ros/fast/compat.py'
+# What rclpy and rosidl do not promise: modules, and attributes of what they define.
+PRIVATE_MODULES = ('rclpy.experimental', 'rclpy.impl', 'rclpy.time_source', 'rosidl_parser',
+                   'rosidl_generator_py', 'rosidl_pycommon')
+PRIVATE_ATTRIBUTES = {
+    'handle', 'publish_raw', 'take_message', 'get_now', 'SLOT_TYPES', '_SLOT_TYPES',
+    '_TYPE_SUPPORT', '_parameter_overrides', '_parameters', '_descriptors',
+    '_fields_and_field_types', '__import_type_support__', '_cb_iter', '_state_machine'}
 
 
 def imported_names(path):
@@ -67,6 +75,44 @@ def test_no_ros_outside_of_ros_and_nodes(part):
 def test_ros_is_recognised():
     assert {'rclpy.node.Node', 'sensor_msgs.msg.JointState', 'std_srvs.srv.Trigger'} <= {
         module for _, module in imports_of('ros') + imports_of('nodes') if is_ros(module)}
+
+
+def private_parts_of(path):
+    """Return what a file uses that rclpy or rosidl do not promise, as line: name."""
+    tree = ast.parse(path.read_text())
+    found = [(line, name) for line, name in imports_with_lines(path)
+             if name.startswith(PRIVATE_MODULES) or name.split('.')[0] == 'rclpy' and any(
+                 part.startswith('_') for part in name.split('.'))]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in PRIVATE_ATTRIBUTES:
+            if not (isinstance(node.value, ast.Name) and node.value.id in ('self', 'cls')):
+                found.append((node.lineno, node.attr))
+        elif isinstance(node, ast.Constant) and node.value in PRIVATE_ATTRIBUTES - {'handle'}:
+            found.append((node.lineno, node.value))  # as for getattr
+    return [f'{path}:{line}: {name}' for line, name in found]
+
+
+@pytest.mark.parametrize('part', ['ros', 'nodes', 'demo', 'offline', 'launch_runner'])
+def test_one_file_only_touches_private_parts_of_ros(part):
+    found = [text for path in sorted((PACKAGE / part).rglob('*.py'))
+             if str(path.relative_to(PACKAGE)) != COMPAT for text in private_parts_of(path)]
+    assert not found, f'use public parts, or put it into {COMPAT}:\n' + '\n'.join(found)
+
+
+def test_private_parts_are_found(tmp_path):
+    assert len(private_parts_of(PACKAGE / COMPAT)) == 2
+    path = tmp_path / 'file.py'
+    path.write_text('''
+from rclpy.experimental import EventsExecutor
+import rosidl_parser.definition
+from rclpy import _rclpy_pybind11
+def function(self, node):
+    self.handle = node.handle
+    return getattr(node, '_parameter_overrides', None)
+''')
+    assert [text.split(': ')[-1] for text in private_parts_of(path)] == [
+        'rclpy.experimental.EventsExecutor', 'rosidl_parser.definition', 'rclpy._rclpy_pybind11',
+        'handle', '_parameter_overrides']
 
 
 def test_the_mathematics_knows_no_simulator():

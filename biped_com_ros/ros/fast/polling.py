@@ -11,9 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-
 """
-Subscriptions that are looked into when it suits, and not served at every message.
+Subscriptions that are polled, in place of a callback at every message.
 
 A display needs the latest message twenty times per second, while sensors send five hundred: with
 a queue of one, the middleware drops the others before they cost anything in Python.
@@ -26,13 +25,15 @@ from copy import copy
 from typing import Any
 
 from biped_com_ros.ros.topics.qos import SENSOR_INPUT
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor, TimeoutException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 
 class PolledNode:
     """
-    A node that no executor serves; `poll` does.
+    A node whose callbacks run in `poll`.
 
     Parameters
     ----------
@@ -46,22 +47,26 @@ class PolledNode:
 
     """
 
-    def __init__(self, name: str, context: Any = None) -> None:
+    def __init__(self, name: str, context: Context | None = None) -> None:
         self.node = Node(name, context=context, enable_rosout=False,
                          start_parameter_services=False)
+        self._executor = SingleThreadedExecutor(context=context)
+        self._executor.add_node(self.node)
 
     def poll(self) -> int:
         """Run the callbacks of all messages that wait; return how many there were."""
         count = 0
-        for subscription in tuple(self.node.subscriptions):
-            with subscription.handle:
-                while (taken := subscription.handle.take_message(
-                        subscription.msg_type, subscription.raw)) is not None:
-                    subscription.callback(taken[0])
-                    count += 1
-        return count
+        while True:
+            try:
+                task, *_ = self._executor.wait_for_ready_callbacks(timeout_sec=0.0)
+            except TimeoutException:
+                return count
+            task()
+            if (error := task.exception()) is not None:
+                raise error
+            count += 1
 
-    def subscribe(self, message_type: Any, topic: str, callback: Callable[[Any], None],
+    def subscribe(self, message_type: type, topic: str, callback: Callable[[Any], None],
                   qos: QoSProfile) -> None:
         """Subscribe to whole messages."""
         self.node.create_subscription(message_type, topic, callback, qos)
@@ -72,7 +77,8 @@ class PolledNode:
             self.node.destroy_subscription(subscription)
 
     def destroy(self) -> None:
-        """End it."""
+        """Destroy the node."""
+        self._executor.shutdown()
         self.node.destroy_node()
 
 

@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 import weakref
 
+from biped_com_ros.ros.fast.compat import plain_requested
 from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec
 from biped_com_ros.ros.topics.qos import overridden
 from rclpy.node import Node
@@ -134,6 +135,8 @@ _pools: weakref.WeakKeyDictionary[Node, SubscriptionPool] = weakref.WeakKeyDicti
 
 def pool_of(node: Node) -> SubscriptionPool | None:
     """Return the pool that a node shares its subscriptions in, None if it has its own."""
+    if plain_requested():
+        return None
     if _current is not None:
         _current.add_node(node)
     return _pools.get(node)

@@ -33,9 +33,10 @@ import traceback
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.ros.fast.compat import is_events_executor, make_executor
 from biped_com_ros.ros.node.callback_errors import log_exception
 import rclpy
-from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.task import Future
 
@@ -129,22 +130,7 @@ def _spin_some(executor: Any, nodes: Sequence[Node]) -> None:
 
 
 def _slice_of(executor: Any) -> float:
-    return _SLICE_SINGLE if isinstance(executor, Executor) else _SLICE_EVENTS
-
-
-def make_executor() -> Any:
-    """
-    Return the cheapest executor that works here.
-
-    ``BIPED_COM_EXECUTOR=single`` in the environment asks for the SingleThreadedExecutor.
-    """
-    if os.environ.get('BIPED_COM_EXECUTOR', 'events') != 'single':
-        try:
-            from rclpy.experimental import EventsExecutor
-            return EventsExecutor()
-        except ImportError:
-            pass
-    return SingleThreadedExecutor()
+    return _SLICE_EVENTS if is_events_executor(executor) else _SLICE_SINGLE
 
 
 def settle_memory() -> None:

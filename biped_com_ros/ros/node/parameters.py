@@ -33,6 +33,7 @@ import typing
 from typing import Any, TypeVar
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.ros.fast.compat import parameter_override, parameter_overrides
 from rcl_interfaces.msg import (
     FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult)
 from rclpy.node import Node
@@ -143,14 +144,14 @@ def _warn_of_unknown(node: Node, known: Collection[str]) -> None:
 
     Others are ignored: in a composed process a node gets the parameters of other nodes, too.
     """
-    for name, given in node._parameter_overrides.items():
+    for name, value in parameter_overrides(node).items():
         if name in known or node.has_parameter(name):
             continue
         import difflib  # slow to import, and rarely needed
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         if close:
             node.get_logger().warning(
-                f"parameter '{name}' = {given.value!r} does not exist and is ignored; did you "
+                f"parameter '{name}' = {value!r} does not exist and is ignored; did you "
                 f"mean '{close[0]}'? (valid: {', '.join(sorted(known))})")
 
 
@@ -175,9 +176,8 @@ def _declare(node: Node, name: str, kind: Any, default: Any, info: ParameterInfo
     a float, and an error names the valid values.
     """
     descriptor = _descriptor(kind, info)
-    given = node._parameter_overrides.get(name)
-    value = default if given is None or given.type_ == Parameter.Type.NOT_SET else given.value
-    checked = check_value(name, kind, info, value)
+    given = parameter_override(node, name)
+    checked = check_value(name, kind, info, default if given is None else given)
     node.declare_parameter(name, checked, descriptor, ignore_override=True)
     return checked
 

@@ -21,6 +21,7 @@ from time import monotonic
 from typing import Any, TYPE_CHECKING
 
 from biped_com_ros.ros.fast.codec import Template
+from biped_com_ros.ros.fast.compat import plain_requested
 from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
@@ -59,7 +60,7 @@ class Output:
         self._publisher: Publisher | None = None
         self._is_latched = self._has_subscribers = False
         self._next_check = math.inf
-        if later:
+        if later and not plain_requested():
             call_soon(node, lambda: self.publisher)
         else:
             _ = self.publisher

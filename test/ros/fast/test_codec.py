@@ -30,7 +30,7 @@ import numpy as np
 import pytest
 from rclpy.serialization import deserialize_message, serialize_message
 from rosidl_parser.definition import (
-    AbstractSequence, AbstractString, AbstractWString, Array, BasicType, NamespacedType)
+    AbstractSequence, AbstractString, Array, BasicType, NamespacedType)
 from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import Bool, Empty, Float64MultiArray, Header, String, UInt8MultiArray
 from trajectory_msgs.msg import JointTrajectory
@@ -258,16 +258,15 @@ def test_a_wrong_layout_is_noticed_and_the_plain_path_taken(monkeypatch):
 
 
 def test_environment_asks_for_the_plain_path(monkeypatch):
-    monkeypatch.setenv('BIPED_COM_PLAIN_MESSAGES', '1')
+    monkeypatch.setenv('BIPED_COM_PLAIN', '1')
     assert codec.Decoder(JointState, reversed_positions_then_efforts).plain
     assert codec.Template(PointStamped(), {'point': 'point'}).plain
-    monkeypatch.setenv('BIPED_COM_PLAIN_MESSAGES', '0')
+    monkeypatch.setenv('BIPED_COM_PLAIN', '0')
     assert not codec.Template(PointStamped(), {'point': 'point'}).plain
 
 
 def test_wide_strings_are_left_to_rclpy():
     class Wide:
-        SLOT_TYPES = (AbstractWString(),)
         text = 'x'
 
         @classmethod

@@ -27,11 +27,9 @@ import time
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.nodes import NODES
 from biped_com_ros.nodes.suite import node as suite
-from biped_com_ros.ros.node import executor
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import pytest
 from rcl_interfaces.srv import GetParameters
-from rclpy.executors import SingleThreadedExecutor
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
 from support import faulty_nodes
@@ -39,7 +37,7 @@ from support import faulty_nodes
 SCRIPT = faulty_nodes.__file__
 
 
-@pytest.fixture(params=['events', 'single'])
+@pytest.fixture(params=['events', 'plain'])
 def kind(request):
     return request.param
 
@@ -49,8 +47,9 @@ class Process:
 
     def __init__(self, *arguments, kind='events'):
         root = Path(SCRIPT).resolve().parents[2]
-        environment = {**os.environ, 'BIPED_COM_EXECUTOR': kind, 'PYTHONPATH': os.pathsep.join(
-            [str(root), str(root / 'test'), os.environ.get('PYTHONPATH', '')])}
+        path = [str(root), str(root / 'test'), os.environ.get('PYTHONPATH', '')]
+        environment = {**os.environ, 'BIPED_COM_PLAIN': str(int(kind == 'plain')),
+                       'PYTHONPATH': os.pathsep.join(path)}
         self.popen = subprocess.Popen(
             [sys.executable, *map(str, arguments)], env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -141,17 +140,6 @@ def test_a_bug_keeps_its_traceback():
     with Process(SCRIPT, 'Buggy') as process:
         code, _, output = process.end()
     assert code == 1 and 'Traceback' in output and 'AttributeError: a bug' in output
-
-
-def test_executor_is_chosen_by_the_environment(monkeypatch):
-    monkeypatch.setenv('BIPED_COM_EXECUTOR', 'single')
-    chosen = executor.make_executor()
-    assert isinstance(chosen, SingleThreadedExecutor)
-    chosen.shutdown()
-    monkeypatch.delenv('BIPED_COM_EXECUTOR')
-    chosen = executor.make_executor()
-    assert not isinstance(chosen, SingleThreadedExecutor)
-    chosen.shutdown()
 
 
 # -- suite

@@ -25,9 +25,9 @@ from rclpy.node import Node
 PERIOD, SELDOM = 0.005, 0.03
 
 
-@pytest.mark.parametrize('kind', ['events', 'single'])
-def test_looks_seldom_until_it_is_needed_and_again_after(monkeypatch, kind):
-    monkeypatch.setenv('BIPED_COM_EXECUTOR', kind)
+@pytest.mark.parametrize('plain', ['0', '1'])
+def test_looks_seldom_until_it_is_needed_and_again_after(monkeypatch, plain):
+    monkeypatch.setenv('BIPED_COM_PLAIN', plain)
     node, executor = Node('watched'), make_executor()
     looks, silent = [], False
 

@@ -25,17 +25,17 @@ of a node together. Here the numbers are read from, and written into, the serial
 
 Each of the three has a plain path through rclpy's own conversion, taken where bytes are not
 understood (big endian, XCDR2, wide strings), where a comparison fails, or where the environment
-variable ``BIPED_COM_PLAIN_MESSAGES=1`` asks for it.
+variable ``BIPED_COM_PLAIN=1`` asks for it.
 """
 
 from __future__ import annotations
 
 from biped_com_ros.ros.fast.codec.layout import (
-    ENCAPSULATION, HEADER_STAMP, Layout, LayoutError, Leaf, Path, plain_messages_wanted,
+    ENCAPSULATION, HEADER_STAMP, Layout, LayoutError, Leaf, Path, plain_by_default,
     set_value_at, value_at)
 from biped_com_ros.ros.fast.codec.reading import (
     NO_PLAN, PlainPlan, Plan, read_bool, Decoder, Selection)
-from biped_com_ros.ros.fast.codec.writing import raw_publish, Scatter, Template
+from biped_com_ros.ros.fast.codec.writing import Scatter, Template
 
 __all__ = [
     'ENCAPSULATION',
@@ -51,8 +51,7 @@ __all__ = [
     'Scatter',
     'Selection',
     'Template',
-    'plain_messages_wanted',
-    'raw_publish',
+    'plain_by_default',
     'read_bool',
     'set_value_at',
     'value_at',

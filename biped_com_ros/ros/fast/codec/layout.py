@@ -22,13 +22,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-import os
+import re
 import sys
 from typing import Any
 
+from biped_com_ros.ros.fast.compat import plain_requested
 import numpy as np
-from rosidl_parser.definition import (
-    AbstractSequence, AbstractString, Array, BasicType, NamespacedType)
 
 Path = tuple[Any, ...]
 
@@ -49,20 +48,59 @@ DTYPES = {
     'float': np.dtype(np.float32), 'double': FLOAT64}
 
 
+_TYPE = re.compile(r'(?P<sequence>sequence<)?(?P<element>[\w/]+)(<\d+>)?(, \d+)?>?'
+                   r'(?P<array>\[\d+\])?')
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """
+    Type of a message's field.
+
+    Attributes
+    ----------
+    element
+        Type of the value, or of each element of a sequence or array.
+    is_sequence, is_single
+        Whether there are values in any number; whether there is one value only.
+    is_message
+        Whether values are messages themselves.
+    dtype
+        NumPy's type of the values; None if they are no numbers.
+
+    """
+
+    element: str
+    is_sequence: bool
+    is_single: bool
+    is_message: bool
+    dtype: np.dtype | None
+
+    @classmethod
+    def parse(cls, text: str) -> FieldType:
+        """Return the type of a text such as ``sequence<double, 3>``, ``pkg/Name[4]``, ``int8``."""
+        match = _TYPE.fullmatch(text)
+        element = text if match is None else match['element']
+        is_sequence = match is not None and match['sequence'] is not None
+        is_array = match is not None and match['array'] is not None
+        return cls(element, is_sequence, not (is_sequence or is_array), '/' in element,
+                   DTYPES.get(element))
+
+
 @cache
-def fields_of(message_type: Any) -> tuple[tuple[str, Any], ...]:
-    """Return name and type of each field; asked of rclpy for every message, it takes longer."""
-    return tuple(zip(message_type.get_fields_and_field_types(), message_type.SLOT_TYPES))
+def fields_of(message_type: Any) -> tuple[tuple[str, FieldType], ...]:
+    """Return name and type of each field of a message class."""
+    return tuple((name, FieldType.parse(text))
+                 for name, text in message_type.get_fields_and_field_types().items())
 
 
 class LayoutError(Exception):
-    """A message whose bytes are not understood here; use the plain path."""
+    """A message whose bytes are not understood here; use rclpy's own conversion."""
 
 
-def plain_messages_wanted() -> bool:
-    """Tell whether the environment asks for rclpy's own conversion everywhere."""
-    return (os.environ.get('BIPED_COM_PLAIN_MESSAGES', '') not in ('', '0')
-            or sys.byteorder != 'little')
+def plain_by_default() -> bool:
+    """Return whether to use rclpy's own conversion everywhere."""
+    return plain_requested() or sys.byteorder != 'little'
 
 
 @dataclass(slots=True)
@@ -115,39 +153,34 @@ class Layout:
         fields = fields_of(message.__class__)
         if not fields:
             self._position += 1  # an empty struct is serialized as one byte
-        for name, slot_type in fields:
-            self._value(getattr(message, name), slot_type, path + (name,))
+        for name, kind in fields:
+            self._field(getattr(message, name), kind, path + (name,))
 
-    def _value(self, value: Any, slot_type: Any, path: Path) -> None:
-        if isinstance(slot_type, BasicType):
-            self._numbers(slot_type, 1, path, is_array=False)
-        elif isinstance(slot_type, NamespacedType):
-            self._message(value, path)
-        elif isinstance(slot_type, AbstractString):
-            self._structure(5 + len(value.encode()))
-        elif isinstance(slot_type, AbstractSequence):
+    def _field(self, value: Any, kind: FieldType, path: Path) -> None:
+        if kind.is_sequence:
             self._structure(4)
-            self._elements(value, slot_type.value_type, path)
-        elif isinstance(slot_type, Array):
-            self._elements(value, slot_type.value_type, path)
+        if kind.dtype is not None:
+            self._numbers(kind.dtype, 1 if kind.is_single else len(value), path, kind.is_single)
+        elif kind.is_single:
+            self._element(value, kind, path)
         else:
-            raise LayoutError(f'{path}: cannot tell where a {slot_type} lies')
+            for index, element in enumerate(value):
+                self._element(element, kind, path + (index,))
 
-    def _elements(self, values: Any, element_type: Any, path: Path) -> None:
-        if isinstance(element_type, BasicType):
-            if len(values):
-                self._numbers(element_type, len(values), path, is_array=True)
+    def _element(self, value: Any, kind: FieldType, path: Path) -> None:
+        if kind.is_message:
+            self._message(value, path)
+        elif kind.element == 'string':
+            self._structure(5 + len(value.encode()))
+        else:
+            raise LayoutError(f'{path}: the serialization of {kind.element} is not known')
+
+    def _numbers(self, dtype: np.dtype, count: int, path: Path, is_single: bool) -> None:
+        if not count:
             return
-        for index, value in enumerate(values):
-            self._value(value, element_type, path + (index,))
-
-    def _numbers(self, basic_type: Any, count: int, path: Path, is_array: bool) -> None:
-        dtype = DTYPES.get(basic_type.typename)
-        if dtype is None:
-            raise LayoutError(f'{path}: cannot tell where a {basic_type.typename} lies')
         self._align(dtype.itemsize)
         self.leaves.append(
-            Leaf(path, ENCAPSULATION + self._position, dtype, count, is_array))
+            Leaf(path, ENCAPSULATION + self._position, dtype, count, not is_single))
         self._position += count * dtype.itemsize
 
     def _structure(self, size: int) -> None:

@@ -28,7 +28,7 @@ from typing import Any
 
 from biped_com_ros.ros.fast.codec.layout import (
     ENCAPSULATION, FLOAT64, Layout, LayoutError, Leaf, LITTLE_ENDIAN_CDR, Path,
-    plain_messages_wanted, value_at)
+    plain_by_default, value_at)
 import numpy as np
 from rclpy.serialization import deserialize_message
 
@@ -175,7 +175,7 @@ class Decoder:
         self._message_type = message_type
         self._select = select
         self._plans: list[Plan] = []
-        self.plain = plain_messages_wanted() if plain is None else plain
+        self.plain = plain_by_default() if plain is None else plain
         #: Why the plain path was taken although not asked for; None while it was not.
         self.plain_reason: str | None = None
 

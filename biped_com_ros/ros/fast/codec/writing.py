@@ -15,32 +15,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 import math
 import re
 from typing import Any
 
 from biped_com_ros.ros.fast.codec.layout import (
-    DTYPES, fields_of, FLOAT64, HEADER_STAMP, Layout, LayoutError, Leaf,
-    LITTLE_ENDIAN_CDR, Path, plain_messages_wanted, set_value_at, value_at)
+    fields_of, FieldType, HEADER_STAMP, Layout, LayoutError, Leaf, LITTLE_ENDIAN_CDR, Path,
+    plain_by_default, set_value_at, value_at)
 from biped_com_ros.ros.topics.stamp import ns_of_msg, pack_stamp, stamp_to_msg
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
-from rosidl_parser.definition import BasicType, NamespacedType
 
 _MAX_RUNS = 6
-
-
-def raw_publish(publisher: Any) -> Callable[[bytes], None]:
-    """
-    Return the function that sends bytes through an rclpy publisher, at half the cost.
-
-    ``Publisher.publish`` only guards the handle against being destroyed meanwhile and looks at
-    the type. A publisher that was destroyed before raises either way.
-    """
-    send: Callable[[bytes], None] = getattr(publisher.handle, 'publish_raw', publisher.publish)
-    return send
 
 
 class Scatter:
@@ -109,7 +97,7 @@ class Template:
         self.prototype = prototype
         self._patterns = dict(fields)
         self.plain_reason: str | None = None
-        self.plain = plain_messages_wanted() if plain is None else plain
+        self.plain = plain_by_default() if plain is None else plain
         if not self.plain:
             self._try_bytes()
         if self.plain:
@@ -309,23 +297,20 @@ def _stamp_paths(leaves: Iterable[Leaf]) -> list[Path]:
 
 def _leaves_without_layout(message: Any, path: Path) -> Iterator[Leaf]:
     """Numbers of a message, found without a thought for bytes."""
-    for name, slot_type in fields_of(message.__class__):
-        yield from _leaves_of_value(getattr(message, name), slot_type, path + (name,))
+    for name, kind in fields_of(message.__class__):
+        yield from _leaves_of_field(getattr(message, name), kind, path + (name,))
 
 
-def _leaves_of_value(value: Any, slot_type: Any, path: Path) -> Iterator[Leaf]:
-    element_type = getattr(slot_type, 'value_type', None)
-    if isinstance(slot_type, BasicType):
-        yield Leaf(path, 0, DTYPES.get(slot_type.typename, FLOAT64), 1, False)
-    elif isinstance(slot_type, NamespacedType):
+def _leaves_of_field(value: Any, kind: FieldType, path: Path) -> Iterator[Leaf]:
+    if kind.dtype is not None:
+        count = 1 if kind.is_single else len(value)
+        if count:
+            yield Leaf(path, 0, kind.dtype, count, not kind.is_single)
+    elif kind.is_message and kind.is_single:
         yield from _leaves_without_layout(value, path)
-    elif isinstance(element_type, BasicType):
-        if len(value):
-            dtype = DTYPES.get(element_type.typename, FLOAT64)
-            yield Leaf(path, 0, dtype, len(value), True)
-    elif element_type is not None:
+    elif kind.is_message:
         for index, element in enumerate(value):
-            yield from _leaves_of_value(element, element_type, path + (index,))
+            yield from _leaves_without_layout(element, path + (index,))
 
 
 def _numbers(message: Any, field: _Field) -> np.ndarray:

@@ -1,0 +1,137 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Every special way has a public one, which is taken where rclpy's private part is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import sys
+
+from biped_com_ros.ros.fast import compat
+from biped_com_ros.ros.fast.codec import Template
+from biped_com_ros.ros.fast.subscription_pool import (
+    pool_of, shared_subscriptions, SubscriptionPool)
+from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from biped_com_ros.ros.topics.outputs import bool_publisher
+import pytest
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from std_msgs.msg import Bool
+
+PLAIN = 'BIPED_COM_PLAIN'
+GIVEN = {'rate': 50, 'names': ['a', 'b'], 'flag': False, 'rat': 3.0}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Some of the parameters that are given."""
+
+    rate: float = parameter(10.0, 'How often', 'Hz', 0.0, 100.0)
+    names: list[str] = parameter(['x'], 'Who')
+
+
+@pytest.fixture
+def without_private_parts(monkeypatch):
+    """Remove what `compat` uses and rclpy does not promise."""
+    monkeypatch.delenv(PLAIN, raising=False)
+    monkeypatch.setitem(sys.modules, 'rclpy.experimental', None)
+
+
+@pytest.fixture(params=['missing', 'not to be used'])
+def public_only(request, monkeypatch):
+    """Remove the private parts, or turn them off."""
+    if request.param == 'missing':
+        request.getfixturevalue('without_private_parts')
+    else:
+        monkeypatch.setenv(PLAIN, '1')
+    return request.param
+
+
+def given_node(public_only=None):
+    node = Node('given', parameter_overrides=[
+        Parameter(name, value=value) for name, value in GIVEN.items()])
+    if public_only == 'missing':
+        node.given, node._parameter_overrides = node._parameter_overrides, None
+        node.declare_parameter = declare_with(node)
+    return node
+
+
+def declare_with(node):
+    """Let a node declare as ever, which needs what it hides from others."""
+    declare = Node.declare_parameter
+
+    def wrapped(*arguments, **options):
+        node._parameter_overrides = node.given
+        try:
+            return declare(node, *arguments, **options)
+        finally:
+            node._parameter_overrides = None
+    return wrapped
+
+
+def test_the_events_executor_is_used_where_there_is_one(monkeypatch):
+    monkeypatch.delenv(PLAIN, raising=False)
+    executor = compat.make_executor()
+    assert compat.is_events_executor(executor)
+    executor.shutdown()
+
+
+def test_the_public_executor_takes_its_place(public_only):
+    executor = compat.make_executor()
+    assert isinstance(executor, SingleThreadedExecutor)
+    assert not compat.is_events_executor(executor)
+    executor.shutdown()
+
+
+def test_parameters_that_were_given_are_known_without_declaring_them(monkeypatch):
+    monkeypatch.delenv(PLAIN, raising=False)
+    node = given_node()
+    assert {name: compat.parameter_override(node, name) for name in GIVEN} == GIVEN
+    assert compat.parameter_override(node, 'other') is None
+    assert compat.parameter_overrides(node) == GIVEN
+    node.destroy_node()
+
+
+def test_parameters_that_were_given_are_found_in_public_too(public_only):
+    node = given_node(public_only)
+    assert {name: compat.parameter_override(node, name) for name in GIVEN} == GIVEN
+    assert compat.parameter_override(node, 'other') is None
+    assert not any(node.has_parameter(name) for name in (*GIVEN, 'other'))
+    assert compat.parameter_overrides(node) == {}, 'misspelt ones are not warned of'
+    node.destroy_node()
+
+
+def test_nodes_declare_parameters_in_public_too(public_only):
+    node = given_node(public_only)
+    declared = declare_parameters(node, Declared)
+    assert declared == Declared(rate=50.0, names=['a', 'b'])
+    assert isinstance(declared.rate, float)
+    assert node.get_parameter('rate').value == 50.0
+    node.destroy_node()
+
+
+def test_the_environment_turns_every_special_way_off(rig, monkeypatch):
+    created = []
+    create = rig.node.create_publisher
+    monkeypatch.setattr(rig.node, 'create_publisher', lambda *arguments, **options: (
+        created.append(arguments[1]), create(*arguments, **options))[1])
+    for value, plain in (('0', False), ('1', True)):
+        monkeypatch.setenv(PLAIN, value)
+        assert compat.plain_requested() == plain
+        with shared_subscriptions(SubscriptionPool(rig.node)):
+            assert (pool_of(rig.peer) is None) == plain
+        assert Template(Bool(), {'data': 'data'}).plain == plain
+        bool_publisher(rig.node, f'topic{value}', later=True)
+        assert (f'topic{value}' in created) == plain
