@@ -166,7 +166,7 @@ class Rig:
         self._aggregation.set_state(
             state, base.rotation @ state.pose_in_base(self.model.config.imu.frame).rotation)
         for i, wrench in enumerate(seen.wrenches):
-            self._aggregation.take(i, wrench, ns)
+            self._aggregation.update(i, wrench, ns)
         return np.array([body.wrench for body in self._aggregation.bodies
                          if body.detector is not None])
 

@@ -56,7 +56,7 @@ def aggregate(model, observation, offsets=None):
     for i, wrench in enumerate(observation.wrenches):
         if offsets is not None:
             aggregation.channels[i].set_offset(offsets[i])
-        body = aggregation.take(i, wrench, 1)
+        body = aggregation.update(i, wrench, 1)
         if body is not None and body.detector is not None:
             feet[body.name] = body.wrench
         if body is not None:

@@ -66,7 +66,7 @@ class Pipeline:
         R_world_imu = rotation_from_quaternion(seen.imu_quaternions[self._imu])
         self._aggregation.set_state(state, R_world_imu)
         for i, wrench in enumerate(seen.wrenches):
-            self._aggregation.take(i, wrench, ns)
+            self._aggregation.update(i, wrench, ns)
         self.wrenches = wrenches = np.array([
             body.wrench for body in self._aggregation.bodies if body.detector is not None])
         contacts = self.monitor.feel(ns, felt := wrenches.tolist())

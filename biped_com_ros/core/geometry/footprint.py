@@ -16,9 +16,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-import math
 
-from biped_com_ros.core.geometry.pose import Array, Pose, yaw_of
+from biped_com_ros.core.geometry.pose import Array, heading_of, Pose, Vector
 import numpy as np
 
 
@@ -36,23 +35,18 @@ def footprint_position(soles_in_world: Array, in_contact: Sequence[bool] | Array
     Returns
     -------
     numpy.ndarray
-        Shape (3,), m: x and y are the mean of the counting soles, z is the lowest of them.
+        Shape (3,), m: x and y are the mean of these soles, z is the lowest of them.
 
     """
     return np.array(mean_sole(soles_in_world.tolist(), in_contact))
 
 
 def mean_sole(soles_in_world: Sequence[Sequence[float]],
-              in_contact: Sequence[bool] | Array) -> tuple[float, float, float]:
-    """Return :func:`footprint_position` by plain numbers: with few soles twice as fast."""
-    counting: Sequence[Sequence[float]] = [
-        sole for sole, touches in zip(soles_in_world, in_contact) if touches] or soles_in_world
-    x, y, lowest = 0.0, 0.0, math.inf
-    for sole_x, sole_y, z in counting:  # in half the time of zip, sum and min
-        x += sole_x
-        y += sole_y
-        lowest = z if z < lowest else lowest
-    return x / len(counting), y / len(counting), lowest
+              in_contact: Sequence[bool] | Array) -> Vector:
+    """Return :func:`footprint_position` on plain numbers: with few soles twice as fast."""
+    supporting = [sole for sole, touches in zip(soles_in_world, in_contact) if touches]
+    xs, ys, zs = zip(*(supporting or soles_in_world))
+    return sum(xs) / len(xs), sum(ys) / len(ys), min(zs)
 
 
 def footprint_pose(base: Pose, soles_in_world: Array,
@@ -68,6 +62,6 @@ def footprint_pose(base: Pose, soles_in_world: Array,
         As in :func:`footprint_position`, in the same world.
 
     """
-    c, s = np.cos(yaw := yaw_of(base.rotation)), np.sin(yaw)
+    c, s = heading_of(base.rotation)
     rotation = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     return Pose(rotation, footprint_position(soles_in_world, in_contact))

@@ -172,6 +172,13 @@ def components(axes: Sequence[Sequence[float]], x: float, y: float, z: float) ->
     return a * x + b * y + c * z, d * x + e * y + f * z, g * x + h * y + i * z
 
 
+def heading_of(rotation: Array) -> tuple[float, float]:
+    """Cosine and sine of a frame's heading; (1, 0) where its x axis is vertical."""
+    x, y = rotation.item(0, 0), rotation.item(1, 0)
+    length = math.hypot(x, y)
+    return (x / length, y / length) if length else (1.0, 0.0)
+
+
 def yaw_of(rotation: Array) -> float:
     """Heading of a frame's x axis about the vertical, rad."""
     return float(np.arctan2(rotation[1, 0], rotation[0, 0]))

@@ -14,12 +14,12 @@
 """
 From the readings of all force-torque sensors to foot wrenches, contacts and the total.
 
-A reading takes this way, all of it linear: sign, offset, low-pass, minus the weight of what hangs
-on the sensor, moved to the sole (or hand) and added to the foot's other sensors. The feet and
-hands add up to the total in ``base_footprint``.
+Each reading is processed linearly: sign, minus the offset, low-pass, minus the weight of what the
+sensor carries, moved to the sole (or hand) and added to the foot's other sensors. The feet and
+hands are summed in ``base_footprint``.
 
 Relative poses come from the latest joint positions, the direction of gravity from the latest
-orientation of the IMU; the inertial force of what hangs on a sensor is ignored
+orientation of the IMU; the inertial force of what a sensor carries is ignored
 (:func:`biped_com_ros.core.geometry.wrench.weight_matrix`).
 """
 
@@ -27,12 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-import math
 
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.footprint import mean_sole
-from biped_com_ros.core.geometry.pose import Array, Vector
+from biped_com_ros.core.geometry.pose import Array, heading_of, Vector
 from biped_com_ros.core.geometry.wrench import set_weight_matrix, sum_wrenches, wrench_adjoint
 from biped_com_ros.core.model.config import WrenchSensorConfig
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
@@ -43,19 +42,19 @@ import numpy as np
 
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AggregationSettings:
     """
-    How readings are treated.
+    How readings are processed.
 
     Attributes
     ----------
     low_pass_cutoff, low_pass_order
         Butterworth low-pass of every reading, Hz (0: off) and 1 or 2.
     thresholds
-        When a foot is on the ground.
+        When a foot is in contact.
     gravity
-        m/s2.
+        m/s^2.
 
     """
 
@@ -72,11 +71,11 @@ class SensorChannel:
     Attributes
     ----------
     offset
-        What it reads too much, shape (6,); subtracted from the signed reading.
+        Bias of the sensor, shape (6,); subtracted from the signed reading.
     signed
         The last reading after the sign, before the offset, shape (6,).
     filtered
-        The last reading after everything, shape (6,).
+        The last reading after sign, offset and low-pass, shape (6,).
     low_pass
         May be replaced at any time.
 
@@ -91,9 +90,9 @@ class SensorChannel:
         self.low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
         self._stamp_ns = 0
 
-    def take(self, raw: Array, stamp_ns: int) -> None:
-        """Take a reading (6,) as it came from the sensor."""
-        self.signed = raw * self._sign
+    def update(self, reading: Array, stamp_ns: int) -> None:
+        """Process a reading (6,) as it came from the sensor."""
+        self.signed = reading * self._sign
         step_ns, self._stamp_ns = stamp_ns - self._stamp_ns, stamp_ns
         if not 0 < step_ns < LONGEST_STEP_NS:
             self.low_pass.reset()
@@ -107,22 +106,24 @@ class SensorChannel:
 
 class ContactBody:
     """
-    A foot or hand: what its sensors feel, in its own frame.
+    A foot or hand: the sum of its sensors in its own frame.
 
     Attributes
     ----------
     name
         Name of the foot or hand.
     sensors
-        Where its sensors stand among the channels.
+        Indices of its sensors among the channels.
     wrench, numbers
         Environment on robot in the sole (or hand) frame, shape (6,), and as plain numbers.
     detector
-        Whether it is on the ground; None for a hand.
+        Contact detector of a foot; None for a hand.
     in_contact
-        Whether the foot is on the ground; a hand never counts.
-    place
-        Where it stands among the bodies.
+        Whether the foot is in contact; always False for a hand.
+    index
+        Index of it among the bodies.
+    samples
+        Brings the wrenches of its sensors together.
 
     """
 
@@ -131,14 +132,14 @@ class ContactBody:
         self.name, self.sensors, self.detector = name, sensors, detector
         self.wrench = np.zeros(6)
         self.numbers: list[float] = self.wrench.tolist()
-        self.in_contact, self.place = False, 0
+        self.in_contact, self.index = False, 0
         self.samples = ApproximateSynchronizer(len(sensors))
 
-    def judge(self, stamp_ns: int) -> None:
-        """Take over a new wrench, of a time (ns)."""
-        self.numbers = numbers = self.wrench.tolist()
+    def update(self, stamp_ns: int) -> None:
+        """Detect contact after :attr:`wrench` has changed."""
+        self.numbers = self.wrench.tolist()
         if self.detector is not None:
-            self.in_contact = self.detector.update(numbers[2], stamp_ns)
+            self.in_contact = self.detector.update(self.numbers[2], stamp_ns)
 
 
 class WrenchAggregation:
@@ -150,7 +151,7 @@ class WrenchAggregation:
     model
         The robot.
     settings
-        How readings are treated.
+        How readings are processed.
 
     Attributes
     ----------
@@ -161,13 +162,15 @@ class WrenchAggregation:
     body_weight
         N, of the model.
     expected
-        What each sensor reads when nothing touches what hangs on it, shape (S, 6); set by
+        Reading of each sensor without contact, (S, 6): the weight of what it carries; set by
         :meth:`set_state`.
+    ready
+        Whether the state is known; as long as it is False, readings give no wrenches.
 
     Raises
     ------
     ConfigurationError
-        If a foot or hand shares a sensor, or one sensor hangs on another, so that the total
+        If two feet or hands share a sensor, or one sensor carries another, so that the total
         would count a force twice.
 
     """
@@ -179,21 +182,21 @@ class WrenchAggregation:
         self.channels = [SensorChannel(name, c, settings) for name, c in sensors.items()]
         self._subtrees = [model.subtree_links(c.link or c.frame) for c in sensors.values()]
         self.bodies = self._make_bodies()
-        for place, body in enumerate(self.bodies):
-            body.place = place
+        for index, body in enumerate(self.bodies):
+            body.index = index
         self._samples = ApproximateSynchronizer(len(self.bodies))
-        self._refuse_double_counting()
+        self._check_double_counting()
         self._prepare_frames()
         self.ready = False
 
     def set_state(self, state: RobotState, R_world_imu: Array) -> None:
         """
-        Take the robot's posture and attitude.
+        Set the robot's posture and attitude.
 
         Parameters
         ----------
         state
-            The robot seen from its base.
+            Kinematics of the robot in its base.
         R_world_imu
             Orientation of the IMU's link, shape (3, 3), z up; its heading does not matter.
 
@@ -201,21 +204,21 @@ class WrenchAggregation:
         if self._moving_weights or self._moving_frames:
             self._refresh_moving(state)
         self._R_world_base, placed = state.along_world(self._frames, R_world_imu)
-        self._places: list[list[list[float]]] = placed.tolist()
-        # The vertical parts of the axes: what weight a sensor's load exerts along them.
+        self._placements: list[list[list[float]]] = placed.tolist()
+        # The vertical parts of the axes times the weights.
         self._weights_of_all.dot(placed.take(self._verticals), self._expected)
         self.ready = True
 
-    def take(self, sensor: int, raw: Array, stamp_ns: int) -> ContactBody | None:
+    def update(self, sensor: int, reading: Array, stamp_ns: int) -> ContactBody | None:
         """
-        Take a reading.
+        Process a reading.
 
         Parameters
         ----------
         sensor
-            Which of :attr:`channels`.
-        raw
-            Shape (6,), as it came.
+            Index into :attr:`channels`.
+        reading
+            Shape (6,), as it came from the sensor.
         stamp_ns
             Its time, ns.
 
@@ -226,7 +229,7 @@ class WrenchAggregation:
 
         """
         channel, (body, member) = self.channels[sensor], self._owners[sensor]
-        channel.take(raw, stamp_ns)
+        channel.update(reading, stamp_ns)
         if body is None or not self.ready:
             return None
         np.subtract(channel.filtered, self._expected_of[sensor], self._contact)
@@ -236,31 +239,34 @@ class WrenchAggregation:
             np.add.reduce(body.samples.latest, axis=0, out=body.wrench)
         else:
             return None
-        body.judge(stamp_ns)
+        body.update(stamp_ns)
         return body
 
     @property
     def stands(self) -> bool:
-        """Whether any foot is on the ground."""
-        return True in [body.in_contact for body in self.bodies]
+        """Whether any foot is in contact."""
+        return any(body.in_contact for body in self.bodies)
 
     def total(self, body: ContactBody, stamp_ns: int) -> Array | None:
         """
-        Take a new wrench of a foot or hand.
+        Add the new wrench of a foot or hand to the total.
 
         Returns
         -------
         numpy.ndarray or None
-            If with it all feet and hands are there for one instant, the sum in
-            ``base_footprint``, shape (6,); valid until the next call.
+            If all feet and hands are there for one instant, their sum in ``base_footprint``,
+            shape (6,); valid until the next call.
 
         """
-        if not self._samples.add(body.place, stamp_ns, body.numbers):
+        if not self._samples.add(body.index, stamp_ns, body.numbers):
             return None
-        places = self._places
-        self._total[:] = headed(self._R_world_base, *sum_wrenches(
-            self._samples.latest, [places[row] for row in self._body_rows],
-            self.footprint_from_base()))
+        placements = self._placements
+        fx, fy, fz, mx, my, mz = sum_wrenches(
+            self._samples.latest, [placements[row] for row in self._body_rows],
+            self.footprint_from_base())
+        # base_footprint is level and has the heading of the base.
+        c, s = heading_of(self._R_world_base)
+        self._total[:] = c * fx + s * fy, c * fy - s * fx, fz, c * mx + s * my, c * my - s * mx, mz
         return self._total
 
     @property
@@ -270,7 +276,7 @@ class WrenchAggregation:
 
     def footprint_from_base(self) -> Vector:
         """Return the origin of ``base_footprint`` from the base, along the world's axes, m."""
-        soles = [place[3] for place in self._places[:len(self._feet)]]
+        soles = [placement[3] for placement in self._placements[:len(self._feet)]]
         return mean_sole(soles, [foot is not None and foot.in_contact for foot in self._feet])
 
     def _make_bodies(self) -> tuple[ContactBody, ...]:
@@ -289,18 +295,18 @@ class WrenchAggregation:
         index = {channel.name: i for i, channel in enumerate(self.channels)}
         body = ContactBody(name, tuple(index[sensor] for sensor in sensors), detector)
         for member, sensor in enumerate(body.sensors):
-            self._refuse_second_owner(sensor, name)
+            self._check_owner(sensor, name)
             self._owners[sensor] = (body, member)
         return body
 
-    def _refuse_second_owner(self, sensor: int, name: str) -> None:
+    def _check_owner(self, sensor: int, name: str) -> None:
         owner = self._owners[sensor][0]
         if owner is not None:
             raise ConfigurationError(
                 f"wrench sensor '{self.channels[sensor].name}' of '{self.model.config.name}' is "
                 f"listed for '{owner.name}' and for '{name}'; its force would count twice")
 
-    def _refuse_double_counting(self) -> None:
+    def _check_double_counting(self) -> None:
         used = [i for i, (body, _) in enumerate(self._owners) if body is not None]
         for i in used:
             for j in used:
@@ -312,7 +318,7 @@ class WrenchAggregation:
                         "'link'")
 
     def _prepare_frames(self) -> None:
-        """Lay out soles, hands and sensors, so that one product places them all."""
+        """Arrange soles, hands and sensors such that one product places them all."""
         model, config, count = self.model, self.model.config, len(self._feet)
         self._sensors = model.frames(channel.config.frame for channel in self.channels)
         hands = model.frames(h.frame for h in config.hands.values() if h.wrench_sensors)
@@ -322,19 +328,19 @@ class WrenchAggregation:
         lone = self._sort_moving_from_rigid(bodies)
         frames = bodies + model.frames(self._sensors.names[i] for i in lone)
         frames += model.frames((config.imu.frame,))
-        # Without hands and lone sensors they are those that others ask for, too.
-        usual = model.stance_frames
-        self._frames = usual if usual.names == frames.names else frames
+        # Without hands and lone sensors they are the stance frames, which a state keeps.
+        stance = model.stance_frames
+        self._frames = stance if stance.names == frames.names else frames
         self._foot_count = count - self._feet.count(None)
         self._total, self._contact = np.zeros(6), np.zeros(6)
         self._weigh_subtrees()
         self._prepare_products(len(bodies.names), lone)
 
     def _sort_moving_from_rigid(self, bodies: FrameSet) -> list[int]:
-        """Note what joints change; return which sensors are not at rest on their body."""
+        """Find what joints move; return the sensors that move relative to their body."""
         link_joints = self.model.frames(self.model.link_names).joints
         joints = self._sensors.joints
-        self._rows = [None if body is None else self._body_rows[body.place]
+        self._rows = [None if body is None else self._body_rows[body.index]
                       for body, _ in self._owners]
         self._moving_weights = [i for i, links in enumerate(self._subtrees)
                                 if np.any(link_joints[links] != joints[i])]
@@ -344,7 +350,7 @@ class WrenchAggregation:
                 if row is None or i in self._moving_weights or i in self._moving_frames]
 
     def _prepare_products(self, bodies: int, lone: Sequence[int]) -> None:
-        """Lay out one product for what all sensors read of what hangs on them."""
+        """Arrange one product for the weights that all sensors carry."""
         n, rows = len(self.channels), bodies + len(lone)
         # Gravity is -g times the vertical parts of the axes: rows 0-2 of a placement.
         self._verticals = np.array([12 * row + 3 * axis + 2 for row in range(rows)
@@ -357,7 +363,7 @@ class WrenchAggregation:
         sensors, frames = map(state.placements_in_base, (self._sensors, self._frames))
         self._weights = []
         for i, row in enumerate(self._rows):
-            # Along its own axes, or along those of its body, which are there anyway.
+            # Along its own axes, or along those of its body, which are computed anyway.
             axes = bodies + lone.index(i) if i in lone or row is None else row
             block = self._weights_of_all[6 * i:6 * i + 6, 3 * axes:3 * axes + 3]
             self._weights.append(block)
@@ -374,7 +380,7 @@ class WrenchAggregation:
             self._move_to_body(i, sensors, frames)
 
     def _weigh(self, i: int, state: RobotState, sensors: Array) -> None:
-        """Find what a sensor reads of what hangs on it, along its axes."""
+        """Compute the weight matrix of what a sensor carries, along its axes."""
         mass, shares, links = self._carried[i]
         com_in_base = shares.dot(state.link_coms_in_base[links])
         R_sensor_base, p_sensor_in_base = sensors[i, :3], sensors[i, 3]
@@ -382,7 +388,7 @@ class WrenchAggregation:
                           R_sensor_base.dot(com_in_base - p_sensor_in_base))
 
     def _move_to_body(self, i: int, sensors: Array, frames: Array) -> None:
-        """Find what moves the wrench of a sensor to its foot or hand."""
+        """Compute the adjoint from a sensor to its foot or hand."""
         row = self._rows[i]
         if row is not None:
             R_body_base = frames[row, :3]
@@ -390,18 +396,9 @@ class WrenchAggregation:
                 R_body_base @ sensors[i, :3].T, R_body_base @ (sensors[i, 3] - frames[row, 3]))
 
     def _weigh_subtrees(self) -> None:
-        """Note what hangs on each sensor: its mass, the share of each link, the links."""
+        """Find what each sensor carries: its mass, the share of each link, the links."""
         self._carried = []
         for links in self._subtrees:
             masses = self.model.link_masses[links]
             mass = float(masses.sum())
             self._carried.append((mass, masses / mass if mass else masses, links))
-
-
-def headed(R_world_base: Array, fx: float, fy: float, fz: float, mx: float, my: float,
-           mz: float) -> tuple[float, float, float, float, float, float]:
-    """Return a wrench along the world's axes along level ones that share the base's heading."""
-    x, y = R_world_base.item(0, 0), R_world_base.item(1, 0)
-    length = math.hypot(x, y)
-    c, s = (x / length, y / length) if length else (1.0, 0.0)
-    return c * fx + s * fy, c * fy - s * fx, fz, c * mx + s * my, c * my - s * mx, mz

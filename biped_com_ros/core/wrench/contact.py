@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Is a foot on the ground? A Schmitt trigger on its normal force, with dwell times."""
+"""Contact of feet: a Schmitt trigger on the normal force, with dwell times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ContactThresholds:
     """
     When a contact begins and ends.
@@ -32,7 +32,7 @@ class ContactThresholds:
     engage, release
         Normal force as a share of body weight above which a contact begins, below which it ends.
     engage_dwell, release_dwell
-        How long the force must stay there, s.
+        How long the force must stay above or below, s.
 
     """
 
@@ -56,8 +56,6 @@ class ContactDetector:
     """
     The contact state of one foot.
 
-    Plain numbers rather than arrays: with one value per message that is ten times faster.
-
     Parameters
     ----------
     thresholds
@@ -75,35 +73,29 @@ class ContactDetector:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; the first sample then decides at once, without dwell."""
-        self.in_contact = False
-        self._known = False
+        """Forget everything; the next sample then decides at once, without dwell."""
+        self.in_contact = self._known = False
         self._crossed_ns: int | None = None
 
     def update(self, normal_force: float, stamp_ns: int) -> bool:
         """
-        Take the normal force (N) at `stamp_ns` (ns, rising) and return whether there is contact.
+        Return whether there is contact, by the normal force (N) at `stamp_ns` (ns, rising).
 
         The first sample decides by the mid-point between the thresholds.
         """
         if not self._known:
             self._known = True
             self.in_contact = normal_force > 0.5 * (self._engage + self._release)
-        beyond = (normal_force < self._release if self.in_contact
-                  else normal_force > self._engage)
-        if not beyond:
+        if not (normal_force < self._release if self.in_contact
+                else normal_force > self._engage):
             self._crossed_ns = None
             return self.in_contact
         if self._crossed_ns is None:
             self._crossed_ns = stamp_ns
-        self._switch_after_dwell(stamp_ns)
+        dwell_ns = self._release_dwell_ns if self.in_contact else self._engage_dwell_ns
+        if stamp_ns - self._crossed_ns >= dwell_ns:
+            self.in_contact, self._crossed_ns = not self.in_contact, None
         return self.in_contact
-
-    def _switch_after_dwell(self, stamp_ns: int) -> None:
-        dwell = self._release_dwell_ns if self.in_contact else self._engage_dwell_ns
-        if self._crossed_ns is not None and stamp_ns - self._crossed_ns >= dwell:
-            self.in_contact = not self.in_contact
-            self._crossed_ns = None
 
 
 class FootContacts:
@@ -128,6 +120,6 @@ class FootContacts:
             detector.reset()
 
     def update(self, normal_forces: Sequence[float], stamp_ns: int) -> tuple[bool, ...]:
-        """Take the normal forces (N) at `stamp_ns` and return which feet are on the ground."""
+        """Return which feet are in contact, by their normal forces (N) at `stamp_ns` (ns)."""
         return tuple([detector.update(force, stamp_ns)
                       for detector, force in zip(self._detectors, normal_forces)])

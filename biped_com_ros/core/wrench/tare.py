@@ -12,14 +12,14 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Taring force-torque sensors: what they read too much, found while nothing touches the feet.
+Taring force-torque sensors: their bias, measured while nothing touches the feet.
 
-A robot that hangs with its feet in the air does not read zero: below each sensor hangs the foot.
-So the offset of a sensor is what it measures minus the weight of what it carries
-(:func:`biped_com_ros.core.geometry.wrench.weight_matrix`), averaged while the robot is at rest.
+The sensors of a robot that hangs with its feet in the air do not read zero: each carries the
+weight of its foot. So the bias is the mean reading minus the weight of what the sensor carries
+(:func:`biped_com_ros.core.geometry.wrench.weight_matrix`), while the robot is at rest.
 
-The average goes over the readings just before the request, so that a tare is answered at once and
-nothing has to wait inside a node.
+The mean is over the readings just before the request, so that a tare is answered at once and no
+node has to wait.
 """
 
 from __future__ import annotations
@@ -33,32 +33,33 @@ from pathlib import Path
 import tempfile
 from typing import Any
 
+from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 import numpy as np
 import yaml
 
-NEVER = -1
-SILENCE_NS = 500_000_000
-"""A sensor whose last reading is older than this, ns, is not tared."""
-JUDGED_NS = 100_000_000
-"""Joints' velocities are averaged over this time, ns, before they count as movement."""
+MAX_AGE_NS = 500_000_000
+"""Largest age of the last reading of a sensor that is tared, ns."""
+
+MEAN_VELOCITY_NS = 100_000_000
+"""Time over which joint velocities are averaged, ns."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TareLimits:
     """
-    What a tare refuses.
+    Limits above which a tare fails.
 
     Attributes
     ----------
     force_deviation, torque_deviation
-        Standard deviation of a component while averaging, N and N m: more is a moving robot.
+        Standard deviation of a component while averaging, N and N m: above, the robot moves.
     joint_speed
-        Fastest joint while averaging, rad/s or m/s, as a mean over 0.1 s.
+        Speed of the fastest joint while averaging, rad/s or m/s, as a mean over 0.1 s.
     offset_force
-        Largest force taken for an offset, N: more is a robot standing on its feet.
+        Force of the bias, N: above, the robot stands on its feet.
 
     """
 
@@ -71,20 +72,20 @@ class TareLimits:
 @dataclass(frozen=True)
 class SensorOffset:
     """
-    What a sensor reads too much, and how it was found.
+    The bias of a sensor, and how it was measured.
 
     Attributes
     ----------
     frame, sign
         Of the sensor when it was tared; the offset is in that frame, after the sign.
     offset
-        Six values, force first, N and N m; subtracted from the reading.
+        Bias: six values, force first, N and N m; subtracted from the reading.
     standard_deviation
-        Six values, of the samples that were averaged.
+        Six values, of the readings that were averaged.
     samples
-        How many.
+        Number of readings.
     stamp
-        When, ISO 8601.
+        Time of the tare, ISO 8601.
 
     """
 
@@ -98,11 +99,11 @@ class SensorOffset:
 
 class JointStillness:
     """
-    Remembers when a joint last moved.
+    Detects moving joints, by the mean of each velocity over 0.1 s.
 
-    Not single velocities are judged but their mean over 0.1 s, which is the net motion: where
-    they are differences of positions, encoder noise of 0.0002 rad at 500 Hz alone makes peaks
-    of 0.5 rad/s, and a mean of 0.003 rad/s.
+    The mean is the net motion. Single velocities would not do: where they are differences of
+    positions, encoder noise of 0.0002 rad at 500 Hz alone gives peaks of 0.5 rad/s, and a mean
+    of 0.003 rad/s.
 
     Parameters
     ----------
@@ -111,33 +112,32 @@ class JointStillness:
     limit
         Speed above which a joint counts as moving, rad/s or m/s.
 
+    Attributes
+    ----------
+    moved_ns
+        Time of the last motion, ns; :data:`NEVER_NS` without any.
+    movement
+        Description of it, for messages.
+
     """
 
     def __init__(self, joint_names: Sequence[str], limit: float) -> None:
         self._names, self._limit = joint_names, limit
-        self._sum, self._count, self._began_ns = np.zeros(len(joint_names)), 0, NEVER
-        self.moved_ns = NEVER
-        self.movement = ''
+        self._sum, self._count, self._began_ns = np.zeros(len(joint_names)), 0, NEVER_NS
+        self.moved_ns, self.movement = NEVER_NS, ''
 
-    def take(self, velocities: Array, stamp_ns: int) -> None:
-        """Take joint velocities (n,), rad/s, of the time `stamp_ns`."""
-        if stamp_ns < self._began_ns:  # the clock was set anew
-            self.moved_ns = NEVER
-            self._begin()
+    def update(self, velocities: Array, stamp_ns: int) -> None:
+        """Add joint velocities (n,), rad/s, at the time `stamp_ns`."""
+        if stamp_ns < self._began_ns:  # the clock was set back
+            self.moved_ns, self._count = NEVER_NS, 0
         if not self._count:
-            self._began_ns = stamp_ns
+            self._began_ns, self._sum[:] = stamp_ns, 0.0
         self._sum += velocities
         self._count += 1
-        if stamp_ns - self._began_ns >= JUDGED_NS:
-            self._judge(stamp_ns)
-
-    def _begin(self) -> None:
-        self._sum[:] = 0.0
-        self._count = 0
-
-    def _judge(self, stamp_ns: int) -> None:
+        if stamp_ns - self._began_ns < MEAN_VELOCITY_NS:
+            return
         speeds = np.abs(self._sum) / self._count
-        self._begin()
+        self._count = 0
         if speeds.size and speeds.max() > self._limit:
             fastest = int(speeds.argmax())
             self.moved_ns = stamp_ns
@@ -146,29 +146,29 @@ class JointStillness:
 
 class RecentReadings:
     """
-    The last readings of a sensor, so that a tare is answered at once from what just happened.
+    The last readings of a sensor, from which a tare is answered at once.
 
     Parameters
     ----------
     sensor
         Name of the sensor, for messages.
     count
-        How many readings a tare averages.
+        Number of readings that a tare averages.
 
     Attributes
     ----------
     newest_ns
-        Stamp of the last reading; -1 without any.
+        Stamp of the last reading, ns; :data:`NEVER_NS` without any.
 
     """
 
     def __init__(self, sensor: str, count: int) -> None:
-        self.sensor, self._count, self.newest_ns = sensor, count, NEVER
+        self.sensor, self._count, self.newest_ns = sensor, count, NEVER_NS
         self._stamped: deque[tuple[int, Array]] = deque(maxlen=count)
 
     def add(self, reading: Array, stamp_ns: int) -> None:
-        """Take and keep a reading (6,) after the sign, before any offset."""
-        if stamp_ns < self.newest_ns:  # the clock was set anew
+        """Add a reading (6,) after the sign, before any offset."""
+        if stamp_ns < self.newest_ns:  # the clock was set back
             self._stamped.clear()
         self._stamped.append((stamp_ns, reading))
         self.newest_ns = stamp_ns
@@ -176,56 +176,55 @@ class RecentReadings:
     def tare(self, expected: Array, still: JointStillness, limits: TareLimits,
              config: WrenchSensorConfig, now_ns: int) -> SensorOffset:
         """
-        Find what the sensor reads too much, or refuse.
+        Return the bias of the sensor.
 
         Parameters
         ----------
         expected
             Reading (6,) of a perfect sensor when nothing touches what it carries.
         still
-            When the joints last moved.
+            The detector of moving joints.
         limits
-            What is refused.
+            Limits of motion, noise and bias.
         config
-            Of the sensor.
+            Configuration of the sensor.
         now_ns
             Stamp of the newest reading of all sensors, ns.
 
         Raises
         ------
         InputError
-            If the robot moved, stood on the ground, or readings are missing; the message says
-            what to do.
+            If the robot moved, stood on the ground, or readings are missing; with a remedy.
 
         """
-        self._refuse_missing(now_ns)
+        self._check_readings(now_ns)
         readings = np.array([reading for _, reading in self._stamped])
         deviation = readings.std(axis=0)
         offset = readings.mean(axis=0) - expected
-        self._refuse_motion(deviation, still, limits)
-        self._refuse_contact(offset, limits)
+        self._check_rest(deviation, still, limits)
+        self._check_no_contact(offset, limits)
         return SensorOffset(
             config.frame, config.sign, tuple(offset.tolist()), tuple(deviation.tolist()),
             len(readings), datetime.now(timezone.utc).isoformat(timespec='seconds'))
 
-    def _refuse_missing(self, now_ns: int) -> None:
+    def _check_readings(self, now_ns: int) -> None:
         count, collected = self._count, len(self._stamped)
         if not collected:
-            raise InputError(f"'{self.sensor}' not tared: it has sent nothing usable yet; check "
+            raise InputError(f"'{self.sensor}' not tared: no usable reading received yet; check "
                              'its driver and topic')
-        if now_ns - self.newest_ns > SILENCE_NS:
+        if now_ns - self.newest_ns > MAX_AGE_NS:
             raise InputError(
                 f"'{self.sensor}' not tared: its last reading is "
                 f'{1e-9 * (now_ns - self.newest_ns):.1f} s old; check its driver')
         if collected < count:
-            raise InputError(f"'{self.sensor}' not tared: it has sent {collected} of the {count} "
+            raise InputError(f"'{self.sensor}' not tared: received {collected} of the {count} "
                              'readings to average; try again in a moment')
 
-    def _refuse_motion(self, deviation: Array, still: JointStillness, limits: TareLimits) -> None:
+    def _check_rest(self, deviation: Array, still: JointStillness, limits: TareLimits) -> None:
         oldest_ns = self._stamped[0][0]
         if still.moved_ns >= oldest_ns:
             raise InputError(
-                f"'{self.sensor}' not tared: {still.movement} moved while averaging, more than "
+                f"'{self.sensor}' not tared: {still.movement} moved while averaging, above "
                 f'{limits.joint_speed:g} rad/s; hold the robot still for '
                 f'{1e-9 * (self.newest_ns - oldest_ns):.1f} s and try again, or start '
                 'with a larger tare_max_joint_speed if its velocities are that noisy')
@@ -235,22 +234,22 @@ class RecentReadings:
             if part.max() > limit:
                 raise InputError(
                     f"'{self.sensor}' not tared: its readings vary by {part.max():.3g} {unit} "
-                    f'(standard deviation), more than {limit:g}; let the robot come to rest, or '
+                    f'(standard deviation), above {limit:g}; let the robot come to rest, or '
                     f'raise {parameter} if the sensor is that noisy')
 
-    def _refuse_contact(self, offset: Array, limits: TareLimits) -> None:
+    def _check_no_contact(self, offset: Array, limits: TareLimits) -> None:
         force = float(np.linalg.norm(offset[:3]))
         if force > limits.offset_force:
             raise InputError(
-                f"'{self.sensor}' not tared: it reads {force:.4g} N other than what hangs on it "
-                f'weighs, above the limit of {limits.offset_force:.4g} N; lift the robot so that '
+                f"'{self.sensor}' not tared: it reads {force:.4g} N besides the weight that it "
+                f'carries, above the limit of {limits.offset_force:.4g} N; lift the robot so that '
                 'nothing touches its feet and hands, or raise tare_max_offset_share if the '
                 "sensor's offset really is that large")
 
 
 def save_offsets(path: Path, robot: str, offsets: Mapping[str, SensorOffset]) -> None:
     """
-    Write offsets so that the file is at every moment either the old or the new one.
+    Write offsets to a file, atomically: at any time it is either the old or the new one.
 
     Raises
     ------
@@ -276,7 +275,7 @@ def load_offsets(path: Path, config: RobotConfig) -> dict[str, SensorOffset]:
     Returns
     -------
     dict
-        By sensor name; sensors the file does not name are missing.
+        By sensor name, of the sensors that the file names.
 
     Raises
     ------

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Do the feet carry what the robot weighs? If not, why, and what to do about it."""
+"""Compares the weight on the feet with the model, and suggests a remedy where they differ."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 WEIGHING_RATE = 100.0
-"""For the mean of a second so many instants are as good as all of them, Hz."""
+"""Rate of the instants to average, Hz; for the mean of a second more would not help."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class WeightVerdict:
     """
-    What the mean forces say.
+    The mean weight on the feet, compared with the model.
 
     Attributes
     ----------
     plausible
         Whether they agree with the model.
     message
-        Why, and what to do if not.
+        For the user: problem, value, remedy.
     ratio
         Measured weight over the model's.
 
@@ -59,7 +59,7 @@ class WeightCheck:
     tolerance
         Relative difference from the model that is still plausible.
     robot_file
-        Where the configuration of the sensors is, for messages.
+        Name of the robot's configuration file, for messages.
 
     """
 
@@ -73,7 +73,7 @@ class WeightCheck:
     def add(self, vertical_force: float, foot_forces: Array | Sequence[float],
             in_contact: bool) -> None:
         """
-        Take one instant.
+        Add one instant.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class WeightCheck:
         foot_forces
             Normal force of each foot in the order of `sensors_of`, N, shape (F,).
         in_contact
-            Whether any foot is on the ground.
+            Whether any foot is in contact.
 
         """
         self._count += 1
@@ -90,8 +90,8 @@ class WeightCheck:
         self._contacts += in_contact
         self._foot_sums += foot_forces
 
-    def verdict(self) -> Verdict | None:
-        """Judge the mean since the last verdict and start anew; None if there is no data."""
+    def verdict(self) -> WeightVerdict | None:
+        """Return the verdict on the mean since the last one; None without data."""
         if not self._count:
             return None
         mean = self._sum / self._count
@@ -99,10 +99,10 @@ class WeightCheck:
         touching = self._contacts > 0.5 * self._count
         self._start()
         ratio = mean / self.body_weight
-        complaint = self._wrong_sign(ratio, feet) or (
+        problem = self._wrong_sign(ratio, feet) or (
             self._wrong_weight(mean, ratio) if touching else '')
         where = '' if touching else ', no foot on the ground'
-        return Verdict(not complaint, complaint or (
+        return WeightVerdict(not problem, problem or (
             f'{mean:.1f} N, model {self.body_weight:.1f} N (ratio {ratio:.4f}){where}'), ratio)
 
     def _start(self) -> None:
@@ -110,7 +110,7 @@ class WeightCheck:
         self._foot_sums[:] = 0.0
 
     def _wrong_sign(self, ratio: float, feet: Sequence[float]) -> str:
-        """Find feet that are pulled: the ground never pulls, so their sensor has a wrong sign."""
+        """Describe feet that are pulled down, which only a wrong sign of a sensor can show."""
         pulled = {name: force for (name, force) in zip(self._sensors_of, feet)
                   if force < -0.1 * self.body_weight}
         if not pulled:

@@ -140,7 +140,7 @@ class ContactsOutput:
     """Publishes which feet are on the ground, once each of them has felt anew, with a stamp."""
 
     def __init__(self, node: Node, feet: Sequence[ContactBody]) -> None:
-        self._feet, self._order = feet, {foot.place: i for i, foot in enumerate(feet)}
+        self._feet, self._order = feet, {foot.index: i for i, foot in enumerate(feet)}
         self._contacts = joint_state_publisher(
             node, '~/contacts', [foot.name for foot in feet], ('position', 'effort'))
         self._felt_ns, self._complete_ns = [0] * len(feet), 0
@@ -152,7 +152,7 @@ class ContactsOutput:
         ns = stamp_ns
         if ns < self._complete_ns:  # the clock was set anew
             self._felt_ns, self._complete_ns = [0] * len(self._feet), 0
-        self._felt_ns[self._order[foot.place]] = ns
+        self._felt_ns[self._order[foot.index]] = ns
         oldest = min(self._felt_ns)
         if oldest == ns or oldest > self._complete_ns:
             self._complete_ns = ns
@@ -228,7 +228,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _make_outputs(self, aggregation: WrenchAggregation) -> None:
         config = aggregation.model.config
         self._feet = {
-            body.place: FootOutput(self, body, self._sole_frame(aggregation.model, body.name))
+            body.index: FootOutput(self, body, self._sole_frame(aggregation.model, body.name))
             for body in aggregation.bodies if body.detector is not None}
         self._contacts = ContactsOutput(self, [
             body for body in aggregation.bodies if body.detector is not None])
@@ -314,7 +314,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         # Velocities too: another node of the process may have asked for this very state.
         self._state = self.aggregation.model.state(positions, velocities)
         self._joints_ns, self._moved = stamp_ns, True
-        self._still.take(velocities, stamp_ns)
+        self._still.update(velocities, stamp_ns)
 
     def _on_imu(self, stamp_ns: int, quaternion: np.ndarray, angular_velocity: np.ndarray,
                 linear_acceleration: np.ndarray) -> None:
@@ -324,12 +324,12 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _on_wrench(self, sensor: int, stamp_ns: int, wrench: np.ndarray) -> None:
         aggregation = self.aggregation
         aggregation.ready = self._state_is_fresh(stamp_ns)
-        body = aggregation.take(sensor, wrench, stamp_ns)
+        body = aggregation.update(sensor, wrench, stamp_ns)
         self._recent[sensor].add(aggregation.channels[sensor].signed, stamp_ns)
         if body is None:
             return
         least_force, contact_period_ns = self._least_force, self._contact_period_ns
-        foot = self._feet.get(body.place)
+        foot = self._feet.get(body.index)
         if foot is not None:
             foot.publish(stamp_ns, least_force, contact_period_ns)
             self._contacts.take(body, stamp_ns, contact_period_ns)
@@ -391,8 +391,10 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         """
         aggregation, params = self.aggregation, self.params
         limits = TareLimits(
-            params.tare_max_force_deviation, params.tare_max_torque_deviation,
-            params.tare_max_joint_speed, params.tare_max_offset_share * aggregation.body_weight)
+            force_deviation=params.tare_max_force_deviation,
+            torque_deviation=params.tare_max_torque_deviation,
+            joint_speed=params.tare_max_joint_speed,
+            offset_force=params.tare_max_offset_share * aggregation.body_weight)
         now_ns = max(self._joints_ns, *(recent.newest_ns for recent in self._recent))
         return self._recent[sensor].tare(
             aggregation.expected[sensor], self._still, limits,
@@ -469,10 +471,12 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
 def _settings(params: WrenchAggregatorParameters) -> AggregationSettings:
     return AggregationSettings(
-        params.low_pass_cutoff, params.low_pass_order,
-        ContactThresholds(params.contact_engage, params.contact_release,
-                          params.contact_engage_dwell, params.contact_release_dwell),
-        params.gravity)
+        low_pass_cutoff=params.low_pass_cutoff, low_pass_order=params.low_pass_order,
+        thresholds=ContactThresholds(
+            engage=params.contact_engage, release=params.contact_release,
+            engage_dwell=params.contact_engage_dwell,
+            release_dwell=params.contact_release_dwell),
+        gravity=params.gravity)
 
 
 def _describe(sensor: str, offset: SensorOffset) -> str:

@@ -329,8 +329,10 @@ class Accounts:
 
 def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
     return MonitorSettings(
-        ContactThresholds(params.contact_engage, params.contact_release,
-                          params.contact_engage_dwell, params.contact_release_dwell),
+        ContactThresholds(
+            engage=params.contact_engage, release=params.contact_release,
+            engage_dwell=params.contact_engage_dwell,
+            release_dwell=params.contact_release_dwell),
         StabilityThresholds(
             params.margin_warning, params.dcm_margin_unstable, params.tilt_unstable,
             params.tilt_fallen, params.margin_hysteresis, params.tilt_hysteresis,

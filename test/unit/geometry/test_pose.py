@@ -17,7 +17,7 @@ from pathlib import Path
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import (
-    cross, Pose, quaternion_from_rotation, rotation_from_quaternion, turned, yaw_of)
+    cross, heading_of, Pose, quaternion_from_rotation, rotation_from_quaternion, turned, yaw_of)
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -127,3 +127,11 @@ def test_cross_product():
 def test_yaw_is_the_heading_of_the_x_axis():
     rotation = Rotation.from_euler('ZYX', (2.5, 0.4, -0.9)).as_matrix()
     assert yaw_of(rotation) == pytest.approx(2.5)
+
+
+def test_the_heading_ignores_the_lean():
+    assert heading_of(Rotation.from_euler('xyz', (0.2, -0.3, 2.5)).as_matrix()) == pytest.approx(
+        (np.cos(2.5), np.sin(2.5)))
+    straight_up = Rotation.from_euler('y', -np.pi / 2).as_matrix()
+    straight_up[:2, 0] = 0.0
+    assert heading_of(straight_up) == (1.0, 0.0)

@@ -21,7 +21,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.wrench import com_line
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.wrench.aggregation import AggregationSettings, headed, WrenchAggregation
+from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
 from biped_com_ros.core.wrench.contact import ContactThresholds
 import numpy as np
 import pinocchio as pin
@@ -29,7 +29,8 @@ import pytest
 from support.wrench_oracle import Robot, SENSORS, URDF, YAML
 
 MS = 1_000_000
-PLAIN = AggregationSettings(thresholds=ContactThresholds(0.06, 0.03, 0.0, 0.0))
+PLAIN = AggregationSettings(thresholds=ContactThresholds(
+        engage=0.06, release=0.03, engage_dwell=0.0, release_dwell=0.0))
 
 
 @pytest.fixture(scope='module')
@@ -56,7 +57,7 @@ def feed(aggregation, robot, contacts, offsets=None, stamp_ns=10 * MS):
     done, total = {}, None
     for i, channel in enumerate(aggregation.channels):
         reading = robot.reading(channel.name, contacts, (offsets or {}).get(channel.name, 0.0))
-        body = aggregation.take(i, reading, stamp_ns)
+        body = aggregation.update(i, reading, stamp_ns)
         if body is not None:
             done[body.name, body.detector is not None] = body
             assert total is None
@@ -154,9 +155,9 @@ def test_nothing_comes_out_before_posture_and_attitude_are_known(model):
 def test_a_foot_needs_all_its_sensors(model):
     robot, aggregation = Robot.somewhere(1), WrenchAggregation(model, PLAIN)
     place(aggregation, robot)
-    assert aggregation.take(0, np.zeros(6), MS) is None
-    assert aggregation.take(0, np.zeros(6), 2 * MS) is None
-    assert aggregation.take(1, np.zeros(6), 2 * MS).name == 'left'
+    assert aggregation.update(0, np.zeros(6), MS) is None
+    assert aggregation.update(0, np.zeros(6), 2 * MS) is None
+    assert aggregation.update(1, np.zeros(6), 2 * MS).name == 'left'
 
 
 def test_two_sensors_in_series_are_refused(config):
@@ -173,13 +174,3 @@ def test_one_sensor_in_two_feet_is_refused(config):
     with pytest.raises(ConfigurationError, match="'left_toe' .*'left' and for 'right'"):
         WrenchAggregation(RobotModel(dataclasses.replace(config, feet=feet),
                                      URDF.read_text()), PLAIN)
-
-
-def test_the_axes_of_the_total_keep_the_heading_and_drop_the_lean():
-    wrench, heading = np.random.default_rng(7).normal(size=6), pin.rpy.rpyToMatrix(0.0, 0.0, 2.5)
-    R = pin.rpy.rpyToMatrix(0.2, -0.3, 2.5)
-    np.testing.assert_allclose(
-        headed(R, *wrench), (wrench.reshape(2, 3) @ heading).ravel(), atol=1e-15)
-    straight_up = pin.rpy.rpyToMatrix(0.0, -np.pi / 2, 0.0)
-    straight_up[:2, 0] = 0.0
-    assert headed(straight_up, *wrench) == tuple(wrench)

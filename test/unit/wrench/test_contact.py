@@ -25,7 +25,8 @@ WEIGHT = 500.0  # engages above 50 N, releases below 25 N
 
 @pytest.fixture
 def detector():
-    return ContactDetector(ContactThresholds(0.10, 0.05, 0.010, 0.020), WEIGHT)
+    return ContactDetector(ContactThresholds(
+        engage=0.10, release=0.05, engage_dwell=0.010, release_dwell=0.020), WEIGHT)
 
 
 def feed(detector, forces, start_ms=0):
@@ -69,7 +70,8 @@ def test_a_pull_is_no_contact(detector):
 
 
 def test_no_dwell_switches_at_once():
-    detector = ContactDetector(ContactThresholds(0.10, 0.05, 0.0, 0.0), WEIGHT)
+    detector = ContactDetector(ContactThresholds(
+        engage=0.10, release=0.05, engage_dwell=0.0, release_dwell=0.0), WEIGHT)
     assert feed(detector, [0.0, 51.0, 26.0, 24.0]) == [False, True, True, False]
 
 
@@ -82,9 +84,9 @@ def test_reset_forgets_the_contact(detector):
 @pytest.mark.parametrize('engage, release', [(0.05, 0.05), (0.05, 0.1), (1.5, 0.1), (0.1, 0.0)])
 def test_thresholds_that_cannot_work_are_refused(engage, release):
     with pytest.raises(ConfigurationError, match='release < engage'):
-        ContactThresholds(engage, release)
+        ContactThresholds(engage=engage, release=release)
 
 
 def test_negative_dwell_is_refused():
     with pytest.raises(ConfigurationError, match='dwell'):
-        ContactThresholds(0.1, 0.05, -0.01, 0.0)
+        ContactThresholds(engage=0.1, release=0.05, engage_dwell=-0.01, release_dwell=0.0)

@@ -51,7 +51,7 @@ def hang(count=200, noise=0.5, offset=OFFSET, collected=200, moved_at=None, spee
         noise_now = noise * rng.normal(size=6) * [1.0, 1.0, 1.0, 0.05, 0.05, 0.05]
         readings.add(EXPECTED + offset + noise_now, i * MS)
         moving = moved_at is not None and moved_at - 100 < i <= moved_at
-        still.take(np.array([0.001, -speed if moving else 0.002]), i * MS)
+        still.update(np.array([0.001, -speed if moving else 0.002]), i * MS)
     return readings.tare(EXPECTED, still, limits, SENSOR, (collected + silent_for) * MS)
 
 
@@ -78,10 +78,10 @@ def test_a_movement_before_the_readings_does_no_harm():
 def test_many_slow_joints_are_no_movement():
     still = JointStillness([f'joint_{i}' for i in range(32)], 0.05)
     for t in range(1, 102):
-        still.take(np.full(32, 0.04), t * MS)
+        still.update(np.full(32, 0.04), t * MS)
     assert still.movement == ''
     for t in range(102, 203):
-        still.take(np.concatenate([np.zeros(31), [-0.06]]), t * MS)
+        still.update(np.concatenate([np.zeros(31), [-0.06]]), t * MS)
     assert still.moved_ns == 202 * MS and still.movement.startswith('joint_31 at 0.06')
 
 
@@ -90,12 +90,12 @@ def test_noise_of_differentiated_encoders_is_no_movement():
     velocities = np.diff(2e-4 * rng.normal(size=(2000, 32)), axis=0) * 500.0
     assert np.abs(velocities).max() > 0.4
     for i, now in enumerate(velocities):
-        still.take(now, 2 * i * MS)
+        still.update(now, 2 * i * MS)
     assert still.movement == ''
     drift = np.zeros(32)
     drift[7] = 0.07
     for i, now in enumerate(velocities[:200]):
-        still.take(now + drift, (4000 + 2 * i) * MS)
+        still.update(now + drift, (4000 + 2 * i) * MS)
     assert still.movement.startswith('joint_7 at 0.0')
 
 
@@ -103,9 +103,9 @@ def test_noise_of_differentiated_encoders_is_no_movement():
     ({'noise': 5.0}, 'vary by .* N .*come to rest.*tare_max_force_deviation'),
     ({'moved_at': 150}, 'knee at 0.1 rad/s moved while averaging.*hold the robot still'
      '.*tare_max_joint_speed'),
-    ({'offset': [0, 0, 400.0, 0, 0, 0]}, 'reads 400 N other .* lift the robot'),
+    ({'offset': [0, 0, 400.0, 0, 0, 0]}, 'reads 400 N besides .* lift the robot'),
     ({'collected': 7}, '7 of the 200 readings'),
-    ({'collected': 0}, 'nothing usable yet; check its driver'),
+    ({'collected': 0}, 'no usable reading received yet; check its driver'),
     ({'silent_for': 2500}, 'last reading is 2.5 s old'),
 ])
 def test_what_is_refused_and_what_to_do(change, message):
@@ -126,7 +126,7 @@ def test_what_was_before_the_clock_was_set_back_is_forgotten():
     readings, still = RecentReadings('left', 3), JointStillness(('hip',), 0.1)
     for t in (101, 102, 103, 1, 2):
         readings.add(np.zeros(6), t * MS)
-        still.take(np.array([0.5 if t > 100 else 0.0]), t * MS)
+        still.update(np.array([0.5 if t > 100 else 0.0]), t * MS)
     with pytest.raises(InputError, match='2 of the 3'):
         readings.tare(np.zeros(6), still, LIMITS, SENSOR, 2 * MS)
     readings.add(np.zeros(6), 3 * MS)
