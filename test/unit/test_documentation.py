@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob('*.md'), *ROOT.glob('doc/*.rst'), *ROOT.glob('doc/decisions/*.rst')])
 # A file is named from the root of the repository, or from the package.
 BASES = (ROOT, ROOT / 'biped_com_ros')
-FOLDERS = r'(?:biped_com_ros|core|ros|nodes|sim|viz|test|tools|config|doc|examples|benchmarks|launch|urdf|rviz)'
+FOLDERS = ('(?:biped_com_ros|core|ros|nodes|sim|viz|test|tools|config|doc|examples|benchmarks|'
+           'launch|urdf|rviz)')
 FILE = re.compile(rf'`+({FOLDERS}/[\w./-]+)`+')
 LINK = re.compile(r'\]\(([^)#:]+)\)')
 # What readers are told to write themselves.
