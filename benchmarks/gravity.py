@@ -40,16 +40,16 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 Call = Callable[[], object]
-#: The node whose commands a controller takes; where people look on, too; within limits.
+#: The node with a controller that subscribes; with other subscribers, too; within limits.
 CLOSED = 'gravity_compensation, closed form'
-LISTENED = 'the same, efforts, shares and wrenches listened to'
+SUBSCRIBED = 'the same, with subscribers of efforts, shares and wrenches'
 BOUNDED = 'gravity_compensation, within limits'
-HELD = 'gravity_compensation, torso held'
+FIXED_BASE = 'gravity_compensation, fixed base'
 INSTANT = 'gravity_compensation, closed form, its four messages'
 
 
 def core_calls(robot: str) -> dict[str, Call]:
-    """Return what is timed without ROS."""
+    """Return the functions that are timed without ROS."""
     model = RobotModel.load(robot)
     gravity, positions = GravityModel(model), model.posture()
     up, shares = np.array((0.0, 0.0, 1.0)), np.array((0.4, 0.6))
@@ -58,22 +58,22 @@ def core_calls(robot: str) -> dict[str, Call]:
     bounded, hard = BoundedNorm(gravity, SupportLimits(sole_margin=0.03)), hard_cases(gravity)
     return {
         'kinematics (RobotState)': lambda: model.state(positions),
-        'weighing (GravityModel.load)': lambda: gravity.load(state, up),
-        'efforts, torso held': lambda: gravity.load(state, up).held,
-        'efforts, two feet, closed form': lambda: gravity.load(state, up).standing(shares),
-        'within limits, none active': lambda: load.standing(shares, bounded),
+        'GravityModel.load': lambda: gravity.load(state, up),
+        'efforts, fixed base': lambda: gravity.load(state, up).fixed_base_efforts(),
+        'efforts, two feet, closed form': lambda: gravity.load(state, up).on_contacts(shares),
+        'within limits, none active': lambda: load.on_contacts(shares, bounded),
         'within limits, some active': lambda: _next(hard, bounded)}
 
 
 def hard_cases(gravity: GravityModel) -> Any:
-    """Return an endless series of (load, shares) that the closed form cannot serve."""
+    """Return an endless series of (load, shares) beyond the limits of the closed form."""
     model, cases = gravity.model, []
     probe = BoundedNorm(gravity, SupportLimits(sole_margin=0.03))
     for phase in np.linspace(0.0, 2.0 * np.pi, 100, endpoint=False):
         up = np.array((0.02 * np.sin(phase), 0.02 * np.cos(phase), 1.0))
         load = gravity.load(model.state(model.posture()), up / np.linalg.norm(up))
         shares = np.array((0.1, 0.9)) + 0.02 * np.sin(phase) * np.array((1.0, -1.0))
-        load.standing(shares, probe)
+        load.on_contacts(shares, probe)
         if probe.iterations:
             cases.append((load, shares))
     return itertools.cycle(cases)
@@ -82,7 +82,7 @@ def hard_cases(gravity: GravityModel) -> Any:
 def _next(cases: Any, bounded: BoundedNorm) -> Support:
     case: tuple[GravityLoad, np.ndarray] = next(cases)
     load, shares = case
-    return load.standing(shares, bounded)
+    return load.on_contacts(shares, bounded)
 
 
 def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
@@ -92,8 +92,8 @@ def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
     message = _Message(RobotModel.load(robot))
     nodes = {'relay': Relay()}
     for i, (name, parameters) in enumerate((
-            (CLOSED, {}), (LISTENED, {}), (BOUNDED, {'distribution': 'bounded'}),
-            (HELD, {'support': 'fixed'}))):
+            (CLOSED, {}), (SUBSCRIBED, {}), (BOUNDED, {'distribution': 'bounded'}),
+            (FIXED_BASE, {'support': 'fixed'}))):
         nodes[name] = make_node(robot, i, parameters)
     calls = {name: _call(node, message) for name, node in nodes.items()}
     calls[INSTANT] = four_messages(nodes[CLOSED], message)
@@ -113,7 +113,7 @@ def four_messages(node: Any, joint_states: Any) -> Call:
     messages = {'the IMU': imu}
     for name, foot in config.feet.items():
         wrench = WrenchStamped(header=Header(frame_id=foot.sole))
-        wrench.wrench.force.z = 0.5 * node.compensation.gravity_model.weight
+        wrench.wrench.force.z = 0.5 * node.compensator.gravity_model.weight
         messages[f"the wrench of '{name}'"] = wrench
     pairs = [(callback_of(node, node._inputs[name].topic), Template(content, {}))
              for name, content in messages.items()]
@@ -143,23 +143,23 @@ def callback_of(node: Any, topic: str) -> Callable[[bytes], None]:
 
 
 def make_node(robot: str, number: int, parameters: dict[str, Any]) -> Any:
-    """Return an active node that believes to have fresh sensor values."""
+    """Return an active node with sensor values."""
     from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
     from rclpy.parameter import Parameter
     node = GravityCompensation(
         parameter_overrides=[Parameter(name, value=value) for name, value in {
             'robot': robot, 'marker_rate': 0.0, 'start_time': 0.01, **parameters}.items()],
         cli_args=['--ros-args', '-r', f'__node:=gravity_compensation_{number}'])
-    model, weight = node.model, node.compensation.gravity_model.weight
-    node._imu.turn(np.array(orientation(model)))
-    for contact in range(len(node.compensation.gravity_model.contacts)):
-        node.compensation.feel(contact, [0.0, 0.0, 0.5 * weight, 0.0, 0.0, 0.0], 0)
-    node._timeout_ns = 2 ** 63  # of inputs that are told nothing here
+    model, weight = node.model, node.compensator.gravity_model.weight
+    node.compensator.imu.update(np.array(orientation(model)))
+    for contact in range(len(node.compensator.gravity_model.contacts)):
+        node.compensator.update_wrench(contact, [0.0, 0.0, 0.5 * weight, 0.0, 0.0, 0.0], 0)
+    node.supervisor.configure((), 0.1)  # the other inputs get no messages here
     return node
 
 
 def targets(core: dict[str, np.ndarray], node: dict[str, np.ndarray]) -> list[Target]:
-    """Return what is demanded."""
+    """Return the targets."""
     closed = (microseconds(core['efforts, two feet, closed form']))
     relay = 'relay'
     return [
@@ -199,10 +199,10 @@ def time_nodes(robot: str, rounds: int) -> dict[str, np.ndarray]:
     calls, nodes = node_calls(robot)
     from benchmarks.callbacks import _listened_to
     outputs = next(node for node in nodes if node.get_name() == 'gravity_compensation_1')
-    wanted = {outputs._effort_output._effort, outputs._support_output._shares,
+    subscribed = {outputs._effort_output._effort, outputs._support_output._shares,
               *outputs._support_output._wrenches}
     try:
-        with _listened_to(wanted):
+        with _listened_to(subscribed):
             return alternate(calls, 5 * rounds, budget=2e-3)
     finally:
         for node in nodes:

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What gravity compensation does for a simulated robot, in numbers and pictures.
+Gravity compensation of a simulated robot, in numbers and pictures.
 
 First the droop: the robot stretches its arms out and stands, held by its position controllers
 alone, then with feedforward; then a robot whose links weigh something else than its URDF says
@@ -33,8 +33,8 @@ import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.gravity.compensation import CompensationSettings, GravityCompensator
 from biped_com_ros.core.gravity.effort_guard import SafetySettings
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
@@ -69,7 +69,7 @@ class Robot:
     ----------
     robot
         Its name.
-    believed
+    model_in_use
         Model behind the feedforward; None: no feedforward.
     posture
         It starts in.
@@ -80,7 +80,7 @@ class Robot:
 
     """
 
-    def __init__(self, robot: str, believed: RobotModel | None, posture: str = 'stand',
+    def __init__(self, robot: str, model_in_use: RobotModel | None, posture: str = 'stand',
                  options: PlantOptions | None = None,
                  settings: CompensationSettings = SETTINGS) -> None:
         self.model = model = RobotModel.load(robot)
@@ -91,8 +91,7 @@ class Robot:
         self.actuated = model.joint_index(self.plant.actuated_joint_names)
         imus = model.config.imus
         self._imu = list(imus.values()).index(model.config.imu)
-        self._imu_frame = model.frames((model.config.imu.frame,))
-        self.feedforward = None if believed is None else GravityCompensator(believed, settings)
+        self.feedforward = None if model_in_use is None else GravityCompensator(model_in_use, settings)
         if self.feedforward is not None:
             self.feedforward.guard.start()
         self.observation = self.plant.step(self.command)
@@ -112,36 +111,36 @@ class Robot:
             self.step()
 
     def errors_deg(self, group: str) -> np.ndarray:
-        """Return how far the actuated joints of a group are from where they should be, deg."""
+        """Return the position errors of the actuated joints of a group, deg."""
         index = self.model.group_index(group)
         errors = self.observation.joint_positions[self.actuated] - self.command.position
         return np.degrees(errors[np.isin(self.actuated, index)])
 
     def hand(self) -> np.ndarray:
-        """Return where the left hand is seen from the base, (3,), m."""
+        """Return the position of the left hand in the base, (3,), m."""
         return self._hand_at(self.observation.joint_positions)
 
     def hand_error_mm(self) -> float:
-        """Return how far the left hand is from where it should be, seen from the base, mm."""
-        wanted = self.observation.joint_positions.copy()
-        wanted[self.actuated] = self.command.position
-        return 1e3 * float(np.linalg.norm(self.hand() - self._hand_at(wanted)))
+        """Return the position error of the left hand in the base, mm."""
+        commanded = self.observation.joint_positions.copy()
+        commanded[self.actuated] = self.command.position
+        return 1e3 * float(np.linalg.norm(self.hand() - self._hand_at(commanded)))
 
     def _hand_at(self, positions: np.ndarray) -> np.ndarray:
         hand = self.model.config.hands['left'].frame
         return self.model.state(positions).pose_in_base(hand).position
 
     def _feed_forward(self, feedforward: GravityCompensator) -> None:
-        seen = self.observation
-        state = feedforward.model.state(seen.joint_positions)
-        up = feedforward.gravity_model.up_in_base(
-            state, self._imu_frame, rotation_from_quaternion(seen.imu_quaternions[self._imu]))
+        measured, target = self.observation, None
+        stamp_ns = nanoseconds(measured.time)
+        feedforward.imu.update(measured.imu_quaternions[self._imu])
+        for contact, wrench in enumerate(self.plant.truth().sole_wrenches.tolist()):
+            feedforward.update_wrench(contact, wrench, stamp_ns)
         try:
-            wanted = feedforward.wanted(
-                state, up, round(1e9 * seen.time), self.plant.truth().sole_wrenches)
+            target = feedforward.efforts_at(measured.joint_positions, stamp_ns)
         except InputError:
-            wanted = None
-        efforts = feedforward.guard.update(wanted, self._every * self.plant.dt)
+            pass  # the guard holds the last efforts, then ramps to zero
+        efforts = feedforward.guard.update(target, self._every * self.plant.dt)
         self.command.effort[:] = efforts[self.actuated]
 
 
@@ -154,11 +153,11 @@ class Droop:
     leg_deg: float
 
 
-def droop(robot: str, believed: RobotModel | None, options: PlantOptions | None = None,
+def droop(robot: str, model_in_use: RobotModel | None, options: PlantOptions | None = None,
           seconds: float = 4.0) -> Droop:
     """Let a robot stretch its arms out and measure how far it sags."""
     posture = 'arms_out'
-    held = Robot(robot, believed, posture, options)
+    held = Robot(robot, model_in_use, posture, options)
     held.run(seconds)
     legs = np.concatenate([held.errors_deg(g) for g in ('left_leg', 'right_leg')])
     return Droop(float(np.abs(held.errors_deg('left_arm')).max()), held.hand_error_mm(),
@@ -288,18 +287,17 @@ def plot(path: Path, title: str, time: np.ndarray, curves: dict[str, np.ndarray]
 
 
 def droop_over_time(robot: str, seconds: float = 5.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return time (T,) and the left hand's height over its place, mm: feedforward at the end."""
+    """Return time (T,) and the left hand's height over the commanded one, mm: feedforward at the end."""
     held = Robot(robot, RobotModel.load(robot), 'arms_out')
     held.feedforward.guard.stop()
-    wanted = held.model.posture('arms_out')
-    place = held._hand_at(wanted)[2]
+    commanded = held._hand_at(held.model.posture('arms_out'))[2]
     time, drop = [], []
     for i in range(round(seconds / held.plant.dt)):
         if i == round(0.5 * seconds / held.plant.dt):
             held.feedforward.guard.start()
         held.step()
         time.append(held.observation.time)
-        drop.append(1e3 * (held.hand()[2] - place))
+        drop.append(1e3 * (held.hand()[2] - commanded))
     return np.array(time), np.array(drop)
 
 
@@ -308,7 +306,7 @@ def draw(robot: str, shift: Shift, directory: Path) -> None:
     time, drop = droop_over_time(robot)
     plot(directory / 'gravity_droop.svg',
          f'{robot}: hand of a stretched arm, feedforward from 2.5 s on', time, {'left hand': drop},
-         'height over its place [mm]')
+         'height over commanded [mm]')
     plot(directory / 'gravity_shares.svg', f'{robot}: share of the weight', shift.time,
          {'left foot': shift.shares[:, 0], 'right foot': shift.shares[:, 1]}, 'share')
     model = RobotModel.load(robot)
@@ -324,12 +322,12 @@ def show(robot: str) -> Shift:
     model = RobotModel.load(robot)
     print(f'{robot}: arms out, standing; largest error at rest')
     print(f'{"":34}{"arm [deg]":>12}{"hand [mm]":>12}{"leg [deg]":>12}')
-    for name, believed, options in (
+    for name, model_in_use, options in (
             ('position controllers alone', None, None),
             ('feedforward, true model', model, None),
             ('hidden masses, feedforward by URDF', model, HIDDEN),
             ('hidden masses, calibrated', calibrated_model(robot, HIDDEN), HIDDEN)):
-        d = droop(robot, believed, options)
+        d = droop(robot, model_in_use, options)
         print(f'{name:34}{d.arm_deg:12.6f}{d.hand_mm:12.5f}{d.leg_deg:12.6f}')
     shift = shift_weight(robot)
     print(f'weight over the left foot, right foot up and down, back: '

@@ -160,7 +160,7 @@ class Walker:
         command.velocity[:] = sample.velocities[self._actuated]
         if self._feedforward and count % _EFFORT_PERIOD == 0:
             load = self._gravity.load(self._model.state(sample.positions), np.array((0.0, 0.0, 1)))
-            command.effort[:] = load.standing(sample.shares).efforts[self._actuated]
+            command.effort[:] = load.on_contacts(sample.shares).efforts[self._actuated]
         self._plant.step(command)
 
     def _origin(self, gait: Gait) -> Array:

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Converts MuJoCo's sensor data to the readings of the robot's sensors, with their errors."""
+"""From MuJoCo's sensor data to what the robot's sensors say, faults included."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from biped_com_ros.sim.sensors import Delay, Noise, steps_of
 import numpy as np
 
 WRENCH_SENSOR_SIGN = -1.0
-"""MuJoCo's force and torque sensors times this are environment on robot."""
+"""MuJoCo's force and torque sensors times this are environment on robot (test_sim_plant.py)."""
 
 WXYZ_TO_XYZW = np.array((1, 2, 3, 0))
 """From MuJoCo's order of a quaternion to ROS's."""
@@ -42,14 +42,14 @@ class Readings:
     config
         Names and signs of the sensors.
     joints
-        Joints with an encoder.
+        Joints with an encoder, in the order wanted.
     options
-        Noise, biases, delays, and the seed.
+        Noise, biases, delays and the seed they are drawn with.
 
     Attributes
     ----------
     encoder_offsets
-        Constant errors of the joint positions, shape (n,), rad.
+        What each encoder adds to its joint's position, shape (n,), rad.
 
     """
 
@@ -64,15 +64,15 @@ class Readings:
         self._make_delays(options)
 
     def clear(self) -> None:
-        """Discard delayed readings."""
+        """Forget what is still on its way."""
         for delay in (self._joint_delay, self._wrench_delay, self._imu_delay):
             delay.clear()
 
     def read(self, observation: Observation, real: Any) -> None:
         """
-        Fill `observation`, in whose joint arrays the encoders' joints have the indices `real`.
+        Fill `observation`, whose joint arrays have the encoders' joints at indices `real`.
 
-        Joints are read at the instant of the forces, not after the step.
+        Joints are read at the instant the forces were computed for, not after the step.
         """
         values = self._data.sensordata
         self._read_joints(values)
@@ -118,7 +118,7 @@ class Readings:
             row[:4] = tilted / np.linalg.norm(tilted)
 
     def _index(self, model: Any, config: RobotConfig, joints: tuple[str, ...]) -> None:
-        """Find the indices of each quantity in MuJoCo's array of sensor data."""
+        """Find where in MuJoCo's flat array of sensor data each quantity stands."""
         self._position_slots = sensor_slots(model, (f'jointpos/{n}' for n in joints))
         self._velocity_slots = sensor_slots(model, (f'jointvel/{n}' for n in joints))
         self._wrench_slots = sensor_slots(

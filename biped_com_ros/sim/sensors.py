@@ -11,29 +11,31 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Noise and delay of sensors."""
+"""What real sensors do to the truth: noise, bias and delay."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.sim.description import Array
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
 
 
 class Noise:
     """
-    White Gaussian noise on an array, from a reproducible generator of its own.
+    White Gaussian noise on an array, from its own reproducible stream.
 
     Parameters
     ----------
     sigma
-        Standard deviation, a scalar or broadcastable to `shape`; zero: no noise.
+        Standard deviation, a scalar or broadcastable to `shape`; zero draws nothing at all.
     shape
-        Of the array.
+        Of the array the noise goes to.
     seed
-        NumPy seed; another one for every sensor.
+        Anything NumPy takes for a seed; give every sensor its own.
 
     """
 
@@ -55,14 +57,14 @@ class Noise:
 
 class Delay:
     """
-    Delay line: returns the input of `steps` calls ago, or the first input of all.
+    A line that gives back what went in `steps` calls ago; at first, the first thing of all.
 
     Parameters
     ----------
     steps
-        Length of the delay; 0 returns the input at once.
+        How late the output is; 0 passes the input on at once.
     size
-        Length of the vectors.
+        Length of the vectors that go through.
 
     """
 
@@ -75,7 +77,7 @@ class Delay:
 
     @property
     def steps(self) -> int:
-        """Length of the delay."""
+        """How many calls late the output is."""
         return len(self._buffer) - 1
 
     def clear(self) -> None:
@@ -83,7 +85,7 @@ class Delay:
         self._is_empty, self._next = True, 0
 
     def push(self, values: Array) -> Array:
-        """Store `values`; return a view of those of :attr:`steps` calls ago."""
+        """Put `values` in, return a view of those of :attr:`steps` calls ago."""
         if self._is_empty:
             self._buffer[:] = values
             self._is_empty = False
@@ -99,7 +101,7 @@ def steps_of(delay: float, step: float, what: str) -> int:
     Raises
     ------
     ConfigurationError
-        If it is negative, not finite or longer than 10 s.
+        If it is negative, not finite or absurdly long.
 
     """
     if not 0.0 <= delay <= 10.0:

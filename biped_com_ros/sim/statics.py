@@ -12,9 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Sensor readings of a robot at rest, from MuJoCo's inverse statics.
+What the sensors of a robot at rest would read, from MuJoCo's inverse statics.
 
-Ground truth for identification; it shares no code with ``core.identification``.
+The truth for identification: it shares no code with ``core.identification``.
 """
 
 from __future__ import annotations
@@ -26,30 +26,29 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim import hidden
-from biped_com_ros.sim.description import Array, GRAVITY, parse, quaternion_wxyz
+from biped_com_ros.sim.description import Array, GRAVITY, parse, quaternion_wxyz, resolve_mimics
 from biped_com_ros.sim.hidden import LinkError
-from biped_com_ros.sim.joints import ModelJoints
-from biped_com_ros.sim.mjcf import MjcfWriter, WorldOptions
+from biped_com_ros.sim.mjcf import WorldOptions, Writer
 import mujoco
 import numpy as np
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class StaticReading:
     """
-    Readings of a robot at rest.
+    A robot at rest, without noise.
 
     Attributes
     ----------
     wrenches
-        Of each sensor, environment on robot, in its frame, (sensors, 6), N and N m.
+        What each sensor reads, environment on robot, in its frame, (sensors, 6), N and N m.
     torques
-        Of the joints, (n,), N m.
+        Of the joints asked for, (n,), N m.
     up
-        Unit vector against gravity, in the frame of the first IMU or of the root, (3,).
+        Unit vector against gravity in the frame of the first IMU, (3,), or in the root's.
     com
-        Centre of mass relative to the first standing sole, or to the hanging base, in the axes
-        of the world, (3,), m.
+        Centre of mass in a frame at the first standing sole, or at the base that hangs, axes of
+        the world, (3,), m.
 
     """
 
@@ -60,7 +59,7 @@ class StaticReading:
 
     def noisy(self, rng: np.random.Generator, force: float, moment: float, torque: float,
               tilt: float) -> StaticReading:
-        """Return the readings with white noise of these standard deviations, N, N m, N m, rad."""
+        """Return the same with white noise of these standard deviations, N, N m, N m, rad."""
         wrenches = self.wrenches + rng.normal(size=self.wrenches.shape) * (
             [force] * 3 + [moment] * 3)
         up = self.up + np.cross(tilt * rng.normal(size=3), self.up)
@@ -71,7 +70,7 @@ class StaticReading:
 def hidden_lumps(masses: Mapping[str, float], seed: int, com_sigma: float = 0.015,
                  extra: float = 5.0, lumps: int = 3) -> dict[str, LinkError]:
     """
-    Draw errors of a URDF from CAD: cables and batteries on a few links.
+    Draw what an assembled robot has over its CAD: cables and batteries on a few links.
 
     Parameters
     ----------
@@ -84,7 +83,7 @@ def hidden_lumps(masses: Mapping[str, float], seed: int, com_sigma: float = 0.01
     extra
         Total mass added, kg.
     lumps
-        Number of links; the probability grows with the mass, from 0.5 kg on.
+        On how many links; heavy ones are likelier, those below half a kilogram get none.
 
     """
     rng = np.random.default_rng(seed)
@@ -106,11 +105,11 @@ class StaticRobot:
     Parameters
     ----------
     config, urdf
-        The robot without errors.
+        The robot as it is believed to be.
     errors
-        Differences of the true robot, by link.
+        In what it differs, by link.
     joint_names
-        Joints of positions and torques, in their order.
+        Joints that positions and torques are about, in their order.
 
     Attributes
     ----------
@@ -129,9 +128,10 @@ class StaticRobot:
         self.link_coms = {n: link.com for n, link in robot.links.items() if link.mass > 0.0}
         options = WorldOptions(floor=False, gravity=GRAVITY)
         self._model: Any = mujoco.MjModel.from_xml_string(
-            MjcfWriter(robot, config, options, False).write())
+            Writer(robot, config, options, False).write())
         self._data: Any = mujoco.MjData(self._model)
-        self._joints = ModelJoints(self._model, robot, joint_names, config.locked_joints)
+        self._mimics = resolve_mimics(robot)
+        self._name_joints()
 
     @property
     def mass(self) -> float:
@@ -149,12 +149,12 @@ class StaticRobot:
         positions
             Of the joints, (n,), rad or m.
         standing
-            Names of the feet on the ground, where the first sole is level; none: the robot
-            hangs, and its base is level.
+            Names of the feet on the ground, the first one's sole level; none: the robot hangs,
+            base level.
         tilt
             Roll and pitch of the ground, or of the base that hangs, rad.
         internal
-            Wrench (6,) of the ground on the first foot that the second one cancels, N and N m.
+            Wrench (6,) by which the first foot pushes against the others, N and N m.
 
         """
         level = f'sole/{standing[0]}' if standing else 'base'
@@ -163,15 +163,31 @@ class StaticRobot:
         torques = self._joint_torques(standing, contacts)
         wrenches = [self._sensor(s.link or s.frame, f'wrench/{name}', standing, contacts)
                     for name, s in self.config.wrench_sensors.items()]
-        return StaticReading(
-            wrenches=np.array(wrenches).reshape(-1, 6), torques=torques, up=self._up(),
-            com=self._data.subtree_com[0] - self._data.site(level).xpos)
+        return StaticReading(np.array(wrenches).reshape(-1, 6), torques, self._up(),
+                             self._data.subtree_com[0] - self._data.site(level).xpos)
+
+    def _name_joints(self) -> None:
+        model, config = self._model, self.config
+        joints = [model.joint(f'joint/{name}') for name in self.joint_names]
+        self._q = np.array([joint.qposadr[0] for joint in joints], dtype=int)
+        self._v = np.array([joint.dofadr[0] for joint in joints], dtype=int)
+        self._followers = []
+        for name, (leader, gain, offset) in self._mimics.items():
+            if name in config.locked_joints:
+                continue
+            joint = model.joint(f'joint/{name}')
+            locked = gain * config.locked_joints.get(leader, 0.0)
+            index = self.joint_names.index(leader) if leader in self.joint_names else None
+            self._followers.append(
+                (joint.qposadr[0], joint.dofadr[0], index, gain, offset + locked))
 
     def _place(self, positions: Array, level: str, tilt: tuple[float, float]) -> None:
         model, data = self._model, self._data
         data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
         data.qvel[:] = 0.0
-        self._joints.write(data.qpos, positions)
+        data.qpos[self._q] = positions
+        for q, _, leader, gain, offset in self._followers:
+            data.qpos[q] = offset + (0.0 if leader is None else gain * positions[leader])
         mujoco.mj_kinematics(model, data)
         site = data.site(level)
         R = ground_rotation(tilt) @ site.xmat.reshape(3, 3).T
@@ -207,14 +223,14 @@ class StaticRobot:
             force -= linear.T @ wrench[:3] + angular.T @ wrench[3:]
         if standing and np.abs(force[:6]).max() > 1e-6 * GRAVITY * self.mass:
             raise ConfigurationError('the contacts do not carry the weight')
-        torques: Array = force[self._joints.dofs]
-        for follower in self._joints.followers:
-            if follower.leader is not None:
-                torques[follower.leader] += follower.gain * force[follower.dof]
+        torques: Array = force[self._v]
+        for _, v, leader, gain, _ in self._followers:
+            if leader is not None:
+                torques[leader] += gain * force[v]
         return torques
 
     def _sensor(self, link: str, site: str, standing: tuple[str, ...], contacts: Array) -> Array:
-        """Return the wrench through the joint above a link, in the frame of a site."""
+        """Return what passes through the joint above a link, in the frame of a site."""
         model, data = self._model, self._data
         body, at = model.body(f'link/{link}').id, data.site(site)
         weight = np.array((0.0, 0.0, -GRAVITY * model.body_subtreemass[body]))

@@ -92,7 +92,7 @@ def test_held_torso_is_generalized_gravity(model):
     gravity, oracle = GravityModel(model), Oracle(model)
     for positions, base, _ in poses(model, POSES):
         expected = oracle.measured(oracle.put(positions, base)[6:])
-        found = gravity.load(model.state(positions), base.rotation.T @ UP).held
+        found = gravity.load(model.state(positions), base.rotation.T @ UP).fixed_base_efforts()
         np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-9)
 
 
@@ -105,7 +105,7 @@ def test_single_support_is_gravity_minus_contact(model):
         wrench = np.linalg.solve(J[:, :6].T, g[:6])
         expected = oracle.measured(g[6:] - J[:, 6:].T @ wrench)
         load = gravity.load(model.state(positions), base.rotation.T @ UP)
-        support = load.standing(np.eye(2)[i % 2])
+        support = load.on_contacts(np.eye(2)[i % 2])
         np.testing.assert_allclose(support.efforts, expected, rtol=0.0, atol=1e-9)
         sole = model.state(positions).placements_in_base(model.soles)[i % 2]
         in_base = support.wrenches[i % 2].reshape(2, 3) @ sole[:3]
@@ -123,7 +123,7 @@ def test_single_support_is_newmans_jacobian_with_a_turning_base(model):
         turning = com[:, 6:] - com[:, :6] @ np.linalg.solve(J[:, :6], J[:, 6:])
         expected = oracle.measured(9.81 * model.mass * turning[2])
         load = gravity.load(model.state(positions), base.rotation.T @ UP)
-        found = load.standing(np.array([1.0, 0.0])).efforts
+        found = load.on_contacts(np.array([1.0, 0.0])).efforts
         np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-9)
         worst_frozen = max(worst_frozen, np.abs(oracle.measured(g[6:]) - expected).max())
     assert worst_frozen > 0.05 * 9.81 * model.mass  # freezing the pelvis would be seen
@@ -136,7 +136,7 @@ def test_double_support_balances_the_whole_body(model):
     for positions, base, rng in poses(model, POSES, 3):
         oracle.put(positions, base)
         load = gravity.load(model.state(positions), base.rotation.T @ UP)
-        support = load.standing(rng.dirichlet((1.0, 1.0)))
+        support = load.on_contacts(rng.dirichlet((1.0, 1.0)))
         forces = pin.StdVec_Force()
         forces.extend(pin.Force.Zero() for _ in range(model.pin_model.njoints))
         for joint, placement, wrench in zip(
@@ -166,7 +166,7 @@ def static_poses(model, count):
 def test_single_support_against_mujoco(model):
     gravity, oracle = GravityModel(model, GRAVITY), Oracle(model)
     for _, reading, positions, foot, up in static_poses(model, POSES):
-        found = gravity.load(model.state(positions), up).standing(np.eye(2)[foot]).efforts
+        found = gravity.load(model.state(positions), up).on_contacts(np.eye(2)[foot]).efforts
         np.testing.assert_allclose(
             found, reading.torques * oracle.actuated, rtol=0.0, atol=1e-5)
 
@@ -175,7 +175,7 @@ def test_double_support_against_mujoco(model):
     gravity, oracle = GravityModel(model, GRAVITY), Oracle(model)
     feet = tuple(model.config.feet)
     for truth, _, positions, _, up in static_poses(model, 50):
-        support = gravity.load(model.state(positions), up).standing(np.array([0.3, 0.7]))
+        support = gravity.load(model.state(positions), up).on_contacts(np.array([0.3, 0.7]))
         in_world = [
             (truth._data.site(f'sole/{name}').xmat.reshape(3, 3) @ wrench.reshape(2, 3).T).T
             for name, wrench in zip(feet, support.wrenches)]
@@ -205,9 +205,9 @@ def test_virtual_work(make):
         up = base.rotation.T @ UP
         load = gravity.load(model.state(positions), up)
         sole = model.state(positions).placements_in_base(model.soles)[1]
-        standing = load.standing(np.array([0.0, 1.0])).efforts
+        standing = load.on_contacts(np.array([0.0, 1.0])).efforts
         for energy, efforts in (
-                (partial(held_energy, gravity, up), load.held),
+                (partial(held_energy, gravity, up), load.fixed_base_efforts()),
                 (partial(standing_energy, gravity, sole[:3] @ up), standing)):
             expected = gradient(energy, positions) * actuated
             np.testing.assert_allclose(efforts, expected, atol=1e-5)

@@ -123,6 +123,17 @@ def area(corners: Sequence[Point]) -> float:
     return 0.5 * sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in edges(corners))
 
 
+def centroid(corners: Sequence[Point]) -> Point:
+    """Return the centroid (x, y) of the area of a polygon, m."""
+    x = y = 0.0
+    for (x0, y0), (x1, y1) in edges(corners):
+        doubled_area = x0 * y1 - x1 * y0
+        x += (x0 + x1) * doubled_area
+        y += (y0 + y1) * doubled_area
+    scale = 6.0 * area(corners)
+    return x / scale, y / scale
+
+
 def half_planes(corners: Sequence[Point]) -> list[HalfPlane]:
     """
     Return the half planes whose intersection is a convex polygon, one per edge.

@@ -12,37 +12,36 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-How the contacts share the weight, from the vertical forces they feel.
+How the contacts share the weight, from their measured vertical forces.
 
-Efforts computed from contact wrenches jump when a contact that still carries something is taken
-away. So shares follow the measured forces, but reach zero while the foot is still on the ground:
+Efforts computed from contact wrenches jump when a contact is removed that still has load. So
+shares follow the measured forces, but reach zero while the foot is still on the ground:
 
     s(f) = 0 below `lift` (share of body weight), f above `full`, a smooth blend between
     share_k = s(f_k) / sum s(f)
 
-and move no faster than `max_rate`, whatever the sensors say, and the more slowly the smaller they
-are, down to a tenth of it (a fifth on the way to zero). While a contact carries little, efforts
-change most with its share: what the other one's ankle held by its torque goes over to a pair of
-forces. A contact that leaves the ground thus carries exactly nothing when it does, unless it is
-torn off faster than that; then its share, and with it the efforts, go to zero at that rate.
+and change no faster than `max_rate`, more slowly the smaller they are, down to a tenth of it (a
+fifth when they shrink). Efforts change most with the share of a contact that has little load:
+the moment that the other ankle's torque balanced goes over to a pair of forces. So the share of a
+contact is zero when it leaves the ground, unless it is lifted faster than that; then its share,
+and with it the efforts, go to zero at that rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+import math
 from operator import sub
 
 from biped_com_ros.core.constants import LONGEST_STEP_NS
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.pose import Array
-import numpy as np
 
 #: Of `max_rate` at a share of zero, growing and shrinking, and how much more with the share.
 _SLOWEST_UP, _SLOWEST_DOWN, _QUICKENING = 0.1, 0.2, 2.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SharingSettings:
     """
     How shares follow forces.
@@ -50,10 +49,10 @@ class SharingSettings:
     Attributes
     ----------
     lift
-        Vertical force, as a share of body weight, at and below which a contact carries nothing.
+        Vertical force, as a share of body weight, up to which the share of a contact is zero.
         Keep it above the contacts' release threshold.
     full
-        Force from which on a contact carries what it feels.
+        Force from which on the share of a contact is its measured one.
     max_rate
         Fastest change of a share, 1/s: of shares near a half; a tenth or a fifth of it at zero.
     air, ground
@@ -84,7 +83,7 @@ class SharingSettings:
 
 class LoadSharing:
     """
-    The shares of all contacts, and which of them carry.
+    The shares of all contacts.
 
     Parameters
     ----------
@@ -98,11 +97,11 @@ class LoadSharing:
     Attributes
     ----------
     values
-        The shares as a list of K numbers, sum 1, except before the first force: then zero.
+        The shares as a list of K numbers, sum 1; before the first forces all zero.
     in_air
-        Whether the contacts carry too little for a robot on the ground.
+        Whether the forces are too small for a robot on the ground, or not finite.
     settled
-        Whether the shares are what the last forces ask for.
+        Whether the shares have reached those of the last forces.
 
     """
 
@@ -113,39 +112,34 @@ class LoadSharing:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; the next forces are taken as they are."""
+        """Forget everything; the next forces are used without a rate limit."""
         self.values = [0.0] * self._count
         self.in_air = True
         self.settled = False
         self._stamp_ns: int | None = None
 
-    def update(self, vertical_forces: Sequence[float] | Array, stamp_ns: int) -> Array:
+    def update(self, vertical_forces: Sequence[float], stamp_ns: int) -> list[float]:
         """
-        Take the vertical force at each contact.
+        Follow the vertical force at each contact.
 
         Parameters
         ----------
         vertical_forces
-            Of the environment on the robot, (K,), N.
+            Of the environment on the robot, K plain numbers, N.
         stamp_ns
             Time, ns.
 
         Returns
         -------
-        numpy.ndarray
-            :attr:`shares`; while in the air they are held.
+        list
+            :attr:`values`; unchanged while in the air.
 
         """
-        self.follow(list(map(float, vertical_forces)), stamp_ns)
-        return self.shares
-
-    def follow(self, vertical_forces: list[float], stamp_ns: int) -> list[float]:
-        """Do as :meth:`update`, on plain numbers, and return :attr:`values`."""
         targets = self._targets(vertical_forces)
         before, self._stamp_ns = self._stamp_ns, stamp_ns
         self.settled = True
         if targets is None:
-            if before is None:  # the first forces of a robot on the ground count at once
+            if before is None:  # not on the ground since the start
                 self._stamp_ns = None
         elif before is None or not 0 <= stamp_ns - before < LONGEST_STEP_NS:
             self.values = targets
@@ -154,25 +148,16 @@ class LoadSharing:
         return self.values
 
     def impose(self, shares: list[float]) -> list[float]:
-        """Take shares that are known better, (K,); what is measured next goes on from there."""
+        """Set planned shares; the next measured ones are approached from there."""
         self.values = shares
         self.settled = False
         return shares
 
-    @property
-    def shares(self) -> Array:
-        """Shape (K,)."""
-        return np.array(self.values)
-
-    @property
-    def carrying(self) -> tuple[bool, ...]:
-        """Which contacts have a share."""
-        return tuple([share > 0.0 for share in self.values])
-
-    def _targets(self, forces: list[float]) -> list[float] | None:
+    def _targets(self, forces: Sequence[float]) -> list[float] | None:
         """Return where the shares should be; None in the air."""
         settings, weight, total = self.settings, self._weight, sum(forces)
-        self.in_air = not total > weight * (settings.ground if self.in_air else settings.air)
+        least = weight * (settings.ground if self.in_air else settings.air)
+        self.in_air = not least < total < math.inf
         if self.in_air:
             return None
         if min(forces) >= settings.full * weight:

@@ -21,6 +21,9 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
+#: Stands for a missing limit in some URDFs, N m or N.
+_UNLIMITED = 1e9
+
 
 def position_limits(model: RobotModel) -> tuple[Array, Array]:
     """Return the URDF's lower and upper limits of ``model.joint_names``, (n,) each, rad or m."""
@@ -31,7 +34,7 @@ def position_limits(model: RobotModel) -> tuple[Array, Array]:
 
 
 def effort_limits(model: RobotModel) -> Array:
-    """Return what each motor gives at most, (n,), N m or N; inf where there is none or unknown."""
+    """Return the largest effort of each motor, (n,), N m or N; inf where it has none."""
     pin_model = model.pin_model
     effort = getattr(pin_model, 'upperEffortLimit', None)
     if effort is None:
@@ -40,5 +43,5 @@ def effort_limits(model: RobotModel) -> Array:
     for name in model.joint_names:
         limit = float(effort[pin_model.joints[pin_model.getJointId(name)].idx_v])
         passive = name in model.config.passive_joints
-        limits.append(limit if limit > 0.0 and not passive else math.inf)
+        limits.append(limit if 0.0 < limit < _UNLIMITED and not passive else math.inf)
     return np.array(limits)

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Asks a ros2_control controller for the joints it commands, before anything is sent to it."""
+"""Compares the joints of ~/commands with those of a ros2_control controller."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _REQUEST = GetParameters.Request(names=['joints'])
 
 class ControllerCheck:
     """
-    Compares the order of commands with the parameter ``joints`` of a controller.
+    Reads the parameter ``joints`` of a controller, once a second until it responds.
 
     Parameters
     ----------
     node
-        Who asks.
+        The rclpy node.
     controller
         Name of the controller's node, relative to the node's namespace; empty: nothing is
         compared.
@@ -40,9 +40,9 @@ class ControllerCheck:
     Attributes
     ----------
     problem
-        Why nothing may be sent; '' if it may.
+        Why no command may be sent; '' if it may.
     state
-        In words, for diagnostics.
+        For diagnostics.
 
     """
 
@@ -53,58 +53,59 @@ class ControllerCheck:
         self.problem, self.state = '', 'not compared'
         if controller:
             self._client = node.create_client(GetParameters, f'{controller}/get_parameters')
-            self.problem = self.state = f"the joints of controller '{controller}' are not known"
+            self._set(f"the joints of controller '{controller}' are not known yet")
 
     def ask(self) -> None:
-        """Ask, and again each second until there is an answer."""
+        """Compare anew; until then there is a problem."""
         if self._client is None:
             return
-        self.problem = self.state = f"the joints of controller '{self._name}' are not known yet"
+        self._set(f"the joints of controller '{self._name}' are not known yet")
         if self._timer is None:
-            self._timer = self._node.create_timer(1.0, self._try)
-        self._try()
+            self._timer = self._node.create_timer(1.0, self._request)
+        self._request()
 
     def destroy(self) -> None:
-        """Stop asking."""
-        self._stop_asking()
+        """Destroy timer and client."""
+        self._stop_timer()
         if self._client is not None:
             self._node.destroy_client(self._client)
             self._client = None
 
-    def _try(self) -> None:
+    def _set(self, problem: str) -> None:
+        self.problem, self.state = problem, problem or f"as in controller '{self._name}'"
+
+    def _request(self) -> None:
         if self._client is None:
             return
         if not self._client.service_is_ready():
-            self.problem = self.state = (
-                f"controller '{self._name}' does not run, so the order of its joints is not known")
+            self._set(f"controller '{self._name}' does not run, so the order of its joints is not "
+                      'known: start it, or set controller to an empty string')
             return
-        # Whoever was asked before may have ended meanwhile.
-        self._client.call_async(_REQUEST).add_done_callback(self._answered)
+        # A request to a controller that has ended meanwhile gets no response: send another one.
+        self._client.call_async(_REQUEST).add_done_callback(self._on_response)
 
-    def _answered(self, future: Any) -> None:
+    def _on_response(self, future: Any) -> None:
         values = future.result().values
-        theirs = list(values[0].string_array_value) if values else []
-        if not theirs:
-            self.problem = self.state = (
-                f"controller '{self._name}' has no parameter 'joints'; give the name of an effort "
-                'controller, or none')
+        joints = list(values[0].string_array_value) if values else []
+        if not joints:
+            self._set(f"controller '{self._name}' has no parameter 'joints': set controller to an "
+                      'effort controller, or to an empty string')
             return
-        self._stop_asking()
-        self.problem = _difference(self._name, theirs, self._joints)
-        self.state = self.problem or f"as in controller '{self._name}'"
+        self._stop_timer()
+        self._set(_difference(self._name, joints, self._joints))
 
-    def _stop_asking(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._node.destroy_timer(self._timer)
             self._timer = None
 
 
-def _difference(name: str, theirs: list[str], ours: list[str]) -> str:
-    if theirs == ours:
-        return ''
-    for i, (their, our) in enumerate(zip(theirs, ours)):
+def _difference(name: str, expected: list[str], ours: list[str]) -> str:
+    remedy = "set command_joints to its parameter 'joints'"
+    for i, (their, our) in enumerate(zip(expected, ours)):
         if their != our:
             return (f"controller '{name}' expects '{their}' at place {i} of its commands, "
-                    f"command_joints has '{our}': set command_joints to its parameter 'joints'")
-    return (f"controller '{name}' commands {len(theirs)} joints, command_joints has {len(ours)}: "
-            "set command_joints to its parameter 'joints'")
+                    f"command_joints has '{our}': {remedy}")
+    return '' if len(expected) == len(ours) else (
+        f"controller '{name}' commands {len(expected)} joints, command_joints has {len(ours)}: "
+        f'{remedy}')

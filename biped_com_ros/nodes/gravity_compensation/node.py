@@ -12,451 +12,270 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Holds a robot against its weight: efforts to be added to what its position controllers do.
+Publishes the efforts that balance gravity, to be added to those of position controllers.
 
-With every JointState the posture is weighed in the attitude that the IMU tells; the vertical
-forces of ``wrench_aggregator`` say how the feet share the weight. What comes out passes a guard
-(clamp, rate limit, ramps). When an input falls silent or cannot be true, the last efforts are
-held for a moment, then ramp to zero, and ``/diagnostics`` says why.
+Each JointState gives the posture, the IMU the attitude, and the vertical forces of
+``wrench_aggregator`` the load of each foot. `EffortSupervisor` of the core decides what is
+commanded: efforts follow the robot while all inputs are usable; otherwise the last efforts are
+held for `hold_time`, then ramp to zero, and ``/diagnostics`` shows the reason. Every effort is
+clamped and rate limited.
 
 A lifecycle node: efforts ramp up after activation and down after deactivation, and are published
 until they are zero; only then can it be cleaned up. With ``autostart`` it activates itself.
-
-The age of an input is by how much its stamp is behind that of the joint states; steps of efforts
-are measured on a clock that never jumps (with ``use_sim_time`` by those stamps).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-import math
 import sys
 import time
 from typing import Any
 
-from biped_com_ros.core.constants import nanoseconds, NEVER_NS
-from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
+from biped_com_ros.core.constants import nanoseconds, SECOND_NS
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
-from biped_com_ros.core.gravity.compensation import (
-    AUTO, BOUNDED, CLOSED_FORM, CompensationSettings, GravityCompensator)
-from biped_com_ros.core.gravity.effort_guard import SafetySettings
-from biped_com_ros.core.gravity.load_sharing import SharingSettings
-from biped_com_ros.core.gravity.model import MountedImu
-from biped_com_ros.core.gravity.support_qp import SupportLimits
+from biped_com_ros.core.gravity.compensation import AUTO, GravityCompensator
+from biped_com_ros.core.gravity.supervisor import EffortSupervisor, JOINT_STATES
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gravity_compensation.controller_check import ControllerCheck
 from biped_com_ros.nodes.gravity_compensation.outputs import (
     EffortOutput, SupportOutput, TrajectoryOutput)
+from biped_com_ros.nodes.gravity_compensation.parameters import (
+    GravityCompensationParameters, make_compensator)
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
-from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.lifecycle import ManagedNode
-from biped_com_ros.ros.node.parameters import parameter
 from biped_com_ros.ros.node.timers import watchdog
 from biped_com_ros.ros.topics.inputs import (
     ArrayInput, ImuInput, Input, JointStateInput, WrenchInput)
 from biped_com_ros.ros.topics.stamp import now_ns
 import numpy as np
 
-#: How often efforts go on while joint states are silent, s.
+#: Period of steps while joint states are late, s.
 _WATCH_PERIOD = 0.01
-#: The watchdog takes over when joint states are this late, s.
-_LATE = 0.03
-#: A walk that says no more of what it plans is over, ns.
-_PLAN_LASTS_NS = 200_000_000
-#: Stamps may be this much ahead of the simulated clock, s.
-_SET_BACK = 0.5
-
-
-@dataclass(frozen=True)
-class GravityCompensationParameters(ManagedNodeParameters):
-    """Parameters of `gravity_compensation`."""
-
-    support: str = parameter(
-        AUTO, "What carries the robot: 'auto' (by the measured forces), 'fixed' (the torso is "
-        "held), 'all' (every contact alike), or contacts by name, separated by commas")
-    contacts: list[str] = parameter(
-        [], 'Feet and hands that may carry; empty: the feet', read_only=True)
-    distribution: str = parameter(
-        CLOSED_FORM, 'How contact wrenches are chosen: the least ones in closed form, or the '
-        'least ones within friction, soles and efforts (needs proxsuite)',
-        options=(CLOSED_FORM, BOUNDED))
-    groups: list[str] = parameter(
-        [], "Groups of joints of the robot's YAML that take part; empty: all actuated joints")
-    gain_joints: list[str] = parameter([], 'Joints with a gain of their own')
-    gains: list[float] = parameter(
-        [], 'Share of the computed effort that each of gain_joints gets', '', 0.0, 1.5)
-    command_joints: list[str] = parameter(
-        [], "Order of ~/commands: the parameter 'joints' of the effort controller; empty: all "
-        'actuated joints in the order of the URDF', read_only=True)
-    controller: str = parameter(
-        '', "Effort controller whose parameter 'joints' is compared with command_joints before "
-        'anything is sent; empty: not compared', read_only=True)
-    trajectory_rate: float = parameter(
-        0.0, 'How often ~/joint_trajectory (held positions or ~/reference, with efforts) is '
-        'published; 0: never', 'Hz', 0.0, 1000.0, read_only=True)
-    wrench_topics: list[str] = parameter(
-        [], 'Topics (WrenchStamped in the contact frame) of the contacts; empty: '
-        'wrench_aggregator/<contact>/wrench', read_only=True)
-    effort_clamp: float = parameter(
-        0.5, "Largest effort, as a share of the joint's limit in the URDF", '', 0.001, 1.0)
-    effort_rate: float = parameter(
-        2.0, "Fastest change of an effort, as a share of the joint's limit per second", '1/s',
-        0.001, 1000.0)
-    unlimited_joints: float = parameter(
-        0.0, 'Limit of joints whose URDF gives none; 0: they get no effort', 'N m', 0.0, 1e5)
-    start_time: float = parameter(2.0, 'Duration of the soft start', 's', 0.01, 60.0)
-    stop_time: float = parameter(1.0, 'Duration of the soft stop', 's', 0.01, 60.0)
-    input_timeout: float = parameter(
-        0.1, 'Age of an input at which it is not trusted any more', 's', 0.001, 10.0)
-    hold_time: float = parameter(
-        0.2, 'How long the last efforts are then held before they ramp to zero', 's', 0.0, 10.0)
-    max_tilt: float = parameter(
-        60.0, 'Largest tilt of the base that the IMU is believed', 'deg', 1.0, 180.0)
-    max_turn_rate: float = parameter(
-        10.0, 'Fastest change of tilt that the IMU is believed', 'rad/s', 0.1, 1000.0)
-    settle_time: float = parameter(
-        0.5, 'How long the IMU has to be steady after a jump', 's', 0.0, 10.0)
-    cop_tolerance: float = parameter(
-        0.02, 'How far outside its sole the centre of pressure of a lone foot may have to be',
-        'm', 0.0, 1.0)
-    share_lift: float = parameter(
-        0.06, 'Vertical force, as a share of body weight, below which a contact carries nothing',
-        '', 0.0, 0.49)
-    share_full: float = parameter(
-        0.2, 'Vertical force, as a share of body weight, above which a contact carries what it '
-        'feels', '', 0.001, 0.49)
-    share_rate: float = parameter(
-        2.0, 'Fastest change of a share; small shares change more slowly', '1/s', 0.01, 1000.0)
-    friction: float = parameter(0.5, "Friction coefficient, with 'bounded'", '', 0.01, 10.0)
-    torsional_friction: float = parameter(
-        0.02, "Largest torque about the normal per normal force, with 'bounded'", 'm', 0.0001,
-        1.0)
-    sole_margin: float = parameter(
-        0.005, "Distance of the centre of pressure from the sole's edge, with 'bounded'", 'm',
-        0.0, 0.1)
-    torque_lever: float = parameter(
-        0.1, 'A torque of 1 N m at a sole is as undesirable as a force of one over this, in N',
-        'm', 0.001, 10.0, read_only=True)
-    gravity: float = gravity_parameter()
-    marker_rate: float = parameter(
-        15.0, 'How often markers are published; 0: never', 'Hz', 0.0, 1000.0, read_only=True)
-    marker_scale: float = parameter(
-        0.001, 'Length of an arrow per force', 'm/N', 0.0, 1.0, read_only=True)
+#: A gait's plan expires so long after its last message.
+_PLAN_LIFETIME_NS = nanoseconds(0.2)
+#: The name of the IMU in messages to users.
+IMU = 'the IMU'
 
 
 class GravityCompensation(ManagedNode[GravityCompensationParameters]):
-    """Wires sensors to `GravityCompensator` and that to controllers, as the module says."""
+    """Connects inputs, `EffortSupervisor` and outputs, as the module says."""
 
     def __init__(self, **node_kwargs: Any) -> None:
-        self.compensation: Any = None
-        self.problem = ''
-        #: The last problem, until it has been reported, however short it was.
-        self._trouble = ''
+        self.compensator: GravityCompensator | None = None
         self._may_log = Throttle()
         super().__init__('gravity_compensation', GravityCompensationParameters, **node_kwargs)
 
     # -- lifecycle
 
     def prepare(self, model: RobotModel) -> None:
-        """Refuse what makes no sense for the robot."""
-        make_compensation(model, self.params)
+        """Refuse parameters that make no sense for the robot."""
+        make_compensator(model, self.params)
         self.diagnostics.add('effort', self._report)
 
     def build(self, model: RobotModel) -> None:
         """Make everything for the robot."""
-        compensation = make_compensation(model, self.params)
-        self._make_outputs(compensation)
-        self._make_inputs(compensation)
+        compensator = make_compensator(model, self.params)
+        self.supervisor = EffortSupervisor(compensator, self._describe_input)
+        self._make_outputs(compensator)
+        self._make_inputs(compensator)
+        self._configure_supervisor(self.params)
         self._is_simulated = self.get_clock().ros_time_is_active
-        self._updated, self.problem = self._now(), 'waiting for inputs'
-        self._set_timeout()
         self.keep(watchdog(self, _WATCH_PERIOD, self._watch))
-        self.compensation = compensation
+        self.compensator = compensator
 
     def start(self) -> None:
         """Begin the soft start."""
-        self._trouble = ''
         self._controller.ask()
         self._trajectory_output.start()
-        self.compensation.guard.start()
+        self.supervisor.start(self._now())
 
     def stop(self) -> None:
-        """Begin the soft stop; what is still commanded ramps down."""
-        if self.compensation is not None:
-            self.compensation.guard.stop()
+        """Begin the soft stop; efforts are published until they are zero."""
+        if self.compensator is not None:
+            self.supervisor.stop()
 
     def busy(self) -> str:
         """Efforts that still ramp down keep the node from being cleaned up."""
-        return '' if self.compensation.guard.idle else 'efforts are still ramping down'
+        return '' if self.supervisor.is_idle else 'efforts are still ramping down'
 
     def dismantle(self) -> None:
         """Forget what was measured."""
-        self.compensation = None
+        self.compensator = None
 
     # -- set-up
 
-    def _make_outputs(self, compensation: GravityCompensator) -> None:
-        params, gravity_model = self.params, compensation.gravity_model
-        config = compensation.model.config
-        self._effort_output = self.keep(
-            EffortOutput(self, compensation.model, params.command_joints))
+    def _make_outputs(self, compensator: GravityCompensator) -> None:
+        params, model = self.params, compensator.model
+        contacts = compensator.gravity_model.contacts
+        self._effort_output = self.keep(EffortOutput(self, model, params.command_joints))
         self._support_output = self.keep(SupportOutput(
-            self, gravity_model,
-            [contact_frame(config, contact.name) for contact in gravity_model.contacts],
+            self, [contact.name for contact in contacts],
+            [contact_frame(model.config, contact.name) for contact in contacts],
             params.marker_rate, params.marker_scale))
-        self._trajectory_output = self.keep(TrajectoryOutput(
-            self, compensation.model, self._effort_output.command_joints, params.trajectory_rate))
-        self._positions: Array | None = None
-        self._controller = self.keep(ControllerCheck(
-            self, params.controller, self._effort_output.command_joints))
+        joints = self._effort_output.command_joints
+        self._trajectory_output = self.keep(
+            TrajectoryOutput(self, model, joints, params.trajectory_rate))
+        self._controller = self.keep(ControllerCheck(self, params.controller, joints))
 
-    def _make_inputs(self, compensation: GravityCompensator) -> None:
-        params, model = self.params, compensation.model
-        options: dict[str, Any] = {'diagnostics': self.diagnostics, 'timeout': 0.5,
-                                   'max_age': params.max_stamp_age}
-        #: What a walk plans; not a line of its own in the diagnostics, as mostly nobody walks.
+    def _make_inputs(self, compensator: GravityCompensator) -> None:
+        params, model, options = self.params, compensator.model, self.input_options()
+        contacts = [contact.name for contact in compensator.gravity_model.contacts]
+        imu, is_auto = model.config.imu, params.support == AUTO
+        self._inputs: dict[str, Any] = {IMU: self.keep(
+            ImuInput(self, imu.topic, imu.frame, self._on_imu, **options))}
+        for i, (contact, topic) in enumerate(zip(contacts, self._wrench_topics(contacts))):
+            name, frame = f"the wrench of '{contact}'", contact_frame(model.config, contact)
+            # In any frame, as zmp_monitor, so that nodes of a process share the subscription.
+            self._inputs[name] = self.keep(WrenchInput(
+                self, topic, '', partial(self._on_wrench, i, name, frame),
+                largest=largest_credible_load(model.mass), required=is_auto, **options))
+        #: The shares that a gait plans; not among the diagnostics, as mostly there is no gait.
         self._plan: Input | None = None
         self._plans_refused = 0
-        #: Stamps (ns) of what the IMU told last, and each contact's wrench; in this order.
-        self._told_ns, self._senders = [NEVER_NS], ['the IMU']
-        #: Who feels each contact, and in which frame that has to be.
-        self._feelers: list[tuple[WrenchInput, str]] = []
-        imu = model.config.imu
-        self._imu = MountedImu(model, imu.frame)
-        self._inputs: dict[str, Input] = {'the IMU': self.keep(
-            ImuInput(self, imu.topic, imu.frame, self._on_imu, **options))}
-        contacts = tuple(contact.name for contact in compensation.gravity_model.contacts)
-        for i, (name, topic) in enumerate(self._wrench_topics(compensation)):
-            self._told_ns.append(NEVER_NS)
-            self._senders.append(name)
-            # In any frame: zmp_monitor in the same process reads it so, too.
-            feeler = self._inputs[name] = self.keep(WrenchInput(
-                self, topic, '', partial(self._on_wrench, i),
-                largest=largest_credible_load(model.mass), required=params.support == AUTO,
-                **options))
-            self._feelers.append((feeler, contact_frame(model.config, contacts[i])))
-        if params.support == AUTO and tuple(model.config.feet) == contacts:
+        if is_auto and list(model.config.feet) == contacts:
             self._plan = self.keep(ArrayInput(
                 self, 'gait_player/shares', len(contacts), self._on_plan, timeout=0.5,
                 required=False))
-        self._inputs['joint_states'] = self.keep(JointStateInput(
+        self._inputs[JOINT_STATES] = self.keep(JointStateInput(
             self, model.joint_names, self._on_joints, limits=model.credible_positions, **options))
 
-    def _wrench_topics(self, compensation: GravityCompensator) -> list[tuple[str, str]]:
-        """Return what to call the wrench of each contact, and its topic."""
-        config, given = compensation.model.config, self.params.wrench_topics
-        names = [contact.name for contact in compensation.gravity_model.contacts]
-        if given and len(given) != len(names):
+    def _wrench_topics(self, contacts: Sequence[str]) -> list[str]:
+        """Return the topic of each contact; none if there are no sensors and none is needed."""
+        config, topics = self.model.config, self.params.wrench_topics
+        if topics and len(topics) != len(contacts):
             raise ConfigurationError(
-                f"parameter 'wrench_topics': {given} must be {len(names)} topics, one per contact "
-                f'({", ".join(names)}); or empty')
-        if not (given or config.wrench_sensors):
-            if self.params.support == AUTO:
-                raise ConfigurationError(
-                    f"robot '{config.name}' has no wrench sensors, so support cannot be 'auto': "
-                    'give wrench_topics, or another support')
-            return []
-        topics = given or [f'wrench_aggregator/{name}/wrench' for name in names]
-        return [(f"the wrench of '{name}'", topic) for name, topic in zip(names, topics)]
+                f"parameter 'wrench_topics': {topics} must be {len(contacts)} topics, one per "
+                f'contact ({", ".join(contacts)}); or empty')
+        if topics or config.wrench_sensors:
+            return topics or [f'wrench_aggregator/{name}/wrench' for name in contacts]
+        if self.params.support == AUTO:
+            raise ConfigurationError(
+                f"robot '{config.name}' has no wrench sensors, so support cannot be 'auto': "
+                'set wrench_topics, or another support')
+        return []
 
     def apply_parameters(self, params: GravityCompensationParameters) -> None:
-        """Use parameters that were set at run time; a step in efforts becomes a ramp."""
-        if self.compensation is not None:
-            old = self.compensation
-            new = make_compensation(old.model, params)  # refuses before anything changes
-            old.configure(new.settings)
-            old.guard.enabled, old.gains = new.guard.enabled, new.gains
-        self.params = params
-        self._set_timeout()
+        """Use parameters that were changed at run time; the guard makes steps ramps."""
+        compensator = self.compensator
+        if compensator is None:
+            return
+        new = make_compensator(compensator.model, params)  # raises before anything changes
+        compensator.configure(new.settings)
+        compensator.guard.enabled, compensator.gains = new.guard.enabled, new.gains
+        self._configure_supervisor(params)
 
-    def _set_timeout(self) -> None:
-        self._timeout_ns = nanoseconds(self.params.input_timeout)
-        # Of the senders: without the contacts, the IMU alone.
-        self._needed = slice(None if self.params.support == AUTO else 1)
+    def _configure_supervisor(self, params: GravityCompensationParameters) -> None:
+        required = [name for name in self._inputs if name != JOINT_STATES]
+        self.supervisor.configure(
+            required if params.support == AUTO else (IMU,), params.input_timeout)
 
-    # -- on every message
-
-    def _now(self) -> float:
-        """Return seconds of a clock that does not jump, or of the simulated one."""
-        if self._is_simulated:
-            return float(1e-9 * self.get_clock().now().nanoseconds)
-        return time.monotonic()
+    # -- inputs
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, angular_velocity: Array,
                 linear_acceleration: Array) -> None:
-        self._imu.turn(quaternion)
-        self._told_ns[0] = stamp_ns
+        if self.compensator is not None:
+            self.compensator.imu.update(quaternion)
+            self.supervisor.receive(IMU, stamp_ns)
 
-    def _on_wrench(self, contact: int, stamp_ns: int, wrench: Array) -> None:
-        feeler, frame = self._feelers[contact]
-        if feeler.reader.frame != frame:
-            raise RefusedMessage(
-                'wrong frame', f"its frame_id is '{feeler.frame}'; valid: '{frame}'")
-        self._told_ns[contact + 1] = stamp_ns
-        if self.compensation is not None:
-            self.compensation.feel(contact, wrench.tolist(), stamp_ns)
+    def _on_wrench(self, contact: int, name: str, frame: str, stamp_ns: int,
+                   wrench: Array) -> None:
+        if (received := self._inputs[name].frame) != frame:
+            raise RefusedMessage('wrong frame', f"its frame_id is '{received}'; valid: '{frame}'")
+        if self.compensator is not None:
+            self.compensator.update_wrench(contact, wrench.tolist(), stamp_ns)
+            self.supervisor.receive(name, stamp_ns)
 
     def _on_plan(self, stamp_ns: int, shares: Array) -> None:
-        if self.compensation is not None:
-            self.compensation.expect(shares, stamp_ns + _PLAN_LASTS_NS)
+        if self.compensator is not None:
+            self.compensator.plan_shares(shares, stamp_ns + _PLAN_LIFETIME_NS)
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
-        compensation = self.compensation
-        if compensation is None or compensation.guard.idle:
+        if self.compensator is None:
             return
-        self._positions, refused = positions, self._controller.problem
-        wanted: Array | None = None
-        try:
-            self._examine_ages(stamp_ns)
-            wanted = compensation.hold(
-                compensation.gravity_model.weigh(positions, self._imu), stamp_ns)
-            self.problem = refused
-        except BipedComError as error:
-            self._complain(str(error))
-        # /clock ticks less often than joint states come; their stamps are of the same time.
-        at = 1e-9 * stamp_ns if self._is_simulated else time.monotonic()
-        self._go_on(at, stamp_ns, None if refused else wanted)
-
-    def _examine_ages(self, ns: int) -> None:
-        """Raise InputError if something that is needed is too old."""
-        told, limit = self._told_ns[self._needed], self._timeout_ns
-        if ns - limit <= min(told) and max(told) <= ns + limit:
-            return
-        for name, told_ns in zip(self._senders, told):
-            if not -limit <= ns - told_ns <= limit:
-                raise InputError(self._silence(name, ns - told_ns))
-
-    def _silence(self, name: str, age_ns: int) -> str:
-        """Tell why an input is too old: silent, on another clock, or late."""
-        source = self._inputs[name]
-        if source.stale():
-            return f'{name} is silent: {source.report()[1]}'
-        if source.is_refusing:
-            return f'{name} cannot be used: {source.last_error}'
-        side, limit = 'behind' if age_ns > 0 else 'ahead of', self.params.input_timeout
-        return (f'the stamps of {name} ({source.topic}) are {1e-9 * abs(age_ns):.2f} s {side} '
-                f'those of joint_states (input_timeout {limit:g} s): check its clock, and whether '
-                'the computer is too busy')
+        # /clock ticks less often than joint states arrive; their stamps are of the same time.
+        now = stamp_ns / SECOND_NS if self._is_simulated else time.monotonic()
+        efforts = self.supervisor.update(positions, stamp_ns, now, self._controller.problem)
+        if efforts is not None:
+            self._publish(stamp_ns, efforts, positions)
+            if self.supervisor.target is not None:
+                self._support_output.publish(stamp_ns, self.compensator)
 
     def _watch(self) -> bool:
-        """Go on without joint states when they are late, and tell whether they are."""
-        compensation = self.compensation
-        if compensation is None or compensation.guard.idle:
-            return False
+        """Step in place of joint states that are late, and return whether they are."""
         self._is_simulated = self.get_clock().ros_time_is_active
-        now = self._now()
-        late = now - self._updated
-        if late < -_SET_BACK:  # the simulated clock was set back
-            self._updated = now
-            self._told_ns[:] = [NEVER_NS] * len(self._told_ns)
-            compensation.reset()
-        elif late > _LATE:
-            source = self._inputs['joint_states']
-            self._complain(
-                f'joint_states is silent: {source.report()[1]}' if source.stale() else
-                f'the last joint_states is {1e3 * late:.0f} ms old: is its driver slow, or the '
-                'computer too busy?')
-            self._go_on(now, now_ns(self), None)
-        return late > _LATE
+        if self.compensator is None:
+            return False
+        efforts = self.supervisor.watch(self._now())
+        if efforts is not None:
+            self._publish(now_ns(self), efforts, None)
+        return efforts is not None
 
-    def _complain(self, problem: str) -> None:
-        """Keep in mind why there are no new efforts, and log it if there were some."""
-        self.problem = self._trouble = problem
-        if self.compensation.guard.efforts.any() and self._may_log():
-            self.get_logger().error(f'efforts are held, then let go: {problem}')
+    def _now(self) -> float:
+        """Return seconds of a clock that does not jump, or of the simulated one."""
+        return now_ns(self) / SECOND_NS if self._is_simulated else time.monotonic()
 
-    def _go_on(self, now: float, stamp_ns: int, wanted: Array | None) -> None:
-        compensation, refused = self.compensation, self._controller.problem
-        efforts = compensation.guard.update(wanted, now - self._updated)
-        self._updated = now
-        self._effort_output.publish(stamp_ns, efforts, not refused)
-        if not refused:
-            self._trajectory_output.publish(stamp_ns, self._positions, efforts)
-        if wanted is not None:
-            self._support_output.publish(stamp_ns, compensation)
+    # -- outputs
+
+    def _publish(self, stamp_ns: int, efforts: Array, positions: Array | None) -> None:
+        """Publish what the supervisor gave; nothing else publishes efforts."""
+        may_command = not self._controller.problem
+        self._effort_output.publish(stamp_ns, efforts, may_command)
+        if may_command:
+            self._trajectory_output.publish(stamp_ns, positions, efforts)
+        if self.supervisor.problem and self.supervisor.is_interrupted and self._may_log():
+            self.get_logger().error(
+                f'holding the last efforts for {self.params.hold_time:g} s, then ramping to zero: '
+                f'{self.supervisor.problem}')
 
     # -- diagnostics
 
-    def _report(self) -> Report:
-        compensation = self.compensation
-        if compensation is None:
-            return OK, 'not configured', {}
-        guard = compensation.guard
-        saturated = [name for name, held in zip(
-            compensation.model.joint_names, guard.saturated.tolist()) if held]
-        values = {'state': guard.state, 'support': compensation.mode,
-                  'controller': self._controller.state,
-                  'largest effort [N m]': float(np.abs(guard.efforts).max())}
-        if not guard.active:
-            return OK, f'inactive, {guard.state}', values
-        trouble, self._trouble = self._trouble, ''
-        if self.problem or trouble:
-            return ERROR, f'{guard.state}: {self.problem or trouble}', values
-        if rivals := self._effort_output.rivals():
-            return ERROR, f'{guard.state}: {rivals}', values
-        if unreadable := self._unreadable_plan():
-            return WARN, f'{guard.state}, on {compensation.mode}; {unreadable}', values
-        if saturated:
-            return WARN, f'at the clamp: {", ".join(saturated)}', values
-        return OK, f'{guard.state}, on {compensation.mode}', values
+    def _describe_input(self, name: str) -> str:
+        source = self._inputs[name]
+        if source.stale():
+            return f'{name} is stale: {source.report()[1]}'
+        return f'{name} cannot be used: {source.last_error}' if source.is_refusing else ''
 
-    def _unreadable_plan(self) -> str:
-        """Return why a plan was refused since it was asked last; '' if none was."""
+    def _report(self) -> Report:
+        compensator = self.compensator
+        if compensator is None:
+            return OK, 'not configured', {}
+        supervisor, guard, mode = self.supervisor, compensator.guard, compensator.mode
+        state = supervisor.state
+        values = {'state': state, 'support': mode, 'controller': self._controller.state,
+                  'largest effort [N m]': float(np.abs(guard.efforts).max())}
+        if not supervisor.is_active:
+            return OK, f'inactive, {state}', values
+        if problem := supervisor.take_problem() or self._effort_output.conflict():
+            return ERROR, f'{state}: {problem}', values
+        if problem := self._plan_problem():
+            return WARN, f'{state}, support {mode}; {problem}', values
+        saturated = [name for name, is_saturated in zip(
+            compensator.model.joint_names, guard.saturated.tolist()) if is_saturated]
+        if saturated:
+            return WARN, f'limited by effort_clamp: {", ".join(saturated)}', values
+        return OK, f'{state}, support {mode}', values
+
+    def _plan_problem(self) -> str:
+        """Return why a plan was refused since the last call; '' if none was."""
         if self._plan is None:
             return ''
         before, self._plans_refused = self._plans_refused, sum(self._plan.refused.values())
         return self._plan.last_error if self._plans_refused > before else ''
 
 
-def make_compensation(model: RobotModel, params: GravityCompensationParameters
-                      ) -> GravityCompensator:
-    """
-    Build what the parameters describe.
-
-    Raises
-    ------
-    BipedComError
-        If they make no sense for this robot.
-
-    """
-    compensation = GravityCompensator(model, _settings(params))
-    compensation.enable(params.groups)
-    if len(params.gains) != len(params.gain_joints):
-        raise ConfigurationError(
-            f"parameter 'gains': {params.gains} must be {len(params.gain_joints)} values, one per "
-            f'joint of gain_joints ({", ".join(params.gain_joints) or "none"})')
-    gains = np.ones(len(model.joint_names))
-    gains[model.joint_index(params.gain_joints)] = params.gains
-    compensation.gains = gains
-    return compensation
-
-
 def contact_frame(config: RobotConfig, contact: str) -> str:
     """Return the frame_id of a contact, as `wrench_aggregator` names it."""
-    if contact not in config.feet:
-        hand = contact if contact in config.hands else contact.removesuffix('_hand')
-        return config.hands[hand].frame
-    return config.sole_frame(contact)
-
-
-def _settings(params: GravityCompensationParameters) -> CompensationSettings:
-    return CompensationSettings(
-        params.support, params.distribution, params.gravity, params.torque_lever,
-        tuple(params.contacts),
-        SupportLimits(params.friction, params.torsional_friction, params.sole_margin,
-                      params.effort_clamp),
-        SharingSettings(params.share_lift, params.share_full, params.share_rate),
-        SafetySettings(params.effort_clamp, params.effort_rate, params.start_time,
-                       params.stop_time, params.hold_time, unlimited=params.unlimited_joints),
-        math.radians(params.max_tilt), params.max_turn_rate, params.settle_time,
-        params.cop_tolerance)
+    if contact in config.feet:
+        return config.sole_frame(contact)
+    hand = contact if contact in config.hands else contact.removesuffix('_hand')
+    return config.hands[hand].frame
 
 
 def main(argv: Sequence[str] | None = None) -> int:

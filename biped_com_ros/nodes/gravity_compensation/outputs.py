@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Publishes what gravity compensation commands, and what it assumes to get there."""
+"""Publishers of the efforts, and of the support that they assume."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
-from biped_com_ros.core.gravity.model import GravityModel, Support
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_estimator.outputs import Pace
 from biped_com_ros.ros.topics.markers import arrow, marker_array, ORANGE
@@ -35,16 +34,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-
-#: How often it is asked whether anybody listens to anything but the mode, ns.
-_ASK_EVERY_NS = 100_000_000
-#: A stamp that is further back than joint states can be late is one of a clock that was set, ns.
-_LATEST_NS = 500_000_000
-
-
-def _order(model: RobotModel, joints: Sequence[str]) -> Any:
-    """Return what picks the joints out of all of them; that all are meant costs least."""
-    return slice(None) if tuple(joints) == model.joint_names else model.joint_index(joints)
+#: A stamp further back than joint states can be late is one of a clock that was set back, ns.
+_LATEST_NS = nanoseconds(0.5)
 
 
 class EffortOutput:
@@ -54,7 +45,7 @@ class EffortOutput:
     Parameters
     ----------
     node, model
-        Where, and whose joints.
+        The rclpy node and the robot.
     command_joints
         Joints of ``~/commands`` in their order; empty: the actuated ones.
 
@@ -72,8 +63,8 @@ class EffortOutput:
 
     def __init__(self, node: Any, model: RobotModel, command_joints: Sequence[str]) -> None:
         self.command_joints = tuple(command_joints) or model.actuated_joint_names
-        self._node, self._order = node, _order(model, self.command_joints)
-        self._actuated = _order(model, model.actuated_joint_names)
+        self._node, self._command_index = node, model.joint_index(self.command_joints)
+        self._effort_index = model.joint_index(model.actuated_joint_names)
         self._effort = joint_state_publisher(
             node, '~/effort', model.actuated_joint_names, ('effort',))
         self._commands = float_array_publisher(
@@ -83,38 +74,38 @@ class EffortOutput:
     def publish(self, stamp_ns: int, efforts: Array, commands: bool) -> None:
         """Publish the efforts of all joints (n,); `commands`: also to the controller."""
         if commands:
-            self._commands.fields['data'][...] = efforts[self._order]
+            self._commands.fields['data'][...] = efforts.take(self._command_index)
             self._commands.publish()
-        ns = stamp_ns
-        # What the watchdog stamped while joint states were late is not followed by older ones.
-        is_new = not 0 <= self._last_ns - ns < _LATEST_NS
-        if is_new and self._effort.has_subscribers:
-            self._last_ns = ns
-            self._effort.fields['effort'][...] = efforts[self._actuated]
+        # While joint states are late, efforts have the present time; older ones do not follow.
+        if 0 <= self._last_ns - stamp_ns < _LATEST_NS:
+            return
+        self._last_ns = stamp_ns
+        if self._effort.has_subscribers:
+            self._effort.fields['effort'][...] = efforts.take(self._effort_index)
             self._effort.publish(stamp_ns)
 
-    def rivals(self) -> str:
-        """Return what is wrong if somebody else commands the same controller; '' if not."""
+    def conflict(self) -> str:
+        """Return the problem if other nodes publish to the same controller; '' if not."""
         topic = self._commands.publisher.topic_name
         others = self._node.count_publishers(topic) - 1
         return '' if others < 1 else (
-            f"{others} more on '{topic}': the controller takes now these efforts, now those; end "
-            'who else publishes it')
+            f"{others} other publisher(s) on '{topic}': the controller alternates between their "
+            'efforts; stop all but one')
 
     def destroy(self) -> None:
-        """Withdraw the topics."""
+        """Destroy the publishers."""
         self._effort.destroy()
         self._commands.destroy()
 
 
 class TrajectoryOutput:
     """
-    Publishes the efforts as one-point trajectories, for controllers that take both.
+    Publishes efforts as one-point trajectories, for controllers of positions and efforts.
 
     Parameters
     ----------
     node, model
-        Where, and whose joints.
+        The rclpy node and the robot.
     joints
         In the order of the message.
     rate
@@ -124,7 +115,7 @@ class TrajectoryOutput:
 
     def __init__(self, node: Any, model: RobotModel, joints: Sequence[str], rate: float) -> None:
         self._node, self._model, self._pace = node, model, Pace(rate)
-        self._order = model.joint_index(joints)
+        self._index = model.joint_index(joints)
         self._reference: Array | None = None
         self._publisher: Any = None
         self._subscription: Any = None
@@ -140,31 +131,31 @@ class TrajectoryOutput:
                 JointState, '~/reference', self._on_reference, COMMAND_INPUT)
 
     def start(self) -> None:
-        """Hold the next positions that are measured, until a reference says otherwise."""
+        """Hold the next measured positions until a reference is received."""
         self._reference = None
 
     def publish(self, stamp_ns: int, positions: Array | None, efforts: Array) -> None:
-        """Publish the reference and efforts (n,); `positions`: as measured, if they are."""
+        """Publish the reference and efforts (n,); `positions`: measured ones, (n,), if any."""
         if self._publisher is None or not self._pace.is_due(stamp_ns):
             return
         if self._reference is None:
             if positions is None:
                 return
             self._reference = positions.copy()
-        self._publisher.fields['positions'][...] = self._reference.take(self._order)
-        self._publisher.fields['effort'][...] = efforts.take(self._order)
+        self._publisher.fields['positions'][...] = self._reference.take(self._index)
+        self._publisher.fields['effort'][...] = efforts.take(self._index)
         self._publisher.publish(None)
 
     def _on_reference(self, message: Any) -> None:
         positions = np.array(message.position)
         if len(message.name) != len(positions) or not np.isfinite(positions).all():
-            raise InputError('~/reference must hold one finite position per name')
+            raise InputError('~/reference must have one finite position per name')
         index = self._model.joint_index(message.name)
         if self._reference is not None:
             self._reference[index] = positions
 
     def destroy(self) -> None:
-        """Withdraw the topics."""
+        """Destroy publisher and subscription."""
         if self._publisher is not None:
             self._publisher.destroy()
             self._node.destroy_subscription(self._subscription)
@@ -172,14 +163,14 @@ class TrajectoryOutput:
 
 class SupportOutput:
     """
-    Publishes the assumed support: its name, the shares, the wrenches, arrows for people.
+    Publishes the assumed support: contacts, shares, wrenches, and their arrows.
 
     Parameters
     ----------
-    node, gravity_model
-        Where, and the contacts.
-    frames
-        frame_id of each contact.
+    node
+        The rclpy node.
+    contacts, frames
+        Name and frame_id of each contact.
     marker_rate
         Hz; zero: no markers.
     force_scale
@@ -187,53 +178,46 @@ class SupportOutput:
 
     """
 
-    def __init__(self, node: Any, gravity_model: GravityModel, frames: Sequence[str],
+    def __init__(self, node: Any, contacts: Sequence[str], frames: Sequence[str],
                  marker_rate: float, force_scale: float) -> None:
         self._node, self._scale = node, force_scale
-        #: Which contacts carried when it was said last.
-        self._said: list[bool] | None = None
-        self._are_wanted, self._asked_ns = False, 0
-        names = [contact.name for contact in gravity_model.contacts]
+        #: Which contacts had a share in the last message of `~/support`; None: none was sent.
+        self._published: list[bool] | None = None
         self._mode = node.create_publisher(String, '~/support', LATCHED)
-        self._shares = float_array_publisher(node, '~/shares', len(names), names)
-        self._wrenches = [wrench_publisher(node, f'~/{name}/wrench', frame)
-                          for name, frame in zip(names, frames)]
+        self._shares = float_array_publisher(node, '~/shares', len(contacts), contacts)
+        self._wrenches = [wrench_publisher(node, f'~/{contact}/wrench', frame)
+                          for contact, frame in zip(contacts, frames)]
         prototype = marker_array(*(
             arrow(frame, 'assumed_forces', i, ORANGE) for i, frame in enumerate(frames)))
         self._markers = marker_array_publisher(
             node, '~/markers', prototype, {'heads': 'markers[*].points[1]'})
         self._pace = Pace(marker_rate)
 
-    def publish(self, stamp_ns: int, compensation: GravityCompensator) -> None:
-        """Publish on what the robot stands."""
-        support = compensation.support
-        carrying = [] if support is None else support.carrying
-        if carrying != self._said:
-            self._said = carrying
-            self._mode.publish(String(data=compensation.mode))
-        if not 0 <= stamp_ns - self._asked_ns < _ASK_EVERY_NS:
-            self._asked_ns = stamp_ns
-            self._are_wanted = any(
-                out.has_subscribers for out in (self._shares, self._markers, *self._wrenches))
-        if self._are_wanted:
-            self._publish_wrenches(stamp_ns, support)
-
-    def _publish_wrenches(self, stamp_ns: int, support: Support | None) -> None:
-        """Publish the support; None: the torso is held, nothing else carries."""
-        wrenches = np.zeros((len(self._wrenches), 6)) if support is None else support.wrenches
+    def publish(self, stamp_ns: int, compensator: GravityCompensator) -> None:
+        """Publish the support of the last efforts."""
+        support = compensator.support
+        loaded = [] if support is None else support.loaded
+        if loaded != self._published:
+            self._published = loaded
+            self._mode.publish(String(data=compensator.mode))
+        # Which instants have markers does not depend on subscribers.
+        is_marked = self._pace.is_due(stamp_ns) and self._markers.has_subscribers
         if self._shares.has_subscribers:
             self._shares.fields['data'][...] = 0.0 if support is None else support.shares
             self._shares.publish()
-        for publisher, wrench in zip(self._wrenches, wrenches):
-            if publisher.has_subscribers:
-                publisher.fields['wrench'][...] = wrench
-                publisher.publish(stamp_ns)
-        if self._pace.is_due(stamp_ns) and self._markers.has_subscribers:
+        if not (is_marked or any(output.has_subscribers for output in self._wrenches)):
+            return
+        wrenches = np.zeros((len(self._wrenches), 6)) if support is None else support.wrenches
+        for output, wrench in zip(self._wrenches, wrenches):
+            if output.has_subscribers:
+                output.fields['wrench'][...] = wrench
+                output.publish(stamp_ns)
+        if is_marked:
             self._markers.fields['heads'][...] = self._scale * wrenches[:, :3]
             self._markers.publish(stamp_ns)
 
     def destroy(self) -> None:
-        """Withdraw the topics."""
+        """Destroy the publishers."""
         self._node.destroy_publisher(self._mode)
         for publisher in (self._shares, self._markers, *self._wrenches):
             publisher.destroy()

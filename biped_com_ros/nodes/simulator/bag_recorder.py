@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Records outputs of a node to a rosbag2, by the package rosbags."""
+"""Writes what a node publishes into a rosbag2, without installed ROS (by the rosbags package)."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ STORAGES = ('mcap', 'sqlite3')
 
 class BagRecorder:
     """
-    Recording of outputs; the time of each message is the stamp in its header.
+    A recording of some outputs, each message with the stamp in its header.
 
     Parameters
     ----------
     path
-        Directory to create; must not exist.
+        Directory to make; there must be nothing yet.
     storage
         One of :data:`STORAGES`.
 
     Raises
     ------
     ConfigurationError
-        If it cannot be created.
+        If it cannot be made.
 
     """
 
@@ -59,11 +59,11 @@ class BagRecorder:
             self._writer.open()
         except (OSError, WriterError) as error:
             raise ConfigurationError(
-                f"cannot record to '{self.path}': {error}; use a directory that does not exist "
+                f"no recording to '{self.path}': {error}; give a directory that does not exist "
                 'yet') from None
 
     def record(self, out: TemplatePublisher) -> None:
-        """Record an output from now on, whether or not it has subscribers."""
+        """Write what this output publishes from now on, listeners or not."""
         kind = type(out.prototype)
         package, _, name = kind.__module__.partition('.')
         connection = self._writer.add_connection(
@@ -76,7 +76,7 @@ class BagRecorder:
         out.on_publish = write
 
     def close(self) -> None:
-        """Close the recording."""
+        """Finish the recording."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None

@@ -18,7 +18,9 @@ from __future__ import annotations
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import skew, transform_wrench
-from biped_com_ros.core.gravity.model import carry, GravityModel, MountedImu
+from biped_com_ros.core.gravity.attitude import MountedImu
+from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
+from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
@@ -26,6 +28,11 @@ import pytest
 from support.small_robot import random_rotation, small_robot
 
 UP = np.array([0.0, 0.0, 1.0])
+
+
+def wrenches_of(*arguments):
+    """Return the weighted least wrenches as an array."""
+    return np.array(minimum_norm_wrenches(*arguments))
 
 
 def as_printed(force, moment, points, shares, levers):
@@ -47,7 +54,7 @@ def test_closed_form_is_the_weighted_pseudoinverse(count):
         points, shares = rng.normal(size=(count, 3)), rng.dirichlet(np.ones(count))
         levers = rng.uniform(0.05, 0.3, count)
         force, moment = rng.normal(size=3) * 100.0, rng.normal(size=3) * 30.0
-        found = carry(force, moment, points, shares, levers)
+        found = wrenches_of(force, moment, points, shares, levers)
         np.testing.assert_allclose(
             found, as_printed(force, moment, points, shares, levers), rtol=1e-7, atol=1e-7)
         total = transform_wrench(np.broadcast_to(np.eye(3), (count, 3, 3)), points, found)
@@ -56,7 +63,7 @@ def test_closed_form_is_the_weighted_pseudoinverse(count):
 
 def test_share_zero_carries_exactly_nothing():
     rng = np.random.default_rng(2)
-    found = carry(rng.normal(size=3), rng.normal(size=3), rng.normal(size=(3, 3)),
+    found = wrenches_of(rng.normal(size=3), rng.normal(size=3), rng.normal(size=(3, 3)),
                   np.array([0.4, 0.0, 0.6]), np.full(3, 0.1))
     assert not found[1].any()
     assert np.abs(found[[0, 2]]).min() > 0.0
@@ -65,18 +72,18 @@ def test_share_zero_carries_exactly_nothing():
 def test_three_points_carry_and_two_do_not():
     points = np.array([[0.3, 0.1, 0.0], [-0.2, 0.3, 0.1], [0.0, -0.4, 0.05]])
     force, moment = np.array([0.0, 0.0, 50.0]), np.array([1.0, -2.0, 0.5])
-    found = carry(force, moment, points, np.full(3, 1.0 / 3.0), np.zeros(3))
+    found = wrenches_of(force, moment, points, np.full(3, 1.0 / 3.0), np.zeros(3))
     assert not found[:, 3:].any()
     np.testing.assert_allclose(np.cross(points, found[:, :3]).sum(axis=0), moment, atol=1e-9)
     with pytest.raises(InputError, match='line'):
-        carry(force, moment, points[:2], np.array([0.5, 0.5]), np.zeros(2))
+        wrenches_of(force, moment, points[:2], np.array([0.5, 0.5]), np.zeros(2))
 
 
 def test_wrenches_are_continuous_to_share_zero():
     model = RobotModel.load('talos')
     load = GravityModel(model).load(model.state(model.posture()), UP)
-    alone = load.standing(np.array([1.0, 0.0])).efforts
-    jump = [np.abs(load.standing(np.array([1.0 - a, a])).efforts - alone).max()
+    alone = load.on_contacts(np.array([1.0, 0.0])).efforts
+    jump = [np.abs(load.on_contacts(np.array([1.0 - a, a])).efforts - alone).max()
             for a in (1e-2, 1e-3, 1e-5)]
     assert jump[0] > 5.0 * jump[1] > 100.0 * jump[2]
     assert jump[2] < 0.01
@@ -88,7 +95,7 @@ def test_measured_shares_come_back_as_forces():
     load = GravityModel(model).load(model.state(model.posture()), UP)
     y, (left, right) = load.com[1], load.placements[:, 3, 1]
     share = (y - right) / (left - right)
-    support = load.standing(np.array([share, 1.0 - share]))
+    support = load.on_contacts(np.array([share, 1.0 - share]))
     weight = load.gravity_model.weight
     np.testing.assert_allclose(
         support.wrenches[:, 2], weight * support.shares, rtol=1e-6)
@@ -107,7 +114,7 @@ def test_heading_changes_nothing():
         up = gravity.up_in_base(state, imu, rotation_from_quaternion(quaternion))
         np.testing.assert_allclose(up, R_world_base[2], atol=1e-12)
         load = gravity.load(state, up)
-        efforts.append([load.held, load.standing(np.array([0.2, 0.8])).efforts])
+        efforts.append([load.fixed_base_efforts(), load.on_contacts(np.array([0.2, 0.8])).efforts])
     np.testing.assert_allclose(efforts[1], efforts[0], atol=1e-9)
     np.testing.assert_allclose(efforts[2], efforts[0], atol=1e-9)
 
@@ -117,8 +124,8 @@ def test_passive_joints_get_nothing_and_unlimited_joints_no_limit():
     gravity = GravityModel(model)
     load = gravity.load(model.state(model.posture()), UP)
     neck, waist = (model.joint_names.index(name) for name in ('neck', 'waist'))
-    assert load.held[neck] == 0.0 == load.standing(np.array([0.5, 0.5])).efforts[neck]
-    assert gravity.effort_limits[neck] == 9.0
+    assert load.fixed_base_efforts()[neck] == 0.0 == load.on_contacts(np.array([0.5, 0.5])).efforts[neck]
+    assert gravity.effort_limits[neck] == np.inf  # its spring has none
     assert gravity.effort_limits[waist] == np.inf
 
 
@@ -126,14 +133,14 @@ def test_hands_help():
     model = RobotModel.load('talos')
     gravity = GravityModel(model, contacts=('left', 'right', 'left_hand'))
     load = gravity.load(model.state(model.posture()), UP)
-    support = load.standing(np.array([0.4, 0.4, 0.2]))
+    support = load.on_contacts(np.array([0.4, 0.4, 0.2]))
     assert not support.wrenches[2, 3:].any()
     assert np.abs(support.wrenches[2, :3]).max() > 1.0
     np.testing.assert_allclose(support.residual, 0.0, atol=1e-9)
-    feet = load.standing(np.array([0.5, 0.5, 0.0]))
+    feet = load.on_contacts(np.array([0.5, 0.5, 0.0]))
     alone = GravityModel(model).load(model.state(model.posture()), UP)
     np.testing.assert_allclose(
-        feet.efforts, alone.standing(np.array([0.5, 0.5])).efforts, atol=1e-9)
+        feet.efforts, alone.on_contacts(np.array([0.5, 0.5])).efforts, atol=1e-9)
 
 
 @pytest.mark.parametrize('shares', ([0.0, 0.0], [1.0, -0.5], [1.0], [np.nan, 1.0]))
@@ -141,7 +148,7 @@ def test_impossible_shares_are_refused(shares):
     model = small_robot()
     load = GravityModel(model).load(model.state(model.posture()), UP)
     with pytest.raises(InputError, match='left, right'):
-        load.standing(np.array(shares))
+        load.on_contacts(np.array(shares))
 
 
 def test_unknown_contact_is_named():
@@ -166,9 +173,9 @@ def test_weighing_by_positions_and_imu_is_weighing_a_state(on_base):
         state = model.state(positions)
         up = gravity.up_in_base(
             state, model.frames((frame,)), rotation_from_quaternion(quaternion))
-        expected = gravity.load(state, up).standing([0.3, 0.7])
-        imu.turn(quaternion)
-        found = gravity.weigh(positions, imu).standing([0.3, 0.7])
+        expected = gravity.load(state, up).on_contacts([0.3, 0.7])
+        imu.update(quaternion)
+        found = gravity.load_at(positions, imu).on_contacts([0.3, 0.7])
         np.testing.assert_allclose(found.load.up, up, atol=1e-12)
         np.testing.assert_allclose(found.efforts, expected.efforts, atol=1e-9)
 
@@ -179,18 +186,18 @@ def test_weighing_names_what_cannot_be():
     positions = model.posture()
     positions[4] = np.nan
     with pytest.raises(InputError, match=model.joint_names[4]):
-        gravity.weigh(positions, imu)
+        gravity.load_at(positions, imu)
     with pytest.raises(InputError, match='quaternion'):
-        imu.turn(np.zeros(4))
+        imu.update(np.zeros(4))
 
 
 def test_a_load_stays_what_it_was_when_the_next_one_is_weighed():
     model = RobotModel.load('talos')
     gravity, up = GravityModel(model), np.array([0.0, 0.0, 1.0])
     load = gravity.load(model.state(model.posture()), up)
-    before = load.standing([0.5, 0.5]).efforts.copy()
+    before = load.on_contacts([0.5, 0.5]).efforts.copy()
     gravity.load(model.state(model.posture('arms_out')), up)
-    np.testing.assert_array_equal(load.standing([0.5, 0.5]).efforts, before)
+    np.testing.assert_array_equal(load.on_contacts([0.5, 0.5]).efforts, before)
 
 
 def test_a_flat_sole_presses_at_its_centre_and_not_at_its_frame():
@@ -198,7 +205,7 @@ def test_a_flat_sole_presses_at_its_centre_and_not_at_its_frame():
     model = RobotModel.load('icub')  # its soles' frames are 5 mm beside the middle
     gravity = GravityModel(model)
     load = gravity.load(model.state(model.posture()), UP)
-    for wrench, contact in zip(load.standing([0.5, 0.5]).wrenches, gravity.contacts):
+    for wrench, contact in zip(load.on_contacts([0.5, 0.5]).wrenches, gravity.contacts):
         middle = np.mean(contact.polygon, axis=0)  # of a rectangle
         assert abs(middle[1]) > 4e-3
         assert abs(wrench[3] / wrench[2] - middle[1]) < 1e-4

@@ -19,7 +19,8 @@ import subprocess
 import sys
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.gravity.model import ContactPoint, GravityModel
+from biped_com_ros.core.gravity.contacts import ContactPoint
+from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, contact_rows, SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -86,7 +87,7 @@ def assert_kept(support, limits):
 def test_is_the_closed_form_where_that_keeps_all_limits(gravity):
     bounded, load = BoundedNorm(gravity), tilted(gravity, 0.0, 0.0)
     np.testing.assert_array_equal(
-        load.standing(EVEN, bounded).efforts, load.standing(EVEN).efforts)
+        load.on_contacts(EVEN, bounded).efforts, load.on_contacts(EVEN).efforts)
     assert bounded.iterations == 0
 
 
@@ -98,13 +99,13 @@ def test_keeps_all_limits_where_the_closed_form_does_not(gravity):
         load = tilted(gravity, *rng.uniform(-0.15, 0.15, 2))
         shares = rng.dirichlet((1.0, 1.0))
         try:
-            support = load.standing(shares, bounded)
+            support = load.on_contacts(shares, bounded)
         except InputError:
             continue
         assert_kept(support, limits)
         if bounded.iterations:
             solved += 1
-            broken = excess(load.standing(shares), limits)
+            broken = excess(load.on_contacts(shares), limits)
             kinds |= {kind for kind, value in broken.items() if value > 0.0}
     assert solved > 10
     assert 'sole' in kinds
@@ -114,10 +115,10 @@ def test_effort_limits_are_kept_by_other_internal_forces():
     gravity = GravityModel(RobotModel.load('talos'))
     load = tilted(gravity, 0.0, 0.02)
     shares = np.array([0.3, 0.7])
-    free = load.standing(shares)
+    free = load.on_contacts(shares)
     used = np.max(np.abs(free.efforts) / gravity.effort_limits)
     limits = SupportLimits(effort_fraction=0.9 * used)
-    support = load.standing(shares, BoundedNorm(gravity, limits))
+    support = load.on_contacts(shares, BoundedNorm(gravity, limits))
     assert_kept(support, limits)
     assert np.abs(support.efforts - free.efforts).max() > 0.1
 
@@ -128,7 +129,7 @@ def test_is_the_optimum():
     limits = SupportLimits(torsional_friction=0.01, sole_margin=0.02, effort_fraction=np.inf)
     bounded, shares = BoundedNorm(gravity, limits), np.array([0.1, 0.9])
     load = tilted(gravity, 0.01, 0.03)
-    support = load.standing(shares, bounded)
+    support = load.on_contacts(shares, bounded)
     assert bounded.iterations > 0
     metric = np.tile([1.0, 1.0, 1.0, 100.0, 100.0, 100.0], 2) / np.repeat(shares, 6)
     metric /= gravity.weight ** 2
@@ -136,7 +137,7 @@ def test_is_the_optimum():
     grasp = np.hstack([grasp_of(row) for row in load.placements])
     total = grasp @ support.wrenches_at_centres.ravel()
     found = minimize(
-        lambda f: f @ (metric * f), load.standing(shares).wrenches_at_centres.ravel(),
+        lambda f: f @ (metric * f), load.on_contacts(shares).wrenches_at_centres.ravel(),
         jac=lambda f: 2.0 * metric * f, method='SLSQP', options={'ftol': 1e-14, 'maxiter': 500},
         constraints=[
             {'type': 'eq', 'fun': lambda f: (grasp @ f - total) / gravity.weight,
@@ -161,13 +162,13 @@ def test_a_lone_foot_is_all_or_nothing():
     gravity = GravityModel(RobotModel.load('talos'))
     bounded, one = BoundedNorm(gravity), np.array([1.0, 0.0])
     load = tilted(gravity, 0.0, 0.0)
-    with pytest.raises(InputError, match='cannot carry'):
-        load.standing(one, bounded)  # the CoM is between the feet
+    with pytest.raises(InputError, match='cannot balance'):
+        load.on_contacts(one, bounded)  # the CoM is between the feet
     # and is over it forgets that
-    np.testing.assert_allclose(load.standing(EVEN, bounded).residual, 0.0, atol=1e-9)
+    np.testing.assert_allclose(load.on_contacts(EVEN, bounded).residual, 0.0, atol=1e-9)
     over = tilted(gravity, -0.1, 0.0)
     np.testing.assert_allclose(
-        over.standing(one, bounded).efforts, over.standing(one).efforts, atol=1e-9)
+        over.on_contacts(one, bounded).efforts, over.on_contacts(one).efforts, atol=1e-9)
 
 
 def test_is_continuous_while_limits_are_active():
@@ -176,7 +177,7 @@ def test_is_continuous_while_limits_are_active():
     bounded, before, worst, solved = BoundedNorm(gravity, limits), None, 0.0, 0
     load = tilted(gravity, 0.01, 0.03)
     for share in np.linspace(0.3, 0.05, 600):
-        efforts = load.standing(np.array([share, 1.0 - share]), bounded).efforts
+        efforts = load.on_contacts(np.array([share, 1.0 - share]), bounded).efforts
         solved += bounded.iterations > 0
         if before is not None:
             worst = max(worst, np.max(np.abs(efforts - before) / gravity.effort_limits))
@@ -190,7 +191,7 @@ def test_hands_push_inside_their_cone_without_torque():
     gravity = GravityModel(model, contacts=('left', 'right', 'left_hand'))
     limits = SupportLimits(sole_margin=0.03)
     bounded = BoundedNorm(gravity, limits)
-    support = tilted(gravity, 0.0, 0.03).standing(np.array([0.45, 0.45, 0.1]), bounded)
+    support = tilted(gravity, 0.0, 0.03).on_contacts(np.array([0.45, 0.45, 0.1]), bounded)
     assert bounded.iterations > 0
     fx, fy, fz, *torque = support.wrenches[2].tolist()
     assert np.hypot(fx, fy) <= limits.friction * fz + 1e-6
@@ -199,7 +200,7 @@ def test_hands_push_inside_their_cone_without_torque():
 
 
 def test_rows_tell_inside_from_outside():
-    limits = SupportLimits(0.5, 0.02, 0.01)
+    limits = SupportLimits(friction=0.5, torsional_friction=0.02, sole_margin=0.01)
     rows = contact_rows(ContactPoint('left', SQUARE, 0.1), limits)
     for wrench, inside in (
             ((0, 0, 10, 0, 0, 0), True), ((0, 0, -10, 0, 0, 0), False),
@@ -230,4 +231,4 @@ def test_solver_is_imported_when_used_and_missed_by_name(monkeypatch):
     gravity = GravityModel(RobotModel.load('talos'))
     bounded = BoundedNorm(gravity, SupportLimits(sole_margin=0.03))
     with pytest.raises(ConfigurationError, match='pip install proxsuite'):
-        tilted(gravity, 0.0, 0.03).standing(np.array([0.1, 0.9]), bounded)
+        tilted(gravity, 0.0, 0.03).on_contacts(np.array([0.1, 0.9]), bounded)

@@ -1,0 +1,97 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Where a robot may touch its environment: the soles of its feet, and its hands as points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from biped_com_ros.core.errors import UnknownNameError
+from biped_com_ros.core.geometry.polygon import centroid, half_planes, Point
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.model.robot import FrameSet, RobotModel
+import numpy as np
+
+
+class ContactPoint:
+    """
+    A foot or a hand.
+
+    Parameters
+    ----------
+    name
+        Of a foot or hand in the robot's configuration.
+    polygon
+        Corners (x, y) of the contact area in the contact's frame, counter-clockwise, m; empty
+        for a hand.
+    lever
+        L_k, m: a torque of 1 N m costs as much as a force of 1/L_k N. Zero: no torque at all.
+
+    Attributes
+    ----------
+    centre
+        Centroid (x, y) of the area, m; the origin for a hand. Torques count about it: a sole
+        that rests on all of its area has its centre of pressure there.
+    edges
+        Of each edge (e, n, m) with ``e f_z + n m_x + m m_y = f_z d`` for a wrench at the centre,
+        where d is the distance of the centre of pressure inside the edge, m.
+
+    """
+
+    def __init__(self, name: str, polygon: tuple[Point, ...], lever: float) -> None:
+        self.name, self.polygon, self.lever = name, polygon, lever
+        self.centre: Point = centroid(polygon) if polygon else (0.0, 0.0)
+        x, y = self.centre
+        # The centre of pressure is (-m_y, m_x) / f_z; inside where a x + b y >= c.
+        self.edges = [(-c, b, -a) for a, b, c in half_planes(
+            [(px - x, py - y) for px, py in polygon])]
+
+
+def find_contacts(model: RobotModel, names: Iterable[str] | None, lever: float,
+                  hand_lever: float) -> tuple[tuple[ContactPoint, ...], FrameSet]:
+    """
+    Return contacts, and their frames moved to the contacts' centres.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    names
+        Of feet and hands; None: the feet. A hand with the name of a foot is ``<name>_hand``.
+    lever, hand_lever
+        Of feet and of hands, m.
+
+    Raises
+    ------
+    UnknownNameError
+        If a name is of neither foot nor hand.
+
+    """
+    config = model.config
+    feet = [ContactPoint(name, foot.polygon, lever) for name, foot in config.feet.items()]
+    hands = [ContactPoint(f'{name}_hand' if name in config.feet else name, (), hand_lever)
+             for name in config.hands]
+    frames = model.soles + model.frames(hand.frame for hand in config.hands.values())
+    index = {contact.name: i for i, contact in enumerate([*feet, *hands])}
+    chosen = []
+    for name in config.feet if names is None else names:
+        if name not in index:
+            raise UnknownNameError('contact', name, index, config.name)
+        chosen.append(index[name])
+    contacts = tuple([*feet, *hands][i] for i in chosen)
+    in_joint = frames.poses_in_joint()
+    poses = [in_joint[i] @ Pose(np.eye(3), np.array((*contact.centre, 0.0)))
+             for i, contact in zip(chosen, contacts)]
+    return contacts, FrameSet([contact.name for contact in contacts],
+                              [int(frames.joints[i]) for i in chosen], poses)

@@ -1,0 +1,245 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The state machine of gravity compensation: when efforts follow the robot, hold, or ramp to zero.
+
+::
+
+    idle --start--> waiting --inputs usable--> starting --ramp done--> active
+      ^                ^                          |  ^                   |
+      |              zero             input unusable  usable again       |
+      |                |                          v  |                   |
+      +--zero---- ramping to zero <--hold_time--- holding <--------------+
+                       ^------------------stop, from any state
+
+Inputs are known by name and by the stamp of their last message. An input is unusable while its
+stamp differs from that of the joint states by more than `input_timeout`; joint states are, when
+none arrived for 2.5 of their periods (between 30 and 100 ms). Every effort passes
+:class:`~biped_com_ros.core.gravity.effort_guard.EffortGuard`.
+
+Times are seconds of a clock that never jumps, or of the simulated one, which may be set back:
+then everything that was measured is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
+from biped_com_ros.core.errors import BipedComError, InputError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.gravity.compensation import GravityCompensator
+from biped_com_ros.core.gravity.effort_guard import HOLDING, RAMPING
+
+#: Joint states are late after so many of their periods, s, between these limits.
+_LATE_PERIODS, _LEAST_LATE, _MOST_LATE = 2.5, 0.03, 0.1
+#: Weight of a new period in their mean.
+_SMOOTHING = 0.1
+#: A time further back than this is that of a clock that was set back, s.
+_SET_BACK = 0.5
+#: The name of the joint states among the inputs.
+JOINT_STATES = 'joint_states'
+
+
+class EffortSupervisor:
+    """
+    Gives the efforts to command at each step, or none, and the reason.
+
+    Parameters
+    ----------
+    compensator
+        Computes the efforts; its guard limits them.
+    describe_input
+        Returns why an input, by name, has no usable messages, with a remedy; '' if it has.
+
+    Attributes
+    ----------
+    required
+        Names of the inputs, besides the joint states, that have to be up to date.
+    input_timeout
+        Largest difference between their stamps and that of the joint states, s.
+    problem
+        Why there are no new efforts: problem, value, remedy; '' if there are.
+    target
+        The efforts of the last step before ramps and limits, (n,), N m or N; None if they could
+        not be computed.
+
+    """
+
+    def __init__(self, compensator: GravityCompensator,
+                 describe_input: Callable[[str], str]) -> None:
+        self._compensator, self._guard = compensator, compensator.guard
+        self._describe_input = describe_input
+        self._stamps_ns: dict[str, int] = {}
+        self._period = _MOST_LATE / _LATE_PERIODS
+        self._stepped_at = self._received_at = 0.0
+        self.problem, self._recent_problem = 'waiting for inputs', ''
+        self.target: Array | None = None
+        self.configure((), 0.1)
+
+    def configure(self, required: Sequence[str], input_timeout: float) -> None:
+        """Change :attr:`required` and :attr:`input_timeout`."""
+        self.required, self.input_timeout = tuple(required), input_timeout
+        self._timeout_ns = nanoseconds(input_timeout)
+
+    def start(self, now: float) -> None:
+        """Command efforts from now (s) on."""
+        self._stepped_at = self._received_at = now
+        self.problem, self._recent_problem = 'waiting for inputs', ''
+        self._guard.start()
+
+    def stop(self) -> None:
+        """Ramp to zero; steps go on until the state is IDLE."""
+        self._guard.stop()
+
+    # -- state
+
+    @property
+    def state(self) -> str:
+        """One of IDLE, WAITING, STARTING, ACTIVE, HOLDING and RAMPING of `effort_guard`."""
+        return self._guard.state
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it was started and not stopped since."""
+        return self._guard.active
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is commanded and nothing will be before the next start."""
+        return self._guard.idle
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether efforts are held or ramp to zero although nobody stopped it."""
+        return self._guard.active and self._guard.state in (HOLDING, RAMPING)
+
+    def take_problem(self) -> str:
+        """Return :attr:`problem`, or else the last one since this was called before."""
+        problem, self._recent_problem = self.problem or self._recent_problem, ''
+        return problem
+
+    @property
+    def joint_state_timeout(self) -> float:
+        """Age at which joint states are late, s; follows their rate."""
+        return min(max(_LATE_PERIODS * self._period, _LEAST_LATE), _MOST_LATE)
+
+    # -- steps
+
+    def receive(self, name: str, stamp_ns: int) -> None:
+        """Note the stamp (ns) of a good message of an input."""
+        self._stamps_ns[name] = stamp_ns
+
+    def update(self, positions: Array, stamp_ns: int, now: float,
+               inhibited: str = '') -> Array | None:
+        """
+        Step with new joint states.
+
+        Parameters
+        ----------
+        positions
+            Shape (n,), rad or m.
+        stamp_ns
+            Their stamp, ns.
+        now
+            Time, s.
+        inhibited
+            Why nothing may be commanded although inputs are good; '' if it may.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            The efforts to command, (n,), N m or N; None while idle.
+
+        """
+        if self._guard.idle:
+            return None
+        self._restart_if_set_back(now)
+        self._measure_period(now)
+        self.target = None
+        try:
+            self._check_ages(stamp_ns)
+            self.target = self._compensator.efforts_at(positions, stamp_ns)
+            self.problem = inhibited
+        except BipedComError as error:
+            self._note(str(error))
+        except Exception as error:  # noqa: B902 - whatever fails, the efforts have to ramp down
+            self._note(f'computing the efforts failed: {type(error).__name__}: {error}; '
+                       'please report it')
+        return self._step(None if inhibited else self.target, now)
+
+    def watch(self, now: float) -> Array | None:
+        """
+        Step without joint states if they are late.
+
+        Parameters
+        ----------
+        now
+            Time, s.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            The efforts to command, (n,), N m or N; None while idle and while joint states
+            are not late.
+
+        """
+        if self._guard.idle:
+            return None
+        self._restart_if_set_back(now)
+        age = now - self._received_at
+        if age <= self.joint_state_timeout:
+            return None
+        self._note(self._describe_input(JOINT_STATES) or (
+            f'the last joint_states arrived {1e3 * age:.0f} ms ago (limit '
+            f'{1e3 * self.joint_state_timeout:.0f} ms): check the rate of the driver and the load '
+            'of the computer'))
+        self.target = None
+        return self._step(None, now)
+
+    def _step(self, target: Array | None, now: float) -> Array:
+        efforts = self._guard.update(target, now - self._stepped_at)
+        self._stepped_at = max(self._stepped_at, now)
+        return efforts
+
+    def _restart_if_set_back(self, now: float) -> None:
+        """Forget what was measured by a clock that was set back since the last step."""
+        if now < self._stepped_at - _SET_BACK:
+            self._stamps_ns.clear()
+            self._compensator.reset()
+            self._stepped_at = self._received_at = now
+
+    def _measure_period(self, now: float) -> None:
+        period = min(max(now - self._received_at, 0.0), _MOST_LATE)
+        self._period += _SMOOTHING * (period - self._period)
+        self._received_at = max(self._received_at, now)
+
+    def _check_ages(self, stamp_ns: int) -> None:
+        """Raise InputError if a required input is too old, or too far ahead."""
+        for name in self.required:
+            age_ns = stamp_ns - self._stamps_ns.get(name, NEVER_NS)
+            if not -self._timeout_ns <= age_ns <= self._timeout_ns:
+                raise InputError(self._describe_input(name) or self._describe_age(name, age_ns))
+
+    def _describe_age(self, name: str, age_ns: int) -> str:
+        if name not in self._stamps_ns:
+            return f'{name} has not arrived yet: wait, or check its publisher'
+        side = 'behind' if age_ns > 0 else 'ahead of'
+        return (f'the stamps of {name} are {abs(age_ns) / SECOND_NS:.2f} s {side} those of '
+                f'joint_states (input_timeout {self.input_timeout:g} s): check its clock and the '
+                'load of the computer')
+
+    def _note(self, problem: str) -> None:
+        """Keep why there are no new efforts, however soon there are some again."""
+        self.problem = self._recent_problem = problem

@@ -1,0 +1,150 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Parameters of `gravity_compensation`, and the settings of the core that they describe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.gravity.compensation import (
+    AUTO, BOUNDED, CLOSED_FORM, CompensationSettings, GravityCompensator)
+from biped_com_ros.core.gravity.effort_guard import SafetySettings
+from biped_com_ros.core.gravity.load_sharing import SharingSettings
+from biped_com_ros.core.gravity.support_qp import SupportLimits
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
+from biped_com_ros.ros.node.parameters import parameter
+import numpy as np
+
+
+@dataclass(frozen=True)
+class GravityCompensationParameters(ManagedNodeParameters):
+    """Parameters of `gravity_compensation`."""
+
+    support: str = parameter(
+        AUTO, "Contacts that support the robot: 'auto' (by the measured forces), 'fixed' (something "
+        "holds the base), 'all' (every contact alike), or by name, separated by commas")
+    contacts: list[str] = parameter(
+        [], 'Feet and hands that may be loaded; empty: the feet', read_only=True)
+    distribution: str = parameter(
+        CLOSED_FORM, 'How contact wrenches are chosen: the least ones in closed form, or the '
+        'least ones within friction, soles and efforts (needs proxsuite)',
+        options=(CLOSED_FORM, BOUNDED))
+    groups: list[str] = parameter(
+        [], "Groups of joints of the robot's YAML that take part; empty: all actuated joints")
+    gain_joints: list[str] = parameter([], 'Joints with a gain of their own')
+    gains: list[float] = parameter(
+        [], 'Share of the computed effort that each of gain_joints gets', '', 0.0, 1.5)
+    command_joints: list[str] = parameter(
+        [], "Order of ~/commands: the parameter 'joints' of the effort controller; empty: all "
+        'actuated joints in the order of the URDF', read_only=True)
+    controller: str = parameter(
+        '', "Effort controller whose parameter 'joints' is compared with command_joints before "
+        'anything is sent; empty: not compared', read_only=True)
+    trajectory_rate: float = parameter(
+        0.0, 'How often ~/joint_trajectory (held positions or ~/reference, with efforts) is '
+        'published; 0: never', 'Hz', 0.0, 1000.0, read_only=True)
+    wrench_topics: list[str] = parameter(
+        [], 'Topics (WrenchStamped in the contact frame) of the contacts; empty: '
+        'wrench_aggregator/<contact>/wrench', read_only=True)
+    effort_clamp: float = parameter(
+        0.5, "Largest effort, as a share of the joint's limit in the URDF", '', 0.001, 1.0)
+    effort_rate: float = parameter(
+        2.0, "Fastest change of an effort, as a share of the joint's limit per second", '1/s',
+        0.001, 1000.0)
+    unlimited_joints: float = parameter(
+        0.0, 'Limit of joints whose URDF gives none; 0: they get no effort', 'N m', 0.0, 1e5)
+    start_time: float = parameter(2.0, 'Duration of the soft start', 's', 0.01, 60.0)
+    stop_time: float = parameter(1.0, 'Duration of the soft stop', 's', 0.01, 60.0)
+    input_timeout: float = parameter(
+        0.1, 'Age above which an input is not used', 's', 0.001, 10.0)
+    hold_time: float = parameter(
+        0.2, 'How long the last efforts are then held before they ramp to zero', 's', 0.0, 10.0)
+    max_tilt: float = parameter(
+        60.0, 'Largest tilt of the base by the IMU that is plausible', 'deg', 1.0, 180.0)
+    max_turn_rate: float = parameter(
+        10.0, 'Fastest change of tilt by the IMU that is plausible', 'rad/s', 0.1, 1000.0)
+    settle_time: float = parameter(
+        0.5, 'How long the IMU has to be steady after a jump', 's', 0.0, 10.0)
+    cop_tolerance: float = parameter(
+        0.02, 'How far outside its sole the centre of pressure of a single foot may have to be',
+        'm', 0.0, 1.0)
+    share_lift: float = parameter(
+        0.06, 'Vertical force, as a share of body weight, below which a contact has no share',
+        '', 0.0, 0.49)
+    share_full: float = parameter(
+        0.2, 'Vertical force, as a share of body weight, above which a contact has its measured '
+        'share', '', 0.001, 0.49)
+    share_rate: float = parameter(
+        2.0, 'Fastest change of a share; small shares change more slowly', '1/s', 0.01, 1000.0)
+    friction: float = parameter(0.5, "Friction coefficient, with 'bounded'", '', 0.01, 10.0)
+    torsional_friction: float = parameter(
+        0.02, "Largest torque about the normal per normal force, with 'bounded'", 'm', 0.0001,
+        1.0)
+    sole_margin: float = parameter(
+        0.005, "Distance of the centre of pressure from the sole's edge, with 'bounded'", 'm',
+        0.0, 0.1)
+    torque_lever: float = parameter(
+        0.1, 'A torque of 1 N m at a sole costs as much as a force of one over this, in N',
+        'm', 0.001, 10.0, read_only=True)
+    gravity: float = gravity_parameter()
+    marker_rate: float = parameter(
+        15.0, 'How often markers are published; 0: never', 'Hz', 0.0, 1000.0, read_only=True)
+    marker_scale: float = parameter(
+        0.001, 'Length of an arrow per force', 'm/N', 0.0, 1.0, read_only=True)
+
+
+def make_compensator(model: RobotModel, params: GravityCompensationParameters
+                     ) -> GravityCompensator:
+    """
+    Build the compensator that the parameters describe.
+
+    Raises
+    ------
+    BipedComError
+        If they make no sense for this robot.
+
+    """
+    compensator = GravityCompensator(model, _settings(params))
+    compensator.enable(params.groups)
+    if len(params.gains) != len(params.gain_joints):
+        raise ConfigurationError(
+            f"parameter 'gains': {params.gains} must be {len(params.gain_joints)} values, one per "
+            f'joint of gain_joints ({", ".join(params.gain_joints) or "none"})')
+    compensator.gains[model.joint_index(params.gain_joints)] = np.array(params.gains)
+    return compensator
+
+
+def _settings(params: GravityCompensationParameters) -> CompensationSettings:
+    return CompensationSettings(
+        support=params.support,
+        distribution=params.distribution,
+        gravity=params.gravity,
+        lever=params.torque_lever,
+        contacts=tuple(params.contacts),
+        limits=SupportLimits(
+            friction=params.friction, torsional_friction=params.torsional_friction,
+            sole_margin=params.sole_margin, effort_fraction=params.effort_clamp),
+        sharing=SharingSettings(
+            lift=params.share_lift, full=params.share_full, max_rate=params.share_rate),
+        safety=SafetySettings(
+            clamp=params.effort_clamp, max_rate=params.effort_rate,
+            start_time=params.start_time, stop_time=params.stop_time,
+            hold_time=params.hold_time, unlimited=params.unlimited_joints),
+        max_tilt=math.radians(params.max_tilt),
+        max_turn_rate=params.max_turn_rate,
+        settle_time=params.settle_time,
+        cop_tolerance=params.cop_tolerance)

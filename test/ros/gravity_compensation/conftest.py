@@ -1,0 +1,44 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Rigs of the node gravity_compensation."""
+
+from biped_com_ros.core.model.robot import RobotModel
+import pytest
+from support.gravity_rig import GravityRig
+
+
+@pytest.fixture(scope='module')
+def talos():
+    return RobotModel.load('talos')
+
+
+@pytest.fixture
+def make(talos):
+    """Return a function that makes a rig with other parameters."""
+    rigs = []
+
+    def _make(**values):
+        rigs.append(GravityRig(talos, **values))
+        return rigs[-1]
+    yield _make
+    for rig in rigs:
+        rig.close()
+
+
+@pytest.fixture
+def rig(make):
+    """Return a rig whose robot is balanced."""
+    rig = make()
+    rig.until(rig.is_balanced, what='efforts')
+    return rig
