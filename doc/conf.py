@@ -61,10 +61,10 @@ html_show_sourcelink = False
 html_theme_options = {'navigation_depth': 3}
 
 
-# Pages of modules that are gone would be built, too, and warned of.
+# Pages of modules that are gone would be built, too, and packages would list such modules.
 for page in (ROOT / 'doc' / 'api').glob('*.rst'):
     module = ROOT.joinpath(*page.stem.split('.'))
-    if not module.is_dir() and not module.with_suffix('.py').is_file():
+    if not module.with_suffix('.py').is_file():
         page.unlink()
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import math
 import sys
 from typing import Any
@@ -146,7 +146,7 @@ class Rig:
         positions = self._hips.positions(offset)[actuated]
         for joint, angle in STEPPING.items() if leg else ():
             positions[plant.actuated_joint_names.index(f'{leg}_{joint}')] += lift * angle
-        return Command(positions, hold.velocity, hold.effort, hold.tendon_lengths)
+        return replace(hold, position=positions)
 
     def _estimate(self) -> None:
         seen, truth, model = self.plant.observation, self.plant.truth(), self.model

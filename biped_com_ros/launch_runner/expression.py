@@ -14,8 +14,8 @@
 """
 The expressions of ``$(eval ...)``: a whitelisted part of Python, evaluated without ``eval()``.
 
-Comparisons, ``and``, ``or``, ``not``, ``a if condition else b`` of strings, numbers and lists, with
-the results of ``ros2 launch``. Anything else is an error.
+Comparisons, ``and``, ``or``, ``not``, ``a if condition else b`` of strings, numbers and lists,
+with the results of ``ros2 launch``. Anything else is an error.
 """
 
 from __future__ import annotations

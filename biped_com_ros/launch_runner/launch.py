@@ -58,7 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_intermixed_args(argv)
     try:
-        root = load(find_launch_file([word for word in options.arguments if _ARGUMENT not in word]))
+        files = [word for word in options.arguments if _ARGUMENT not in word]
+        root = load(find_launch_file(files))
         context = Context(_given(options.arguments))
         if options.show_args:
             print(describe_arguments(root, context))

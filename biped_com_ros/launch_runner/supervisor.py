@@ -118,7 +118,8 @@ class Supervisor:
                 self._console.report('ERROR', f'[{plan.name}]: cannot be started: {error}')
                 return 127
             self._running[plan.name] = process
-            self._console.report('INFO', f'[{plan.name}]: process started with pid [{process.pid}]')
+            self._console.report(
+                'INFO', f'[{plan.name}]: process started with pid [{process.pid}]')
             ender = asyncio.ensure_future(self._end_on_request(plan, process))
             code = await process.wait()
             ender.cancel()
@@ -182,15 +183,17 @@ class Supervisor:
 
     def _escalate(self, plan: ProcessPlan, process: Process, number: signal.Signals,
                   after: float) -> None:
-        self._console.report('WARNING', f'[{plan.name}]: still running {after:.1f} s after SIGINT, '
-                          f'sending {number.name}')
+        self._console.report(
+            'WARNING', f'[{plan.name}]: still running {after:.1f} s after SIGINT, sending '
+            f'{number.name}')
         _signal_group(process.pid, number)
 
     def _report(self, plan: ProcessPlan, pid: int, code: int) -> int:
         """Report how a process ended; return its exit code, or 0 if it ended as requested."""
         if code == 0 or (self._ending.is_set() and (
                 code in _INTERRUPTED or self._interrupted_at_start(plan.name, code))):
-            self._console.report('INFO', f'[{plan.name}]: process has finished cleanly [pid {pid}]')
+            self._console.report(
+                'INFO', f'[{plan.name}]: process has finished cleanly [pid {pid}]')
             return 0
         command = f", cmd '{' '.join(plan.command)}'"
         if code == 1 and plan.name in self._last_line:

@@ -11,4 +11,4 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The MuJoCo plant: an independent truth that shares no code with the estimators."""
+"""Simulated robot in MuJoCo: ground truth that shares no code with the estimators."""

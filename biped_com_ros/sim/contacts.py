@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The ground's true forces, read from MuJoCo's constraint solver."""
+"""True contact forces of the ground, from MuJoCo's constraint solver."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ import numpy as np
 
 _YZX, _ZXY = [1, 2, 0], [2, 0, 1]
 
-LEAST_FORCE = 1e-6
-"""Vertical force (N) below which there is no contact and so no zero-moment point."""
+MIN_FORCE = 1e-6
+"""Without this vertical force (N) there is no zero-moment point."""
 
 
 class GroundContacts:
@@ -71,7 +71,7 @@ class GroundContacts:
         return wrenches
 
     def wrenches_at_soles(self, at_origin: Array) -> Array:
-        """Move wrenches to the sole frames: axes and origin, shape (feet, 6)."""
+        """Transform wrenches to the sole frames, shape (feet, 6)."""
         wrenches = np.empty_like(at_origin)
         for i, site in enumerate(self._soles):
             to_sole = self._data.site_xmat[site].reshape(3, 3)
@@ -90,6 +90,6 @@ def _cross(a: Array, b: Array) -> Array:
 def zero_moment_point(at_origin: Array) -> Array:
     """Point of the floor (z = 0) about which the wrenches' horizontal moment is zero; or NaN."""
     fx, fy, fz, mx, my, mz = at_origin.sum(axis=0)
-    if fz < LEAST_FORCE:
+    if fz < MIN_FORCE:
         return np.full(3, np.nan)
     return np.array((-my / fz, mx / fz, 0.0))

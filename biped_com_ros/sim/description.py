@@ -14,8 +14,8 @@
 """
 A URDF as plain data: links, joints and the tree they form.
 
-This is the simulator's own reading of the file. The estimators read theirs through Pinocchio; the
-two are compared in ``test/oracle``, which is worth something only while they share nothing.
+The simulator has a parser of its own, the estimators use Pinocchio's. ``test/oracle`` compares
+the two, which is a test only as long as they share no code.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 import math
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,7 +37,7 @@ GRAVITY = 9.81
 """Gravitational acceleration of the simulated world, m/s^2."""
 
 MOVING = {'revolute': 'hinge', 'continuous': 'hinge', 'prismatic': 'slide'}
-"""Joint types that move, and what MuJoCo calls them."""
+"""Movable joint types, and their names in MuJoCo."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,8 @@ class Link:
     visuals: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True)
-class Mimic:
-    """Joint that follows another: ``position = multiplier * leader + offset``."""
+class Coupling(NamedTuple):
+    """Joint that mimics another: ``position = multiplier * leader + offset``."""
 
     leader: str
     multiplier: float
@@ -100,7 +100,7 @@ class Joint:
     effort: float = math.inf
     velocity: float = math.inf
     damping: float = 0.0
-    mimic: Mimic | None = None
+    mimic: Coupling | None = None
 
     @property
     def moves(self) -> bool:
@@ -136,20 +136,20 @@ class Description:
 
     @property
     def root(self) -> str:
-        """Name of the link that no joint holds."""
-        held = {joint.child for joint in self.joints.values()}
-        roots = [name for name in self.links if name not in held]
+        """Name of the link that is no joint's child."""
+        children = {joint.child for joint in self.joints.values()}
+        roots = [name for name in self.links if name not in children]
         if len(roots) != 1:
             raise RobotDescriptionError(
                 f'the URDF must have exactly one root link, not {roots or "none (a circle)"}')
         return roots[0]
 
     def children(self, link: str) -> Iterator[Joint]:
-        """Joints that hang on a link."""
+        """Joints whose parent is a link."""
         return (joint for joint in self.joints.values() if joint.parent == link)
 
     def joint_above(self, link: str) -> Joint | None:
-        """Return the joint that holds a link; None for the root."""
+        """Return the joint whose child is a link; None for the root."""
         self.require_link(link)
         return next((j for j in self.joints.values() if j.child == link), None)
 
@@ -163,7 +163,7 @@ class Description:
         chain = [link]
         while (joint := self.joint_above(chain[-1])) is not None:
             if joint.parent in chain:
-                raise RobotDescriptionError(f"link '{link}' hangs on itself")
+                raise RobotDescriptionError(f"link '{link}' is its own ancestor")
             chain.append(joint.parent)
         return chain
 
@@ -196,7 +196,7 @@ def parse(urdf: str) -> Description:
     Raises
     ------
     RobotDescriptionError
-        If it is not well-formed, or a number, a parent or a child does not make sense.
+        If it is not well-formed XML, or a number, a parent or a child is invalid.
 
     """
     try:
@@ -228,23 +228,13 @@ def rotation_about(axis: Array, angle: float) -> Array:
 
 def quaternion_wxyz(rotation: Array) -> Array:
     """Return the quaternion (w, x, y, z), MuJoCo's order, of a rotation (3, 3)."""
-    # The largest of the four components is found first: dividing by it is always safe.
-    r = rotation
-    squares = np.array((r.trace(), r[0, 0], r[1, 1], r[2, 2]))
-    i = int(np.argmax(squares))
-    if i == 0:
-        q = np.array((1.0 + r.trace(), r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]))
-    else:
-        a, b, c = i - 1, i % 3, (i + 1) % 3
-        q = np.empty(4)
-        q[0] = r[c, b] - r[b, c]
-        q[1 + a] = 1.0 + r[a, a] - r[b, b] - r[c, c]
-        q[1 + b], q[1 + c] = r[b, a] + r[a, b], r[c, a] + r[a, c]
-    return q / np.linalg.norm(q) * (1.0 if q[0] >= 0.0 else -1.0)
+    quaternion = np.empty(4)
+    mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(rotation).ravel())
+    return quaternion if quaternion[0] >= 0.0 else -quaternion
 
 
-def resolve_mimics(description: Description) -> dict[str, tuple[str, float, float]]:
-    """First leader, multiplier and offset of every joint that follows another, by name."""
+def resolve_mimics(description: Description) -> dict[str, Coupling]:
+    """Coupling of every joint that mimics another to the first of its leaders, by name."""
     found = {}
     for joint in description.joints.values():
         if joint.mimic is None or not joint.moves:
@@ -260,13 +250,13 @@ def resolve_mimics(description: Description) -> dict[str, tuple[str, float, floa
             leader, offset, gain = above.leader, offset + gain * above.offset, (
                 gain * above.multiplier)
         else:
-            raise RobotDescriptionError(f"joint '{joint.name}' mimics itself through a circle")
-        found[joint.name] = (leader, gain, offset)
+            raise RobotDescriptionError(f"joint '{joint.name}' mimics itself in a circle")
+        found[joint.name] = Coupling(leader, gain, offset)
     return found
 
 
 def text(*values: Any) -> str:
-    """Numbers as XML text that loses no digit."""
+    """Numbers as XML text with all digits."""
     return ' '.join(repr(float(value)) for value in values)
 
 
@@ -309,7 +299,7 @@ def _joint(element: ElementTree.Element) -> Joint:
     where = f"joint '{name}'"
     if kind not in (*MOVING, 'fixed'):
         raise RobotDescriptionError(
-            f"{where} has type '{kind}'; the simulator knows {', '.join((*MOVING, 'fixed'))}")
+            f"{where} has type '{kind}'; valid: {', '.join((*MOVING, 'fixed'))}")
     limit, dynamics = element.find('limit'), element.find('dynamics')
     unbounded = kind == 'continuous' or limit is None
     return Joint(
@@ -326,12 +316,12 @@ def _limit(element: ElementTree.Element | None, key: str, where: str) -> float:
     return value if value > 0.0 else math.inf
 
 
-def _mimic(element: ElementTree.Element, where: str) -> Mimic | None:
+def _mimic(element: ElementTree.Element, where: str) -> Coupling | None:
     mimic = element.find('mimic')
     if mimic is None:
         return None
-    return Mimic(str(mimic.get('joint')), _number(mimic, 'multiplier', where, 1.0),
-                 _number(mimic, 'offset', where, 0.0))
+    return Coupling(str(mimic.get('joint')), _number(mimic, 'multiplier', where, 1.0),
+                    _number(mimic, 'offset', where, 0.0))
 
 
 def _end(element: ElementTree.Element, tag: str, where: str) -> str:

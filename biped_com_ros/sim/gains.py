@@ -12,12 +12,11 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Joint gains, rotor inertias and tendon gains where the robot's file gives none.
+Joint gains, rotor inertias and tendon gains that the robot's configuration does not give.
 
-A position-controlled robot holds its weight with a visible but small sag, and stands: its legs
-are stiffer than the inverted pendulum of the whole robot is unstable (K > m g h) by a wide
-margin. Everything is derived from masses and geometry at the starting posture, so that a robot
-of 4 kg and one of 90 kg both get what suits them.
+A position-controlled robot sags visibly but little under its weight. To stand, its legs must be
+stiffer than the whole robot is unstable as an inverted pendulum (K > m g h). All gains are derived
+from masses and geometry in the starting posture, and so fit robots of 4 kg and of 90 kg.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ STANCE_STIFFNESS = 20.0
 """Stiffness of a leg joint over m g h."""
 
 SAG = math.radians(1.0)
-"""Most that an outstretched limb sags under its own weight."""
+"""Largest sag of an outstretched limb under its own weight."""
 
 BANDWIDTH = 2.0 * math.pi * 3.0
-"""Least natural frequency of a joint that carries only its own limb, rad/s."""
+"""Smallest natural frequency of a joint that carries its own limb only, rad/s."""
 
 STANCE_DAMPING, DAMPING = 0.4, 0.8
 """Damping ratios of leg joints (under the whole robot) and of the others."""
 
 STEP_SHARE = 0.3
-"""A joint's fastest natural frequency times the timestep stays below this: rotor inertia."""
+"""Limit of a joint's natural frequency times the timestep; sets the rotor inertia."""
 
 TENDON_STIFFNESS = 10.0
 """Bending stiffness that the tendons give the torso, over m g h of the upper body."""
@@ -53,7 +52,7 @@ TENDON_STIFFNESS = 10.0
 
 @dataclass(frozen=True)
 class Gains:
-    """Stiffness (N m/rad or N/m) and damping per joint in the order asked for, shape (n,)."""
+    """Stiffness (N m/rad or N/m) and damping by joint, shape (n,)."""
 
     stiffness: Array
     damping: Array
@@ -61,7 +60,7 @@ class Gains:
 
 @dataclass(frozen=True)
 class _Load:
-    """What a joint carries: inertia, static moment in the worst posture, and what it is."""
+    """Load of a joint: inertia, largest static moment, whether the joint is in a leg."""
 
     inertia: float
     moment: float
@@ -71,16 +70,16 @@ class _Load:
 def joint_gains(model: Any, data: Any, config: RobotConfig, robot: Description,
                 joints: tuple[str, ...]) -> Gains:
     """
-    Return the gains of actuated joints: the robot file's where it has them, else derived.
+    Return the gains of actuated joints, from the configuration or derived.
 
     Parameters
     ----------
     model, data
         MuJoCo's, after ``mj_forward`` in the starting posture.
     config, robot
-        The robot's file and its links.
+        The robot.
     joints
-        Names, in the order wanted.
+        Names.
 
     """
     moment, inertia = _pendulum(model, data, config)
@@ -106,14 +105,14 @@ def set_rotor_inertias(model: Any, data: Any, joints: tuple[str, ...], gains: Ga
 
 @dataclass(frozen=True)
 class UpperBody:
-    """What the lowest vertebra carries: its weight, N, and centre of mass above that, m."""
+    """Load of the lowest vertebra: weight, N, and height of its centre of mass above that, m."""
 
     weight: float
     height: float
 
     @staticmethod
     def of(model: Any, data: Any) -> UpperBody:
-        """Weigh it in MuJoCo's model, after ``mj_forward``."""
+        """Compute it from MuJoCo's model, after ``mj_forward``."""
         base = model.body('vertebra/1').id
         return UpperBody(GRAVITY * float(model.body_subtreemass[base]),
                          float(np.linalg.norm(data.subtree_com[base] - data.xpos[base])))
@@ -121,13 +120,13 @@ class UpperBody:
 
 def set_tendon_gains(model: Any, torso: TorsoConfig, upper: UpperBody) -> Array:
     """
-    Set the tendon servos' gains (in place) to what suits an upper body; return pretensions, N.
+    Set the tendon servos' gains (in place) for an upper body; return the pretensions, N.
 
     Four evenly spaced tendons of stiffness k at radius r resist bending with 2 r^2 k.
     """
     count, moment = len(torso.attachment_angles_deg), upper.weight * upper.height
     stiffness = TENDON_STIFFNESS * moment / (0.5 * count * torso.radius ** 2)
-    # Enough tension that no tendon goes slack until a moment of half the weight at full height.
+    # No tendon goes slack up to the moment of half the weight at the height of its CoM.
     pretension = 0.5 * moment / (0.5 * count * torso.radius)
     for i in range(count):
         servo = model.actuator(f'tendon/{i}').id
@@ -157,7 +156,7 @@ def _pendulum(model: Any, data: Any, config: RobotConfig) -> tuple[float, float]
 
 def _load_with_followers(model: Any, data: Any, config: RobotConfig, robot: Description,
                          name: str) -> _Load:
-    """Return what a joint carries, the joints that follow it included."""
+    """Return the load of a joint, joints that mimic it included."""
     load = _load(model, data, config, robot, name)
     for follower, (leader, gain, _) in resolve_mimics(robot).items():
         if leader == name and follower not in config.locked_joints:
@@ -172,7 +171,7 @@ def _load(model: Any, data: Any, config: RobotConfig, robot: Description, name: 
     body, dof = joint.bodyid[0], joint.dofadr[0]
     weight = GRAVITY * model.body_subtreemass[body]
     if joint.type[0] == mujoco.mjtJoint.mjJNT_SLIDE:
-        moment = weight / 0.01 * SAG  # A slide gives way by a centimetre at most.
+        moment = weight / 0.01 * SAG  # at most 1 cm of sag
     else:
         arm = data.subtree_com[body] - data.xanchor[joint.id]
         moment = weight * float(np.linalg.norm(np.cross(data.xaxis[joint.id], arm)))
@@ -181,7 +180,7 @@ def _load(model: Any, data: Any, config: RobotConfig, robot: Description, name: 
 
 
 def _carries_robot(config: RobotConfig, robot: Description, name: str) -> bool:
-    """Whether a joint stands between the base and a sole."""
+    """Whether a joint is between the base and a sole."""
     return any(joint.name == name for foot in config.feet.values()
                for joint in robot.path(config.base_link, foot.sole))
 
@@ -189,7 +188,7 @@ def _carries_robot(config: RobotConfig, robot: Description, name: str) -> bool:
 def _composite_inertias(model: Any, data: Any) -> Array:
     """Diagonal of the joint-space inertia, shape (nv,)."""
     full = np.zeros((model.nv, model.nv))
-    # MuJoCo 4 takes the data where MuJoCo 3 took the packed matrix.
+    # MuJoCo 4 expects the data, MuJoCo 3 the packed matrix.
     try:
         mujoco.mj_fullM(model, full, data.qM)
     except (TypeError, AttributeError):
@@ -207,7 +206,7 @@ def _set_vertebra_inertias(model: Any, least: float) -> None:
 
 def _override(values: Array, given: Any, config: RobotConfig, joints: tuple[str, ...],
               what: str) -> None:
-    """Put values given by group, then those given by joint, over the derived ones."""
+    """Overwrite derived values by those configured by group, then by joint."""
     groups, index = config.groups, {name: i for i, name in enumerate(joints)}
     known = {joint for group in groups.values() for joint in group} | set(joints)
     for name, value in sorted(given.items(), key=lambda item: item[0] not in groups):

@@ -12,9 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Hidden truth: how the simulated robot differs from its URDF.
+Hidden errors: differences between the simulated robot and its URDF.
 
-The estimators believe the URDF; the plant weighs something else, as every real robot does.
+The estimators use the URDF; the simulated robot has other masses, as a real robot does.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.sim.description import Description, Link
 import numpy as np
 
-SMALLEST_SHARE = 0.2
-"""No drawn error leaves a link with less than this share of its mass."""
+MIN_MASS_SHARE = 0.2
+"""Drawn errors leave a link at least this share of its mass."""
 
 Vector3 = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class LinkError:
-    """What one link has over its URDF: mass (kg), centre of mass (in the link's frame, m)."""
+    """True minus URDF values of a link: mass (kg), centre of mass (in the link's frame, m)."""
 
     mass: float = 0.0
     com: Vector3 = (0.0, 0.0, 0.0)
@@ -49,7 +49,7 @@ def draw(
     Parameters
     ----------
     description
-        The robot as its URDF says.
+        The robot of the URDF.
     seed
         The same seed gives the same robot.
     com_sigma
@@ -65,7 +65,7 @@ def draw(
     errors = {}
     for link in description.links.values():
         if link.mass > 0.0:
-            share = max(mass_sigma * generator.standard_normal(), SMALLEST_SHARE - 1.0)
+            share = max(mass_sigma * generator.standard_normal(), MIN_MASS_SHARE - 1.0)
             x, y, z = (com_sigma * generator.standard_normal(3)).tolist()
             errors[link.name] = LinkError(share * link.mass, (x, y, z))
     return errors
@@ -98,14 +98,14 @@ def parse_errors(lines: Iterable[str]) -> dict[str, LinkError]:
 
 def apply(description: Description, errors: Mapping[str, LinkError]) -> Description:
     """
-    Return the robot as it really is; a link's inertia grows with its mass.
+    Return the robot with errors; a link's inertia grows with its mass.
 
     Raises
     ------
     UnknownNameError
         If an error names a link that the URDF does not have, or one without mass.
     ConfigurationError
-        If an error would take a link's mass to zero or below.
+        If an error makes a mass zero or negative.
 
     """
     massive = [name for name, link in description.links.items() if link.mass > 0.0]
@@ -122,6 +122,6 @@ def _changed(link: Link, error: LinkError) -> Link:
     if mass <= 0.0:
         raise ConfigurationError(
             f"hidden error of link '{link.name}': {error.mass:+.3f} kg on {link.mass:.3f} kg "
-            'leaves nothing; give a smaller one')
+            'leaves no mass; use a smaller error')
     return replace(link, mass=mass, com=link.com + np.array(error.com),
                    inertia=link.inertia * (mass / link.mass))

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""A hoist above the simulated robot: lifts it by its root link, and lets it down again."""
+"""A hoist that lifts the simulated robot by its root link, and lowers it."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from biped_com_ros.sim.description import Array, quaternion_wxyz, rotation_about
 import numpy as np
 
 LIFT = 0.25
-"""How far the robot is lifted over where it was put down, in heights of its base."""
+"""Height of the lift over that of the base while standing."""
 
 LIFTING_TIME = 2.0
-"""How long that takes, s; letting down is as fast."""
+"""Duration of lifting or lowering, s."""
 
-ENOUGH = 0.95
-"""Share of the weight that the ground carries when the hook lets go."""
+RELEASE_SHARE = 0.95
+"""Share of the weight that the ground carries when the hook opens."""
 
 HOOK = 'hook'
 _AXIS_Z = np.array((0.0, 0.0, 1.0))
 
 
 def write_hoist(world: ElementTree.Element, equality: ElementTree.Element, root: str) -> None:
-    """Write the hook and what ties it to link `root`, loose."""
+    """Write the hook and its weld to link `root`, which is inactive at first."""
     SubElement(world, 'body', name=HOOK, mocap='true')
     SubElement(equality, 'weld', name=HOOK, body1=HOOK, body2=f'link/{root}', active='false',
                relpose=text(0, 0, 0, 1, 0, 0, 0), solref='0.01 1', solimp='0.99 0.999 0.001')
@@ -52,28 +52,28 @@ class Hoist:
     ----------
     model, data
         MuJoCo's.
-    carried
-        Returns what the ground carries, N.
+    ground_force
+        Returns the vertical force of the ground, N.
 
     Attributes
     ----------
     holds
-        Whether the robot hangs on the hook, or is on its way up or down.
+        Whether the robot hangs on the hook, is being lifted or being lowered.
 
     """
 
-    def __init__(self, model: Any, data: Any, carried: Callable[[], float]) -> None:
-        self._data, self._carried = data, carried
+    def __init__(self, model: Any, data: Any, ground_force: Callable[[], float]) -> None:
+        self._data, self._ground_force = data, ground_force
         self._weld = model.equality(HOOK).id
         self._hook = int(model.body(HOOK).mocapid[0])
-        self._root = int(model.eq_obj2id[self._weld])  # the body that is tied
+        self._root = int(model.eq_obj2id[self._weld])  # the welded body
         self._weight = -float(model.opt.gravity[2]) * float(model.body_subtreemass[self._root])
         self.holds, self._is_lowering = False, False
         self._time = self._duration = 0.0
 
     def put_down(self, base_height: float) -> None:
         """
-        Let go at once, and remember how the robot stands.
+        Open the hook at once, and store how the robot stands.
 
         Parameters
         ----------
@@ -85,10 +85,10 @@ class Hoist:
         self._stand = data.xmat[self._root].reshape(3, 3).copy()
         self._stand_z = float(data.xpos[self._root, 2])
         self._lift = LIFT * base_height
-        self._let_go()
+        self._release()
 
     def lift(self) -> None:
-        """Take the robot as it is, and begin to lift it and to turn it upright."""
+        """Begin to lift the robot and to turn it upright."""
         data, hook = self._data, self._hook
         if not self.holds:
             data.mocap_pos[hook] = data.xpos[self._root]
@@ -97,14 +97,14 @@ class Hoist:
         self._start(self._stand_z + self._lift)
 
     def lower(self) -> None:
-        """Begin to let the robot down; once the ground carries it, the hook lets go."""
+        """Begin to lower the robot; once the ground carries it, the hook opens."""
         if self.holds:
-            # Further than it stood: the posture may have changed, and legs give way.
+            # Further than it stood: the posture may have changed, and legs are elastic.
             self._start(self._stand_z - 0.5 * self._lift)
             self._is_lowering = True
 
     def step(self, dt: float) -> None:
-        """Let `dt` (s) pass."""
+        """Move the hook by a time step `dt`, s."""
         if not self.holds or self._time >= self._duration:
             return
         self._time = min(self._time + dt, self._duration)
@@ -113,8 +113,9 @@ class Hoist:
         data.mocap_pos[hook, 2] = self._from_z + share * (self._to_z - self._from_z)
         turned = self._from_quat + share * (self._to_quat - self._from_quat)
         data.mocap_quat[hook] = turned / np.linalg.norm(turned)
-        if self._is_lowering and (self._carried() > ENOUGH * self._weight or share == 1.0):
-            self._let_go()
+        if self._is_lowering and (
+                share == 1.0 or self._ground_force() > RELEASE_SHARE * self._weight):
+            self._release()
 
     def _start(self, to_z: float) -> None:
         data, hook = self._data, self._hook
@@ -124,16 +125,16 @@ class Hoist:
         if self._to_quat @ self._from_quat < 0.0:
             self._to_quat = -self._to_quat
         self._time, self._is_lowering = 0.0, False
-        # A robot that lies is further down and turns on its way up.
-        way = abs(to_z - self._from_z) / max(self._lift, 1e-6)
-        self._duration = LIFTING_TIME * min(max(1.0, way), 3.0)
+        # A fallen robot is lifted further, and turned.
+        distance = abs(to_z - self._from_z) / max(self._lift, 1e-6)
+        self._duration = LIFTING_TIME * min(max(1.0, distance), 3.0)
 
     def _upright(self) -> Array:
-        """Return the orientation (w, x, y, z) in which it stood, turned to where it heads now."""
+        """Return the orientation (w, x, y, z) in which it stood, with the present heading."""
         turned = self._data.xmat[self._root].reshape(3, 3) @ self._stand.T
         heading = math.atan2(turned[1, 0], turned[0, 0])
         return np.asarray(quaternion_wxyz(rotation_about(_AXIS_Z, heading) @ self._stand))
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._data.eq_active[self._weld] = 0
         self.holds, self._is_lowering, self._time, self._duration = False, False, 0.0, 0.0

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What goes into the simulated robot and what comes out: plain data."""
+"""Inputs and outputs of the simulated robot: plain data."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.mjcf import WorldOptions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SensorOptions:
     """
-    What is wrong with the sensors; all standard deviations are per sample.
+    Errors of the sensors; the standard deviations of noise are per sample.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class SensorOptions:
     tilt_bias
         Standard deviation of the IMUs' constant roll and pitch errors, rad.
     joint_delay, wrench_delay, imu_delay
-        Age of what the sensors say, s; it is stamped on arrival, as on a real robot.
+        Age of the readings, s; they are stamped on arrival, as on a real robot.
 
     """
 
@@ -65,7 +65,7 @@ class SensorOptions:
     imu_delay: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlantOptions:
     """
     How a robot is simulated.
@@ -75,15 +75,16 @@ class PlantOptions:
     dt
         Time between two observations, s; a multiple of ``world.timestep``.
     seed
-        Of everything random.
+        Of all random numbers.
     errors
         Hidden errors by link.
     com_sigma, mass_sigma
-        Hidden errors drawn for every link on top: m per axis, and share of its mass.
+        Standard deviations of further hidden errors, drawn for every link: m per axis, and
+        share of its mass.
     command_delay
         Age of the commands when they reach the motors, s.
     tendons
-        Simulate the torso's tendons, where the robot has them; else its virtual joints.
+        Whether to simulate the torso's tendons, if it has any; else its virtual joints.
 
     """
 
@@ -98,12 +99,12 @@ class PlantOptions:
     tendons: bool = True
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Command:
     """
-    What the motors are asked for, in the order of ``Plant.actuated_joint_names``.
+    Command to the motors, in the order of ``Plant.actuated_joint_names``.
 
-    The drive gives ``kp (position - q) + kd (velocity - v) + effort``, within the URDF's effort.
+    The effort is ``kp (position - q) + kd (velocity - v) + effort``, clamped to the URDF's limit.
 
     Attributes
     ----------
@@ -120,17 +121,17 @@ class Command:
     tendon_lengths: Array
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Observation:
     """
-    What the sensors say; its arrays are overwritten by the next step.
+    Sensor readings; the next step overwrites the arrays.
 
     Attributes
     ----------
     time
         Of the measurement, s.
     joint_positions, joint_velocities, joint_efforts
-        In the order of ``Plant.joint_names``; effort is what the motor gives, rad, rad/s, N m.
+        In the order of ``Plant.joint_names``; the efforts are the motors', rad, rad/s, N m.
     wrenches
         Shape (sensors, 6), force first, as the sensors report them (``sign`` applied), N, N m.
     imu_quaternions, angular_velocities, linear_accelerations
@@ -153,10 +154,10 @@ class Observation:
     tendon_tensions: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Truth:
     """
-    What no sensor says, in the world frame.
+    True state, in the world frame.
 
     Attributes
     ----------

@@ -12,9 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-From a robot's description to MuJoCo's XML.
+Converts a robot's description to MuJoCo's XML.
 
-Names in the XML carry what they are, so that no URDF name can collide with another or with
+Names in the XML have a prefix, so that names of the URDF cannot collide with each other or with
 MuJoCo's own: ``link/…`` bodies, ``joint/…`` joints, ``sole/…``, ``wrench/…``, ``imu/…`` and
 ``base`` and ``base_link`` sites, ``motor/…`` actuators, ``tendon/…`` tendons, ``hook``.
 """
@@ -40,13 +40,13 @@ SMALLEST_INERTIA = 1e-9
 """Principal inertias below this (kg m^2) are raised to it; MuJoCo needs them positive."""
 
 FLOOR, FOOT = '1', '2'
-"""Collision bits: feet meet the floor and nothing else meets anything."""
+"""Collision bits: only feet and the floor collide."""
 
 
 @dataclass(frozen=True)
 class WorldOptions:
     """
-    The world around the robot and how finely it is computed.
+    The world around the robot and its time step.
 
     Attributes
     ----------
@@ -59,9 +59,9 @@ class WorldOptions:
     floor
         Whether there is one.
     contact_time
-        Time constant of the contact, s: the smaller, the harder the floor.
+        Time constant of the contact, s; smaller is harder.
     sole_radius
-        The sole touches with small spheres at the corners of its polygon, m.
+        Radius of the spheres at the corners of the sole's polygon, m.
     visuals
         Whether to keep the URDF's boxes, cylinders and spheres for rendering.
 
@@ -76,20 +76,20 @@ class WorldOptions:
     visuals: bool = False
 
 
-class Writer:
+class MjcfWriter:
     """
     Writes a robot as MJCF.
 
     Parameters
     ----------
     description
-        The robot as it really is, hidden errors included.
+        The true robot, hidden errors included.
     config
         Feet, sensors, locked joints, torso.
     options
         The world.
     tendons
-        Replace the torso's virtual joints by vertebrae and tendons, where the robot has them.
+        Whether to replace the torso's virtual joints, if any, by vertebrae and tendons.
 
     """
 
@@ -125,7 +125,7 @@ class Writer:
 
     def _write_options(self) -> None:
         o = self._options
-        # Masses are the URDF's alone: what touches or is shown brings none of its own.
+        # Masses come from the URDF only, never from the collision and visual geometry.
         SubElement(self._root, 'compiler', angle='radian', autolimits='true',
                    inertiafromgeom='false')
         # Elliptic cones with a high impratio keep the soles from creeping sideways.
@@ -144,7 +144,7 @@ class Writer:
 
     def _write_body(self, parent: ElementTree.Element, link: str,
                     pose: Transform) -> ElementTree.Element:
-        """Write a link and all that hangs on it, depth first, without recursion limits."""
+        """Write a link and its descendants, depth first, without recursion."""
         first = self._add_body(parent, link, pose)
         pending = [link]
         while pending:
@@ -152,7 +152,7 @@ class Writer:
             for joint in self._robot.children(name):
                 if joint.child in self._bodies:
                     raise RobotDescriptionError(
-                        f"link '{joint.child}' hangs on more than one joint")
+                        f"link '{joint.child}' is the child of more than one joint")
                 pending.extend(self._attach(self._bodies[name], joint))
         return first
 
@@ -167,7 +167,7 @@ class Writer:
         return (joint.child,)
 
     def _attach_torso(self, joint: Joint) -> Iterable[str]:
-        """Put vertebrae where the chain of virtual joints is; go on from its far end."""
+        """Replace the chain of virtual joints by vertebrae; continue at its upper end."""
         assert self._torso is not None
         if joint.name != self._torso.joints[0]:
             return ()
@@ -183,14 +183,14 @@ class Writer:
         described = self._robot.links[link]
         if described.mass > 0.0:
             body.append(_inertial_element(described))
-        elif self._moves_empty(link):
+        elif self._moves_without_mass(link):
             SubElement(body, 'inertial', pos='0 0 0', mass='1e-9', diaginertia='1e-9 1e-9 1e-9')
         if self._options.visuals:
             _write_visuals(body, described)
         return body
 
-    def _moves_empty(self, link: str) -> bool:
-        """Whether a link moves but neither it nor what is welded to it has mass."""
+    def _moves_without_mass(self, link: str) -> bool:
+        """Whether a link moves but neither it nor the links fixed to it have mass."""
         joint = self._robot.joint_above(link)
         if joint is not None and not joint.moves:
             return False
@@ -209,7 +209,7 @@ class Writer:
                 and joint.name not in self._config.locked_joints]
 
     def _write_motors(self) -> None:
-        """One actuator per joint: effort = ctrl - kp q - kd v, so ctrl = kp q* + kd v* + tau."""
+        """Write one actuator per joint, whose effort is ``ctrl - kp q - kd v``."""
         for joint in self._free_joints():
             if joint.name in self._mimics or joint.name in self._config.passive_joints:
                 continue
@@ -220,7 +220,7 @@ class Writer:
                 motor.set('forcerange', text(-joint.effort, joint.effort))
 
     def _write_stiff_torso(self, equality: ElementTree.Element) -> None:
-        """Hold the virtual joints where there are no tendons to do it; Plant says at what."""
+        """Fix the virtual joints of a torso without tendons; Plant sets the positions."""
         for name in stiff_torso_joints(self._config, tendons=bool(self._virtual)):
             SubElement(equality, 'joint', name=f'hold/{name}', joint1=f'joint/{name}',
                        solref='0.004 1', polycoef='0 0 0 0 0')
@@ -268,7 +268,7 @@ class Writer:
         self._write_base()
 
     def _write_wrench_sensor(self, name: str, sensor: WrenchSensorConfig) -> None:
-        # MuJoCo reports what passes through the joint above the body that carries the site.
+        # MuJoCo reports the wrench through the joint above the body of the site.
         link = sensor.link or sensor.frame
         pose = self._rigid(link, sensor.frame, f'wrench_sensors.{name}')
         SubElement(self._body(link), 'site', pose_attributes(pose), name=f'wrench/{name}')
@@ -276,7 +276,7 @@ class Writer:
             SubElement(self._sensors, kind, name=f'wrench/{name}/{kind}', site=f'wrench/{name}')
 
     def _write_base(self) -> None:
-        """Odometry is about the link `base_link`; site `base` has REP-103's axes in it."""
+        """Write site `base_link`, the origin of odometry, and `base` with the axes of REP 103."""
         body, site = self._body(self._config.base_link), 'base_link'
         forward = Transform.from_rpy((0, 0, 0), self._config.base_rpy)
         SubElement(body, 'site', pose_attributes(forward), name='base')
@@ -287,14 +287,14 @@ class Writer:
             SubElement(self._sensors, kind, name=f'base/{kind}', site=site)
 
     def _rigid(self, link: str, frame: str, where: str) -> Transform:
-        """Pose of `frame` in `link`, which must not move against each other."""
+        """Pose of `frame` in `link`; no joint may be between them."""
         self._robot.require_link(link)
         self._robot.require_link(frame)
         locked = self._config.locked_joints
         for joint in self._robot.path(link, frame):
             if joint.moves and joint.name not in locked:
                 raise RobotDescriptionError(
-                    f"{where}: frame '{frame}' moves against link '{link}' with joint "
+                    f"{where}: frame '{frame}' moves relative to link '{link}' with joint "
                     f"'{joint.name}'; both must be on the same side of the sensor")
         return self._robot.relative(link, frame, dict(locked))
 
@@ -307,7 +307,7 @@ class Writer:
 
 
 def stiff_torso_joints(config: RobotConfig, tendons: bool) -> tuple[str, ...]:
-    """Virtual torso joints that have neither tendons nor motors and so must be held."""
+    """Virtual torso joints with neither tendons nor motors, which are fixed."""
     if config.torso is None or tendons:
         return ()
     return tuple(name for name in config.torso.joints if name in config.passive_joints)
@@ -334,9 +334,9 @@ def _inertial_element(link: Link) -> ElementTree.Element:
 
 
 def _consistent(moments: Array) -> Array:
-    """Make principal moments positive and fit for a body; mass and CoM stay what they are."""
+    """Make principal moments of inertia positive and physically consistent."""
     moments = np.maximum(moments, SMALLEST_INERTIA)
-    # A body's largest moment never exceeds the sum of the others; some URDFs' does.
+    # A body's largest moment cannot exceed the sum of the others; in some URDFs it does.
     if moments[2] > moments[0] + moments[1]:
         moments = moments + (moments[2] - moments[0] - moments[1]) * (1.0 + 1e-6)
     return moments

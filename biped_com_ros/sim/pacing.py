@@ -12,13 +12,13 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Simulated time against the clock on the wall, and against who commands the robot.
+Pacing of the simulated time by wall time and by the commands to the robot.
 
-A computer that does other work stops the simulator or the nodes for some ms, again and again. A
-robot that then went on with a command of long ago, or made up for what it missed all at once,
-would feel delays that no robot's controller has. So a reading is taken only when the one before
-could be answered: what is behind is caught up a step at a time, and who has answered regularly
-is waited for. Time that this takes is lost; the simulation is slower meanwhile.
+A computer with other work stops the simulator or the nodes for some ms, again and again. If the
+simulation then went on with an old command, or made up the lost time in one burst, the robot would
+suffer delays that a real controller does not have. So time that is behind is caught up step by
+step, and a step waits for commands that have been regular until now. Waiting makes the simulation
+slower for a while.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from collections.abc import Callable
 import math
 import time
 
-LARGEST_LAG = 0.1
-"""What is more than this (s) behind the clock is not caught up but given up."""
+MAX_LAG = 0.1
+"""Time behind the clock that is caught up, s; the rest is lost."""
 
-CATCHING_UP = 2.0
-"""What is behind is caught up at this many times the pace that is asked for."""
+CATCH_UP_FACTOR = 2.0
+"""Pace of catching up, relative to the real-time factor."""
 
 BATCH = 0.02
-"""As fast as possible is this much (s of simulated time) at once, so that messages get in."""
+"""Simulated time in one go when as fast as possible, s; commands are received in between."""
 
-SHORTEST_TICK, LONGEST_TICK = 5e-4, 0.05
-"""Nobody is asked to look for steps that are due more or less often than this (s)."""
+MIN_PERIOD, MAX_PERIOD = 5e-4, 0.05
+"""Limits of the timer's period, s."""
 
-REGULAR_AFTER, LEARNT_AFTER = 20, 200
-"""Commands after which their usual distance is used, and over which it is the mean."""
+REGULAR_COUNT, AVERAGED_COUNT = 20, 200
+"""Commands until their mean distance is used, and averaged for it."""
 
-SLOWEST = 10.0
-"""Commands that come less often than in every so many steps follow no sensors."""
+MAX_DISTANCE = 10.0
+"""Commands with a larger mean distance, in steps, are not waited for."""
 
 
-class Stream:
+class CommandStream:
     """
-    Commands of one kind, and until when the next one has to be there.
+    Commands on one topic, and the step before which the next one is due.
 
     Parameters
     ----------
@@ -57,81 +57,84 @@ class Stream:
 
     Attributes
     ----------
-    until
-        How many steps the pacer may count before the next command; infinite if nobody answers.
+    deadline
+        Step before which the next command is due; infinite if the commands are not regular.
 
     """
 
     def __init__(self, pacer: Pacer) -> None:
         self._pacer = pacer
-        self._count = self._at = 0
+        self._count = self._last_step = 0
         self._distance = 0.0
-        self.until = math.inf
+        self.deadline = math.inf
 
-    def told(self) -> None:
-        """Take note of a command."""
-        now = self._pacer.steps
-        # One that was waited for says nothing of how far apart they usually are.
-        if self._count and not (self._pacer.waits and now >= self.until):
-            self._learn(now - self._at)
+    def on_command(self) -> None:
+        """Update the statistics with a command that has been received now."""
+        step = self._pacer.steps
+        # The distance of a command that was waited for is not representative.
+        if self._count and not (self._pacer.is_waiting and step >= self.deadline):
+            self._average(step - self._last_step)
         self._count += 1
-        self._at = now
-        if self._count >= REGULAR_AFTER and self._distance <= SLOWEST:
-            self.until = now + 1 + round(2.0 * self._distance)
-        else:
-            self.until = math.inf
+        self._last_step = step
+        if self._count >= REGULAR_COUNT and self._distance <= MAX_DISTANCE:
+            self.deadline = step + 1 + round(2.0 * self._distance)
 
-    def _learn(self, age: int) -> None:
-        """Take account of a distance, in steps; a pause counts no more than being slow."""
-        window = LEARNT_AFTER if self.until < math.inf else REGULAR_AFTER
-        self._distance += (min(age, 2.0 * SLOWEST) - self._distance) / min(self._count, window)
+    def _average(self, distance: int) -> None:
+        """Update the mean distance, in steps; a pause counts as MAX_DISTANCE twice."""
+        window = AVERAGED_COUNT if self.deadline < math.inf else REGULAR_COUNT
+        self._distance += (min(distance, 2.0 * MAX_DISTANCE) - self._distance) / min(
+            self._count, window)
 
-    def give_up(self) -> None:
-        """Wait no more until a command comes again."""
-        self.until = math.inf
+    def stop_waiting(self) -> None:
+        """Do not wait until the next command has been received."""
+        self.deadline = math.inf
 
 
 class Pacer:
     """
-    Says how many steps are due.
+    Computes the number of steps that are due.
 
     Parameters
     ----------
     dt
         Simulated time of a step, s.
     factor
-        Simulated seconds per second; 0 is as fast as possible.
-    patience
-        How long a command is waited for that has come regularly, s; 0: not at all.
+        Simulated seconds per second; 0: as fast as possible.
+    command_timeout
+        How long a step waits for a regular command, s; 0: not at all.
     clock
-        Seconds that never go back.
+        Monotonic time, s.
 
     Attributes
     ----------
-    patience
+    command_timeout
         As above; may be changed at any time.
     steps
-        Taken so far.
+        Number of steps so far.
     period
-        How often to ask from now on, s.
-    waits
+        Time until the next call of :meth:`due`, s.
+    is_waiting
         Whether a step is due but a command missing.
+    last_update
+        Time of the last call of :meth:`due`, by the clock, s.
+    backlog
+        Simulated time that is due, s.
     achieved
         Simulated seconds per second over the last second or so; 0 during the first two.
     lost
-        Seconds given up because the computer was too slow.
+        Wall time not simulated because the computer was too slow, s.
     waited
-        Seconds during which a step was due but a command missing.
+        Wall time during which a step was due but a command missing, s.
 
     """
 
-    def __init__(self, dt: float, factor: float, patience: float = 0.0,
+    def __init__(self, dt: float, factor: float, command_timeout: float = 0.0,
                  clock: Callable[[], float] = time.monotonic) -> None:
-        self.dt, self.patience, self._clock = dt, patience, clock
-        self._streams: list[Stream] = []
-        self.steps, self.waits = 0, False
-        self._last = self._stepped = self._window_start = clock()
-        self._owed = self._window = 0.0
+        self.dt, self.command_timeout, self._clock = dt, command_timeout, clock
+        self._streams: list[CommandStream] = []
+        self.steps, self.is_waiting = 0, False
+        self.last_update = self._last_step_at = self._window_start = clock()
+        self.backlog = self._window = 0.0
         self.achieved, self.lost, self.waited = 0.0, 0.0, 0.0
         self._is_starting = True
         self.factor = factor
@@ -145,70 +148,70 @@ class Pacer:
     def factor(self, factor: float) -> None:
         self._factor = factor
         if factor > 0.0:
-            self._tick = min(max(self.dt / factor, SHORTEST_TICK), LONGEST_TICK)
-            self._at_once = max(1, round(self._tick * factor / self.dt))
+            self._tick = min(max(self.dt / factor, MIN_PERIOD), MAX_PERIOD)
+            self._most = max(1, round(self._tick * factor / self.dt))
         else:
-            self._tick, self._at_once = self.dt, max(1, round(BATCH / self.dt))
+            self._tick, self._most = self.dt, max(1, round(BATCH / self.dt))
         self.period = self._tick
 
-    def stream(self) -> Stream:
-        """Return where to tell of commands of one kind, which are then waited for."""
-        self._streams.append(Stream(self))
+    def add_stream(self) -> CommandStream:
+        """Return the statistics of the commands on one more topic."""
+        self._streams.append(CommandStream(self))
         return self._streams[-1]
 
     def due(self) -> int:
-        """Return how many steps to take now; they count as taken."""
+        """Return the number of steps to take now, and count them."""
         now = self._clock()
-        elapsed, self._last = now - self._last, now
-        if self.waits:
+        elapsed, self.last_update = now - self.last_update, now
+        if self.is_waiting:
             self.waited += elapsed
-        steps = self._in_time(elapsed, now)
+        steps = self._due_by_clock(elapsed, now)
         if steps:
-            steps = self._answered(steps, now)
+            steps = self._limit_to_commands(steps, now)
         if steps:
-            self._stepped = now
-            self._owed -= steps * self.dt
+            self._last_step_at = now
+            self.backlog -= steps * self.dt
             self.steps += steps
-        is_behind = self._factor > 0.0 and self._owed >= 0.5 * self.dt
-        self.period = self._tick / CATCHING_UP if is_behind else self._tick
+        is_behind = self._factor > 0.0 and self.backlog >= 0.5 * self.dt
+        self.period = self._tick / CATCH_UP_FACTOR if is_behind else self._tick
         self._measure(now, steps)
         return steps
 
-    def _in_time(self, elapsed: float, now: float) -> int:
-        """Return the steps due by the clock, at most as many as a tick of the timer has."""
+    def _due_by_clock(self, elapsed: float, now: float) -> int:
+        """Return the steps due by the clock, at most as many as in a period of the timer."""
         if self._factor <= 0.0:
-            self._owed = BATCH
-            return self._at_once
-        self._owed += elapsed * self._factor
-        excess = self._owed - LARGEST_LAG * max(self._factor, 1.0)
+            self.backlog = BATCH
+            return self._most
+        self.backlog += elapsed * self._factor
+        excess = self.backlog - MAX_LAG * max(self._factor, 1.0)
         if excess > 0.0:
-            self._owed -= excess
+            self.backlog -= excess
             self.lost += excess / self._factor
-        if now - self._stepped < 0.8 * self._tick / CATCHING_UP:
+        if now - self._last_step_at < 0.8 * self._tick / CATCH_UP_FACTOR:
             return 0
-        # To the nearest: a timer that is a little early or late owes nothing.
-        return min(int(self._owed / self.dt + 0.5), self._at_once)
+        # Rounded to nearest, so that jitter of the timer does not count as being behind.
+        return min(int(self.backlog / self.dt + 0.5), self._most)
 
-    def _answered(self, steps: int, now: float) -> int:
-        """Return as many of the steps as the commands are new enough for."""
-        self.waits = False
-        if not self.patience:
+    def _limit_to_commands(self, steps: int, now: float) -> int:
+        """Return the number of steps that need not wait for a command."""
+        self.is_waiting = False
+        if not self.command_timeout:
             return steps
         for stream in self._streams:
-            left = stream.until - self.steps
+            left = stream.deadline - self.steps
             if left >= steps:
                 continue
-            if left <= 0 and now - self._stepped >= self.patience:
-                stream.give_up()
+            if left <= 0 and now - self._last_step_at >= self.command_timeout:
+                stream.stop_waiting()
                 continue
             steps = max(int(left), 0)
-        self.waits = not steps
+        self.is_waiting = not steps
         return steps
 
     def _measure(self, now: float, steps: int) -> None:
         elapsed = now - self._window_start
         if elapsed >= 1.0:
-            # While everything is starting, nothing is in time.
+            # The first second is not representative: the nodes are starting.
             self.achieved = 0.0 if self._is_starting else self._window / elapsed
             self._is_starting = False
             self._window_start, self._window = now, 0.0

@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The simulated robot behind a small interface: commands in, what its sensors say out.
+The simulated robot behind a small interface: commands in, sensor readings out.
 
-Everything an :class:`Observation` and a :class:`Truth` hold belongs to one instant: the start of
-the last physics step, where MuJoCo evaluated positions, forces and sensors together.
+All values of an :class:`Observation` and a :class:`Truth` belong to one instant: the start of the
+last physics step, where MuJoCo evaluated positions, forces and sensors together.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim import gains, hidden, torso
 from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
 from biped_com_ros.sim.description import (
-    Array, Description, parse, quaternion_wxyz, resolve_mimics)
+    Array, Description, parse, resolve_mimics)
 from biped_com_ros.sim.hoist import Hoist
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
-from biped_com_ros.sim.mjcf import stiff_torso_joints, Writer
+from biped_com_ros.sim.joints import ModelJoints
+from biped_com_ros.sim.mjcf import MjcfWriter, stiff_torso_joints
+from biped_com_ros.sim.placement import Place, place_of, put_on_soles
+from biped_com_ros.sim.pushes import Pushes
 from biped_com_ros.sim.readings import Readings, sensor_slots, WXYZ_TO_XYZW
 from biped_com_ros.sim.sensors import Delay, steps_of
 from biped_com_ros.sim.tendons import TendonTorso
@@ -47,31 +50,33 @@ class Plant:
     Parameters
     ----------
     config, urdf
-        The robot as the estimators know it.
+        The robot's configuration and URDF, as the estimators have them.
     options
-        How it is simulated and in what it differs from `urdf`.
+        How it is simulated, and how it differs from `urdf`.
     joint_names, link_names
-        Orders wanted for the measured joints and the links with mass; by default the file's.
+        Order of the measured joints and of the links with mass; by default the URDF's.
 
     Attributes
     ----------
     joint_names, actuated_joint_names, link_names, sensor_names, imu_names
-        What the arrays of observations, commands and truth are about.
+        Order of the arrays of observations, commands and truth.
     link_masses
         True masses, kg.
     gains
         Of the actuated joints.
     velocity_limits
-        The URDF's, of the actuated and then the virtual joints, rad/s and m/s.
+        From the URDF, of the actuated and then the virtual joints, rad/s and m/s.
     divergences
-        How often the physics blew up; each time, the robot was put back.
+        How often the physics diverged; each time, the robot was reset.
     hoist
-        Lifts the robot and lets it down.
+        Lifts and lowers the robot.
+    tendon_torso
+        Tendons of the torso; None without.
 
     Raises
     ------
     BipedComError
-        If the robot, its configuration and the options do not go together.
+        If the URDF, the configuration and the options do not fit together.
 
     """
 
@@ -81,16 +86,16 @@ class Plant:
         self.config, self.options = config, options
         self._description = self._make_description(urdf)
         self._has_tendons = config.torso is not None and options.tendons
-        self.mjcf = Writer(self._description, config, options.world, self._has_tendons).write()
-        # What MuJoCo warns of is a blow-up, noticed in `step`; it would write a file about it.
+        self.mjcf = MjcfWriter(
+            self._description, config, options.world, self._has_tendons).write()
+        # MuJoCo would write its warnings to a file; `step` detects divergence itself.
         mujoco.set_mju_user_warning(_ignore)
         self.model = mujoco.MjModel.from_xml_string(self.mjcf)
         self.data = mujoco.MjData(self.model)
         self._before = np.zeros(self.model.nv)  # velocities before the last physics step
         self._substeps = self._count_substeps()
-        self._pushes: list[tuple[int, Array, int]] = []
-        self._pushed = False
-        self._torso: TendonTorso | None = None
+        self._pushes = Pushes(self.model, self.data)
+        self.tendon_torso: TendonTorso | None = None
         self._virtual_positions: Array | None = None
         self.divergences = 0
         self._name_joints(joint_names)
@@ -114,12 +119,12 @@ class Plant:
 
     @property
     def virtual_joint_names(self) -> tuple[str, ...]:
-        """Joints that only the tendons move, in the order of the torso's; or none."""
+        """Joints moved by the tendons only, in the order of the torso's; may be empty."""
         return tuple(self.joint_names[i] for i in self._virtual)
 
     @property
     def start_of_virtual_joints(self) -> Array:
-        """Where the virtual joints were put at the last reset, rad and m."""
+        """Positions of the virtual joints at the last reset, rad and m."""
         return self._start[self._virtual]
 
     @property
@@ -128,18 +133,18 @@ class Plant:
         return int(self.model.ntendon)
 
     def reset(self, posture: str | Mapping[str, float] = 'stand', height: float = 0.0,
-              place: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Observation:
+              place: Place = (0.0, 0.0, 0.0)) -> Observation:
         """
-        Put the robot down at rest.
+        Put the robot on its soles, at rest.
 
         Parameters
         ----------
         posture
             Name of a configured posture, or joint positions by name; unnamed joints at zero.
         height
-            Of the lowest sole above the floor, m.
+            Of the lowest corner of a sole above the floor, m.
         place
-            x, y of the middle of the soles, m, and where the base heads, rad; see :meth:`place`.
+            x, y of the centre of the soles, m, and heading of the base, rad; see :meth:`place`.
 
         """
         positions = self._posture(posture)
@@ -147,7 +152,7 @@ class Plant:
         self._place(positions, height, place)
         self._command_delay.clear()
         self._readings.clear()
-        self._pushes = []
+        self._pushes.clear()
         self._held = self.hold()
         self._drive()
         mujoco.mj_forward(self.model, self.data)
@@ -156,31 +161,31 @@ class Plant:
         return self.observation
 
     def hold(self) -> Command:
-        """Return a command that keeps the posture the robot was put down in."""
+        """Return a command that holds the posture of the last reset."""
         n = len(self.actuated_joint_names)
-        return Command(self._start[self._actuated], np.zeros(n), np.zeros(n),
-                       self.tendon_lengths_for(self._start[self._virtual]))
+        return Command(
+            position=self._start[self._actuated], velocity=np.zeros(n), effort=np.zeros(n),
+            tendon_lengths=self.tendon_lengths_for(self._start[self._virtual]))
 
     def tendon_lengths_for(self, virtual_positions: Array) -> Array:
-        """Return tendon lengths (m) that ask for a torso posture; empty without tendons."""
-        if self._torso is None:
+        """Return tendon lengths (m) that give a torso posture; empty without tendons."""
+        if self.tendon_torso is None:
             return np.zeros(0)
-        return self._torso.lengths_for(virtual_positions)
+        return self.tendon_torso.lengths_for(virtual_positions)
 
     def step(self, command: Command | None = None) -> Observation:
         """
-        Let `dt` pass.
+        Simulate one period `dt`.
 
         Parameters
         ----------
         command
-            What is sent to the motors now; None keeps the last one. Positions outside the
-            joints' limits are taken to the limit.
+            New command; None keeps the last one. Positions are clamped to the joints' limits.
 
         Raises
         ------
         InputError
-            If a command has the wrong shape or is not finite; the plant keeps the last good one.
+            If a command has the wrong shape or is not finite; the last one stays in use.
 
         """
         if command is not None:
@@ -189,7 +194,7 @@ class Plant:
         self._drive()
         before = self.data.time
         self._advance(start)
-        if self.data.time <= before:  # What MuJoCo does with numbers that are not.
+        if self.data.time <= before:  # MuJoCo has reset itself after a NaN.
             self.divergences += 1
             return self.reset()
         self._observe(self.data.time - self.options.world.timestep)
@@ -197,31 +202,20 @@ class Plant:
 
     def push(self, link: str, wrench: Any, duration: float) -> None:
         """
-        Push a link from the next step on.
+        Push a URDF link from the next step on; see `Pushes.add`.
 
-        Parameters
-        ----------
-        link
-            URDF link.
-        wrench
-            Force (N) through the link's centre of mass and moment (N m), in the world, (6,).
-        duration
-            Rounded to whole physics steps, s.
+        Raises
+        ------
+        UnknownNameError
+            If there is no such link.
 
         """
         if link not in self._bodies:
             raise UnknownNameError('link', link, self._bodies, self.config.name)
-        wrench = np.array(wrench, dtype=float)
-        if wrench.shape != (6,) or not np.isfinite(wrench).all():
-            raise InputError(f'a push must be six finite numbers, not {wrench}')
-        if not 0.0 <= duration <= 60.0:
-            raise InputError(f'a push lasts between 0 and 60 s, not {duration}')
-        steps = round(duration / self.options.world.timestep)
-        if steps:
-            self._pushes.append((self._bodies[link], wrench, steps))
+        self._pushes.add(self._bodies[link], wrench, duration)
 
     def truth(self) -> Truth:
-        """Return what is really so, at the instant of the last observation."""
+        """Return the true state at the instant of the last observation."""
         data, at_origin = self.data, self._contacts.wrenches_at_origin()
         base = data.sensordata[self._base_slots]
         return Truth(
@@ -232,19 +226,16 @@ class Plant:
 
     @property
     def has_fallen(self) -> bool:
-        """Whether the base leans by more than 60 deg or hangs at half its starting height."""
+        """Whether the base leans by more than 60 deg or is below half its initial height."""
         base = self.data.site('base')
         return bool(base.xmat[8] < 0.5 or base.xpos[2] < 0.5 * self._start_height)
 
-    def place(self) -> tuple[float, float, float]:
-        """Return x, y of the middle of the soles, m, and where the base heads, rad."""
-        x, y, _ = np.mean([self.data.site(f'sole/{name}').xpos for name in self.config.feet],
-                          axis=0).tolist()
-        forward = self.data.site('base').xmat.reshape(3, 3)[:, 0]
-        return x, y, math.atan2(forward[1], forward[0])
+    def place(self) -> Place:
+        """Return x, y of the centre of the soles, m, and the heading of the base, rad."""
+        return place_of(self.data, self.config.feet)
 
     def saturated_joints(self) -> tuple[str, ...]:
-        """Names of the actuated joints whose motor gives all it can."""
+        """Names of the actuated joints at their effort limit."""
         force, limits = self.data.actuator_force, self.model.actuator_forcerange
         at_limit = self.model.actuator_forcelimited.astype(bool) & (
             (force <= limits[:, 0]) | (force >= limits[:, 1]))
@@ -252,16 +243,16 @@ class Plant:
                      if at_limit[i])
 
     def close(self) -> None:
-        """Let go of MuJoCo's memory."""
+        """Free MuJoCo's memory."""
         del self.data, self.model
 
     def _make_description(self, urdf: str) -> Description:
-        o, believed = self.options, parse(urdf)
-        self._believed = believed
+        o, nominal = self.options, parse(urdf)
+        self._nominal = nominal
         if not (o.com_sigma or o.mass_sigma or o.errors):
-            return believed
-        drawn = hidden.draw(believed, o.seed, o.com_sigma, o.mass_sigma)
-        return hidden.apply(hidden.apply(believed, drawn), o.errors)
+            return nominal
+        drawn = hidden.draw(nominal, o.seed, o.com_sigma, o.mass_sigma)
+        return hidden.apply(hidden.apply(nominal, drawn), o.errors)
 
     def _count_substeps(self) -> int:
         ratio = self.options.dt / self.options.world.timestep
@@ -271,12 +262,12 @@ class Plant:
                 f'{self.options.world.timestep} s')
         return round(ratio)
 
-    def _name_joints(self, wanted: Iterable[str] | None) -> None:
+    def _name_joints(self, order: Iterable[str] | None) -> None:
         """Find joints: measured, actuated (in that order) and virtual ones."""
         config, mimics = self.config, resolve_mimics(self._description)
         measured = tuple(j.name for j in self._description.joints.values() if j.moves
                          and j.name not in mimics and j.name not in config.locked_joints)
-        self.joint_names = _reordered('joint', measured, wanted)
+        self.joint_names = _reordered('joint', measured, order)
         virtual = config.torso.joints if config.torso and self._has_tendons else ()
         position = {name: i for i, name in enumerate(self.joint_names)}
         self._virtual = np.array([position[n] for n in virtual], dtype=int)
@@ -284,14 +275,11 @@ class Plant:
         self.actuated_joint_names = tuple(
             n for n in self.joint_names if n not in config.passive_joints and n not in virtual)
         self._actuated = np.array([position[n] for n in self.actuated_joint_names], dtype=int)
-        model, joints = self.model, [self.joint_names[i] for i in self._real]
-        self._q_of = np.array([model.joint(f'joint/{n}').qposadr[0] for n in joints], dtype=int)
+        self._joints = ModelJoints(
+            self.model, self._description, tuple(self.joint_names[i] for i in self._real),
+            config.locked_joints)
         self._motors = np.array(
-            [model.actuator(f'motor/{n}').id for n in self.actuated_joint_names], dtype=int)
-        self._followers = [
-            (model.joint(f'joint/{name}').qposadr[0], position.get(leader), gain, offset
-             + gain * config.locked_joints.get(leader, 0.0))
-            for name, (leader, gain, offset) in mimics.items() if name not in config.locked_joints]
+            [self.model.actuator(f'motor/{n}').id for n in self.actuated_joint_names], dtype=int)
         self._find_limits()
 
     def _find_limits(self) -> None:
@@ -301,21 +289,21 @@ class Plant:
         names = (*self.actuated_joint_names, *self.virtual_joint_names)
         self.velocity_limits = np.array([self._description.joints[n].velocity for n in names])
 
-    def _name_links(self, wanted: Iterable[str] | None) -> None:
+    def _name_links(self, order: Iterable[str] | None) -> None:
         links = self._description.links
         self._bodies = {
             name: body for name in links if (body := mujoco.mj_name2id(
                 self.model, mujoco.mjtObj.mjOBJ_BODY, f'link/{name}')) >= 0}
         massive = tuple(name for name, link in links.items() if link.mass > 0.0)
-        self.link_names = _reordered('link', massive, wanted)
+        self.link_names = _reordered('link', massive, order)
         self.link_masses = np.array([links[name].mass for name in self.link_names])
-        # What the URDF gives a link between the virtual joints sits in the vertebrae.
+        # The mass of a link between the virtual joints is in the vertebrae.
         middle = mujoco.mj_name2id(
             self.model, mujoco.mjtObj.mjOBJ_BODY, f'vertebra/{torso.SEGMENTS // 2}')
         self._link_bodies = np.array([self._bodies.get(n, middle) for n in self.link_names])
 
     def _set_gains(self) -> None:
-        """Derive gains in the starting posture, where the robot hangs in the air."""
+        """Derive gains in the starting posture, without contact."""
         model, data, names = self.model, self.data, self.actuated_joint_names
         mujoco.mj_resetData(model, data)
         self._set_positions(self._posture('stand'))
@@ -326,14 +314,14 @@ class Plant:
         gains.set_rotor_inertias(model, data, names, self.gains)
         if self._has_tendons:
             assert self.config.torso is not None
-            self._torso = TendonTorso(
-                model, data, self._description, self.config.torso, self._believed_upper_body())
+            self.tendon_torso = TendonTorso(
+                model, data, self._description, self.config.torso, self._nominal_upper_body())
 
-    def _believed_upper_body(self) -> gains.UpperBody | None:
-        """Return what the torso carries by the URDF, which its drives were made for."""
-        if self._description is self._believed:
+    def _nominal_upper_body(self) -> gains.UpperBody | None:
+        """Return the upper body of the URDF, for which the tendon servos are tuned."""
+        if self._description is self._nominal:
             return None
-        writer = Writer(self._believed, self.config, self.options.world, self._has_tendons)
+        writer = MjcfWriter(self._nominal, self.config, self.options.world, self._has_tendons)
         model = mujoco.MjModel.from_xml_string(writer.write())
         data = mujoco.MjData(model)
         data.qpos[:] = self.data.qpos
@@ -358,8 +346,11 @@ class Plant:
         n, k, m, t = (len(self.joint_names), len(self.sensor_names), len(self.imu_names),
                       self.tendon_count)
         self.observation = Observation(
-            0.0, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((k, 6)), np.zeros((m, 4)),
-            np.zeros((m, 3)), np.zeros((m, 3)), np.zeros(t), np.zeros(t))
+            time=0.0, joint_positions=np.zeros(n), joint_velocities=np.zeros(n),
+            joint_efforts=np.zeros(n), wrenches=np.zeros((k, 6)),
+            imu_quaternions=np.zeros((m, 4)), angular_velocities=np.zeros((m, 3)),
+            linear_accelerations=np.zeros((m, 3)), tendon_lengths=np.zeros(t),
+            tendon_tensions=np.zeros(t))
 
     def _posture(self, posture: str | Mapping[str, float]) -> Array:
         if isinstance(posture, str):
@@ -383,59 +374,19 @@ class Plant:
                 f'{joint.lower:g} to {joint.upper:g}')
 
     def _set_positions(self, positions: Array) -> None:
-        """Put joint positions, and those of the joints that follow, into MuJoCo's qpos."""
-        qpos = self.data.qpos
-        qpos[self._q_of] = positions[self._real]
-        for address, leader, gain, offset in self._followers:
-            qpos[address] = offset + (0.0 if leader is None else gain * positions[leader])
-        if self._torso is not None:
-            self._torso.place(positions[self._virtual])
+        """Write joint positions (n,) to MuJoCo's ``qpos``."""
+        self._joints.write(self.data.qpos, positions[self._real])
+        if self.tendon_torso is not None:
+            self.tendon_torso.place(positions[self._virtual])
         for name in stiff_torso_joints(self.config, self._has_tendons):
             self.model.equality(f'hold/{name}').data[0] = positions[self.joint_names.index(name)]
 
-    def _place(self, positions: Array, height: float,
-               place: tuple[float, float, float]) -> None:
-        """
-        Stand the robot on its soles: level on the average, the lowest corner at `height`.
-
-        By default the middle of the soles is at the origin, where leg odometry begins too.
-        """
-        model, data = self.model, self.data
+    def _place(self, positions: Array, height: float, place: Place) -> None:
         self._start = positions
         self._set_positions(positions)
-        data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
-        mujoco.mj_kinematics(model, data)
-        x, y, yaw = place
-        self._level(yaw)
-        mujoco.mj_kinematics(model, data)
-        soles = [data.site(f'sole/{name}').xpos for name in self.config.feet]
-        data.qpos[:2] += (x, y) - np.mean(soles, axis=0)[:2]
-        data.qpos[2] += height - self._lowest_corner()
-        mujoco.mj_forward(model, data)
-        self._start_height = float(data.site('base').xpos[2])
+        put_on_soles(self.model, self.data, self.config.feet, height, place)
+        self._start_height = float(self.data.site('base').xpos[2])
         self.hoist.put_down(self._start_height)
-
-    def _level(self, yaw: float) -> None:
-        """Turn the robot so that the base heads as told and the soles look up on the average."""
-        data = self.data
-        base = data.site('base').xmat.reshape(3, 3)
-        up = np.sum([data.site(f'sole/{n}').xmat.reshape(3, 3)[:, 2]
-                     for n in self.config.feet], axis=0)
-        up /= np.linalg.norm(up)
-        forward = base[:, 0] - up * (up @ base[:, 0])
-        forward /= np.linalg.norm(forward)
-        ahead, left = (math.cos(yaw), math.sin(yaw), 0.0), (-math.sin(yaw), math.cos(yaw), 0.0)
-        R_world_root = np.array((ahead, left, (0.0, 0.0, 1.0))).T @ np.array((
-            forward, np.cross(up, forward), up))
-        data.qpos[3:7] = quaternion_wxyz(R_world_root)
-
-    def _lowest_corner(self) -> float:
-        data, lowest = self.data, math.inf
-        for name, foot in self.config.feet.items():
-            site = data.site(f'sole/{name}')
-            for corner in foot.polygon:
-                lowest = min(lowest, site.xpos[2] + site.xmat.reshape(3, 3)[2, :2] @ corner)
-        return lowest
 
     def _accept(self, command: Command) -> None:
         held = self._held
@@ -452,38 +403,38 @@ class Plant:
 
     def _drive(self) -> None:
         held, g, control = self._held, self.gains, self._control
-        # The drive regulates what its encoder says, offset included.
+        # The drive controls the position measured by its encoder, offset included.
         position = held.position - self._motor_offsets
         control[self._motors] = (
             g.stiffness * position + g.damping * held.velocity + held.effort)
-        if self._torso is not None:
-            self._torso.drive(control, held.tendon_lengths)
+        if self.tendon_torso is not None:
+            self.tendon_torso.drive(control, held.tendon_lengths)
         self.data.ctrl[:] = self._command_delay.push(control)
 
     def _advance(self, start: Array) -> None:
         """
-        Take the physics steps of one observation, controls moving evenly from `start`.
+        Take the physics steps of one observation, with controls interpolated from `start`.
 
-        Setpoints that jumped once per observation would shake the stiff drives at just the
-        rate of the sensors, which then always see the same phase of it: a moving robot's weight
-        would be off by per cents.
+        Setpoints that change in one step per observation would excite the stiff drives at the
+        sampling rate, so that all samples have the same phase: the measured weight of a moving
+        robot would be off by several percent.
         """
         data, end = self.data, self.data.ctrl.copy()
         for step in range(1, self._substeps + 1):
             data.ctrl[:] = start + (step / self._substeps) * (end - start)
-            self._push_now()
+            self._pushes.apply()
             self.hoist.step(self.options.world.timestep)
             self._before[:] = data.qvel
             mujoco.mj_step(self.model, data)
-        self._feel_accelerations()
+        self._update_acceleration_sensors()
 
-    def _feel_accelerations(self) -> None:
+    def _update_acceleration_sensors(self) -> None:
         """
-        Let the sensors feel how the bodies really accelerated in the last physics step.
+        Recompute force and acceleration sensors with the acceleration of the last physics step.
 
-        The integrator takes the drives' damping at the end of the step. What MuJoCo's sensors
-        feel is the acceleration without that, by which even feet that stand shake: the force of a
-        robot that sways was off by 1 %.
+        The integrator applies the drives' damping at the end of the step. MuJoCo's sensors use
+        the acceleration without it, in which even standing feet vibrate: the measured force of a
+        swaying robot was off by 1 %.
         """
         model, data, after = self.model, self.data, self.data.qvel.copy()
         data.qacc[:] = (after - self._before) / self.options.world.timestep
@@ -492,31 +443,17 @@ class Plant:
         mujoco.mj_sensorAcc(model, data)
         data.qvel[:] = after
 
-    def _push_now(self) -> None:
-        """Apply the pushes that last into this physics step."""
-        applied = self.data.xfrc_applied
-        if not self._pushes:
-            if self._pushed:
-                applied[:] = 0.0
-            self._pushed = False
-            return
-        self._pushed = True
-        applied[:] = 0.0
-        for body, wrench, _ in self._pushes:
-            applied[body] += wrench
-        self._pushes = [(b, w, left - 1) for b, w, left in self._pushes if left > 1]
-
     def _observe(self, time: float) -> None:
         observation, data = self.observation, self.data
         observation.time = time
         self._readings.read(observation, self._real)
-        if self._torso is not None:
-            self._observe_torso(self._torso)
+        if self.tendon_torso is not None:
+            self._observe_torso(self.tendon_torso)
             observation.tendon_lengths[:] = data.ten_length
-            self._torso.tensions(out=observation.tendon_tensions)
+            self.tendon_torso.tensions(out=observation.tendon_tensions)
 
     def _observe_torso(self, backbone: TendonTorso) -> None:
-        """Show the bent backbone as the six virtual joints that the URDF has in its place."""
+        """Write the backbone's shape as the positions of the URDF's six virtual joints."""
         observation, before = self.observation, self._virtual_positions
         positions = backbone.virtual_positions()
         observation.joint_positions[self._virtual] = positions
@@ -525,7 +462,7 @@ class Plant:
         self._virtual_positions = positions
 
     def _ground_force(self) -> float:
-        """Return how much of the weight the ground carries, N."""
+        """Return the vertical force of the ground, N."""
         return float(self._contacts.wrenches_at_origin()[:, 2].sum())
 
     def _com_velocity(self) -> Array:
@@ -537,16 +474,16 @@ def _ignore(message: str) -> None:
     pass
 
 
-def _reordered(kind: str, names: tuple[str, ...], wanted: Iterable[str] | None) -> tuple[str, ...]:
-    """Return `names` in the order of `wanted`, which must be the same names."""
-    if wanted is None:
+def _reordered(kind: str, names: tuple[str, ...], order: Iterable[str] | None) -> tuple[str, ...]:
+    """Return `order`, which must have the same names as `names`; None: `names`."""
+    if order is None:
         return names
-    wanted = tuple(wanted)
-    for name in wanted:
+    order = tuple(order)
+    for name in order:
         if name not in names:
-            raise UnknownNameError(kind, name, names, 'the order asked of the simulator')
-    missing = set(names) - set(wanted)
+            raise UnknownNameError(kind, name, names, f'{kind}_names of the simulated robot')
+    missing = set(names) - set(order)
     if missing:
         raise ConfigurationError(
-            f'the order of {kind}s asked of the simulator lacks {", ".join(sorted(missing))}')
-    return wanted
+            f'{kind}_names of the simulated robot lack {", ".join(sorted(missing))}')
+    return order

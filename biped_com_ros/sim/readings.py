@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""From MuJoCo's sensor data to what the robot's sensors say, faults included."""
+"""Converts MuJoCo's sensor data to the readings of the robot's sensors, with their errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from biped_com_ros.sim.sensors import Delay, Noise, steps_of
 import numpy as np
 
 WRENCH_SENSOR_SIGN = -1.0
-"""MuJoCo's force and torque sensors times this are environment on robot (test_sim_plant.py)."""
+"""MuJoCo's force and torque sensors times this are environment on robot."""
 
 WXYZ_TO_XYZW = np.array((1, 2, 3, 0))
 """From MuJoCo's order of a quaternion to ROS's."""
@@ -42,14 +42,14 @@ class Readings:
     config
         Names and signs of the sensors.
     joints
-        Joints with an encoder, in the order wanted.
+        Joints with an encoder.
     options
-        Noise, biases, delays and the seed they are drawn with.
+        Noise, biases, delays, and the seed.
 
     Attributes
     ----------
     encoder_offsets
-        What each encoder adds to its joint's position, shape (n,), rad.
+        Constant errors of the joint positions, shape (n,), rad.
 
     """
 
@@ -64,15 +64,15 @@ class Readings:
         self._make_delays(options)
 
     def clear(self) -> None:
-        """Forget what is still on its way."""
+        """Discard delayed readings."""
         for delay in (self._joint_delay, self._wrench_delay, self._imu_delay):
             delay.clear()
 
     def read(self, observation: Observation, real: Any) -> None:
         """
-        Fill `observation`, whose joint arrays have the encoders' joints at indices `real`.
+        Fill `observation`, in whose joint arrays the encoders' joints have the indices `real`.
 
-        Joints are read at the instant the forces were computed for, not after the step.
+        Joints are read at the instant of the forces, not after the step.
         """
         values = self._data.sensordata
         self._read_joints(values)
@@ -118,7 +118,7 @@ class Readings:
             row[:4] = tilted / np.linalg.norm(tilted)
 
     def _index(self, model: Any, config: RobotConfig, joints: tuple[str, ...]) -> None:
-        """Find where in MuJoCo's flat array of sensor data each quantity stands."""
+        """Find the indices of each quantity in MuJoCo's array of sensor data."""
         self._position_slots = sensor_slots(model, (f'jointpos/{n}' for n in joints))
         self._velocity_slots = sensor_slots(model, (f'jointvel/{n}' for n in joints))
         self._wrench_slots = sensor_slots(

@@ -11,31 +11,29 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What real sensors do to the truth: noise, bias and delay."""
+"""Noise and delay of sensors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.sim.description import Array
 import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
 
 
 class Noise:
     """
-    White Gaussian noise on an array, from its own reproducible stream.
+    White Gaussian noise on an array, from a reproducible generator of its own.
 
     Parameters
     ----------
     sigma
-        Standard deviation, a scalar or broadcastable to `shape`; zero draws nothing at all.
+        Standard deviation, a scalar or broadcastable to `shape`; zero: no noise.
     shape
-        Of the array the noise goes to.
+        Of the array.
     seed
-        Anything NumPy takes for a seed; give every sensor its own.
+        NumPy seed; another one for every sensor.
 
     """
 
@@ -57,14 +55,14 @@ class Noise:
 
 class Delay:
     """
-    A line that gives back what went in `steps` calls ago; at first, the first thing of all.
+    Delay line: returns the input of `steps` calls ago, or the first input of all.
 
     Parameters
     ----------
     steps
-        How late the output is; 0 passes the input on at once.
+        Length of the delay; 0 returns the input at once.
     size
-        Length of the vectors that go through.
+        Length of the vectors.
 
     """
 
@@ -77,7 +75,7 @@ class Delay:
 
     @property
     def steps(self) -> int:
-        """How many calls late the output is."""
+        """Length of the delay."""
         return len(self._buffer) - 1
 
     def clear(self) -> None:
@@ -85,7 +83,7 @@ class Delay:
         self._is_empty, self._next = True, 0
 
     def push(self, values: Array) -> Array:
-        """Put `values` in, return a view of those of :attr:`steps` calls ago."""
+        """Store `values`; return a view of those of :attr:`steps` calls ago."""
         if self._is_empty:
             self._buffer[:] = values
             self._is_empty = False
@@ -101,7 +99,7 @@ def steps_of(delay: float, step: float, what: str) -> int:
     Raises
     ------
     ConfigurationError
-        If it is negative, not finite or absurdly long.
+        If it is negative, not finite or longer than 10 s.
 
     """
     if not 0.0 <= delay <= 10.0:

@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What the robot's controllers make of commands, as ros2_control's do: setpoints for the drives.
+Converts commands to setpoints of the drives, as ros2_control's controllers do.
 
-Positions pass a smoothing filter, so that a drive fed at 100 Hz runs smoothly and knows the
-velocity; no setpoint moves faster than the URDF lets the joint.
+A filter smooths positions, so that commands at 100 Hz give smooth motions and velocities. The
+setpoints obey the URDF's velocity limits.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ import numpy as np
 
 SMOOTHING = 60.0
 """
-Bandwidth of the critically damped filter that positions pass, rad/s.
+Bandwidth of the critically damped filter of positions, rad/s.
 
-A stream is followed 2 / SMOOTHING (33 ms) behind and with a steady velocity, though its messages
-come irregularly; stiff legs that step with every message would make the soles slip.
+Commands are followed with a delay of 2 / SMOOTHING (33 ms) and a steady velocity, even if the
+messages are irregular; steps of stiff legs with every message would make the soles slip.
 """
 
 AT_REST = 1e-9
-"""Setpoints closer to the command than this (rad, m) are there."""
+"""Setpoints closer to the command than this (rad, m) have arrived."""
 
 
 @dataclass(frozen=True)
 class Trajectory:
     """
-    Knots joined as ros2_control's joint_trajectory_controller does.
+    Interpolation of knots as by ros2_control's joint_trajectory_controller.
 
-    Cubic where velocities are given at the knots, straight lines where not.
+    Cubic if velocities are given at the knots, else linear.
 
     Attributes
     ----------
     joints
-        Indices of the joints that take part, shape (j,).
+        Indices of the joints, shape (j,).
     times
         Ascending, shape (k,), s.
     positions, velocities
-        Shape (k, j); velocities None for straight lines.
+        Shape (k, j); velocities None: linear.
 
     """
 
@@ -67,7 +67,7 @@ class Trajectory:
     velocities: Array | None
 
     def at(self, time: float) -> tuple[Array, Array]:
-        """Positions and velocities (j,) at a time; at rest in the first and last knot outside."""
+        """Positions and velocities (j,) at a time; at rest before the first and after the last."""
         if not self.times[0] <= time < self.times[-1]:
             return self.positions[0 if time < self.times[0] else -1], np.zeros(len(self.joints))
         k = int(np.searchsorted(self.times, time, side='right')) - 1
@@ -92,23 +92,23 @@ class Setpoints:
         The robot.
     names
         Joints in the order of position and effort commands; by default the plant's actuated
-        ones. Virtual torso joints are turned into tendon lengths.
+        ones. Virtual torso joints are converted to tendon lengths.
 
     Attributes
     ----------
-    names
+    plant, names
         As above.
     tendon_count
-        How many lengths :meth:`set_tendons` takes.
+        Number of tendon lengths.
 
     """
 
     def __init__(self, plant: Plant, names: Sequence[str] | None = None) -> None:
-        self._plant = plant
+        self.plant = plant
         self.names = tuple(plant.actuated_joint_names if names is None else names)
         self.tendon_count = plant.tendon_count
-        self._known = (*plant.actuated_joint_names, *plant.virtual_joint_names)
-        self._index = {name: i for i, name in enumerate(self._known)}
+        self._joints = (*plant.actuated_joint_names, *plant.virtual_joint_names)
+        self._index = {name: i for i, name in enumerate(self._joints)}
         for name in self.names:
             self._require(name)
         self._order = np.array([self._index[name] for name in self.names], dtype=int)
@@ -116,37 +116,37 @@ class Setpoints:
         self.reset()
 
     def reset(self) -> None:
-        """Hold the posture that the plant was put down in."""
-        command = self._command = self._plant.hold()
-        self._now = np.concatenate((command.position, self._plant.start_of_virtual_joints))
+        """Hold the posture of the plant's last reset."""
+        command = self._command = self.plant.hold()
+        self._now = np.concatenate((command.position, self.plant.start_of_virtual_joints))
         self._goal, self._velocity = self._now.copy(), np.zeros_like(self._now)
         self._is_moving = False
         self._trajectory: Trajectory | None = None
         self._tendons_are_direct = False
-        self._bent = self._now[self._count:].copy()
+        self._applied_virtual = self._now[self._count:].copy()
 
     def set_positions(self, positions: Array) -> None:
-        """Take positions in the order of `names`; ends a trajectory that is running."""
+        """Set positions in the order of `names`; ends a trajectory that is running."""
         positions = self._checked('positions', positions)
         if self._trajectory is not None:
-            self._goal[:], self._trajectory = self._now, None  # the other joints stay here
+            self._goal[:], self._trajectory = self._now, None  # the other joints stop here
         self._goal[self._order] = positions
         self._is_moving = True
         if (self._order >= self._count).any():
-            self._take_tendons_back()
+            self._release_tendons()
 
     def set_efforts(self, efforts: Array) -> None:
-        """Take efforts in the order of `names`, added to what the drives do by themselves."""
+        """Set feedforward efforts in the order of `names`, added to those of the drives."""
         efforts = self._checked('efforts', efforts)
         motors = self._order < self._count
         self._command.effort[self._order[motors]] = efforts[motors]
 
     def set_tendons(self, lengths: Array) -> None:
-        """Take tendon lengths, m."""
+        """Set tendon lengths, m."""
         lengths = np.asarray(lengths, dtype=float)
         if lengths.shape != (self.tendon_count,):
             raise InputError(f'the robot has {self.tendon_count} tendons, not {lengths.size}')
-        rest = self._plant.hold().tendon_lengths
+        rest = self.plant.hold().tendon_lengths
         if not (np.isfinite(lengths).all() and (abs(lengths / rest - 1.0) < 0.5).all()):
             raise InputError(
                 f'tendon lengths {lengths.tolist()} m must be within half of {rest.tolist()} m')
@@ -156,12 +156,12 @@ class Setpoints:
     def set_trajectory(self, joints: Sequence[str], times: Any, positions: Any,
                        velocities: Any, start: float) -> None:
         """
-        Run through knots, from the present setpoints.
+        Follow knots, from the present setpoints.
 
         Parameters
         ----------
         joints
-            Any of the joints known; the others stay where they are.
+            Joints of the plant; the others stay where they are.
         times
             After `start`, ascending, shape (k,), s.
         positions, velocities
@@ -172,7 +172,7 @@ class Setpoints:
         Raises
         ------
         InputError
-            If shapes, times or numbers do not make sense; what runs goes on.
+            If shapes, times or numbers are invalid; a running trajectory goes on.
         UnknownNameError
             If a joint cannot be commanded.
 
@@ -190,11 +190,11 @@ class Setpoints:
         self._is_moving = False
         self._trajectory = Trajectory(index, start + times, positions, velocities)
         if (index >= self._count).any():
-            self._take_tendons_back()
+            self._release_tendons()
 
     def command(self, time: float) -> Command:
-        """Return what the drives are to do during the step that begins at `time`."""
-        dt = self._plant.dt
+        """Return the command for the step that begins at `time`."""
+        dt = self.plant.dt
         if self._trajectory is not None:
             self._follow(self._trajectory, time + dt)
         elif self._is_moving:
@@ -207,16 +207,16 @@ class Setpoints:
         return command
 
     def _bend(self, command: Command) -> None:
-        """Turn a change of the virtual joints' setpoints into tendon lengths."""
+        """Convert a change of the virtual joints' setpoints to tendon lengths."""
         virtual = self._now[self._count:]
-        if not np.array_equal(virtual, self._bent):
-            self._bent = virtual.copy()
-            command.tendon_lengths[:] = self._plant.tendon_lengths_for(virtual)
+        if not np.array_equal(virtual, self._applied_virtual):
+            self._applied_virtual = virtual.copy()
+            command.tendon_lengths[:] = self.plant.tendon_lengths_for(virtual)
 
-    def _take_tendons_back(self) -> None:
-        """Let the virtual joints' setpoints rule the tendons again."""
+    def _release_tendons(self) -> None:
+        """Compute tendon lengths from the virtual joints' setpoints again."""
         self._tendons_are_direct = False
-        self._bent = np.full(len(self._known) - self._count, np.nan)
+        self._applied_virtual = np.full(len(self._joints) - self._count, np.nan)
 
     def _follow(self, trajectory: Trajectory, time: float) -> None:
         self._velocity[:] = 0.0
@@ -228,13 +228,13 @@ class Setpoints:
             self._trajectory = None
 
     def _approach(self, dt: float) -> None:
-        """Let a step of the critically damped motion to the goal pass, within speed limits."""
-        limit, decay = self._plant.velocity_limits, math.exp(-SMOOTHING * dt)
-        off = self._now - self._goal
-        push = self._velocity + SMOOTHING * off
-        after = decay * (off + dt * push) + self._goal
+        """Take a step of the critically damped motion to the goal, within velocity limits."""
+        limit, decay = self.plant.velocity_limits, math.exp(-SMOOTHING * dt)
+        error = self._now - self._goal
+        slope = self._velocity + SMOOTHING * error
+        after = decay * (error + dt * slope) + self._goal
         np.clip(after, self._now - dt * limit, self._now + dt * limit, out=after)
-        self._velocity[:] = np.clip(decay * (self._velocity - SMOOTHING * dt * push),
+        self._velocity[:] = np.clip(decay * (self._velocity - SMOOTHING * dt * slope),
                                     -limit, limit)
         self._now[:] = after
         if max(np.abs(after - self._goal).max(), np.abs(self._velocity).max()) < AT_REST:
@@ -253,7 +253,7 @@ class Setpoints:
 
     def _require(self, joint: str) -> None:
         if joint not in self._index:
-            raise UnknownNameError('joint', joint, self._known, 'a command')
+            raise UnknownNameError('joint', joint, self._joints, 'a command')
 
 
 def _checked_knots(joints: Sequence[str], times: Any, positions: Any,

@@ -12,9 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What the sensors of a robot at rest would read, from MuJoCo's inverse statics.
+Sensor readings of a robot at rest, from MuJoCo's inverse statics.
 
-The truth for identification: it shares no code with ``core.identification``.
+Ground truth for identification; it shares no code with ``core.identification``.
 """
 
 from __future__ import annotations
@@ -26,29 +26,30 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim import hidden
-from biped_com_ros.sim.description import Array, GRAVITY, parse, quaternion_wxyz, resolve_mimics
+from biped_com_ros.sim.description import Array, GRAVITY, parse, quaternion_wxyz
 from biped_com_ros.sim.hidden import LinkError
-from biped_com_ros.sim.mjcf import WorldOptions, Writer
+from biped_com_ros.sim.joints import ModelJoints
+from biped_com_ros.sim.mjcf import MjcfWriter, WorldOptions
 import mujoco
 import numpy as np
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StaticReading:
     """
-    A robot at rest, without noise.
+    Readings of a robot at rest.
 
     Attributes
     ----------
     wrenches
-        What each sensor reads, environment on robot, in its frame, (sensors, 6), N and N m.
+        Of each sensor, environment on robot, in its frame, (sensors, 6), N and N m.
     torques
-        Of the joints asked for, (n,), N m.
+        Of the joints, (n,), N m.
     up
-        Unit vector against gravity in the frame of the first IMU, (3,), or in the root's.
+        Unit vector against gravity, in the frame of the first IMU or of the root, (3,).
     com
-        Centre of mass in a frame at the first standing sole, or at the base that hangs, axes of
-        the world, (3,), m.
+        Centre of mass relative to the first standing sole, or to the hanging base, in the axes
+        of the world, (3,), m.
 
     """
 
@@ -59,7 +60,7 @@ class StaticReading:
 
     def noisy(self, rng: np.random.Generator, force: float, moment: float, torque: float,
               tilt: float) -> StaticReading:
-        """Return the same with white noise of these standard deviations, N, N m, N m, rad."""
+        """Return the readings with white noise of these standard deviations, N, N m, N m, rad."""
         wrenches = self.wrenches + rng.normal(size=self.wrenches.shape) * (
             [force] * 3 + [moment] * 3)
         up = self.up + np.cross(tilt * rng.normal(size=3), self.up)
@@ -70,7 +71,7 @@ class StaticReading:
 def hidden_lumps(masses: Mapping[str, float], seed: int, com_sigma: float = 0.015,
                  extra: float = 5.0, lumps: int = 3) -> dict[str, LinkError]:
     """
-    Draw what an assembled robot has over its CAD: cables and batteries on a few links.
+    Draw errors of a URDF from CAD: cables and batteries on a few links.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def hidden_lumps(masses: Mapping[str, float], seed: int, com_sigma: float = 0.01
     extra
         Total mass added, kg.
     lumps
-        On how many links; heavy ones are likelier, those below half a kilogram get none.
+        Number of links; the probability grows with the mass, from 0.5 kg on.
 
     """
     rng = np.random.default_rng(seed)
@@ -105,11 +106,11 @@ class StaticRobot:
     Parameters
     ----------
     config, urdf
-        The robot as it is believed to be.
+        The robot without errors.
     errors
-        In what it differs, by link.
+        Differences of the true robot, by link.
     joint_names
-        Joints that positions and torques are about, in their order.
+        Joints of positions and torques, in their order.
 
     Attributes
     ----------
@@ -128,10 +129,9 @@ class StaticRobot:
         self.link_coms = {n: link.com for n, link in robot.links.items() if link.mass > 0.0}
         options = WorldOptions(floor=False, gravity=GRAVITY)
         self._model: Any = mujoco.MjModel.from_xml_string(
-            Writer(robot, config, options, False).write())
+            MjcfWriter(robot, config, options, False).write())
         self._data: Any = mujoco.MjData(self._model)
-        self._mimics = resolve_mimics(robot)
-        self._name_joints()
+        self._joints = ModelJoints(self._model, robot, joint_names, config.locked_joints)
 
     @property
     def mass(self) -> float:
@@ -149,12 +149,12 @@ class StaticRobot:
         positions
             Of the joints, (n,), rad or m.
         standing
-            Names of the feet on the ground, the first one's sole level; none: the robot hangs,
-            base level.
+            Names of the feet on the ground, where the first sole is level; none: the robot
+            hangs, and its base is level.
         tilt
             Roll and pitch of the ground, or of the base that hangs, rad.
         internal
-            Wrench (6,) by which the first foot pushes against the others, N and N m.
+            Wrench (6,) of the ground on the first foot that the second one cancels, N and N m.
 
         """
         level = f'sole/{standing[0]}' if standing else 'base'
@@ -163,31 +163,15 @@ class StaticRobot:
         torques = self._joint_torques(standing, contacts)
         wrenches = [self._sensor(s.link or s.frame, f'wrench/{name}', standing, contacts)
                     for name, s in self.config.wrench_sensors.items()]
-        return StaticReading(np.array(wrenches).reshape(-1, 6), torques, self._up(),
-                             self._data.subtree_com[0] - self._data.site(level).xpos)
-
-    def _name_joints(self) -> None:
-        model, config = self._model, self.config
-        joints = [model.joint(f'joint/{name}') for name in self.joint_names]
-        self._q = np.array([joint.qposadr[0] for joint in joints], dtype=int)
-        self._v = np.array([joint.dofadr[0] for joint in joints], dtype=int)
-        self._followers = []
-        for name, (leader, gain, offset) in self._mimics.items():
-            if name in config.locked_joints:
-                continue
-            joint = model.joint(f'joint/{name}')
-            locked = gain * config.locked_joints.get(leader, 0.0)
-            index = self.joint_names.index(leader) if leader in self.joint_names else None
-            self._followers.append(
-                (joint.qposadr[0], joint.dofadr[0], index, gain, offset + locked))
+        return StaticReading(
+            wrenches=np.array(wrenches).reshape(-1, 6), torques=torques, up=self._up(),
+            com=self._data.subtree_com[0] - self._data.site(level).xpos)
 
     def _place(self, positions: Array, level: str, tilt: tuple[float, float]) -> None:
         model, data = self._model, self._data
         data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
         data.qvel[:] = 0.0
-        data.qpos[self._q] = positions
-        for q, _, leader, gain, offset in self._followers:
-            data.qpos[q] = offset + (0.0 if leader is None else gain * positions[leader])
+        self._joints.write(data.qpos, positions)
         mujoco.mj_kinematics(model, data)
         site = data.site(level)
         R = ground_rotation(tilt) @ site.xmat.reshape(3, 3).T
@@ -223,14 +207,14 @@ class StaticRobot:
             force -= linear.T @ wrench[:3] + angular.T @ wrench[3:]
         if standing and np.abs(force[:6]).max() > 1e-6 * GRAVITY * self.mass:
             raise ConfigurationError('the contacts do not carry the weight')
-        torques: Array = force[self._v]
-        for _, v, leader, gain, _ in self._followers:
-            if leader is not None:
-                torques[leader] += gain * force[v]
+        torques: Array = force[self._joints.dofs]
+        for follower in self._joints.followers:
+            if follower.leader is not None:
+                torques[follower.leader] += follower.gain * force[follower.dof]
         return torques
 
     def _sensor(self, link: str, site: str, standing: tuple[str, ...], contacts: Array) -> Array:
-        """Return what passes through the joint above a link, in the frame of a site."""
+        """Return the wrench through the joint above a link, in the frame of a site."""
         model, data = self._model, self._data
         body, at = model.body(f'link/{link}').id, data.site(site)
         weight = np.array((0.0, 0.0, -GRAVITY * model.body_subtreemass[body]))

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The running tendon torso: placed, driven and seen as the six virtual joints of the URDF."""
+"""The tendon torso of a running simulation, in terms of the URDF's six virtual joints."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class TendonTorso:
     """
     Tendon servos and the shape of the backbone.
 
-    A servo pulls with ``pretension + k (l - command)`` plus damping, never pushes, and never
-    pulls harder than it can: where its length is what was asked for, it pulls with its pretension.
+    The tension is ``pretension + k (l - command)`` plus damping, clamped to between zero and the
+    servo's limit. At the commanded length it is the pretension.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class TendonTorso:
         MuJoCo's, after ``mj_forward`` with the torso straight; the servos' gains are set here.
     robot, config
         The robot's links and its torso.
-    believed
-        The upper body that the drives were made for; None: the one that is there.
+    nominal
+        Upper body that the servos are tuned for; None: the true one.
 
     Attributes
     ----------
@@ -48,16 +48,15 @@ class TendonTorso:
     pretension
         Shape (count,), N.
     compression
-        How much shorter than its free length the straight backbone is under weight and
-        pretensions, m.
+        Of the straight backbone under weight and pretensions, m.
 
     """
 
     def __init__(self, model: Any, data: Any, robot: Description, config: TorsoConfig,
-                 believed: UpperBody | None = None) -> None:
+                 nominal: UpperBody | None = None) -> None:
         self._data, self._config = data, config
         self.count, upper = len(config.attachment_angles_deg), UpperBody.of(model, data)
-        self.pretension = set_tendon_gains(model, config, believed or upper)
+        self.pretension = set_tendon_gains(model, config, nominal or upper)
         self.compression = (
             upper.weight + float(self.pretension.sum())) / config.axial_stiffness
         self._mount = torso.mount(robot, config)
@@ -71,10 +70,10 @@ class TendonTorso:
 
     def place(self, positions: Array) -> None:
         """
-        Shape the backbone like virtual joint positions (6,), compressed as it will be.
+        Give the backbone the shape of virtual joint positions (6,), with its compression.
 
-        The joint z is taken for the backbone's elongation; x, y and the little that z sinks when
-        it bends follow from the bend.
+        The joint z is the backbone's elongation; x, y and the small change of z by bending follow
+        from the bend.
         """
         bend, direction, twist, length = self._shape(positions)
         bend, shrink = bend / torso.SEGMENTS, length - self._config.backbone_length
@@ -83,16 +82,16 @@ class TendonTorso:
             bend * math.cos(direction), twist / torso.SEGMENTS)
 
     def lengths_for(self, positions: Array) -> Array:
-        """Return tendon lengths (count,), m, that ask for virtual joint positions; see `place`."""
+        """Return the tendon lengths (count,), m, for virtual joint positions; see `place`."""
         bend, direction, _, length = self._shape(positions)
         return torso.chord_lengths(bend, direction, length - self.compression, self._config)
 
     def drive(self, control: Array, lengths: Array) -> None:
-        """Put what asks for tendon lengths (count,), m, into the actuators' `control`."""
+        """Write the controls for tendon lengths (count,), m, to `control`."""
         control[self._motors] = self._stiffness * lengths - self.pretension
 
     def tensions(self, out: Array) -> None:
-        """Write how hard each tendon pulls, N, to `out` (count,)."""
+        """Write the tendons' tensions, N, to `out` (count,)."""
         np.negative(self._data.actuator_force[self._motors], out=out)
 
     def virtual_positions(self) -> Array:
@@ -109,7 +108,7 @@ class TendonTorso:
         across = math.hypot(rotation[0, 2], rotation[1, 2])
         bend = math.atan2(across, rotation[2, 2])
         direction = math.atan2(rotation[1, 2], rotation[0, 2]) if across > 1e-12 else 0.0
-        # R = Rz(direction) Ry(bend) Rz(twist - direction): what is left after the bend is torsion.
+        # R = Rz(direction) Ry(bend) Rz(twist - direction).
         twist = math.atan2(rotation[1, 0] - rotation[0, 1], rotation[0, 0] + rotation[1, 1])
         length = positions[2] + self._config.backbone_length - self._mount.rest
         return bend, direction, twist, length

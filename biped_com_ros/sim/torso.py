@@ -15,10 +15,10 @@
 The tendon-driven torso as a mechanism: vertebrae, springs and tendons routed through disks.
 
 The backbone is cut into :data:`SEGMENTS` rigid pieces. Between two neighbouring disks stand, at
-mid-height, a slide (compression), two hinges (bending) and a third (torsion) with springs
-``SEGMENTS`` times as stiff as the whole backbone, so that in series they add up to it. Tendons
-run straight from disk to disk. Nothing here assumes a constant curvature: it is what the formulas
-of the controllers are tested against.
+mid-height, a slide (compression), two hinges (bending) and a third (torsion), with springs
+``SEGMENTS`` times as stiff as the whole backbone because they act in series. Tendons run straight
+from disk to disk. A constant curvature is not assumed: the controllers' formulas, which do assume
+it, are tested against this model.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ AXES = np.eye(3)
 @dataclass(frozen=True)
 class Mount:
     """
-    Where the backbone stands.
+    Where the backbone is mounted.
 
     Attributes
     ----------
     lower_to_base
-        Pose of the backbone's foot in link `lower`.
+        Pose of the backbone's lower end in link `lower`.
     tip_to_upper
-        Pose of link `upper` in the backbone's far end.
+        Pose of link `upper` in the backbone's upper end.
     rest
         Position of the virtual z joint with the backbone straight and unloaded, m.
     mass
-        What the URDF gives the links between the virtual joints, kg; the vertebrae share it.
+        Of the links between the virtual joints, kg; the vertebrae share it.
     is_yaw_first
-        Whether the rotations stand in the order yaw, pitch, roll instead of roll, pitch, yaw.
+        Whether the order of the rotations is yaw, pitch, roll instead of roll, pitch, yaw.
 
     """
 
@@ -72,10 +72,10 @@ class Mount:
 
 def mount(robot: Description, torso: TorsoConfig) -> Mount:
     """
-    Read the virtual joints' chain.
+    Read the chain of the virtual joints.
 
-    The z joint may count from the backbone's foot (then its rest length lies within the limits)
-    or from the rest length.
+    The z joint counts from the backbone's lower end if its limits contain the rest length, and
+    from the rest length otherwise.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def mount(robot: Description, torso: TorsoConfig) -> Mount:
     if names not in orders:
         raise RobotDescriptionError(
             f"the joints from '{torso.lower}' to '{torso.upper}' are {', '.join(names)}; a "
-            f'tendon torso needs {", ".join(orders[0])} or {", ".join(orders[1])}')
+            f'tendon torso needs {", ".join(orders[0])}, or {", ".join(orders[1])}')
     before = robot.relative(torso.lower, moving[0].parent, {}) @ moving[0].origin
     after = robot.relative(moving[-1].child, torso.upper, {})
     for joint in moving:
@@ -109,7 +109,7 @@ def mount(robot: Description, torso: TorsoConfig) -> Mount:
 
 def write_vertebrae(lower: ElementTree.Element, torso: TorsoConfig,
                     at: Mount) -> ElementTree.Element:
-    """Write the chain onto body `lower`; return its last body, the backbone's far end."""
+    """Write the chain onto body `lower`; return its last body, the backbone's upper end."""
     write_disk(lower, torso, 0, at.lower_to_base)
     height = torso.backbone_length / SEGMENTS
     up = Transform(position=np.array((0.0, 0.0, height)))
@@ -135,7 +135,7 @@ def write_disk(body: ElementTree.Element, torso: TorsoConfig, disk: int, pose: T
 
 def write_tendons(root: ElementTree.Element, actuators: ElementTree.Element,
                   torso: TorsoConfig) -> None:
-    """Write the tendons and an actuator for each; gains come later, they need the load."""
+    """Write the tendons and their actuators; the gains depend on the load and are set later."""
     tendons = SubElement(root, 'tendon')
     for i in range(len(torso.attachment_angles_deg)):
         spatial = SubElement(tendons, 'spatial', name=f'tendon/{i}', width='0.0008')
@@ -152,17 +152,17 @@ def virtual_positions(tip: Transform, at: Mount, torso: TorsoConfig) -> Array:
     Parameters
     ----------
     tip
-        Pose of the backbone's far end in its foot.
+        Pose of the backbone's upper end in its lower end.
     at, torso
-        Where and what the backbone is.
+        Mount and configuration of the backbone.
 
     """
     r = tip.rotation
     if at.is_yaw_first:
-        pitch = math.asin(_clamped(-r[2, 0]))
+        pitch = math.asin(np.clip(-r[2, 0], -1.0, 1.0))
         roll, yaw = math.atan2(r[2, 1], r[2, 2]), math.atan2(r[1, 0], r[0, 0])
     else:
-        pitch = math.asin(_clamped(r[0, 2]))
+        pitch = math.asin(np.clip(r[0, 2], -1.0, 1.0))
         roll, yaw = math.atan2(-r[1, 2], r[2, 2]), math.atan2(-r[0, 1], r[0, 0])
     x, y, z = tip.position
     return np.array((x, y, z + at.rest - torso.backbone_length, roll, pitch, yaw))
@@ -176,7 +176,7 @@ def virtual_rotation(angles: Array, at: Mount) -> Array:
 
 def chord_lengths(bend: float, direction: float, length: float, torso: TorsoConfig) -> Array:
     """
-    Tendon lengths for a bend (rad) towards a direction (rad) at a backbone length (m).
+    Return the tendon lengths for a bend (rad), its direction (rad) and a backbone length (m).
 
     Straight chords between the disks of a constant curvature (Russo et al. 2021, eq. (4), with
     attachment angles as parameters): ``sinc(theta / 2n) (l - theta r cos(beta - phi))``.
@@ -191,7 +191,7 @@ def _write_springs(body: ElementTree.Element, torso: TorsoConfig, k: int, height
     below = text(0.0, 0.0, -0.5 * height)
     roll = ('roll', 'hinge', '1 0 0', torso.bending_stiffness)
     pitch = ('pitch', 'hinge', '0 1 0', torso.bending_stiffness)
-    # Two hinges one after the other twist a little; swapped in every other piece, they untwist.
+    # Two hinges in series twist a little; swapped in every other segment, the twists cancel.
     bends = (roll, pitch) if k % 2 else (pitch, roll)
     for name, kind, axis, stiffness in (
             ('z', 'slide', '0 0 1', torso.axial_stiffness), *bends,
@@ -202,7 +202,7 @@ def _write_springs(body: ElementTree.Element, torso: TorsoConfig, k: int, height
 
 
 def _write_mass(body: ElementTree.Element, torso: TorsoConfig, mass: float) -> None:
-    # A thin disk; without a mass in the URDF, next to nothing, as MuJoCo asks for something.
+    # A thin disk; MuJoCo needs a positive mass.
     mass = max(mass, 1e-9)
     across = max(0.25 * mass * torso.radius ** 2, 1e-12)
     SubElement(body, 'inertial', pos='0 0 0', mass=text(mass),
@@ -211,7 +211,3 @@ def _write_mass(body: ElementTree.Element, torso: TorsoConfig, mass: float) -> N
 
 def _is_identity(pose: Transform) -> bool:
     return np.allclose(pose.rotation, np.eye(3)) and np.allclose(pose.position, 0.0)
-
-
-def _clamped(sine: float) -> float:
-    return max(-1.0, min(1.0, float(sine)))

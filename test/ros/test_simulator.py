@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The simulator over DDS, as other nodes meet it."""
+"""The simulator over DDS, as other nodes use it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from time import sleep
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.simulator.node import Simulator, SimulatorParameters
+from biped_com_ros.nodes.simulator.node import Simulator
+from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
 from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.sim.pacing import LARGEST_LAG
+from biped_com_ros.sim.pacing import MAX_LAG
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseArray, Vector3Stamped, WrenchStamped
@@ -86,7 +87,7 @@ def rig():
 
 @pytest.fixture(scope='module')
 def standing():
-    """Return a simulator whose robot has come to rest, for tests that only look."""
+    """Return a simulator whose robot has come to rest, for tests that do not change it."""
     rig = SimulatorRig()
     rig.spin(1.0)
     yield rig
@@ -101,7 +102,7 @@ def vector(xyz):
     return np.array((xyz.x, xyz.y, xyz.z))
 
 
-def test_all_sensors_speak_of_the_same_instants(standing):
+def test_all_sensors_have_the_same_stamps(standing):
     rig = standing
     topics = {'imu': Imu, 'left_foot/wrench': WrenchStamped, 'right_foot/wrench': WrenchStamped,
               'odom': Odometry, 'simulator/truth/com': PointStamped,
@@ -174,19 +175,19 @@ def test_the_clock(standing):
 
 
 def test_it_keeps_real_time(standing):
-    standing.spin(0.5)  # It stood still while nobody spun it.
-    pacer, simulator = standing.node._pacer, standing.node
+    standing.spin(0.5)  # Nothing happened while it was not spun.
+    pacer, simulator = standing.node.pacer, standing.node
 
     def accounts():
-        """When the pacer looked last, and what was simulated, given up or is owed until then."""
-        return np.array((pacer._last, simulator._now() + pacer.lost + pacer._owed))
+        """Time of the last update, and the time simulated, lost or due until then."""
+        return np.array((pacer.last_update, simulator.now() + pacer.lost + pacer.backlog))
     begun = accounts()
     standing.spin(2.0)
     elapsed, passed = accounts() - begun
     assert elapsed > 1.0
-    # What a busy machine does not simulate, it owes, at most LARGEST_LAG of it, or has given up.
+    # What a busy machine does not simulate is due, at most MAX_LAG of it, or lost.
     assert passed == pytest.approx(elapsed, abs=1e-6)
-    assert 0.0 <= pacer._owed + 0.5 * pacer.dt <= LARGEST_LAG + pacer.dt
+    assert 0.0 <= pacer.backlog + 0.5 * pacer.dt <= MAX_LAG + pacer.dt
     _, message = standing.health('simulation')
     assert 0.0 < float(re.search(r'([\d.]+) of real time', message)[1]) < 1.5
     assert standing.health('robot') == (DiagnosticStatus.OK, f'sim_robot, {MASS:.3f} kg')
@@ -207,12 +208,12 @@ def test_position_commands(rig):
 
 
 def test_a_stall_of_the_machine_leaves_time_to_answer():
-    """However long everything stood still: who answers each reading is never much behind."""
-    rig = SimulatorRig(command_patience=1.0)
+    """After a stall, each reading is answered within a few steps."""
+    rig = SimulatorRig(command_timeout=1.0)
     command = rig.publisher(Float64MultiArray, 'position_controller/commands')
-    answer, received = Float64MultiArray(data=rig.hold()), rig.node._commands.arrays[0]
-    step, at_step = rig.node._step, []
-    rig.node._step = lambda: (at_step.append(received.count), step())
+    answer, received = Float64MultiArray(data=rig.hold()), rig.node.commands.arrays[0]
+    step, at_step = rig.node.step, []
+    rig.node.step = lambda: (at_step.append(received.count), step())
     rig.peer.create_subscription(JointState, 'joint_states', lambda _: command.publish(answer), 10)
     rig.until(lambda: received.count > 50)
     before = len(at_step), len(rig.joints)
@@ -265,21 +266,21 @@ def test_trajectories(rig):
     rig.until(lambda: rig.position('elbow') > 0.37 and rig.position('neck') > 0.25)
 
 
-@pytest.mark.parametrize('message, complaint', [
+@pytest.mark.parametrize('message, text_part', [
     (trajectory(['elbo'], [(1.0, [0.0])]), "did you mean 'elbow'"),
     (trajectory(['elbow'], []), 'no points'),
     (trajectory(['elbow'], [(1.0, [0.0, 1.0])]), 'a point has 2 positions for 1 joint_names'),
     (trajectory(['elbow'], [(1.0, [float('inf')])]), 'not finite'),
     (trajectory(['elbow'], [(1.0, [0.0]), (0.5, [0.1])]), 'must ascend'),
 ])
-def test_bad_trajectories_are_refused(standing, message, complaint):
+def test_bad_trajectories_are_refused(standing, message, text_part):
     out = standing.publisher(JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
-    before = standing.node._commands.refused
+    before = standing.node.commands.refused
     out.publish(message)
-    standing.until(lambda: standing.node._commands.refused > before, what='the refusal')
+    standing.until(lambda: standing.node.commands.refused > before, what='the refusal')
     level, text = standing.health('commands')
     assert level == DiagnosticStatus.WARN
-    assert complaint in text
+    assert text_part in text
 
 
 def test_pushes(rig):
@@ -290,10 +291,10 @@ def test_pushes(rig):
     push.wrench.force.x = 60.0
     rig.until(lambda: velocity)
     out.publish(push)
-    rig.until(lambda: max(v.vector.x for v in velocity) > 0.05, what='the push to be felt')
+    rig.until(lambda: max(v.vector.x for v in velocity) > 0.05, what='the effect of the push')
     push.header.frame_id = 'chst'
     out.publish(push)
-    rig.until(lambda: rig.node._commands.refused, what='the refusal')
+    rig.until(lambda: rig.node.commands.refused, what='the refusal')
     assert "did you mean 'chest'" in rig.health('commands')[1]
 
 
@@ -305,7 +306,7 @@ def test_reset_puts_the_robot_back_and_time_goes_on(rig):
     rig.until(lambda: rig.health('simulation')[0] == DiagnosticStatus.ERROR, what='the fall')
     assert '~/reset' in rig.health('simulation')[1]
     answer = rig.call(rig.peer.create_client(Trigger, 'simulator/reset'), Trigger.Request())
-    assert answer.success and 'stands in stand again' in answer.message
+    assert answer.success and 'was reset to posture stand' in answer.message
     rig.spin(0.5)
     assert rig.health('simulation')[0] != DiagnosticStatus.ERROR
     assert (np.diff([ns(m.header.stamp) for m in rig.joints]) > 0).all()
@@ -322,7 +323,7 @@ def test_tendons():
     out.publish(Float64MultiArray(data=(lengths + (0.004, 0.0, -0.004, 0.0)).tolist()))
     rig.until(lambda: rig.position('torso_pitch') > 0.05, what='the torso to bend')
     out.publish(Float64MultiArray(data=[0.0] * 4))
-    rig.until(lambda: rig.node._commands.refused)
+    rig.until(lambda: rig.node.commands.refused)
     assert 'within half of' in rig.health('commands')[1]
     rig.close()
 
@@ -337,7 +338,7 @@ def test_hidden_errors_and_noise_reach_the_topics():
     rig.close()
 
 
-@pytest.mark.parametrize('parameters, complaint', [
+@pytest.mark.parametrize('parameters, text_part', [
     ({'rate': -1.0}, "parameter 'rate': -1.0 is out of range; valid: 10 to 2000 Hz"),
     ({'rate': 300.0}, 'must be a multiple of the physics timestep'),
     ({'posture': 'sit'}, "unknown posture 'sit'"),
@@ -345,8 +346,8 @@ def test_hidden_errors_and_noise_reach_the_topics():
     ({'hidden_errors': ['chst 1 0 0 0']}, "did you mean 'chest'"),
     ({'force_noise': float('nan')}, 'has to be finite'),
 ])
-def test_nonsense_is_refused_by_name(parameters, complaint):
-    with pytest.raises(ConfigurationError, match=complaint):
+def test_nonsense_is_refused_by_name(parameters, text_part):
+    with pytest.raises(ConfigurationError, match=text_part):
         Simulator(**overrides(**parameters))
 
 
@@ -354,7 +355,7 @@ def test_a_robot_without_a_urdf_is_refused_instead_of_waited_for(tmp_path):
     config = yaml.safe_load((DATA / 'sim_robot.yaml').read_text()) | {'urdf': ''}
     file = tmp_path / 'mine.yaml'
     file.write_text(yaml.safe_dump(config))
-    with pytest.raises(ConfigurationError, match=r'mine\.yaml.* argument urdf:='):
+    with pytest.raises(ConfigurationError, match=r'mine\.yaml.* parameter urdf'):
         Simulator(**overrides(robot=str(file), urdf=''))
 
 

@@ -19,7 +19,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
 from biped_com_ros.core.state.leg_odometry import StanceBase
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
-from biped_com_ros.sim.interface import Command, PlantOptions
+from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np
 
@@ -56,7 +56,7 @@ class Pipeline:
     def command(self, offset=(0.0, 0.0, 0.0)):
         """Return a command that moves the hips over the feet."""
         hold, positions = self.plant.hold(), self.hips.positions(offset)[self._actuated]
-        return Command(positions, hold.velocity, hold.effort, hold.tendon_lengths)
+        return replace(hold, position=positions)
 
     def step(self, command=None):
         """Let time pass; return the report and the truth of the same instant."""

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Writes what a node publishes into a rosbag2, without installed ROS (by the rosbags package)."""
+"""Records outputs of a node to a rosbag2, by the package rosbags."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ STORAGES = ('mcap', 'sqlite3')
 
 class BagRecorder:
     """
-    A recording of some outputs, each message with the stamp in its header.
+    Recording of outputs; the time of each message is the stamp in its header.
 
     Parameters
     ----------
     path
-        Directory to make; there must be nothing yet.
+        Directory to create; must not exist.
     storage
         One of :data:`STORAGES`.
 
     Raises
     ------
     ConfigurationError
-        If it cannot be made.
+        If it cannot be created.
 
     """
 
@@ -59,11 +59,11 @@ class BagRecorder:
             self._writer.open()
         except (OSError, WriterError) as error:
             raise ConfigurationError(
-                f"no recording to '{self.path}': {error}; give a directory that does not exist "
+                f"cannot record to '{self.path}': {error}; use a directory that does not exist "
                 'yet') from None
 
     def record(self, out: TemplatePublisher) -> None:
-        """Write what this output publishes from now on, listeners or not."""
+        """Record an output from now on, whether or not it has subscribers."""
         kind = type(out.prototype)
         package, _, name = kind.__module__.partition('.')
         connection = self._writer.add_connection(
@@ -76,7 +76,7 @@ class BagRecorder:
         out.on_publish = write
 
     def close(self) -> None:
-        """Finish the recording."""
+        """Close the recording."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None

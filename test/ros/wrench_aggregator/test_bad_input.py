@@ -21,7 +21,7 @@ import signal
 import time
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregatorParameters
+from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
@@ -106,7 +106,7 @@ def test_readings_at_different_instants_make_no_total(own_rig):
     rig.play(3)
     rig.clear()
     level, message = rig.health('total wrench')
-    assert level == DiagnosticStatus.ERROR and 'never read at the same instant' in message
+    assert level == DiagnosticStatus.ERROR and 'never of the same instant' in message
     assert not rig.got['wrench'] and rig.got['left/wrench'] and rig.got['right/wrench']
     rig.late = {}
     rig.play(5)

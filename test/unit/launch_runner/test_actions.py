@@ -27,6 +27,7 @@ import pytest
 import yaml
 
 Plan = Callable[..., Planner]
+TALK = '<node pkg="fake" exec="talk" args="\'{}\'"/>'
 
 
 @pytest.fixture
@@ -93,7 +94,8 @@ def test_a_missing_argument_is_named(plan: Plan) -> None:
     ('if', 'true', True), ('if', 'False', False), ('if', '1', True), ('if', '0', False),
     ('unless', 'true', False), ('unless', '0', True), ('if', ' True ', True)])
 def test_conditions(plan: Plan, attribute: str, value: str, runs: bool) -> None:
-    body = f'<let name="c" value="{value}"/><node pkg="fake" exec="talk" args="\'x\'" {attribute}="$(var c)"/>'
+    body = (f'<let name="c" value="{value}"/>'
+            f'<node pkg="fake" exec="talk" args="x" {attribute}="$(var c)"/>')
     assert arguments(plan(body)) == (['x'] if runs else [])
 
 
@@ -185,7 +187,7 @@ INCLUDE = '<include file="$(dirname)/inner.launch.xml">{}</include>'
 
 
 def test_an_include_gets_its_arguments(plan: Plan, tmp_path: Path) -> None:
-    write_inner(tmp_path, '<arg name="a" default="d"/><node pkg="fake" exec="talk" args="\'$(var a) $(var outer)\'"/>')
+    write_inner(tmp_path, '<arg name="a" default="d"/>' + TALK.format('$(var a) $(var outer)'))
     arg = '<arg name="a" value="$(var outer)!"/>'
     assert arguments(plan(INCLUDE.format(arg), outer='o')) == ['o! o']
     assert arguments(plan(INCLUDE.format(''), outer='o')) == ['d o']
@@ -194,7 +196,7 @@ def test_an_include_gets_its_arguments(plan: Plan, tmp_path: Path) -> None:
 def test_an_include_is_not_a_scope(plan: Plan, tmp_path: Path) -> None:
     # As in ros2 launch; files that rely on anything else would differ there.
     write_inner(tmp_path, '<arg name="a" default="inner"/>')
-    assert arguments(plan(INCLUDE.format('') + '<node pkg="fake" exec="talk" args="\'$(var a)\'"/>')) == ['inner']
+    assert arguments(plan(INCLUDE.format('') + TALK.format('$(var a)'))) == ['inner']
 
 
 @pytest.mark.parametrize(('body', 'message'), [
@@ -244,7 +246,7 @@ def test_a_relative_include_is_refused(plan: Plan) -> None:
     ('<node pkg="fake" exec="talk" sigkill_timeout="inf"/>', "sigkill_timeout is 'inf'.*>= 0"),
     ('<executable cmd="c"/>', "unknown tag inside <launch> 'executable'"),
     ('<node pkg="fake" exec="talk" args="\'open"/>', "attribute 'args': No closing quotation"),
-    ('<node pkg="fake" exec="talk" args="\'$(var x)\'"/>', "unknown launch variable 'x'.*valid: none"),
+    (TALK.format('$(var x)'), "unknown launch variable 'x'.*valid: none"),
     ('<group>text</group>', "text 'text' inside <group>"),
     ('<node pkg="fake" exec="talk" args="\'$(foo)\'"/>', "unknown substitution 'foo'"),
     ('<node pkg="fake" exec="talk" args="\'a & b\'"/>', 'not well-formed'),

@@ -386,7 +386,8 @@ def test_a_failure_in_the_background_shows_the_last_lines(start: Start) -> None:
                      runner.output)
 
 
-def test_the_runner_goes_on_after_its_output_is_closed(start: Start, tmp_path: Path, package: Path) -> None:
+def test_the_runner_goes_on_after_its_output_is_closed(
+        start: Start, tmp_path: Path, package: Path) -> None:
     file = tmp_path / 'x.launch.xml'
     file.write_text(f'<launch>{node("polite")}</launch>')
     environment = {**os.environ, 'AMENT_PREFIX_PATH': str(package),

@@ -100,7 +100,7 @@ def test_path_leads_up_and_down(robot):
                      'right_hip_roll']
 
 
-@pytest.mark.parametrize('urdf, complaint', [
+@pytest.mark.parametrize('urdf, message', [
     ('<robot', 'not well-formed'),
     ('<robot><link name="a"/><link name="b"/></robot>', 'exactly one root'),
     ('<robot><link name="a"><inertial><mass value="-1"/></inertial></link></robot>',
@@ -108,7 +108,7 @@ def test_path_leads_up_and_down(robot):
     ('<robot><link name="a"><inertial><mass value="heavy"/></inertial></link></robot>',
      "value='heavy' is not a number"),
     ('<robot><link name="a"/><link name="b"/><joint name="j" type="ball"/></robot>',
-     "joint 'j' has type 'ball'; the simulator knows revolute, continuous, prismatic, fixed"),
+     "joint 'j' has type 'ball'; valid: revolute, continuous, prismatic, fixed"),
     ('<robot><link name="a"/><joint name="j" type="fixed"><child link="a"/></joint></robot>',
      "joint 'j' has no <parent>"),
     ('<robot><link name="a"/><link name="b"/><joint name="j" type="revolute">'
@@ -117,8 +117,8 @@ def test_path_leads_up_and_down(robot):
      '<parent link="a"/><child link="b"/><origin xyz="0 nan 0"/></joint></robot>',
      "xyz='0 nan 0' is not three finite numbers"),
 ])
-def test_broken_urdfs_are_named(urdf, complaint):
-    with pytest.raises(RobotDescriptionError, match=complaint):
+def test_broken_urdfs_are_named(urdf, message):
+    with pytest.raises(RobotDescriptionError, match=message):
         assert parse(urdf).root
 
 

@@ -11,23 +11,23 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Steps that are due, with a clock and commands that come when they are told to."""
+"""Steps that are due, with a clock and commands under the control of the test."""
 
 from __future__ import annotations
 
-from biped_com_ros.sim.pacing import CATCHING_UP, LARGEST_LAG, Pacer
+from biped_com_ros.sim.pacing import CATCH_UP_FACTOR, MAX_LAG, Pacer
 import numpy as np
 import pytest
 
-DT, PATIENCE = 0.002, 0.1
+DT, TIMEOUT = 0.002, 0.1
 
 
 class Bench:
-    """A pacer that is asked as often as it wants, by a clock that only this moves."""
+    """A pacer with a simulated clock, called after each of its periods."""
 
-    def __init__(self, factor=1.0, patience=PATIENCE):
+    def __init__(self, factor=1.0, timeout=TIMEOUT):
         self.now = 100.0
-        self.pacer = Pacer(DT, factor, patience, lambda: self.now)
+        self.pacer = Pacer(DT, factor, timeout, lambda: self.now)
         #: When each step was taken.
         self.steps = []
 
@@ -37,7 +37,7 @@ class Bench:
         return due
 
     def run(self, seconds, answer=None, every=1):
-        """Ask for a while and return the steps; every so many of them are answered, if at all."""
+        """Run for a while and return the steps; a command answers every so many of them."""
         end, before = self.now + seconds, len(self.steps)
         while self.now < end - 1e-9:
             self.now += self.pacer.period
@@ -55,7 +55,7 @@ def test_simulated_time_keeps_up_with_the_clock(factor):
     assert bench.pacer.lost == bench.pacer.waited == 0.0
 
 
-def test_a_timer_that_is_early_or_late_is_still_asked_once_per_step():
+def test_a_timer_that_is_early_or_late_is_still_called_once_per_step():
     bench = Bench()
     for tick in range(500):
         assert bench.pacer.period == DT
@@ -70,17 +70,17 @@ def test_a_short_stall_is_caught_up_step_by_step(stall):
     bench.now += stall
     assert bench.run(0.2) == pytest.approx((0.2 + stall) / DT, abs=1)
     # Nodes have time to answer each reading.
-    assert np.diff(bench.steps).min() >= 0.8 * DT / CATCHING_UP
+    assert np.diff(bench.steps).min() >= 0.8 * DT / CATCH_UP_FACTOR
     assert bench.pacer.lost == 0.0
     assert bench.pacer.period == DT
 
 
-def test_a_long_stall_is_given_up():
+def test_most_of_a_long_stall_is_lost():
     bench = Bench()
     bench.now += 5.0
-    assert bench.run(1.0) == pytest.approx((1.0 + LARGEST_LAG) / DT, abs=2)
-    assert bench.pacer.lost == pytest.approx(5.0 - LARGEST_LAG, abs=2 * DT)
-    assert np.diff(bench.steps).min() >= 0.8 * DT / CATCHING_UP
+    assert bench.run(1.0) == pytest.approx((1.0 + MAX_LAG) / DT, abs=2)
+    assert bench.pacer.lost == pytest.approx(5.0 - MAX_LAG, abs=2 * DT)
+    assert np.diff(bench.steps).min() >= 0.8 * DT / CATCH_UP_FACTOR
 
 
 def test_a_slow_computer_shows():
@@ -105,86 +105,86 @@ def test_as_fast_as_possible():
 
 @pytest.mark.parametrize('every, most', [(1, 3), (2, 5), (5, 11)])
 @pytest.mark.parametrize('factor', [0.0, 1.0, 2.0])
-def test_who_answers_regularly_is_waited_for(factor, every, most):
+def test_steps_wait_for_regular_commands(factor, every, most):
     """No more than twice the usual steps, and one, are taken on one command."""
     bench = Bench(factor)
-    stream = bench.pacer.stream()
-    bench.run(1.0, stream.told, every)
-    stream.told()
+    stream = bench.pacer.add_stream()
+    bench.run(1.0, stream.on_command, every)
+    stream.on_command()
     assert bench.pacer.waited == 0.0
     assert most - 1 <= bench.run(0.09) <= most
-    assert bench.pacer.waits
+    assert bench.pacer.is_waiting
     assert bench.pacer.waited == pytest.approx(0.09 - most * DT, abs=0.03)
-    stream.told()
+    stream.on_command()
     assert bench.ask() >= 1  # at once
     # What was missed meanwhile is caught up, and all is as before.
-    assert bench.run(0.5, stream.told, every) > 0.5 * factor / DT
+    assert bench.run(0.5, stream.on_command, every) > 0.5 * factor / DT
     assert bench.pacer.lost == 0.0
 
 
-def test_who_becomes_slow_is_not_taken_for_somebody_who_seldom_answers():
+def test_late_commands_do_not_change_the_mean_distance():
     """An overloaded computer: for a second every answer comes 7 ms late, or not at all."""
     bench = Bench()
-    stream = bench.pacer.stream()
-    bench.run(1.0, stream.told)
+    stream = bench.pacer.add_stream()
+    bench.run(1.0, stream.on_command)
     on_one_command = []
     for tick in range(150):
         on_one_command.append(bench.run(0.007))
         if tick % 3:
-            stream.told()
+            stream.on_command()
     assert max(on_one_command) <= 3
     assert np.mean(on_one_command) < 3.0
-    bench.run(0.5, stream.told)
+    bench.run(0.5, stream.on_command)
     assert bench.run(0.09) <= 3
 
 
-def test_who_really_answers_less_often_soon_sets_the_pace():
+def test_a_lower_rate_of_commands_is_adopted():
     bench = Bench()
-    stream = bench.pacer.stream()
-    bench.run(1.0, stream.told)
-    bench.run(2.0, stream.told, 5)  # waits in vain some times, and learns
+    stream = bench.pacer.add_stream()
+    bench.run(1.0, stream.on_command)
+    bench.run(2.0, stream.on_command, 5)  # times out a few times before the mean adapts
     waited = bench.pacer.waited
-    assert bench.run(2.0, stream.told, 5) == pytest.approx(2.0 / DT, abs=1)
+    assert bench.run(2.0, stream.on_command, 5) == pytest.approx(2.0 / DT, abs=1)
     assert bench.pacer.waited == waited
     assert 5 < bench.run(0.09) <= 11
 
 
-def test_two_who_answer_are_both_waited_for():
+def test_steps_wait_for_two_streams():
     bench = Bench()
-    fast, slow = bench.pacer.stream(), bench.pacer.stream()
+    fast, slow = bench.pacer.add_stream(), bench.pacer.add_stream()
     for _ in range(30):
-        bench.run(10 * DT, fast.told)
-        slow.told()
-    assert bench.run(0.09, fast.told) == 21
-    slow.told()
+        bench.run(10 * DT, fast.on_command)
+        slow.on_command()
+    assert bench.run(0.09, fast.on_command) == 21
+    slow.on_command()
     assert bench.run(0.09) == 3
 
 
-def test_who_answers_no_more_is_waited_for_once():
+def test_commands_that_end_are_waited_for_once():
     bench = Bench()
-    stream = bench.pacer.stream()
-    bench.run(1.0, stream.told)
+    stream = bench.pacer.add_stream()
+    bench.run(1.0, stream.on_command)
     begun = len(bench.steps)
-    # All of it is caught up: nothing is lost but evenness.
+    # All of it is caught up.
     assert bench.run(1.0) == pytest.approx(1.0 / DT, abs=2)
     gaps = np.diff(bench.steps[begun:])
-    assert gaps.max() == pytest.approx(PATIENCE, abs=DT) and (gaps > 2.1 * DT).sum() == 1
-    # Whoever comes back is waited for again once it is regular.
-    bench.run(1.0, stream.told)
+    assert gaps.max() == pytest.approx(TIMEOUT, abs=DT) and (gaps > 2.1 * DT).sum() == 1
+    # Later commands are waited for once they are regular.
+    bench.run(1.0, stream.on_command)
     assert bench.run(0.09) <= 3
 
 
-@pytest.mark.parametrize('every, patience', [(11, PATIENCE), (300, PATIENCE), (1, 0.0)])
-def test_who_comes_seldom_is_not_waited_for_nor_anybody_without_patience(every, patience):
-    bench = Bench(patience=patience)
-    stream = bench.pacer.stream()
-    bench.run(15.0, stream.told, every)
+@pytest.mark.parametrize('every, timeout', [(11, TIMEOUT), (300, TIMEOUT), (1, 0.0)])
+def test_rare_commands_are_not_waited_for_nor_any_without_a_timeout(every, timeout):
+    bench = Bench(timeout=timeout)
+    stream = bench.pacer.add_stream()
+    bench.run(15.0, stream.on_command, every)
     assert bench.run(0.09) == pytest.approx(0.09 / DT, abs=1)
     assert bench.pacer.waited == 0.0
 
 
-def test_a_few_commands_make_nobody_regular():
+def test_a_few_commands_are_not_regular():
     bench = Bench()
-    stream = bench.pacer.stream()
-    bench.run(10 * DT, stream.told)
+    stream = bench.pacer.add_stream()
+    bench.run(10 * DT, stream.on_command)
     assert bench.run(0.09) == pytest.approx(0.09 / DT, abs=1)

@@ -46,7 +46,7 @@ def history(setpoints, joint, start, seconds):
 
 
 def positions_with(setpoints, **values):
-    positions = setpoints._plant.hold().position.copy()
+    positions = setpoints.plant.hold().position.copy()
     for name, value in values.items():
         positions[setpoints.names.index(name)] = value
     return positions
@@ -177,7 +177,7 @@ def test_virtual_torso_joints_pull_tendons(plant):
     np.testing.assert_array_equal(setpoints.command(1.0).tendon_lengths, start)
 
 
-@pytest.mark.parametrize('arguments, complaint', [
+@pytest.mark.parametrize('arguments, message', [
     ((['elbow'], [1.0], [[np.nan]], None), 'positions of the trajectory are not finite'),
     ((['elbow'], [1.0, 0.5], [[0.0], [0.0]], None), 'must ascend from 0'),
     ((['elbow'], [-1.0], [[0.0]], None), 'must ascend from 0'),
@@ -185,9 +185,9 @@ def test_virtual_torso_joints_pull_tendons(plant):
     ((['elbow'], [], [], None), 'one position for each of its 1 joints'),
     ((['elbow'], [1.0], [[0.0]], [[0.0, 0.0]]), r'valid: \(1, 1\), or none'),
 ])
-def test_bad_trajectories_are_refused(setpoints, arguments, complaint):
+def test_bad_trajectories_are_refused(setpoints, arguments, message):
     before = setpoints.command(0.0).position.copy()
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=message):
         setpoints.set_trajectory(*arguments, start=0.0)
     np.testing.assert_array_equal(setpoints.command(2.0).position, before)
 

@@ -77,7 +77,7 @@ def test_shape_and_tendons_are_those_of_a_constant_curvature(
     shape(plant, bend, direction, length)
     tip, rotation, lengths = constant_curvature(bend, direction, length)
     np.testing.assert_allclose(plant.data.ten_length, lengths, atol=TOLERANCE)
-    x, y, z, *rpy = plant._torso.virtual_positions()
+    x, y, z, *rpy = plant.tendon_torso.virtual_positions()
     np.testing.assert_allclose((x, y, z + LENGTH), tip, atol=TOLERANCE)
     roll, pitch, yaw = rpy  # The URDF's order: about x, then y, then z.
     np.testing.assert_allclose(
@@ -94,13 +94,13 @@ def test_the_range_of_table_2(plant):
 
 def test_placing_is_the_inverse_of_reading(plant):
     positions = np.array((0.0, 0.0, -0.001, 0.1, -0.15, 0.05))
-    plant._torso.place(positions)
+    plant.tendon_torso.place(positions)
     mujoco.mj_forward(plant.model, plant.data)
-    found = plant._torso.virtual_positions()
+    found = plant.tendon_torso.virtual_positions()
     # Torsion spread over bent pieces turns the bend a little: 3 mrad.
     np.testing.assert_allclose(found[3:], positions[3:], atol=3e-3)
     bend = math.acos(math.cos(0.1) * math.cos(0.15))
-    arc = LENGTH - 0.001 - plant._torso.compression
+    arc = LENGTH - 0.001 - plant.tendon_torso.compression
     assert found[2] + LENGTH == pytest.approx(arc * math.sin(bend) / bend, abs=TOLERANCE)
     # What is asked of the tendons for that shape is how long they are in it.
     np.testing.assert_allclose(plant.tendon_lengths_for(positions), plant.data.ten_length,
@@ -113,14 +113,14 @@ def test_the_springs_of_all_segments_make_those_of_the_backbone():
     plant.model.actuator_biasprm[:, 1:] = 0.0  # No servo does anything.
     plant.model.actuator_forcerange[:] = 0.0
     tip = plant.model.body(f'vertebra/{torso.SEGMENTS}').id
-    plant._torso.place(np.zeros(6))
+    plant.tendon_torso.place(np.zeros(6))
     moment = 0.8
     for _ in range(8000):  # A pure moment on the far end, its opposite on the near end.
         plant.data.xfrc_applied[tip, 4] = moment
         plant.data.xfrc_applied[plant.model.body('link/pelvis').id, 4] = -moment
         mujoco.mj_step(plant.model, plant.data)
     # Everything above turns in the air, slowly coming to rest by the backbone's own damping.
-    bend = plant._torso.virtual_positions()[4]
+    bend = plant.tendon_torso.virtual_positions()[4]
     assert bend == pytest.approx(moment / CONFIG.torso.bending_stiffness, rel=0.05)
 
 
@@ -128,11 +128,12 @@ def test_the_drives_were_made_for_the_robot_of_the_urdf():
     """What it carries besides bends and compresses it; its drives are none the stronger."""
     plain = make_plant(tendons=True)
     loaded = make_plant(tendons=True, errors={'chest': LinkError(0.5, (0.0, 0.0, 0.05))})
-    np.testing.assert_allclose(loaded._torso.pretension, plain._torso.pretension, rtol=1e-12)
+    np.testing.assert_allclose(
+        loaded.tendon_torso.pretension, plain.tendon_torso.pretension, rtol=1e-12)
     drives = [plain.model.actuator(f'tendon/{i}').id for i in range(plain.tendon_count)]
     np.testing.assert_allclose(
         loaded.model.actuator_biasprm[drives], plain.model.actuator_biasprm[drives], rtol=1e-12)
-    assert loaded._torso.compression - plain._torso.compression == pytest.approx(
+    assert loaded.tendon_torso.compression - plain.tendon_torso.compression == pytest.approx(
         0.5 * 9.81 / CONFIG.torso.axial_stiffness, rel=1e-9)
 
 

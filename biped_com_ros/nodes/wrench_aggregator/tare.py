@@ -1,0 +1,176 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The services that tare and untare sensors, and the offsets that result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.wrench.aggregation import WrenchAggregation
+from biped_com_ros.core.wrench.tare import (
+    JointStillness, load_offsets, RecentReadings, save_offsets, SensorOffset)
+from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
+from biped_com_ros.ros.node.diagnostics import OK, Report
+from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.topics.outputs import float_array_publisher
+from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.services import trigger_service
+import numpy as np
+
+AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
+
+
+class Tare:
+    """
+    Tares the sensors on request, publishes their offsets, and saves them to a file.
+
+    Parameters
+    ----------
+    node
+        The node; its parameters are read at each request.
+    aggregation
+        Has the sensors' channels, whose offsets are set.
+
+    """
+
+    def __init__(self, node: RobotNode[WrenchAggregatorParameters],
+                 aggregation: WrenchAggregation) -> None:
+        self._node, self._aggregation = node, aggregation
+        self._channels, params = aggregation.channels, node.params
+        self._stillness = JointStillness(
+            aggregation.model.joint_names, params.tare_max_joint_speed)
+        self._recent = [RecentReadings(channel.name, params.tare_samples)
+                        for channel in self._channels]
+        self._state_ns = 0
+        self._path = Path(params.offsets_file).expanduser() if params.offsets_file else None
+        self._offsets = self._load()
+        labels = [f'{channel.name}/{axis}' for channel in self._channels for axis in AXES]
+        self._output = float_array_publisher(node, '~/offsets', len(labels), labels, qos=LATCHED)
+        self._publish()
+        self._offer_services()
+        node.diagnostics.add('offsets', self._report)
+
+    def _offer_services(self) -> None:
+        all_sensors = range(len(self._channels))
+        for name, action in (('tare', self._tare), ('untare', self._untare)):
+            trigger_service(self._node, f'~/{name}', partial(action, all_sensors))
+            for i, channel in enumerate(self._channels):
+                trigger_service(self._node, f'~/{channel.name}/{name}', partial(action, (i,)))
+
+    @property
+    def moved_ns(self) -> int:
+        """When a joint moved last, ns."""
+        return self._stillness.moved_ns
+
+    def add_velocities(self, velocities: Array, stamp_ns: int) -> None:
+        """Take the joint velocities (n,), rad/s or m/s."""
+        self._state_ns = stamp_ns
+        self._stillness.update(velocities, stamp_ns)
+
+    def add_reading(self, sensor: int, stamp_ns: int) -> None:
+        """Take the last reading of a channel."""
+        self._recent[sensor].add(self._channels[sensor].signed, stamp_ns)
+
+    def _tare(self, sensors: Sequence[int]) -> str:
+        """Tare all of `sensors` or, if one is refused, none."""
+        if not self._aggregation.ready:
+            raise InputError('not tared: the weight of the feet is unknown without recent joint '
+                             'states and orientation; see the diagnostics of their inputs')
+        offsets, refusals = {}, []
+        for sensor in sensors:
+            try:
+                offsets[self._channels[sensor]] = self._find_offset(sensor)
+            except InputError as refusal:
+                refusals.append(str(refusal))
+        if refusals:
+            raise InputError('; '.join(refusals))
+        for channel, offset in offsets.items():
+            channel.set_offset(offset.offset)
+            self._offsets[channel.name] = offset
+        texts = [_describe(channel.name, offset) for channel, offset in offsets.items()]
+        return f'{"; ".join(texts)}; {self._publish_and_save()}'
+
+    def _find_offset(self, sensor: int) -> SensorOffset:
+        """
+        Return the offset of a sensor from its last readings.
+
+        Raises
+        ------
+        InputError
+            If the robot moves or stands, or the readings are noisy or too old.
+
+        """
+        aggregation = self._aggregation
+        return self._recent[sensor].tare(
+            aggregation.expected[sensor], self._stillness,
+            self._node.params.tare_limits(aggregation.body_weight),
+            self._channels[sensor].config,
+            max(self._state_ns, *(recent.newest_ns for recent in self._recent)))
+
+    def _untare(self, sensors: Sequence[int]) -> str:
+        """Set the offsets of `sensors` to zero; the others stay."""
+        channels = [self._channels[i] for i in sensors]
+        for channel in channels:
+            channel.set_offset(np.zeros(6))
+            self._offsets.pop(channel.name, None)
+        names = ', '.join(f"'{channel.name}'" for channel in channels)
+        return f'offsets of {names} set to zero; {self._publish_and_save()}'
+
+    def _publish_and_save(self) -> str:
+        """Publish and save the offsets; return where they were saved."""
+        self._publish()
+        if self._path is None:
+            return 'not saved: set the parameter offsets_file to keep offsets over a restart'
+        try:
+            save_offsets(self._path, self._aggregation.model.config.name, self._offsets)
+        except ConfigurationError as error:
+            raise ConfigurationError(f'in use until this node ends, but {error}') from None
+        return f'saved to {self._path}'
+
+    def _publish(self) -> None:
+        self._output.fields['data'][...] = np.concatenate(
+            [channel.offset for channel in self._channels])
+        self._output.publish()
+
+    def _load(self) -> dict[str, SensorOffset]:
+        logger = self._node.get_logger()
+        if self._path is None:
+            return {}
+        if not self._path.exists():
+            logger.info(f"no offsets file '{self._path}' yet; ~/tare will create it")
+            return {}
+        offsets = load_offsets(self._path, self._aggregation.model.config)
+        logger.info(f"offsets of {', '.join(offsets) or 'no sensor'} read from '{self._path}'")
+        for channel in self._channels:
+            if channel.name in offsets:
+                channel.set_offset(offsets[channel.name].offset)
+        return offsets
+
+    def _report(self) -> Report:
+        values = {name: _describe(name, offset) for name, offset in self._offsets.items()}
+        missing = [channel.name for channel in self._channels
+                   if channel.name not in self._offsets]
+        return OK, f'not tared: {", ".join(missing)}' if missing else 'all sensors tared', values
+
+
+def _describe(sensor: str, offset: SensorOffset) -> str:
+    force = ', '.join(f'{value:.3f}' for value in offset.offset[:3])
+    torque = ', '.join(f'{value:.4f}' for value in offset.offset[3:])
+    deviation = offset.standard_deviation
+    return (f"'{sensor}': offset ({force}) N, ({torque}) N m, mean of {offset.samples} readings "
+            f'(standard deviation up to {max(deviation[:3]):.2g} N, {max(deviation[3:]):.2g} N m)')

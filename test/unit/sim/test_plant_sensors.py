@@ -1,0 +1,194 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Sensors of the plant: they agree with its truth and have the errors of their options."""
+
+from __future__ import annotations
+
+import math
+
+from biped_com_ros.sim.interface import SensorOptions
+from biped_com_ros.sim.mjcf import WorldOptions
+import numpy as np
+import pytest
+from support.sim_robot import CONFIG, make_plant, rotation, run
+
+FLOATING = WorldOptions(gravity=0.0, floor=False)
+FALLING = WorldOptions(floor=False)
+
+
+@pytest.fixture(scope='module')
+def standing():
+    """Return a plant that has come to rest; for tests that do not change it."""
+    plant = make_plant()
+    run(plant, 3.0)
+    return plant
+
+
+def sole_and_sensor(plant, foot, sensor):
+    """Poses (R, p) of a sole frame and a sensor's frame in the world."""
+    sites = [plant.data.site(name) for name in (f'sole/{foot}', f'wrench/{sensor}')]
+    return [(site.xmat.reshape(3, 3), site.xpos) for site in sites]
+
+
+@pytest.mark.parametrize('foot, sign', [('left', 1.0), ('right', -1.0)])
+def test_a_wrench_sensor_measures_ground_and_foot(standing, foot, sign):
+    """Environment on robot: the ground's wrench plus the foot's weight, in the turned sensor."""
+    index = list(CONFIG.feet).index(foot)
+    (R_sole, p_sole), (R_sensor, p_sensor) = sole_and_sensor(standing, foot, f'{foot}_foot')
+    wrench = standing.truth().sole_wrenches[index]
+    ground, weight = R_sole @ wrench[:3], np.array((0.0, 0.0, -0.6 * 9.81))
+    com_foot = standing.data.xipos[standing.model.body(f'link/{foot}_foot').id]
+    force = ground + weight
+    moment = (R_sole @ wrench[3:] + np.cross(p_sole - p_sensor, ground)
+              + np.cross(com_foot - p_sensor, weight))
+    expected = sign * np.concatenate((R_sensor.T @ force, R_sensor.T @ moment))
+    np.testing.assert_allclose(standing.observation.wrenches[index], expected, atol=2e-3)
+    assert sign * expected[2] < -10.0  # The sensor's z points down here.
+
+
+def test_the_centre_of_pressure_follows_from_the_sensors(standing):
+    """Taking the foot's weight off and moving to the floor gives the ZMP within 0.5 mm."""
+    total = np.zeros(6)
+    for i, foot in enumerate(CONFIG.feet):
+        reading = standing.observation.wrenches[i] * CONFIG.wrench_sensors[f'{foot}_foot'].sign
+        _, (R, p) = sole_and_sensor(standing, foot, f'{foot}_foot')
+        force, moment = R @ reading[:3], R @ reading[3:]
+        com_foot = standing.data.xipos[standing.model.body(f'link/{foot}_foot').id]
+        up = np.array((0.0, 0.0, 0.6 * 9.81))
+        total[:3] += force + up
+        total[3:] += moment + np.cross(p, force) + np.cross(com_foot, up)
+    cop = np.array((-total[4], total[3])) / total[2]
+    np.testing.assert_allclose(cop, standing.truth().zmp[:2], atol=5e-4)
+
+
+def squat(plant, i):
+    """Bend the knees sinusoidally, so that the readings of every sensor change."""
+    command = plant.hold()
+    phase = 0.15 * (1.0 - math.cos(2.0 * math.pi * i * plant.dt))
+    for name, share in (('hip_pitch', -1.0), ('knee', 2.0), ('ankle_pitch', -1.0)):
+        for side in ('left', 'right'):
+            command.position[plant.actuated_joint_names.index(f'{side}_{name}')] += share * phase
+    return command
+
+
+@pytest.mark.parametrize('kind, arrays', [
+    ('joint', ('joint_positions', 'joint_velocities', 'joint_efforts')),
+    ('wrench', ('wrenches',)),
+    ('imu', ('imu_quaternions', 'angular_velocities', 'linear_accelerations')),
+])
+def test_a_sensor_delay_is_so_many_steps(kind, arrays):
+    prompt = make_plant()
+    late = make_plant(sensors=SensorOptions(**{f'{kind}_delay': 0.014}))
+    history = []
+    for i in range(60):
+        command = squat(prompt, i)
+        observation, delayed = prompt.step(command), late.step(command)
+        history.append({name: getattr(observation, name).copy() for name in vars(observation)
+                        if name != 'time'})
+        if i >= 7:
+            for name, value in history[-1].items():
+                expected = history[-8][name] if name in arrays else value
+                np.testing.assert_array_equal(getattr(delayed, name), expected)
+    assert np.ptp([h[arrays[0]].ravel()[1] for h in history]) > 1e-6
+
+
+def test_a_command_delay_is_so_many_steps():
+    plant = make_plant(world=FLOATING, command_delay=0.01)
+    command, neck = plant.hold(), plant.actuated_joint_names.index('neck')
+    command.effort[neck] = 0.5
+    efforts = [plant.step(command).joint_efforts[plant.joint_names.index('neck')]
+               for _ in range(8)]
+    np.testing.assert_allclose(efforts[:5], 0.0, atol=1e-9)
+    assert efforts[5] > 0.4
+
+
+def test_an_imu_at_rest(standing):
+    """It reads +g upwards, and its orientation is the base's times how it is mounted."""
+    truth, observation = standing.truth(), standing.observation
+    R_world_imu = rotation(observation.imu_quaternions[0])
+    np.testing.assert_allclose(
+        R_world_imu @ observation.linear_accelerations[0], (0.0, 0.0, 9.81), atol=0.01)
+    np.testing.assert_allclose(observation.angular_velocities, 0.0, atol=2e-3)
+    roll, pitch, yaw = 0.1, -0.2, 1.5  # imu_fixed in the URDF
+    mount = (rotation((0, 0, math.sin(yaw / 2), math.cos(yaw / 2)))
+             @ rotation((0, math.sin(pitch / 2), 0, math.cos(pitch / 2)))
+             @ rotation((math.sin(roll / 2), 0, 0, math.cos(roll / 2))))
+    np.testing.assert_allclose(R_world_imu, rotation(truth.base_quaternion) @ mount, atol=1e-9)
+
+
+def test_gyro_and_twist_are_derivatives_of_poses():
+    plant = make_plant(world=FLOATING)
+    plant.push('chest', (8.0, -6.0, 4.0, 0.5, 0.3, -0.4), 0.1)
+    run(plant, 0.3)
+    before, imu_before = plant.truth(), plant.observation.imu_quaternions[0].copy()
+    twist, gyro = before.base_twist, plant.observation.angular_velocities[0].copy()
+    plant.step()
+    after, imu_after = plant.truth(), plant.observation.imu_quaternions[0]
+    R = rotation(before.base_quaternion)
+    np.testing.assert_allclose(
+        R.T @ (after.base_position - before.base_position) / plant.dt, twist[:3], atol=2e-3)
+    for R_before, R_after, rate in (
+            (R, rotation(after.base_quaternion), twist[3:]),
+            (rotation(imu_before), rotation(imu_after), gyro)):
+        turn = (R_before.T @ R_after - R_after.T @ R_before) / (2.0 * plant.dt)
+        np.testing.assert_allclose((turn[2, 1], turn[0, 2], turn[1, 0]), rate, atol=0.02)
+    assert np.linalg.norm(gyro) > 0.1
+
+
+def test_encoder_offsets_fool_the_drive():
+    """The reading reaches the command; the joint itself is off by the offset."""
+    plant = make_plant(world=FLOATING, sensors=SensorOptions(encoder_offset=0.02), seed=9)
+    reading = run(plant, 2.0).joint_positions
+    elbow = plant.joint_names.index('elbow')
+    real = plant.data.joint('joint/elbow').qpos[0]
+    assert reading[elbow] == pytest.approx(0.0, abs=1e-4)
+    assert abs(real) > 1e-3
+    offsets = reading[elbow] - real
+    assert offsets == pytest.approx(run(plant, 0.1).joint_positions[elbow] - real, abs=1e-5)
+
+
+def test_noise_and_bias_have_their_sigma():
+    sensors = SensorOptions(encoder_noise=1e-3, velocity_noise=1e-2, effort_noise=0.1,
+                            force_noise=0.5, torque_noise=0.02, gyro_noise=1e-3,
+                            accelerometer_noise=0.02)
+    plant = make_plant(sensors=sensors)
+    exact = make_plant()
+    residuals = []
+    for _ in range(400):
+        noisy, clean = plant.step(), exact.step()
+        residuals.append([
+            *(noisy.wrenches - clean.wrenches)[0, (2, 4)],
+            noisy.joint_positions[1] - clean.joint_positions[1],
+            noisy.joint_velocities[1] - clean.joint_velocities[1],
+            noisy.joint_efforts[1] - clean.joint_efforts[1],
+            noisy.angular_velocities[0, 1] - clean.angular_velocities[0, 1],
+            noisy.linear_accelerations[0, 1] - clean.linear_accelerations[0, 1]])
+    np.testing.assert_allclose(
+        np.std(residuals, axis=0), (0.5, 0.02, 1e-3, 1e-2, 0.1, 1e-3, 0.02), rtol=0.15)
+    biased = make_plant(sensors=SensorOptions(force_bias=2.0, torque_bias=0.1, tilt_bias=0.01))
+    exact = make_plant()
+    bias = biased.step().wrenches - exact.step().wrenches
+    np.testing.assert_allclose(biased.step().wrenches - bias, exact.step().wrenches, atol=1e-9)
+    assert 0.3 < np.abs(bias[:, :3]).mean() < 6.0
+    assert np.abs(bias[:, 3:]).max() < 0.5
+
+
+def test_a_tilted_imu_tilts_about_level_axes():
+    plant = make_plant(sensors=SensorOptions(tilt_bias=0.02))
+    exact = make_plant()
+    wrong = (rotation(plant.observation.imu_quaternions[0])
+             @ rotation(exact.observation.imu_quaternions[0]).T)
+    roll_pitch_yaw = np.array((wrong[2, 1], wrong[0, 2], wrong[1, 0]))
+    assert np.linalg.norm(roll_pitch_yaw[:2]) > 2e-3
+    assert abs(roll_pitch_yaw[2]) < 1e-3
