@@ -114,8 +114,8 @@ class Study:
                  rng: np.random.Generator) -> Capture:
         reading = robot.read(q, standing).noisy(
             rng, NOISE.force, NOISE.moment, NOISE.torque, NOISE.tilt)
-        sliding = self.estimator.regressor.sliding
-        q = q + rng.normal(size=len(q)) * np.where(sliding, NOISE.slide, NOISE.encoder)
+        is_prismatic = self.estimator.regressor.is_prismatic
+        q = q + rng.normal(size=len(q)) * np.where(is_prismatic, NOISE.slide, NOISE.encoder)
         return capture_of(self.model, reading, q, standing)
 
     def score(self, theta: np.ndarray, robot: StaticRobot) -> Score:

@@ -172,8 +172,8 @@ class CandidateSampler:
     def _random_joints(self, share: float = 1.0) -> Array:
         """Return random positions: half of the joints within their range, half at its ends."""
         stand, spread = self._model.posture('stand'), share * self._options.spread
-        sliding = self._estimator.regressor.sliding
-        reach = np.where(sliding, 0.0, spread)
+        is_prismatic = self._estimator.regressor.is_prismatic
+        reach = np.where(is_prismatic, 0.0, spread)
         reach[self._model.joint_index(self._options.fixed_joints)] = 0.0
         lower = np.maximum(self._safety.lower, stand - reach)
         upper = np.minimum(self._safety.upper, stand + reach)

@@ -199,7 +199,7 @@ class PoseDesigner:
         return np.array(self._paths.steps(pose.placement, home))
 
     def locate(self, design: PoseDesign, positions: Array,
-                    tolerance: float) -> PlannedPose | None:
+               tolerance: float) -> PlannedPose | None:
         """
         Return the pose that the robot is in, None if it is in posture ``stand``.
 

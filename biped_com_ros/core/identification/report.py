@@ -21,7 +21,7 @@ import math
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.estimator import Identification
+from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.figures import pose_figures
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.model.robot import RobotModel

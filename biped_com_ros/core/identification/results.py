@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
-from biped_com_ros.core.identification.estimator import Estimator, Identification
+from biped_com_ros.core.identification.estimates import Identification
+from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.prior import prior_of
 from biped_com_ros.core.identification.report import html_report
 from biped_com_ros.core.identification.storage import write_atomically

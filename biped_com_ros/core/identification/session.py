@@ -33,7 +33,8 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.capture_information import CaptureInformation
 from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.design_options import DesignOptions
-from biped_com_ros.core.identification.estimator import Estimator, Identification
+from biped_com_ros.core.identification.estimates import Identification
+from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.pose_design import PlannedPose, PoseDesign, PoseDesigner
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.results import calibrated_urdf, solve_and_write, summary
