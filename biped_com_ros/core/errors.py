@@ -12,9 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Errors of the package: one root, so that callers can catch all of it at once.
+Errors of the package, with one base class, so that callers can catch all at once.
 
-Every message names the thing, the value it had, the values it may have, and what to do.
+Every message gives the problem, the value, the valid values and a remedy.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from collections.abc import Iterable
 
 
 class BipedComError(Exception):
-    """Root of every error raised on purpose by this package."""
+    """Base class of all errors of this package."""
 
 
 class ConfigurationError(BipedComError):
-    """A robot file, a parameter or an argument does not make sense."""
+    """A robot file, a parameter or an argument is not valid."""
 
 
 class UnknownNameError(ConfigurationError):
@@ -37,20 +37,20 @@ class UnknownNameError(ConfigurationError):
     Parameters
     ----------
     kind
-        What was looked up, in the singular: ``'joint'``, ``'frame'``, ``'key'``.
+        Kind of name, in the singular: ``'joint'``, ``'frame'``, ``'key'``.
     name
-        The name that was asked for.
+        The unknown name.
     valid
         The names that exist.
     where
-        Where it was asked for, e.g. ``'feet.left of talos.yaml'``.
+        Where the name is used, e.g. ``'feet.left of talos.yaml'``.
 
     """
 
     def __init__(self, kind: str, name: str, valid: Iterable[str], where: str = '') -> None:
         self.kind, self.name, self.valid = kind, name, tuple(valid)
         place = f' in {where}' if where else ''
-        import difflib  # takes longer than the module itself, and is hardly ever needed
+        import difflib  # slow to import, and rarely needed
         close = difflib.get_close_matches(name, self.valid, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else ''
         super().__init__(

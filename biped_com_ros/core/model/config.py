@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What is particular to a robot, as frozen dataclasses read from ``config/robots/<name>.yaml``.
+The configuration of a robot, as frozen dataclasses read from ``config/robots/<name>.yaml``.
 
-Reading is strict: a key that does not exist, a value of the wrong type or a name that nothing
-defines is an error that says where it stands and what would be valid.
+Reading is strict: an unknown key, a value of the wrong type or an undefined name is an error that
+names the place and what would be valid.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import typing
 from typing import Any, Union
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.geometry.polygon import area
 from biped_com_ros.core.model.resources import package_share
 import yaml
 
@@ -38,15 +39,15 @@ ZERO: Vector3 = (0.0, 0.0, 0.0)
 _ROUNDING = 1e-9
 #: How far a corner of a sole may be from its frame, along either axis, m.
 LONGEST_SOLE = 1.0
-#: Relative or absolute name of a topic; rclpy itself complains only when a node subscribes.
-_WORD = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+#: Relative or absolute name of a topic; rclpy itself checks it only when a node subscribes.
+_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _TOPIC = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
 
 
 @dataclass(frozen=True)
 class FootConfig:
     """
-    A foot: where its sole is and which sensors feel the ground through it.
+    A foot: its sole and the sensors that measure its contact.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class FootConfig:
 
 @dataclass(frozen=True)
 class HandConfig:
-    """A hand that may push against the environment, and the sensors that feel it."""
+    """A hand that may push against the environment, and the sensors that measure it."""
 
     frame: str
     wrench_sensors: tuple[str, ...] = ()
@@ -98,7 +99,7 @@ class WrenchSensorConfig:
     topic
         Relative name of its ``geometry_msgs/WrenchStamped`` topic.
     link
-        First URDF link beyond the sensor: it and all below it hang on the sensor.
+        First URDF link beyond the sensor: the sensor carries it and all below it.
         Empty means `frame` itself.
     sign
         +1 where readings are environment on robot, -1 where robot on environment.
@@ -130,7 +131,7 @@ class SimulationConfig:
 @dataclass(frozen=True)
 class TorsoConfig:
     """
-    A tendon-driven torso with one flexible backbone (Russo et al. 2021), seen as six joints.
+    A tendon-driven torso with one flexible backbone (Russo et al. 2021), as six virtual joints.
 
     Attributes
     ----------
@@ -164,7 +165,7 @@ class TorsoConfig:
 @dataclass(frozen=True)
 class RobotConfig:
     """
-    Everything about a robot that its URDF does not say.
+    Everything about a robot that its URDF does not hold.
 
     Attributes
     ----------
@@ -246,7 +247,7 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
     Raises
     ------
     ConfigurationError
-        If there is no such robot, or the file does not make sense.
+        If there is no such robot, or the file is not valid.
 
     """
     text = str(name_or_path)
@@ -263,7 +264,7 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
 
 
 def robot_config_from_mapping(values: Mapping[str, Any], where: str = 'robot') -> RobotConfig:
-    """Build a :class:`RobotConfig` from nested mappings, strictly; `where` heads messages."""
+    """Build a :class:`RobotConfig` from nested mappings, strictly; `where` begins messages."""
     config = _convert(RobotConfig, values, where)
     assert isinstance(config, RobotConfig)
     return config
@@ -293,18 +294,18 @@ def _parse_yaml(text: str, path: Path) -> Any:
 
 
 def _check_keys(node: Any, path: Path) -> None:
-    """Refuse a key that is given twice; YAML itself would silently keep the last one."""
+    """Raise an error for a key that is given twice; YAML would silently keep the last one."""
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:
             _check_keys(item, path)
     if isinstance(node, yaml.MappingNode):
-        seen = set()
+        keys = set()
         for key, value in node.value:
-            if str(key.value) in seen:
+            if str(key.value) in keys:
                 raise ConfigurationError(
                     f"robot file '{path}' gives key '{key.value}' twice, the second time in line "
                     f'{key.start_mark.line + 1}')
-            seen.add(str(key.value))
+            keys.add(str(key.value))
             _check_keys(value, path)
 
 
@@ -313,10 +314,10 @@ def _check_feet(config: RobotConfig) -> None:
         raise ConfigurationError(f"robot '{config.name}' has no feet; add at least one")
     for kind in ('feet', 'hands', 'wrench_sensors'):
         for name in getattr(config, kind):
-            _check_word(config, kind, name)
+            _check_name(config, kind, name)
     for name, foot in config.feet.items():
         _check_names(config, f'feet.{name}', foot.wrench_sensors)
-        if len(foot.polygon) < 3 or _signed_area(foot.polygon) <= 0.0:
+        if len(foot.polygon) < 3 or area(foot.polygon) <= 0.0:
             raise ConfigurationError(
                 f"feet.{name}.polygon of '{config.name}' must have three or more corners in "
                 f'counter-clockwise order, not {foot.polygon}')
@@ -333,7 +334,7 @@ def _check_corners(name: str, foot: FootConfig) -> None:
             raise ConfigurationError(
                 f'feet.{name}.polygon gives corner {corner} twice; the last corner is joined '
                 'to the first one anyway')
-        if _signed_area((corner, following, next_one)) < -_ROUNDING:
+        if area((corner, following, next_one)) < -_ROUNDING:
             raise ConfigurationError(
                 f'feet.{name}.polygon goes inward or crosses itself at corner {following}; give '
                 'the corners of a convex outline only')
@@ -361,28 +362,23 @@ def _check_sensors(config: RobotConfig) -> None:
         _check_topic(config, f'imus.{name}', imu.topic)
 
 
-def _check_word(config: RobotConfig, kind: str, name: str) -> None:
-    if not _WORD.fullmatch(name) or '__' in name:
+def _check_name(config: RobotConfig, kind: str, name: str) -> None:
+    if not _NAME.fullmatch(name) or '__' in name:
         raise ConfigurationError(
-            f"'{name}' under {kind} of '{config.name}' will be part of the names of topics: use "
+            f"'{name}' under {kind} of '{config.name}' cannot be part of a topic's name: use "
             'letters, digits and single _, and begin with a letter')
 
 
 def _check_topic(config: RobotConfig, where: str, topic: str) -> None:
     if not _TOPIC.fullmatch(topic) or '__' in topic:
         raise ConfigurationError(
-            f"{where}.topic of '{config.name}' is '{topic}', which is no name of a ROS topic: "
-            'use words of letters, digits and _ that do not begin with a digit, with / between '
+            f"{where}.topic of '{config.name}' is '{topic}', which is not a valid topic name: "
+            'use names of letters, digits and _ that do not begin with a digit, with / between '
             'them, as in left_foot/wrench')
 
 
-def _signed_area(polygon: tuple[tuple[float, float], ...]) -> float:
-    following = polygon[1:] + polygon[:1]
-    return 0.5 * sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(polygon, following))
-
-
 def _convert(kind: Any, value: Any, where: str) -> Any:
-    """Turn plain YAML data into type `kind`, naming `where` it stands when it does not fit."""
+    """Convert plain YAML data to type `kind`; errors name its place `where`."""
     if is_dataclass(kind) and isinstance(kind, type):
         return _convert_dataclass(kind, value, where)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Frames and points of a robot's joints: found once, then placed together at every update."""
+"""Sets of frames and points of a robot's joints, placed together at every update."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@
 """
 Pinocchio's forward kinematics, read from its memory.
 
-Placements are read as one NumPy array instead of joint by joint: a row of four 3-vectors per
-joint, the three columns of ``R_base_joint`` and the position of the joint. A point (x, y, z) of
-that joint is then ``[x, y, z, 1] @ row``.
+Placements are read as one NumPy array instead of joint by joint: four 3-vectors per joint, the
+columns of ``R_base_joint`` and the position of the joint. A point (x, y, z) of that joint is then
+``[x, y, z, 1] @ rows``.
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ class Kinematics:
 
     Attributes
     ----------
+    data
+        Pinocchio's working memory.
+    views
+        NumPy views of it as :meth:`read` returns them; None where they did not pass their check
+        against Pinocchio's accessors, which then are used joint by joint.
     at_rest
-        Velocity of the centre of mass and twists of the joints where nothing moves.
+        Velocity of the centre of mass and twists of the joints at rest.
 
     """
 
@@ -46,7 +51,7 @@ class Kinematics:
         self.at_rest = np.zeros(3), np.zeros((model.njoints, 6))
         for array in self.at_rest:
             array.setflags(write=False)
-        self._views = self._view_memory()
+        self.views = view_memory(self.data)
         self._check_views(model)
 
     def read(self) -> tuple[Array, Array, Array, Array]:
@@ -60,9 +65,9 @@ class Kinematics:
             their twists (joints, 6), linear first, each in the axes of its joint.
 
         """
-        if self._views is None:
+        if self.views is None:
             return self._read_one_by_one()
-        com, velocity, placements, twists = self._views
+        com, velocity, placements, twists = self.views
         return com.copy(), velocity.copy(), placements.copy(), twists.copy()
 
     def read_positions(self) -> tuple[Array, Array]:
@@ -72,10 +77,10 @@ class Kinematics:
 
     def view_positions(self) -> tuple[Array, Array]:
         """Return the same, not copied where that can be: valid until the next pass."""
-        if self._views is None:
+        if self.views is None:
             com, _, placements, _ = self._read_one_by_one()
         else:
-            com, _, placements, _ = self._views
+            com, _, placements, _ = self.views
         return com, placements
 
     def _check_views(self, model: Any) -> None:
@@ -85,32 +90,33 @@ class Kinematics:
         q = pin.integrate(model, pin.neutral(model), np.linspace(0.1, 0.9, model.nv))
         pin.centerOfMass(model, self.data, q, np.linspace(-1.0, 1.0, model.nv), False)
         if not all(map(np.array_equal, self.read(), self._read_one_by_one())):
-            self._views = None
-
-    def _view_memory(self) -> tuple[Array, Array, Array, Array] | None:
-        """View the C++ memory, if it is laid out as 9 + 3 and 3 + 3 doubles per joint."""
-        # The first and the last tell; `_check_views` compares what lies between.
-        placements, twists = self.data.oMi, self.data.v
-        last = len(placements) - 1
-        try:
-            rotation, position = _address(placements[0].rotation), _address(
-                placements[0].translation)
-            linear, angular = _address(twists[0].linear), _address(twists[0].angular)
-            ends = _address(placements[last].rotation), _address(twists[last].linear)
-            com, velocity = _address(self.data.com[0]), _address(self.data.vcom[0])
-        except (AttributeError, KeyError):
-            return None
-        if (position, angular, *ends) != (
-                rotation + 72, linear + 24, rotation + 96 * last, linear + 48 * last):
-            return None
-        return (_view(com, (3,)), _view(velocity, (3,)),
-                _view(rotation, (last + 1, 4, 3)), _view(linear, (last + 1, 6)))
+            self.views = None
 
     def _read_one_by_one(self) -> tuple[Array, Array, Array, Array]:
         data = self.data
         return (data.com[0].copy(), data.vcom[0].copy(),
                 np.array([(*p.rotation.T, p.translation) for p in data.oMi]),
                 np.array([t.vector for t in data.v]))
+
+
+def view_memory(data: Any) -> tuple[Array, Array, Array, Array] | None:
+    """View the C++ memory, if it is laid out as 9 + 3 and 3 + 3 doubles per joint."""
+    # The first and the last joint show it; `Kinematics` compares what lies between.
+    placements, twists = data.oMi, data.v
+    last = len(placements) - 1
+    try:
+        rotation, position = _address(placements[0].rotation), _address(
+            placements[0].translation)
+        linear, angular = _address(twists[0].linear), _address(twists[0].angular)
+        ends = _address(placements[last].rotation), _address(twists[last].linear)
+        com, velocity = _address(data.com[0]), _address(data.vcom[0])
+    except (AttributeError, KeyError):
+        return None
+    if (position, angular, *ends) != (
+            rotation + 72, linear + 24, rotation + 96 * last, linear + 48 * last):
+        return None
+    return (_view(com, (3,)), _view(velocity, (3,)),
+            _view(rotation, (last + 1, 4, 3)), _view(linear, (last + 1, 6)))
 
 
 def _address(array: Array) -> int:

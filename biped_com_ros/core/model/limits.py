@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""How far joints go and how hard motors push, in the order of the measured joints."""
+"""Position and effort limits of the measured joints."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def position_limits(model: RobotModel) -> tuple[Array, Array]:
 
 
 def effort_limits(model: RobotModel) -> Array:
-    """Return the largest effort of each motor, (n,), N m or N; inf where it has none."""
+    """Return the effort limit of each joint, (n,), N m or N; inf if passive or unknown."""
     pin_model = model.pin_model
     effort = getattr(pin_model, 'upperEffortLimit', None)
     if effort is None:

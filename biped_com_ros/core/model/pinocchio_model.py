@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""From the text of a URDF to Pinocchio's model, held against the robot's configuration."""
+"""Pinocchio's model of a URDF, checked against the robot's configuration."""
 
 from __future__ import annotations
 

@@ -29,9 +29,6 @@ PYTHON_PACKAGES = ('site-packages', 'dist-packages')
 
 def package_share() -> Path:
     """Directory holding ``config/``, ``urdf/`` and ``launch/``: the source tree or the share."""
-    source_tree = Path(__file__).resolve().parents[3]
-    if (source_tree / 'package.xml').is_file():
-        return source_tree
     return find_package(PACKAGE)
 
 
@@ -46,14 +43,15 @@ def find_package(package: str) -> Path:
     Raises
     ------
     ConfigurationError
-        If no prefix has it; the message lists where it was looked for.
+        If no prefix has it; the message lists the prefixes.
 
     """
     if not package:
         raise ConfigurationError(
             'a package:// URI needs the name of a package: package://my_package/urdf/robot.urdf')
-    if package == PACKAGE and (Path(__file__).resolve().parents[3] / 'package.xml').is_file():
-        return Path(__file__).resolve().parents[3]
+    source_tree = Path(__file__).resolve().parents[3]
+    if package == PACKAGE and (source_tree / 'package.xml').is_file():
+        return source_tree
     searched = []
     for prefix in _prefixes():
         for candidate in (prefix / 'share' / package, prefix / package):

@@ -14,9 +14,9 @@
 """
 A robot by its URDF and configuration: names, masses, and its kinematics at each update.
 
-The configuration handed to Pinocchio places the *base frame* at the origin, so that one pass of
-forward kinematics gives everything in the base; where the base is in the world is known only
-later (IMU, odometry, TF) and is attached with :meth:`RobotState.in_world`.
+The configuration given to Pinocchio places the *base frame* at the origin, so that one pass of
+forward kinematics gives everything in the base; the pose of the base in the world is known only
+later (IMU, odometry, TF) and is added by :meth:`RobotState.in_world`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RobotModel(RobotFrames):
     Parameters
     ----------
     config
-        What the URDF does not say.
+        The robot's configuration.
     urdf
         URDF text.
 
@@ -72,6 +72,8 @@ class RobotModel(RobotFrames):
         Infinite where there are no limits.
     mass
         Total mass, kg.
+    kinematics
+        Pinocchio's kinematics as of the last :meth:`state`.
 
     Raises
     ------
@@ -96,7 +98,7 @@ class RobotModel(RobotFrames):
         self._children = urdf_tools.child_links(robot)
         self._set_joints(mimics)
         self._set_base()
-        self._kinematics = Kinematics(pin_model)
+        self.kinematics = Kinematics(pin_model)
 
     @classmethod
     def load(cls, name_or_path: str) -> RobotModel:
@@ -161,7 +163,7 @@ class RobotModel(RobotFrames):
         # fails it as well.
         if not (q.dot(q) < _LARGEST_SUM and (at_rest or v.dot(v) < _LARGEST_SUM)):
             raise InputError(_describe_wrong_values(self, joint_positions, joint_velocities))
-        kinematics = self._kinematics
+        kinematics = self.kinematics
         if at_rest:
             pin.centerOfMass(self.pin_model, kinematics.data, q, False)
             com, placements = kinematics.read_positions()
@@ -256,21 +258,27 @@ class SharedRobotModel(RobotModel):
 
     Nodes of one process that receive the same joint states need the same state, one after the
     other.
+
+    Attributes
+    ----------
+    recent
+        A few recent states by the bytes of their positions and velocities.
+
     """
 
     def __init__(self, config: RobotConfig, urdf: str) -> None:
         super().__init__(config, urdf)
-        self._recent: dict[tuple[bytes, bytes | None], RobotState] = {}
+        self.recent: dict[tuple[bytes, bytes | None], RobotState] = {}
 
     def state(self, joint_positions: Array, joint_velocities: Array | None = None) -> RobotState:
         """Run the kinematics once, or return the recent state of the same values."""
         key = (joint_positions.tobytes(),
                None if joint_velocities is None else joint_velocities.tobytes())
-        state = self._recent.get(key)
+        state = self.recent.get(key)
         if state is None:
-            if len(self._recent) >= _RECENT:
-                self._recent.clear()
-            state = self._recent[key] = super().state(joint_positions, joint_velocities)
+            if len(self.recent) >= _RECENT:
+                self.recent.clear()
+            state = self.recent[key] = super().state(joint_positions, joint_velocities)
         return state
 
 

@@ -14,9 +14,9 @@
 """
 The outline of a sole from the URDF's collision geometry.
 
-All that is rigidly fixed to the sole's link counts; of it, what is within a few millimetres of
-its lowest point along the normal of the sole frame touches the ground. Boxes, cylinders, spheres,
-and meshes in STL (binary or text) and OBJ files are read.
+It includes all that is rigidly fixed to the sole's link; the part within a few millimetres of the
+lowest point along the normal of the sole frame touches the ground. Boxes, cylinders, spheres, and
+meshes in STL (binary or text) and OBJ files are supported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from biped_com_ros.core.model.urdf import parse_urdf
 import numpy as np
 
 THICKNESS = 0.005
-"""What is less than this above the lowest point of a foot belongs to its outline, m."""
+"""Points less than this above the lowest point of a foot belong to its outline, m."""
 
 _ROUND = 32
 
@@ -52,7 +52,7 @@ def sole_polygon(model: RobotModel, foot: str, thickness: float = THICKNESS) -> 
     foot
         A name of ``config.feet``.
     thickness
-        What is less than this above the lowest point counts, m.
+        Points less than this above the lowest point count, m.
 
     Returns
     -------
@@ -170,8 +170,8 @@ def _read_obj(path: Path) -> Array:
     return _numbers_after(rb'(?:^|\n)\s*v', path.read_bytes())
 
 
-def _numbers_after(word: bytes, content: bytes) -> Array:
-    found = re.findall(word + rb'\s+(\S+)\s+(\S+)\s+(\S+)', content)
+def _numbers_after(keyword: bytes, content: bytes) -> Array:
+    found = re.findall(keyword + rb'\s+(\S+)\s+(\S+)\s+(\S+)', content)
     return np.array(found, dtype=float).reshape(-1, 3)
 
 

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-URDF text: from a file, ``package://`` URI or xacro, and the few facts Pinocchio does not keep.
+URDF text: from a file, ``package://`` URI or xacro, and what Pinocchio does not keep of it.
 
 Pinocchio lumps the inertia of links behind fixed joints into their parent joint and drops the
 `mimic` relation; both are read here from the XML.
@@ -91,7 +91,7 @@ def load_urdf(config: RobotConfig, uri: str = '') -> str:
 
 def _expand_xacro(path: Path, config: RobotConfig) -> str:
     try:
-        import xacro  # Only those with a .xacro file need the package.
+        import xacro  # needed for .xacro files only
     except ImportError:
         raise ConfigurationError(
             f"'{path}' needs xacro: install ros-$ROS_DISTRO-xacro (apt) or xacro (PyPI)") from None
@@ -146,7 +146,7 @@ def for_kinematics(robot: ElementTree.Element) -> str:
 
 
 def continuous_joints(robot: ElementTree.Element) -> frozenset[str]:
-    """Names of the joints that turn without end."""
+    """Names of the continuous joints."""
     return frozenset(
         str(j.get('name')) for j in robot.findall('joint') if j.get('type') == 'continuous')
 
@@ -194,7 +194,7 @@ def link_inertials(robot: ElementTree.Element) -> tuple[LinkInertial, ...]:
 
 
 def _check_joint(joint: ElementTree.Element) -> None:
-    """Refuse what the URDF parser below would accept silently or refuse without a name."""
+    """Raise errors where Pinocchio's parser would accept silently or not name the joint."""
     name, kind = joint.get('name'), joint.get('type')
     if kind not in SUPPORTED_JOINTS:
         raise RobotDescriptionError(
@@ -213,7 +213,7 @@ def _check_joint(joint: ElementTree.Element) -> None:
 
 
 def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:
-    """Refuse names used twice, links that do not exist, and anything but one tree."""
+    """Raise errors for names used twice, links that do not exist, and anything but one tree."""
     _check_unique('link', links)
     _check_unique('joint', [str(joint.get('name')) for joint in joints])
     children = []
@@ -267,11 +267,11 @@ def _number(text: Any, where: str) -> float:
 
 
 def _first_leader(name: str, direct: dict[str, MimicRelation]) -> MimicRelation:
-    mimic, seen = direct[name], {name}
+    mimic, followed = direct[name], {name}
     while mimic.leader in direct:
-        if mimic.leader in seen:
+        if mimic.leader in followed:
             raise RobotDescriptionError(f"joint '{name}' mimics itself through a circle")
-        seen.add(mimic.leader)
+        followed.add(mimic.leader)
         upper = direct[mimic.leader]
         mimic = MimicRelation(upper.leader, mimic.multiplier * upper.multiplier,
                       mimic.multiplier * upper.offset + mimic.offset)

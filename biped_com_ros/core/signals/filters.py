@@ -22,10 +22,11 @@ from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Above this share of the sample rate the cut-off is lowered: at 0.5 the filter has no meaning.
 HIGHEST_CUTOFF_SHARE = 0.45
-_ENOUGH, _EVERY, _TINY = 20, 3, 1e-12
-_BEND = np.array((1.0, -4.0, 6.0, -4.0, 1.0)) / math.sqrt(70.0)
+"""Largest cut-off as a share of the sample rate; at 0.5 the filter has no meaning."""
+
+_MIN_DIFFERENCES, _DECIMATION, _TINY = 20, 3, 1e-12
+_FOURTH_DIFFERENCE = np.array((1.0, -4.0, 6.0, -4.0, 1.0)) / math.sqrt(70.0)
 
 
 class LowPass:
@@ -34,12 +35,12 @@ class LowPass:
 
     The states are those of trapezoidal integrators (not past outputs), so the step may change
     from sample to sample without a transient, and at a constant step the response is the
-    bilinear Butterworth design with its cut-off exactly where it was asked for.
+    bilinear Butterworth design with exactly the given cut-off.
 
     Parameters
     ----------
     cutoff
-        Frequency of -3 dB, Hz; 0 lets everything pass. More than 0.45 of the sample rate is
+        Frequency of -3 dB, Hz; 0 turns the filter off. More than 0.45 of the sample rate is
         lowered to that.
     size
         Length of the vectors.
@@ -51,17 +52,11 @@ class LowPass:
     def __init__(self, cutoff: float, size: int, order: int = 2) -> None:
         if order not in (1, 2) or not 0.0 <= cutoff < math.inf:
             raise ConfigurationError(
-                f'a low-pass of order {order} with cut-off {cutoff} Hz makes no sense; the order '
-                'is 1 or 2, the cut-off is 0 (off) or positive')
+                f'a low-pass of order {order} with cut-off {cutoff} Hz is not possible; the '
+                'order is 1 or 2, the cut-off is 0 (off) or positive')
         self.cutoff, self.order = cutoff, order
         self._matrix = np.zeros((order + 1, order + 1))
-        # Stamps of real sensors jitter, so that it is written for almost every sample: flat, in
-        # half the time.
-        self._flat_matrix = self._matrix.reshape(-1)
-        # The states and, as the last row, what came out; there the next sample is put, and then
-        # the two change places, so that no state is ever copied.
-        now, following = np.zeros((2, order + 1, size))
-        self._now, self._following = (now, now[-1]), (following, following[-1])
+        self._states = np.zeros((order + 1, size))  # the last row takes the sample
         self._dt = 0.0
         self._started = False
 
@@ -71,7 +66,7 @@ class LowPass:
 
     def update(self, sample: Array, dt: float) -> Array:
         """
-        Take a sample and return the filtered one.
+        Return the filtered sample.
 
         Parameters
         ----------
@@ -83,29 +78,23 @@ class LowPass:
         Returns
         -------
         array (size,)
-            Valid until the next call.
 
         """
         if not self.cutoff:
             return sample
+        states = self._states
         if not self._started:
-            return self._start(sample)
+            # As if the signal had always been `sample`.
+            self._started, states[:] = True, 0.0
+            states[self.order - 1] = sample
+            return np.array(sample)
         if dt != self._dt:
             self._design(dt)
-        states, last = self._now
-        last[...] = sample
-        following, filtered = self._following
-        self._matrix.dot(states, following)  # as a function it takes longer
-        self._now, self._following = self._following, self._now
+        states[-1] = sample
+        following = self._matrix.dot(states)
+        states[:-1] = following[:-1]
+        filtered: Array = following[-1]
         return filtered
-
-    def _start(self, sample: Array) -> Array:
-        """Put the states where a signal that was always `sample` would have brought them."""
-        states, last = self._now
-        states[:] = 0.0
-        states[self.order - 1] = last[:] = sample
-        self._started = True
-        return last
 
     def _design(self, dt: float) -> None:
         """Fill the matrix from (states, input) to (next states, output) for the step `dt`."""
@@ -113,23 +102,23 @@ class LowPass:
         g = math.tan(math.pi * min(self.cutoff * dt, HIGHEST_CUTOFF_SHARE))
         if self.order == 1:
             a = g / (1.0 + g)
-            self._flat_matrix[:] = 1.0 - 2.0 * a, 2.0 * a, 1.0 - a, a
+            self._matrix.reshape(-1)[:] = 1.0 - 2.0 * a, 2.0 * a, 1.0 - a, a
             return
         a1 = 1.0 / (1.0 + g * (g + math.sqrt(2.0)))
         a2, a3 = g * a1, g * g * a1
-        self._flat_matrix[:] = (2.0 * a1 - 1.0, -2.0 * a2, 2.0 * a2,
-                                2.0 * a2, 1.0 - 2.0 * a3, 2.0 * a3,
-                                a2, 1.0 - a3, a3)
+        self._matrix.reshape(-1)[:] = (2.0 * a1 - 1.0, -2.0 * a2, 2.0 * a2,
+                                       2.0 * a2, 1.0 - 2.0 * a3, 2.0 * a3,
+                                       a2, 1.0 - a3, a3)
 
 
 class Differentiator:
     """
-    Low-pass and derivative of vectors at once: both come out with the same bandwidth and delay.
+    Low-pass and derivative of vectors at once, with the same bandwidth and delay.
 
-    A second-order Butterworth low-pass like :class:`LowPass`, whose states are what comes out: the
-    filtered signal, and its derivative in units of the cut-off. Integrated by the trapezoidal rule
-    they mean the same whatever the steps, so that a ramp comes out straight however unevenly it is
-    sampled. Below a third of the cut-off the delay is ``sqrt(2) / (2 pi cutoff)``: 11 ms at 20 Hz.
+    A second-order Butterworth low-pass like :class:`LowPass`, whose states are its outputs: the
+    filtered signal, and its derivative in units of the cut-off. The trapezoidal rule makes them
+    independent of the step, so that a ramp stays straight however unevenly it is sampled. Below a
+    third of the cut-off the delay is ``sqrt(2) / (2 pi cutoff)``: 11 ms at 20 Hz.
 
     Parameters
     ----------
@@ -143,7 +132,7 @@ class Differentiator:
     def __init__(self, cutoff: float, size: int) -> None:
         if not 0.0 < cutoff < math.inf:
             raise ConfigurationError(
-                f'a derivative with cut-off {cutoff} Hz makes no sense; it must be positive')
+                f'a derivative with cut-off {cutoff} Hz is not possible; it must be positive')
         self.cutoff = cutoff
         self._matrix = np.zeros((3, 4))
         # The states and the sample of the last time, and the new sample.
@@ -153,16 +142,16 @@ class Differentiator:
 
     @property
     def delay(self) -> float:
-        """By how much low frequencies come out late, s."""
+        """Delay of low frequencies, s."""
         return math.sqrt(2.0) / (2.0 * math.pi * self.cutoff)
 
     def reset(self) -> None:
-        """Forget the past: the next sample counts as one that has always been."""
+        """Forget the past: the next sample counts as the end of a constant signal."""
         self._started = False
 
     def update(self, sample: Array, dt: float) -> tuple[Array, Array]:
         """
-        Take a sample and return the filtered one and its derivative.
+        Return the filtered sample and its derivative.
 
         Parameters
         ----------
@@ -206,66 +195,67 @@ class NoiseMeter:
     """
     Measures white noise of smooth signals from their fourth differences.
 
-    At 100 Hz those of a motion of 2 Hz are less than a thousandth of its amplitude.
+    At 100 Hz the fourth differences of a motion of 2 Hz are below a thousandth of its amplitude.
 
     Parameters
     ----------
     initial
-        Standard deviations that are assumed until enough has been seen, shape (n,).
+        Standard deviations that are assumed until there are enough samples, shape (n,).
     time
-        Over which it averages, s.
+        Time constant of the average, s.
 
     """
 
     def __init__(self, initial: ArrayLike, time: float = 1.0) -> None:
         self._time = time
         self._initial = np.square(np.asarray(initial, dtype=float))
-        # The last samples, round and round, and their weights for each place of the newest.
-        self._last = np.zeros((len(_BEND), len(self._initial)))
-        self._weights = [np.roll(_BEND, newest + 1) for newest in range(len(_BEND))]
+        # The last samples as a ring, and their weights for each place of the newest.
+        size = len(_FOURTH_DIFFERENCE)
+        self._last = np.zeros((size, len(self._initial)))
+        self._weights = [np.roll(_FOURTH_DIFFERENCE, newest + 1) for newest in range(size)]
         self._variance = np.zeros_like(self._initial)
         self.reset()
 
     def reset(self) -> None:
         """Forget the past."""
-        self._samples, self._bends, self._elapsed = 0, 0, 0.0
+        self._samples, self._differences, self._elapsed = 0, 0, 0.0
         self._count = 1
         self._variance[:] = 0.0
 
     def update(self, sample: Array, dt: float, count: int = 1) -> Array:
         """
-        Take a sample and return the variance of such samples, shape (n,).
+        Add a sample and return the variance of such samples, shape (n,).
 
         Parameters
         ----------
         sample
             Shape (n,).
         dt
-            Since the sample before, s.
+            Time since the sample before, s.
         count
-            Of how many readings it is the mean.
+            Number of readings whose mean it is.
 
         """
         if count != self._count:
             self._count, self._samples = count, 0
         self._elapsed += dt
-        place = self._samples % len(_BEND)
+        place = self._samples % len(self._last)
         self._last[place] = sample
         self._samples += 1
-        # Noise hardly changes: once it is known, to look at it now and then will do.
-        if self._samples >= len(_BEND) and (
-                self._bends <= _ENOUGH or self._samples % _EVERY == 0):
-            self._learn(self._weights[place].dot(self._last))
-        return (self._variance if self._bends > _ENOUGH else self._initial) / count
+        # Noise hardly changes: once it is known, every third sample is enough.
+        if self._samples >= len(self._last) and (
+                self._differences <= _MIN_DIFFERENCES or self._samples % _DECIMATION == 0):
+            self._average(self._weights[place].dot(self._last))
+        return (self._variance if self._differences > _MIN_DIFFERENCES else self._initial) / count
 
-    def _learn(self, bend: Array) -> None:
-        bend *= bend
-        bend *= self._count
-        self._bends += 1
-        # A mean at first, then a running one; a jump is not noise, and counts little.
-        if self._bends > _ENOUGH:
-            np.minimum(bend, 9.0 * self._variance + _TINY, out=bend)
-        bend -= self._variance
-        bend *= max(min(self._elapsed / self._time, 1.0), 1.0 / self._bends)
-        self._variance += bend
+    def _average(self, difference: Array) -> None:
+        difference *= difference
+        difference *= self._count
+        self._differences += 1
+        # A mean at first, then a running one; a jump is not noise, and is limited.
+        if self._differences > _MIN_DIFFERENCES:
+            np.minimum(difference, 9.0 * self._variance + _TINY, out=difference)
+        difference -= self._variance
+        difference *= max(min(self._elapsed / self._time, 1.0), 1.0 / self._differences)
+        self._variance += difference
         self._elapsed = 0.0

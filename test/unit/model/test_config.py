@@ -109,7 +109,7 @@ def test_a_polygon_is_a_convex_outline(polygon, message):
 @pytest.mark.parametrize('name', ['5', 'left foot', 'links/vorn', 'a__b', ''])
 def test_names_that_become_topics_are_words(name):
     left = MAPPING['feet']['left']
-    with pytest.raises(ConfigurationError, match=f"'{name}' under feet of 'small' will be part"):
+    with pytest.raises(ConfigurationError, match=f"'{name}' under feet of 'small' cannot be part"):
         small_config(feet={name: left})
     sensor = {'frame': 'left_foot', 'topic': 'left/wrench'}
     with pytest.raises(ConfigurationError, match='under wrench_sensors of'):
@@ -125,7 +125,7 @@ def test_a_polygon_in_millimetres_is_refused():
 @pytest.mark.parametrize('topic', ['', '7', 'left foot/wrench', 'a//b', 'a/', 'imu-1', 'a__b'])
 def test_a_topic_that_ros_does_not_take_is_refused(topic):
     with pytest.raises(ConfigurationError, match=(
-            f"imus.base.topic of 'small' is '{topic}', which is no name of a ROS topic")):
+            f"imus.base.topic of 'small' is '{topic}', which is not a valid topic name")):
         small_config(imus={'base': {'frame': 'imu_link', 'topic': topic}})
     with pytest.raises(ConfigurationError, match=r'wrench_sensors\.ft\.topic'):
         small_config(wrench_sensors={'ft': {'frame': 'left_foot', 'topic': topic}})

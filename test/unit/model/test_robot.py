@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 from biped_com_ros.core.errors import (
     ConfigurationError, InputError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.model import robot as robot_module
+from biped_com_ros.core.model import kinematics
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, SharedRobotModel
 import numpy as np
 import pinocchio as pin
@@ -268,8 +268,8 @@ def test_a_state_does_not_change_when_a_later_one_is_made(model, rng):
 
 def test_reading_memory_and_reading_one_by_one_agree(model, monkeypatch, rng):
     positions, velocities = random_joints(model, rng)
-    assert model._kinematics._views is not None, 'the fast path works with this Pinocchio'
-    monkeypatch.setattr(robot_module.Kinematics, '_view_memory', lambda self: None)
+    assert model.kinematics.views is not None, 'the fast path works with this Pinocchio'
+    monkeypatch.setattr(kinematics, 'view_memory', lambda data: None)
     slow = small_robot()
     fast, slow = model.state(positions, velocities), slow.state(positions, velocities)
     for name in ('com_in_base', 'com_velocity_in_base', 'link_coms_in_base'):
@@ -279,15 +279,15 @@ def test_reading_memory_and_reading_one_by_one_agree(model, monkeypatch, rng):
 
 
 def test_a_wrong_memory_layout_is_noticed_and_not_used(monkeypatch, rng):
-    view_memory = robot_module.Kinematics._view_memory
+    view_memory = kinematics.view_memory
 
     def transposed(self):
         com, velocity, placements, twists = view_memory(self)
         wrong = placements.copy()
         wrong[:, :3] = placements[:, :3].transpose(0, 2, 1)
         return com, velocity, wrong, twists
-    monkeypatch.setattr(robot_module.Kinematics, '_view_memory', transposed)
-    assert small_robot()._kinematics._views is None
+    monkeypatch.setattr(kinematics, 'view_memory', transposed)
+    assert small_robot().kinematics.views is None
 
 
 def test_subtree_links_hold_everything_below(model):
@@ -392,7 +392,7 @@ def test_a_shared_model_computes_the_same_values_once():
             np.testing.assert_array_equal(ours.com_in_base, theirs.com_in_base)
             np.testing.assert_array_equal(ours.com_velocity_in_base, theirs.com_velocity_in_base)
             np.testing.assert_array_equal(ours.link_coms_in_base, theirs.link_coms_in_base)
-    assert len(shared._recent) <= 4, 'it keeps the latest only'
+    assert len(shared.recent) <= 4, 'it keeps the latest only'
 
 
 def test_a_shared_model_does_not_take_changed_values_for_the_same():
