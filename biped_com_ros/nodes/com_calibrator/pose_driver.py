@@ -24,6 +24,7 @@ from biped_com_ros.core.identification.travel import travel
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from rclpy.duration import Duration
+from rclpy.node import Node
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -52,7 +53,7 @@ class PoseDriver:
 
     """
 
-    def __init__(self, node: Any, model: RobotModel, topic: str, joints: Sequence[str], *,
+    def __init__(self, node: Node, model: RobotModel, topic: str, joints: Sequence[str], *,
                  hoist: str, speed: float, ramp: float) -> None:
         self._joints, self._speed, self._ramp = tuple(joints), speed, ramp
         self._index = model.joint_index(self._joints)

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rcl_interfaces.srv import GetParameters
+from rclpy.node import Node
 
 _REQUEST = GetParameters.Request(names=['joints'])
 
@@ -46,7 +47,7 @@ class ControllerCheck:
 
     """
 
-    def __init__(self, node: Any, controller: str, joints: Sequence[str]) -> None:
+    def __init__(self, node: Node, controller: str, joints: Sequence[str]) -> None:
         self._node, self._name, self._joints = node, controller, list(joints)
         self._client: Any = None
         self._timer: Any = None

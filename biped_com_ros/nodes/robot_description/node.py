@@ -37,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if robot or URDF do not exist, or do not fit."""
     parser = argparse.ArgumentParser(description='Print the URDF of a robot.')
     parser.add_argument('robot', help='name of a robot, or path of its YAML file')
-    parser.add_argument('urdf', nargs='?', default='', help="overrides the robot's URDF: a path or a package:// URI")
+    parser.add_argument('urdf', nargs='?', default='',
+                        help="overrides the robot's URDF: a path or a package:// URI")
     options = parser.parse_args(argv)
     try:
         config = load_robot_config(options.robot)

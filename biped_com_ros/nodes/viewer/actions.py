@@ -29,6 +29,7 @@ from geometry_msgs.msg import Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 import numpy as np
+from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 #: Commands that are a service without arguments, and under which controls the answer is told.
@@ -68,7 +69,7 @@ class PageActions:
 
     """
 
-    def __init__(self, node: Any, model: RobotModel, say: Say) -> None:
+    def __init__(self, node: Node, model: RobotModel, say: Say) -> None:
         self._node, self._model, self._say = node, model, say
         self.feedforward_is_on: bool | None = None
         self._triggers = {name: node.create_client(Trigger, service)

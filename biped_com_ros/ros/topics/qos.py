@@ -21,6 +21,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import UnknownNameError
 from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.node import Node
 from rclpy.qos import (
     DurabilityPolicy, HistoryPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy)
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -72,7 +73,7 @@ def overridable(identifier: str | None = None) -> QoSOverridingOptions:
     return QoSOverridingOptions(_OVERRIDABLE, entity_id=identifier)
 
 
-def overridden(node: Any, topic: str, profile: QoSProfile) -> tuple[str, QoSProfile]:
+def overridden(node: Node, topic: str, profile: QoSProfile) -> tuple[str, QoSProfile]:
     """
     Return the full name of a topic and a profile as a subscription of the node would have them.
 
@@ -94,7 +95,7 @@ def overridden(node: Any, topic: str, profile: QoSProfile) -> tuple[str, QoSProf
     return name, chosen
 
 
-def _declared(node: Any, name: str, default: Any) -> Any:
+def _declared(node: Node, name: str, default: Any) -> Any:
     is_choice = isinstance(default, Enum)
     if not node.has_parameter(name):
         node.declare_parameter(name, default.name.lower() if is_choice else default,

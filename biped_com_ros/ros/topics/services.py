@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Services that answer with words instead of raising."""
+"""Services whose response has the error message of a failed request."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ from collections.abc import Callable
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
+from rclpy.node import Node
+from rclpy.service import Service
 from std_srvs.srv import SetBool, Trigger
 
 
-def trigger_service(node: Any, name: str, action: Callable[[], str | None]) -> Any:
+def trigger_service(node: Node, name: str, action: Callable[[], str | None]) -> Service:
     """
     Offer a ``std_srvs/Trigger``.
 
     Parameters
     ----------
     node, name
-        Where; ``~/tare`` is relative to the node.
+        The node, and the name of the service; ``~/tare`` is relative to the node.
     action
-        Does it and returns what to answer. A BipedComError becomes ``success: false`` with its
-        message.
+        Called on each request; returns the message of the response. A BipedComError becomes
+        ``success: false`` with its message, and is logged.
 
     """
     return node.create_service(
-        Trigger, name, lambda request, response: _answer(node, response, action))
+        Trigger, name, lambda request, response: _respond(node, response, action))
 
 
-def switch_service(node: Any, name: str, action: Callable[[bool], str | None]) -> Any:
+def switch_service(node: Node, name: str, action: Callable[[bool], str | None]) -> Service:
     """Offer a ``std_srvs/SetBool``; `action` gets its value. See `trigger_service`."""
     return node.create_service(
         SetBool, name,
-        lambda request, response: _answer(node, response, lambda: action(request.data)))
+        lambda request, response: _respond(node, response, lambda: action(request.data)))
 
 
-def _answer(node: Any, response: Any, action: Callable[[], str | None]) -> Any:
+def _respond(node: Node, response: Any, action: Callable[[], str | None]) -> Any:
     try:
         response.message = action() or ''
         response.success = True
