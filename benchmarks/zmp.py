@@ -37,7 +37,7 @@ from benchmarks.common import (
 from biped_com_ros.core.com.fusion import FusedCom
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
-from biped_com_ros.core.state.leg_odometry import StanceBase
+from biped_com_ros.core.state.leg_odometry import LegOdometry
 from examples.zmp_methods import errors, FREQUENCIES, METHODS
 import numpy as np
 
@@ -60,7 +60,7 @@ class Instants:
         self.model = model = RobotModel.load(robot)
         self._positions, self._speed = model.posture(), np.full(len(model.joint_names), 0.01)
         imu = model.config.imu.frame
-        self.base = StanceBase(model, imu)
+        self.base = LegOdometry(model, imu)
         self._orientation = model.state(self._positions).pose_in_base(imu).rotation
         self.wrenches = np.zeros((len(model.soles.names), 6))
         self.wrenches[:, 2] = model.mass * 9.81 / len(self.wrenches)

@@ -40,7 +40,7 @@ from biped_com_ros.core.com.kinematics import com_velocity_in_world
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.state.stance import Twist
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, SensorOptions

@@ -21,7 +21,7 @@ joints, so it gets the position and velocity of every joint that moves.
 from biped_com_ros.core.com.kinematics import com_velocity_in_world
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.state.stance import Twist
 import numpy as np
 import pytest
 from support.small_robot import random_rotation, small_robot

@@ -69,11 +69,9 @@ class Robot(NodeRig):
         for name, kind in (('com_fused', Odometry), ('com_bias', Vector3Stamped),
                            ('external_force', WrenchStamped)):
             setattr(self, name, self.collect(kind, f'/fusion/com_estimator/{name}'))
-        # Its subscriptions are made now, also second ones to what the node listens to anyway.
-        self.until(lambda: all(
-            publisher.get_subscription_count() == count for publisher, count in (
-                (self.joints, 2), (self.imu, 2), *((foot, 1) for foot in self.feet))),
-            what='subscriptions of the fusion')
+        self.until(lambda: all(foot.get_subscription_count() for foot in self.feet),
+                   what='subscriptions of the fusion')
+        self.spin(0.2)  # publishers look for subscribers ten times a second
 
     def play(self, model, rows, wrenches=True, sign=1.0, has_imu=True, is_live=False):
         for ns, positions, velocities, quaternion, gyro, feet, _ in rows:
@@ -112,11 +110,9 @@ def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
     model, rows = recording
     rig = Robot()
     try:
-        rig.play(model, rows[:20])
-        assert rig.com and rig.node._fusion.inputs is None, 'nobody listens, no cost'
         rig.listen_to_fusion()
-        rig.play(model, rows[20:])
-        assert len(rig.com_fused) > 0.9 * (len(rows) - 20)
+        rig.play(model, rows)
+        assert len(rig.com_fused) > 0.9 * len(rows)
         last = rig.com_fused[-1]
         truth = next(row[-1] for row in rows
                      if row[0] == last.header.stamp.sec * 10**9 + last.header.stamp.nanosec)
@@ -130,7 +126,7 @@ def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
         assert (np.linalg.eigvalsh(covariance) > 0.0).all()
         assert np.sqrt(covariance[0, 0]) < 5e-3
         assert np.linalg.norm(point(rig.external_force[-1].wrench.force)) < 0.5
-        assert rig.node._fusion.fusion.filter.mass == pytest.approx(model.mass + 0.288, rel=0.02)
+        assert rig.node.fusion.fusion.filter.mass == pytest.approx(model.mass + 0.288, rel=0.02)
     finally:
         rig.close()
 
@@ -149,7 +145,7 @@ def test_without_foot_wrenches_it_says_so_and_goes_on_by_kinematics(recording):
         fused = point(last.pose.pose.position)
         assert np.linalg.norm(fused - point(kinematic.point)) < 2e-3
         rest = iter(range(60, len(rows) - 20, 20))
-        while 'no foot wrenches: nothing on' not in reports.get('com_estimator: com_fused', ''):
+        while 'no foot wrenches: nothing received on' not in reports.get('com_estimator: com_fused', ''):
             start = next(rest)
             rig.play(model, rows[start:start + 20], wrenches=False)
     finally:
@@ -176,7 +172,7 @@ def test_a_lost_imu_stops_it_and_is_named_and_then_it_goes_on(recording):
         rig.listen_to_fusion()
         play_until('kinematics and foot wrenches')
         assert rig.com_fused
-        play_until('stopped: nothing on /fusion/imu', has_imu=False)
+        play_until('stopped: nothing received on /fusion/imu', has_imu=False)
         rig.com_fused.clear()
         rig.play(model, rows[:20], is_live=True, has_imu=False)
         assert not rig.com_fused
@@ -205,7 +201,7 @@ def test_forces_of_the_wrong_sign_are_told(recording):
             rig.node.diagnostics.publish()
             if 'sign is wrong' in reports.get('com_estimator: com_fused', ''):
                 break
-        assert 'no foot carries' in reports['com_estimator: com_fused']
+        assert 'no foot carries the robot' in reports['com_estimator: com_fused']
         assert rig.com and not rig.com_fused, 'nothing bogus comes out'
     finally:
         rig.close()

@@ -17,9 +17,12 @@ from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
-from biped_com_ros.core.state.leg_odometry import StanceBase
+from biped_com_ros.core.state.base import LocatedState
+from biped_com_ros.core.state.leg_odometry import LegOdometry
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
+from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 from biped_com_ros.sim.interface import PlantOptions
+from biped_com_ros.sim.interface import Command, PlantOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np
 
@@ -46,8 +49,11 @@ class Pipeline:
                            model.link_names)
         self.hips = HipShift(model, model.posture())
         self._aggregation = WrenchAggregation(model, AggregationSettings())
-        self._base = StanceBase(model, model.config.imu.frame)
+        self._base = LegOdometry(model, model.config.imu.frame)
         self.monitor = StabilityMonitor(model, settings or MonitorSettings())
+        self._contacts = FootContacts(
+            ContactThresholds(engage_dwell=0.0), model.mass * self.monitor.settings.gravity,
+            len(model.soles.names))
         self._actuated = model.joint_index(self.plant.actuated_joint_names)
         self._imu = list(model.config.imus).index(
             next(n for n, i in model.config.imus.items() if i is model.config.imu))
@@ -69,11 +75,12 @@ class Pipeline:
             self._aggregation.update(i, wrench, ns)
         self.wrenches = wrenches = np.array([
             body.wrench for body in self._aggregation.bodies if body.detector is not None])
-        contacts = self.monitor.feel(ns, felt := wrenches.tolist())
+        contacts = self._contacts.update(wrenches[:, 2].tolist(), ns)
         self.base = self._base.update(state, R_world_imu, contacts)
-        twist = self._base.twist(state, seen.angular_velocities[self._imu])
-        report = self.monitor.update(
-            ns, state.in_world(self.base, self._base.sole_placements), twist, felt)
+        gyro = seen.angular_velocities[self._imu]
+        report = self.monitor.update(LocatedState(
+            ns, state.in_world(self.base, self._base.sole_placements), self._base.stance, True,
+            lambda state: self._base.twist(state, gyro), wrenches=wrenches.tolist()))
         return report, self.plant.truth()
 
     def run(self, seconds, offset_at=lambda t: (0.0, 0.0, 0.0)):

@@ -34,7 +34,7 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, Vector
 from biped_com_ros.core.geometry.wrench import sum_wrenches
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.state.stance import Twist
 import numpy as np
 
 UNFELT, FELT = 0.005, 0.02
@@ -121,16 +121,16 @@ class FusedCom:
     Attributes
     ----------
     filter
-        The estimate, as of the middle of the instants that it was told last; see :meth:`now`.
-    told
-        How often that was.
+        The estimate, as of the middle of the last instants that it was updated with; see :meth:`now`.
+    updates
+        Number of updates of the filter.
 
     """
 
     def __init__(self, model: RobotModel, settings: ComFilterSettings | None = None,
                  carrier: str = '', gravity: float = GRAVITY) -> None:
         settings = settings or ComFilterSettings()
-        self.filter, self.told = ComFilter(model.mass, settings, gravity), 0
+        self.filter, self.updates = ComFilter(model.mass, settings, gravity), 0
         self._carrier = CarrierFrame(model, carrier)
         self._load = LoadWrench(
             model, settings.load_cutoff, gravity, settings.least_acceleration)
@@ -237,7 +237,7 @@ class FusedCom:
         instants.clear()
         self._path = self._path.since(middle.path)
         self._begun = self._path.time
-        self.told += 1
+        self.updates += 1
 
     def _tell_mean(self, instants: Sequence[_Instant], middle: _Instant) -> None:
         state, twist, wrenches = _mean(instants, middle)

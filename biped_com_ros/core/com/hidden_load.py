@@ -43,7 +43,7 @@ from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState, ROOT
 from biped_com_ros.core.signals.filters import Differentiator, NoiseMeter
 from biped_com_ros.core.stability.zmp import Momentum
-from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.state.stance import Twist
 import numpy as np
 import pinocchio as pin
 

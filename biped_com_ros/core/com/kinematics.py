@@ -27,7 +27,7 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, Vector
 from biped_com_ros.core.model.robot import RobotState
-from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.state.stance import Twist
 import numpy as np
 
 

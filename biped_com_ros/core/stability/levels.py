@@ -125,11 +125,6 @@ class Trigger:
         self.is_set = False
         self._crossed_ns: int | None = None
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether it is not set, nor about to be: values that are large enough change nothing."""
-        return not self.is_set and self._crossed_ns is None
-
     def update(self, value: float | None, ns: int) -> bool:
         """Take a value (None: unknown, all stays as it is) at a time, ns; return if it is set."""
         if value is None or math.isnan(value):
@@ -176,9 +171,6 @@ class FallWatch:
                         Level.FALLEN)
         self.level = Level.STABLE
         self.reasons: tuple[str, ...] = ()
-        # Mostly all is well, and known so by a glance.
-        self._margin, self._tilt = t.margin, t.tilt  # the first that set anything
-        self._is_calm = True
 
     def update(self, ns: int, zmp_margin: float | None, dcm_margin: float | None,
                tilt: float | None) -> Change | None:
@@ -200,28 +192,17 @@ class FallWatch:
             None while the level stays.
 
         """
-        if self.ignores(zmp_margin, dcm_margin, tilt):
-            return None
         leaning = None if tilt is None else -tilt
         values = (zmp_margin, dcm_margin, dcm_margin, leaning, leaning)
         level = Level.STABLE
         for trigger, value, its_level in zip(self._triggers, values, self._levels):
             if trigger.update(value, ns) and its_level > level:
                 level = its_level
-        self._is_calm = all(trigger.is_idle for trigger in self._triggers)
         if level == self.level:
             return None
         before, self.level = self.level, level
         self.reasons = self._explain(zmp_margin, dcm_margin, tilt)
         return Change(before, level, self.reasons)
-
-    def ignores(self, zmp_margin: float | None, dcm_margin: float | None,
-                tilt: float | None) -> bool:
-        """Tell at a glance that :meth:`update` does nothing at these, nor at larger margins."""
-        # What is not a number is no glance's business.
-        return (self._is_calm and (zmp_margin is None or zmp_margin >= self._margin)
-                and (dcm_margin is None or dcm_margin >= self._margin)
-                and (tilt is None or tilt <= self._tilt))
 
     def _explain(self, zmp_margin: float | None, dcm_margin: float | None,
                  tilt: float | None) -> tuple[str, ...]:

@@ -12,50 +12,40 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Everything about stability at one instant: contacts, support, ZMP, DCM, margins, level.
+Stability at one instant: support, ZMP, DCM, margins, level.
 
-What is measured is of the very instant. The model's ZMP comes out of a filter, late by
-:attr:`StabilityMonitor.delay`; the difference is between it and the measured wrench through the
-same filter, so that it shows errors of the model and of the sensors, not the delay.
+What is measured is of that very instant. The model's ZMP comes out of a filter and is late by
+:attr:`StabilityMonitor.delay`; it is compared with the measured wrench after the same filter, so
+that the difference shows errors of the model and of the sensors, not the delay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, natural_frequency
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.plane import Plane
-from biped_com_ros.core.geometry.polygon import Margin, Point
+from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Vector
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, sum_wrenches, Wrench
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.stability.levels import Change, FallWatch, StabilityThresholds, tilt_of
-from biped_com_ros.core.stability.support import NOTHING_KNOWN, Soles, SupportPolygon
+from biped_com_ros.core.stability.support import Soles, SupportPolygon
 from biped_com_ros.core.stability.zmp import ModelWrench
-from biped_com_ros.core.state.leg_odometry import Twist
-from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
+from biped_com_ros.core.state.base import LocatedState
+from biped_com_ros.core.state.stance import Twist
 import numpy as np
 
-_UNHEARD_STEP_NS = 20_000_000
-"""How often the model's ZMP is found where nobody asks for every one."""
-
-_WORLD = Plane.level(0.0)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MonitorSettings:
     """
-    How stability is judged.
+    How stability is evaluated.
 
     Attributes
     ----------
-    contacts
-        When a foot is on the ground: at once when it lands, or else the ZMP would be on its way
-        to a foot that does not count yet, and outside of the support.
     stability
         When which level begins.
     min_share
@@ -63,11 +53,10 @@ class MonitorSettings:
     method, cutoff
         Of the model's wrench; see :class:`ModelWrench`.
     gravity
-        m/s2.
+        m/s^2.
 
     """
 
-    contacts: ContactThresholds = ContactThresholds(engage_dwell=0.0)
     stability: StabilityThresholds = field(default_factory=StabilityThresholds)
     min_share: float = 0.03
     method: str = 'full'
@@ -75,313 +64,157 @@ class MonitorSettings:
     gravity: float = GRAVITY
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StabilityReport:
     """
-    One instant; what cannot be known is None.
-
-    Most is found when it is asked for: few outputs ever have a listener. Positions are in the
-    world.
+    One instant; what is unknown is None. Positions are in the world.
 
     Attributes
     ----------
-    state
-        The robot with its base in the world.
-    stands
-        Whether there is a support polygon.
-    plane
-        That of support; the level plane through the world's origin where there is none.
+    located
+        The robot, its contacts and the wrenches of its feet.
+    support
+        The support polygon; None while no sole is in contact.
     wrench
-        Of all feet about the world's origin, N and N m; None where the feet do not feel.
+        Of all feet about the world's origin, N and N m; None if it is not measured.
     zmp_in_world, dcm_in_world
-        Measured, and the divergent component on the plane of support, m, in plain numbers.
-    omega_0
-        Natural frequency of the pendulum, rad/s.
+        Measured ZMP, and divergent component of motion, on the plane of support, m.
+    zmp_margin, dcm_margin
+        Distance of these two from the nearest edge of the support, m; negative outside.
+    time_to_edge
+        When the DCM will leave the support if the ZMP stays where it is, s.
     zmp_model
-        By the model, (3,), m.
-    difference
-        The model's minus the measured one, both filtered alike, (3,), m.
-    feet
-        What all that is about single feet is found from.
+        ZMP by the model's motion, (3,), m.
+    zmp_difference
+        The model's ZMP minus the measured one, after the same filter, (3,), m.
     change
         The level, if it has just changed.
+    least_force
+        Least normal force on a foot for a CoP, N.
 
     """
 
-    state: RobotState
-    stands: bool
-    plane: Plane
+    located: LocatedState
+    support: SupportPolygon | None
     wrench: Wrench | None
     zmp_in_world: Vector | None
     dcm_in_world: Vector | None
-    omega_0: float
+    zmp_margin: float | None
+    dcm_margin: float | None
+    time_to_edge: float | None
     zmp_model: Array | None
-    difference: Array | None
-    feet: _Feet
-    change: Change | None = None
-    _support: SupportPolygon | None = None
-    _zmp_distance: float | None = None
-    _dcm_distance: float | None = None
-
-    # Not cached_property, which locks: three times as long.
+    zmp_difference: Array | None
+    change: Change | None
+    least_force: float
 
     @property
-    def support(self) -> SupportPolygon | None:
-        """Return the support polygon."""
-        if self._support is None and self.stands:
-            feet = self.feet
-            self._support = feet.outlines.polygon(self.plane, feet.placements, feet.in_contact)
-        return self._support
+    def com_in_world(self) -> Array:
+        """Centre of mass by the model, shape (3,), m."""
+        return self.located.state.com_in_world
 
     @property
-    def com(self) -> Array:
-        """Centre of mass, shape (3,), m."""
-        return self.state.com_in_world
-
-    @property
-    def force(self) -> Array:
-        """Of all feet, shape (3,), N; zero where they do not feel."""
-        return np.array((0.0,) * 3 if self.wrench is None else self.wrench[:3])
-
-    @property
-    def vertical_force(self) -> float:
-        """Return the last number of :attr:`force`, N."""
-        return 0.0 if self.wrench is None else self.wrench[2]
-
-    @property
-    def zmp(self) -> Array | None:
-        """Measured, (3,), m."""
-        return None if self.zmp_in_world is None else np.array(self.zmp_in_world)
-
-    @property
-    def dcm(self) -> Array | None:
-        """Divergent component on the plane of support, (3,), m."""
-        return None if self.dcm_in_world is None else np.array(self.dcm_in_world)
-
-    @property
-    def zmp_margin(self) -> Margin | None:
-        """Of the ZMP inside the support polygon."""
-        return self._margin(self.zmp_in_world)
-
-    @property
-    def dcm_margin(self) -> Margin | None:
-        """Of the DCM inside the support polygon."""
-        return self._margin(self.dcm_in_world)
-
-    @property
-    def zmp_distance(self) -> float | None:
-        """Distance of the :attr:`zmp_margin`, m."""
-        if self._zmp_distance is None:
-            self._zmp_distance = self._distance(self.zmp_in_world)
-        return self._zmp_distance
-
-    @property
-    def dcm_distance(self) -> float | None:
-        """Distance of the :attr:`dcm_margin`, m."""
-        if self._dcm_distance is None:
-            self._dcm_distance = self._distance(self.dcm_in_world)
-        return self._dcm_distance
-
-    def _distance(self, point: Vector | None) -> float | None:
-        return None if point is None or self.support is None else self.support.distance(point)
-
-    def _margin(self, point: Vector | None) -> Margin | None:
-        return None if point is None or self.support is None else self.support.margin(
-            np.array(point))
-
-    @property
-    def time_to_edge(self) -> float | None:
-        """When the DCM will leave the polygon if the ZMP stays, s."""
-        zmp, dcm = self.zmp_in_world, self.dcm_in_world
-        if self.support is None or zmp is None or dcm is None:
-            return None
-        return self.support.time_left(dcm, zmp, self.omega_0)
-
-    @property
-    def forces(self) -> Array:
-        """Force of each foot, shape (F, 3), N; zero where it does not feel."""
-        soles, wrenches = self.state.sole_placements_in_world, self.feet.wrenches
+    def forces_in_world(self) -> Array:
+        """Force of the ground on each foot, shape (F, 3), N; zero if not measured."""
+        soles, wrenches = self.located.state.sole_placements_in_world, self.located.wrenches
         if wrenches is None:
             return np.zeros((len(soles), 3))
         return np.array([combined(sole[:3].tolist(), *wrench[:3])
                          for sole, wrench in zip(soles, wrenches)])
 
     @property
-    def cops(self) -> Array:
-        """Centre of pressure of each foot, (F, 3), m; NaN where none stands or feels."""
-        soles, feet = self.state.sole_placements_in_world, self.feet
+    def cops_in_world(self) -> Array:
+        """Centre of pressure of each foot, (F, 3), m; NaN for a foot without one."""
+        soles = self.located.state.sole_placements_in_world
         cops = np.full((len(soles), 3), np.nan)
-        wrenches = () if feet.wrenches is None else feet.wrenches
-        for i, (stands, wrench) in enumerate(zip(feet.in_contact, wrenches)):
+        for foot, wrench in enumerate(self.located.wrenches or ()):
+            touches = self.located.stance.in_contact[foot]
             point = centre_of_pressure(
-                wrench, minimum_force=feet.least_force) if stands else None
+                wrench, minimum_force=self.least_force) if touches else None
             if point is not None:
-                cops[i] = soles[i, 3] + np.array(point).dot(soles[i, :3])
+                cops[foot] = soles[foot, 3] + np.array(point).dot(soles[foot, :3])
         return cops
-
-
-class _Feet(NamedTuple):
-    """
-    What is known of the soles: outlines, placements in the world, wrenches in their frames.
-
-    And which stand, and the least force for a CoP.
-    """
-
-    outlines: Soles
-    placements: list[Placement]
-    wrenches: Sequence[Sequence[float]] | None
-    in_contact: tuple[bool, ...]
-    least_force: float
 
 
 class StabilityMonitor:
     """
-    Watches a robot, instant by instant.
-
-    First :meth:`feel` tells the contacts, with them the base is found, then :meth:`update` does
-    the rest.
+    Evaluates the stability of a robot, instant by instant.
 
     Parameters
     ----------
     model
         The robot.
     settings
-        How stability is judged.
+        How stability is evaluated.
     polygons
         Outline of each sole, m; by default those of the configuration.
 
     Attributes
     ----------
-    in_contact
-        Which feet are on the ground.
     problem
         Why there is no support polygon or DCM; '' if nothing is wrong.
     watch
         The level.
-    every_margin
-        Whether margins or the polygon are wanted at every instant; else they are found when
-        somebody asks, or they might be small.
-    every_model
-        Whether the model's ZMP is wanted at every instant; else fifty times a second will do,
-        for the statistics of its difference.
 
     """
 
     def __init__(self, model: RobotModel, settings: MonitorSettings,
                  polygons: Sequence[Sequence[Point]] | None = None) -> None:
         self.model, self.settings = model, settings
-        weight = model.mass * settings.gravity
-        self._least_force = settings.min_share * weight
+        self._least_force = settings.min_share * model.mass * settings.gravity
         self._soles = Soles.of(model) if polygons is None else Soles(polygons)
-        count = len(model.soles.names)
-        self._contacts = FootContacts(settings.contacts, weight, count)
+        self._model_wrench = ModelWrench(
+            model, settings.cutoff, settings.method, settings.gravity)
+        self._last_ns = 0
         self.watch = FallWatch(settings.stability)
-        self._model_wrench = ModelWrench(model, settings.cutoff, settings.method,
-                                         settings.gravity)
-        self._model_ns = 0
-        self._known = NOTHING_KNOWN
-        self.every_margin = self.every_model = True
-        self.in_contact: tuple[bool, ...] = (False,) * count
         self.problem = ''
 
     @property
     def delay(self) -> float:
-        """By how much the model's ZMP is late, s."""
+        """Delay of the model's ZMP, s."""
         return self._model_wrench.delay
 
-    def reset(self) -> None:
-        """Forget the past."""
-        self._contacts.reset()
-        self.watch = FallWatch(self.settings.stability)
-        self._model_wrench.reset()
-
-    def feel(self, ns: int, wrenches: Sequence[Sequence[float]]) -> tuple[bool, ...]:
-        """Return which feet are on the ground, by wrenches (F, 6) in the sole frames."""
-        self.in_contact = self._contacts.update([wrench[2] for wrench in wrenches], ns)
-        return self.in_contact
-
-    def update(self, ns: int, state: RobotState, twist: Twist | None,
-               wrenches: Sequence[Sequence[float]] | None) -> StabilityReport:
-        """
-        Judge an instant.
-
-        Parameters
-        ----------
-        ns
-            Its time.
-        state
-            The robot with its base in the world.
-        twist
-            Of the base; None while it is unknown.
-        wrenches
-            Environment on robot in each sole frame, (F, 6), in plain numbers; None for a robot
-            that does not feel its feet, whose contacts are then :attr:`in_contact` as set from
-            outside.
-
-        """
-        soles = state.sole_placements_in_world.tolist()
-        plane, stands = self._plane(soles)
-        wrench = None if wrenches is None else sum_wrenches(wrenches, soles)
-        zmp = None if wrench is None or not stands else centre_of_pressure(
-            wrench, plane.normal, plane.height, self._least_force)
-        dcm, omega_0 = None, 0.0
-        if stands and twist is not None:
-            dcm, omega_0 = self._dcm(state, twist, plane)
-        report = StabilityReport(
-            state, stands, plane, wrench, zmp, dcm, omega_0,
-            *self._modelled(ns, state, twist, plane, wrench, stands),
-            _Feet(self._soles, soles, wrenches, self.in_contact, self._least_force))
-        report.change = self._watch(ns, report, tilt_of(state.base.rotation.item(2, 2)))
-        return report
-
-    def _plane(self, soles: Sequence[Placement]) -> tuple[Plane, bool]:
-        """Return the plane of support and whether there is one; else it is a level plane."""
+    def update(self, located: LocatedState) -> StabilityReport:
+        """Evaluate the next instant; after a step back in time the past is forgotten."""
+        step_ns, self._last_ns = located.stamp_ns - self._last_ns, located.stamp_ns
+        if step_ns < 0:
+            self.watch = FallWatch(self.settings.stability)
         self.problem = ''
+        soles = located.state.sole_placements_in_world.tolist()
+        support = self._support(soles, located.stance.in_contact)
+        wrench = None if located.wrenches is None else sum_wrenches(located.wrenches, soles)
+        zmp = dcm = time_to_edge = None
+        if support is not None:
+            if wrench is not None:
+                zmp = self._zmp(wrench, support.plane)
+            dcm, omega_0 = self._dcm(located.state, located.twist, support.plane)
+            if zmp is not None and dcm is not None:
+                time_to_edge = support.time_left(dcm, zmp, omega_0)
+        zmp_margin, dcm_margin = (
+            None if support is None or point is None else support.distance(point)
+            for point in (zmp, dcm))
+        zmp_model, difference = self._compare_with_model(step_ns, located, wrench, support)
+        change = self.watch.update(located.stamp_ns, zmp_margin, dcm_margin,
+                                   tilt_of(located.state.base.rotation.item(2, 2)))
+        return StabilityReport(
+            located=located, support=support, wrench=wrench, zmp_in_world=zmp, dcm_in_world=dcm,
+            zmp_margin=zmp_margin, dcm_margin=dcm_margin, time_to_edge=time_to_edge,
+            zmp_model=zmp_model, zmp_difference=difference, change=change,
+            least_force=self._least_force)
+
+    def _support(self, soles: Sequence[Placement],
+                 in_contact: Sequence[bool]) -> SupportPolygon | None:
         try:
-            plane = self._soles.plane(soles, self.in_contact)
+            plane = self._soles.plane(soles, in_contact)
         except InputError as error:
             self.problem = str(error)
-            plane = None
-        return (_WORLD, False) if plane is None else (plane, True)
+            return None
+        return None if plane is None else self._soles.polygon(plane, soles, in_contact)
 
-    def _watch(self, ns: int, report: StabilityReport, tilt: float) -> Change | None:
-        """Return a change of level; mostly it is seen without the polygon that there is none."""
-        if report.stands and not self.every_margin:
-            plane, soles = report.plane, report.feet.placements
-            points = report.zmp_in_world, report.dcm_in_world
-            zmp, dcm = self._known.least(plane.normal, soles, self.in_contact, points)
-            if self.watch.ignores(zmp, dcm, tilt):
-                return None
-            self._known = self._soles.known(
-                plane, soles, self.in_contact, points,
-                (report.zmp_distance, report.dcm_distance))
-        return self.watch.update(ns, report.zmp_distance, report.dcm_distance, tilt)
-
-    def _modelled(self, ns: int, state: RobotState, twist: Twist | None, plane: Plane,
-                  wrench: Wrench | None, stands: bool) -> tuple[Array | None, Array | None]:
-        """Return the model's ZMP and its difference from the measured one, both filtered."""
-        step_ns = ns - self._model_ns
-        if 0 < step_ns < _UNHEARD_STEP_NS and not self.every_model:
-            return None, None
-        self._model_ns = ns
-        if not 0 < step_ns < LONGEST_STEP_NS or twist is None:
-            self._model_wrench.reset()
-        if twist is None:
-            return None, None
-        found = self._model_wrench.update(
-            state, twist, 1e-9 * step_ns, None if wrench is None else np.array(wrench))
-        if not stands:
-            return None, None
-        points = [None if contact is None else centre_of_pressure(
-            contact.tolist(), plane.normal, plane.height, self._least_force) for contact in found]
-        model, measured = (None if point is None else np.array(point) for point in points)
-        if model is None or measured is None:
-            return model, None
-        return model, model - measured
-
-    def _dcm(self, state: RobotState, twist: Twist,
+    def _dcm(self, state: RobotState, twist: Twist | None,
              plane: Plane) -> tuple[Vector | None, float]:
-        """Return the DCM on the plane of support, and the frequency of the pendulum, rad/s."""
+        """Return the DCM on the plane of support, and omega_0 of the pendulum, rad/s."""
+        if twist is None:
+            return None, 0.0
         x, y, z = state.base.place(*state.com_in_base.tolist())
         vx, vy, _ = state.base.turn(*com_velocity_along_base(state, twist))
         try:
@@ -391,3 +224,26 @@ class StabilityMonitor:
             return None, 0.0
         x, y = x + vx / omega_0, y + vy / omega_0
         return (x, y, plane.height_at(x, y)), omega_0
+
+    def _compare_with_model(
+            self, step_ns: int, located: LocatedState, wrench: Wrench | None,
+            support: SupportPolygon | None) -> tuple[Array | None, Array | None]:
+        """Return the model's ZMP and its difference from the measured one, both filtered."""
+        twist = located.twist
+        if not 0 < step_ns < LONGEST_STEP_NS or twist is None:
+            self._model_wrench.reset()
+        if twist is None:
+            return None, None
+        filtered = self._model_wrench.update(
+            located.state, twist, 1e-9 * step_ns, None if wrench is None else np.array(wrench))
+        if support is None:
+            return None, None
+        model, measured = (
+            None if contact is None else self._zmp(contact.tolist(), support.plane)
+            for contact in filtered)
+        if model is None:
+            return None, None
+        return np.array(model), None if measured is None else np.subtract(model, measured)
+
+    def _zmp(self, wrench: Sequence[float], plane: Plane) -> Vector | None:
+        return centre_of_pressure(wrench, plane.normal, plane.height, self._least_force)

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 import math
-from typing import NamedTuple
 
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import (
@@ -156,64 +155,6 @@ class SupportPolygon:
         return found
 
 
-class KnownMargins(NamedTuple):
-    """
-    What the margins of an instant tell of those of others, as long as little moves.
-
-    Attributes
-    ----------
-    normal, soles, in_contact
-        Of the plane of support, placements of all soles, and which of them span the polygon.
-    points, margins
-        Points of the plane in the world, and how far each is inside of the polygon, m.
-    give
-        By how much a margin changes at most for what the soles and the normal move.
-
-    """
-
-    normal: Vector
-    soles: Sequence[Placement]
-    in_contact: Sequence[bool]
-    points: Sequence[Vector | None]
-    margins: Sequence[float | None]
-    give: float
-
-    def least(self, normal: Vector, soles: Sequence[Placement], in_contact: Sequence[bool],
-              points: Iterable[Vector | None]) -> list[float | None]:
-        """
-        Return how far points are inside the polygon of another instant at least, m.
-
-        Enough to know that nothing happens, for a tenth of the polygon's work.
-
-        Parameters
-        ----------
-        normal, soles, in_contact, points
-            Of that instant; for a point that is None, so is its margin.
-
-        Notes
-        -----
-        A margin changes by no more than the point moves and the corners move along the plane.
-        Corners move by no more than the origins of their soles and, times their coordinates, the
-        axes; what a plane that turns does to a corner, and to a margin, is no more than its normal
-        moves, times how far the corner is from the plane's origin.
-
-        """
-        if in_contact != self.in_contact:
-            return [-math.inf for _ in points]
-        moved = math.dist(normal, self.normal)
-        for touches, sole, before in zip(in_contact, soles, self.soles):
-            if touches:
-                moved += sum(map(math.dist, sole, before))
-        slack = self.give * moved + THIN
-        return [None if point is None else -math.inf if before is None or margin is None
-                else margin - slack - math.dist(point, before)
-                for point, before, margin in zip(points, self.points, self.margins)]
-
-
-NOTHING_KNOWN = KnownMargins((0.0, 0.0, 1.0), (), (), (), (), 1.0)
-"""Of margins at no instant."""
-
-
 class Soles:
     """
     The soles of a robot, ready to span support polygons.
@@ -231,7 +172,6 @@ class Soles:
 
     def __init__(self, polygons: Iterable[Sequence[Point]]) -> None:
         self._outlines = [[(float(x), float(y)) for x, y in corners] for corners in polygons]
-        self._reach = max(math.hypot(x, y) for outline in self._outlines for x, y in outline)
 
     @classmethod
     def of(cls, model: RobotModel) -> Soles:
@@ -305,25 +245,6 @@ class Soles:
         for sole, outline in touching:
             points += _projected(plane, sole, outline)
         return SupportPolygon(plane, convex_hull(points), touching)
-
-    def known(self, plane: Plane, soles: Sequence[Placement], in_contact: Sequence[bool],
-              points: Sequence[Vector | None],
-              margins: Sequence[float | None]) -> KnownMargins:
-        """
-        Return what margins tell of those at other instants.
-
-        Parameters
-        ----------
-        plane, soles, in_contact
-            As for :meth:`polygon`.
-        points, margins
-            Points of the plane in the world, and how far each is inside of the polygon, m.
-
-        """
-        size = self._reach + max(math.dist(sole[3], plane.origin)
-                                 for sole, touches in zip(soles, in_contact) if touches)
-        return KnownMargins(
-            plane.normal, soles, in_contact, points, margins, max(1.0, 2.0 * size))
 
 
 def _projected(plane: Plane, sole: Placement, outline: Sequence[Point]) -> list[Point]:

@@ -39,7 +39,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState, ROOT
 from biped_com_ros.core.signals.filters import Differentiator
-from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.state.stance import Twist
 import numpy as np
 from numpy.typing import ArrayLike
 import pinocchio as pin

@@ -12,130 +12,80 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Where the base is: orientation from an IMU on any link, position from the soles on the ground.
+Leg odometry: the pose of the base from an IMU on any link and the soles on the ground.
 
-The IMU gives ``R_world_imu``; with the joints that is ``R_world_base``. A sole that stands does
-not move, so the base is where the legs put it: ``p = anchor - R_world_base p_base_sole``, averaged
-over the soles in contact. When the contacts change, the anchors are taken anew from the estimate
-of that moment, whatever the feet have slipped: the base never jumps. Where a change is told late,
-what came since is gone through again, so that a foot that swung meanwhile has moved nothing.
-A robot that hung in the air is put down where it was, its soles as high as they last stood.
+The IMU gives ``R_world_imu``, which the joint positions turn into ``R_world_base``. A sole in
+contact does not move, so the position of the base is ``p = anchor - R_world_base p_base_sole``,
+averaged over the soles in contact. When the contacts change, the anchor is taken anew from the
+estimate of that instant: the base never jumps. When a change of contacts arrives late, the
+instants since then are computed again (:meth:`LegOdometry.revise`), so that a foot that was in the
+air has moved nothing. While no sole is in contact the horizontal position is held; the first sole
+to touch the ground is put at the height at which it last stood.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.footprint import footprint_position
 from biped_com_ros.core.geometry.pose import Array, combined, cross, Pose, Vector
 from biped_com_ros.core.model.robot import RobotModel, RobotState, ROOT
+from biped_com_ros.core.state.stance import LowestSoles, Stance, Twist
 import numpy as np
 
-#: So many instants can be gone through again.
-_REMEMBERED = 128
+#: Number of past instants that can be computed again.
+_HISTORY = 128
 
 
-class Twist(NamedTuple):
+class _Estimate(NamedTuple):
     """
-    How a base moves in the world, along the axes of the base.
+    What the next instant continues from.
 
     Attributes
     ----------
-    linear
-        Velocity of the base's origin, shape (3,), m/s.
-    angular
-        Angular velocity, shape (3,), rad/s.
+    position
+        Of the base in the world, (3,), m; None before the first instant.
+    anchor
+        Weighted mean of the soles in contact, in the world, (3,), m.
+    weights
+        Share of each sole in that mean, (F,).
+    heights
+        Height at which each sole last was in contact, (F,), m.
+    stance
+        The soles.
 
     """
 
-    linear: Array
-    angular: Array
-
-
-class Stance:
-    """
-    Which soles carry the robot, and where they are; not to be changed.
-
-    Attributes
-    ----------
-    soles_in_world
-        Origins of all soles, shape (F, 3), m, in the order of ``config.feet``.
-    in_contact
-        Which of them are on the ground.
-
-    """
-
-    __slots__ = ('soles_in_world', 'in_contact', '_ground_height')
-
-    def __init__(self, soles_in_world: Array, in_contact: tuple[bool, ...]) -> None:
-        self.soles_in_world, self.in_contact = soles_in_world, in_contact
-        self._ground_height: float | None = None
+    position: Array | None
+    anchor: Array
+    weights: Array
+    heights: Array
+    stance: Stance
 
     @property
-    def ground_height(self) -> float:
-        """Height of the lowest sole in contact (of all soles, if none is), m."""
-        if self._ground_height is None:  # several outputs ask for it
-            heights: list[float] = self.soles_in_world[:, 2].tolist()
-            self._ground_height = min(
-                [z for z, touches in zip(heights, self.in_contact) if touches] or heights)
-        return self._ground_height
-
-    @classmethod
-    def on_lowest(cls, soles_in_world: Array, in_contact: tuple[bool, ...],
-                  floor: float) -> Stance:
-        """Return a stance whose lowest sole, at height `floor`, is in contact."""
-        stance = cls(soles_in_world, in_contact)
-        stance._ground_height = floor
-        return stance
+    def is_airborne(self) -> bool:
+        """Whether no sole is in contact, so that the position is held."""
+        return not any(self.stance.in_contact)
 
 
-class ContactGuess:
+class _PastInstant(NamedTuple):
+    """A past instant: its stamp, soles from the base, contacts, and the estimate before it."""
+
+    stamp_ns: int
+    soles_from_base: Array
+    in_contact: tuple[bool, ...]
+    before: _Estimate
+
+
+class LegOdometry:
     """
-    Which soles stand, for robots that do not feel it: the lowest ones.
+    The pose of the base, update by update.
 
-    Parameters
-    ----------
-    tolerance
-        A sole less than this above the lowest one begins to stand, m; it ends to stand at twice
-        as much, so that noise does not make it flutter.
-
-    """
-
-    def __init__(self, tolerance: float = 0.01) -> None:
-        self.tolerance = tolerance
-        self._in_contact: tuple[bool, ...] = ()
-
-    def update(self, soles: Array) -> tuple[bool, ...]:
-        """Return which of the soles (F, 3), in axes with z up, are in contact."""
-        return self._update(soles[:, 2].tolist())[0]
-
-    def stance(self, soles_in_world: Array) -> Stance:
-        """Update, and return the whole stance."""
-        return Stance.on_lowest(soles_in_world, *self._update(soles_in_world[:, 2].tolist()))
-
-    def _update(self, heights: list[float]) -> tuple[tuple[bool, ...], float]:
-        """Return which soles are in contact, and the height of the lowest one."""
-        floor, tolerance = min(heights), self.tolerance
-        if max(heights) <= floor + tolerance:  # mostly, and much faster told
-            self._in_contact = (True,) * len(heights)
-        else:
-            limits = floor + tolerance, floor + 2.0 * tolerance
-            before = self._in_contact or (False,) * len(heights)
-            self._in_contact = tuple([
-                height <= limits[stood] for height, stood in zip(heights, before)])
-        return self._in_contact, floor
-
-
-class StanceBase:
-    """
-    Leg odometry: the pose of the base from an IMU and the soles on the ground.
-
-    The first estimate puts ``base_footprint`` (the mean of the soles in contact) at the origin of
-    the world, z = 0; the heading is the IMU's. While no sole is in contact the position is held;
-    whichever touches the ground then is as high as when it last stood.
+    The first update puts ``base_footprint`` (the mean of the soles in contact) at the origin of
+    the world, z = 0; the heading is the IMU's.
 
     Parameters
     ----------
@@ -143,54 +93,57 @@ class StanceBase:
         The robot.
     imu_frame
         URDF link that carries the IMU; need not be the base.
-    guess
-        Used when :meth:`update` is not told about contacts.
+    lowest_soles
+        Used when :meth:`update` gets no contacts.
 
     Attributes
     ----------
-    stance
-        The soles after the last :meth:`update`.
     sole_placements
         The same as :attr:`RobotState.sole_placements_in_world`, shape (F, 4, 3).
-    is_held
-        Whether no sole is in contact, so that the position is the last one known.
 
     """
 
     def __init__(self, model: RobotModel, imu_frame: str,
-                 guess: ContactGuess | None = None) -> None:
+                 lowest_soles: LowestSoles | None = None) -> None:
         self._feet = model.soles.names
         frames = model.soles + model.frames((imu_frame,))
-        usual = model.stance_frames
-        self._frames = usual if usual.names == frames.names else frames
-        #: Mostly the IMU is on the base itself, and no joint moves it.
-        self._imu_moves = bool(self._frames.joints[-1] != ROOT)
+        # The usual frames are placed once for everything that asks for them.
+        self._frames = (
+            model.stance_frames if model.stance_frames.names == frames.names else frames)
+        self._imu_moves = bool(frames.joints[-1] != ROOT)
         self._moving_frames = self._frames if self._imu_moves else model.soles
         self._soles_in_joints = model.soles.placement_in_joint[:, 3, :3].tolist()
-        self._guess = guess or ContactGuess()
+        self._lowest_soles = lowest_soles or LowestSoles()
         self.reset()
 
     def reset(self) -> None:
         """Forget where the robot is; the next update starts at the origin again."""
-        self._position: Array | None = None
         count = len(self._feet)
-        #: Share of each sole in carrying the robot, and where the mean of them stands.
-        self._weights, self._anchor = np.zeros(count), np.zeros(3)
-        #: How high each sole stood when it last did, m.
-        self._heights = np.zeros(count)
-        self.is_held = True
         self.sole_placements = np.zeros((count, 4, 3))
-        self.stance = Stance(self.sole_placements[:, 3], (False,) * count)
-        #: Time (ns), soles from the base, contacts, and the estimate before it.
-        self._past: deque[tuple[int, Array, tuple[bool, ...], Any]] = deque(maxlen=_REMEMBERED)
+        stance = Stance(self.sole_placements[:, 3], (False,) * count)
+        self._estimate = _Estimate(
+            None, np.zeros(3), np.zeros(count), np.zeros(count), stance)
+        self._history: deque[_PastInstant] = deque(maxlen=_HISTORY)
 
-    def continue_from(self, other: StanceBase) -> None:
-        """Go on from another estimate, whose soles stay where they are."""
-        self._position, self._anchor = other._position, other._anchor
-        self._weights, self.is_held, self.stance = other._weights, other.is_held, other.stance
-        self._heights = other._heights
-        self.sole_placements = other.sole_placements
-        self._past.clear()
+    @property
+    def stance(self) -> Stance:
+        """The soles after the last :meth:`update`."""
+        return self._estimate.stance
+
+    @property
+    def is_airborne(self) -> bool:
+        """Whether no sole is in contact, so that the position is held."""
+        return self._estimate.is_airborne
+
+    @property
+    def weights(self) -> Array:
+        """Share of each sole in carrying the base, shape (F,); zero for those not in contact."""
+        return self._estimate.weights
+
+    def continue_from(self, other: LegOdometry) -> None:
+        """Continue from the estimate of another one of the same robot."""
+        self._estimate, self.sole_placements = other._estimate, other.sole_placements
+        self._history.clear()
 
     def update(self, state: RobotState, R_world_imu: Array,
                in_contact: Sequence[bool] | None = None, stamp_ns: int | None = None) -> Pose:
@@ -204,89 +157,94 @@ class StanceBase:
         R_world_imu
             Orientation of the IMU's link, shape (3, 3), z up.
         in_contact
-            Which soles stand, in the order of ``config.feet``; guessed if left out.
+            Which soles are in contact, in the order of ``config.feet``; assumed from their heights
+            if left out.
         stamp_ns
-            Time of the state, ns, for :meth:`revise`.
+            Time of the state, ns; needed for a later :meth:`revise`.
+
+        Raises
+        ------
+        InputError
+            If `in_contact` does not have one value per foot.
 
         """
         R_world_base, along_world = state.along_world(self._frames, R_world_imu)
         soles_from_base = along_world[:-1, 3]
         contacts = self._contacts(soles_from_base, in_contact)
         if stamp_ns is not None:
-            self._remember(stamp_ns, soles_from_base, contacts)
-        position = self._follow(soles_from_base, contacts)
+            self._history.append(_PastInstant(stamp_ns, soles_from_base, contacts, self._estimate))
+        position = self._advance(soles_from_base, contacts)
         self.sole_placements = along_world[:-1].copy()
-        soles = self.sole_placements[:, 3]
-        soles += position
-        self.stance = Stance(soles, contacts)
+        self.sole_placements[:, 3] += position
         return Pose(R_world_base, position)
 
     def revise(self, since_ns: int,
                contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
         """
-        Go again through the instants since a time, with contacts that were told late.
+        Compute the instants since a time again, with contacts that arrived late.
 
         Parameters
         ----------
         since_ns
-            Time from which on the contacts were others, ns.
+            Time from which the contacts were others than assumed, ns.
         contacts_at
-            Returns which soles stood at a time (ns); None leaves what was assumed.
+            Returns the contacts at a time (ns); None keeps those that were used.
 
         """
-        again = []
-        while self._past and self._past[-1][0] >= since_ns:
-            again.append(self._past.pop())
-        if not again:
-            return
-        (self._position, self._anchor, self._weights, self._heights, self.is_held,
-         self.stance) = again[-1][3]
-        for stamp_ns, soles_from_base, assumed, _ in reversed(again):
-            contacts = contacts_at(stamp_ns) or assumed
-            self._remember(stamp_ns, soles_from_base, contacts)
-            position = self._follow(soles_from_base, contacts)
-            self.stance = Stance(soles_from_base + position, contacts)
-
-    def _remember(self, stamp_ns: int, soles_from_base: Array,
-                  contacts: tuple[bool, ...]) -> None:
-        self._past.append((stamp_ns, soles_from_base, contacts, (
-            self._position, self._anchor, self._weights, self._heights, self.is_held,
-            self.stance)))
-
-    def _follow(self, soles_from_base: Array, contacts: tuple[bool, ...]) -> Array:
-        """Take the soles (F, 3) from the base, in axes of the world; return where the base is."""
-        if contacts != self.stance.in_contact or self._position is None:
-            self._change_stance(soles_from_base, contacts)
-        if not self.is_held:
-            self._position = self._anchor - self._weights.dot(soles_from_base)
-        assert self._position is not None
-        return self._position
+        again: list[_PastInstant] = []
+        while self._history and self._history[-1].stamp_ns >= since_ns:
+            again.append(self._history.pop())
+        if again:
+            self._estimate = again[-1].before
+        for instant in reversed(again):
+            contacts = contacts_at(instant.stamp_ns) or instant.in_contact
+            self._history.append(
+                instant._replace(in_contact=contacts, before=self._estimate))
+            self._advance(instant.soles_from_base, contacts)
 
     def twist(self, state: RobotState, angular_velocity_in_imu: Array) -> Twist | None:
         """
-        Return how the base moves, by the stance of the last :meth:`update`.
+        Return the twist of the base by the stance of the last :meth:`update`; see `base_twist`.
 
         Parameters
         ----------
         state
-            The same state as at the last :meth:`update`, with joint velocities.
+            The state of the last :meth:`update`, with joint velocities.
         angular_velocity_in_imu
-            The gyroscope's reading, shape (3,), rad/s.
+            Reading of the gyroscope, shape (3,), rad/s.
+
+        """
+        return self.twist_by(state, angular_velocity_in_imu, self._estimate.weights)
+
+    def twist_by(self, state: RobotState, angular_velocity_in_imu: Array,
+                 weights: Array) -> Twist | None:
+        """
+        Return the twist of a base above soles that are at rest.
+
+        Parameters
+        ----------
+        state
+            With joint velocities.
+        angular_velocity_in_imu
+            Reading of the gyroscope, shape (3,), rad/s.
+        weights
+            Share of each sole, shape (F,), that sums to one; all zero while airborne.
 
         Returns
         -------
         Twist or None
-            None while the position is held: in the air, nothing tells the velocity.
+            None while airborne: nothing then measures the linear velocity.
 
         Notes
         -----
-        The gyroscope feels the base and the joints between: ``omega = R_base_imu gyro -
-        omega_base_imu``. A standing sole is at rest: ``0 = v + omega x p + p'``.
+        The gyroscope measures the base and the joints between: ``omega = R_base_imu gyro -
+        omega_base_imu``. A sole in contact is at rest: ``0 = v + omega x p + p'``.
 
         """
-        if self.is_held:
+        shares: list[float] = weights.tolist()
+        if not any(shares):
             return None
-        # In plain numbers, and only what counts: a third of the time of arrays.
+        # In plain numbers: a third of the time of arrays for a few soles.
         placements, twists = state.joints_of(self._moving_frames)
         joints, motions = placements.tolist(), twists.tolist()
         *soles, imu = state.placements_in_base(self._frames).tolist()
@@ -296,84 +254,93 @@ class StanceBase:
             wx, wy, wz = omega = wx - dx, wy - dy, wz - dz
         vx = vy = vz = 0.0
         for share, (_, _, _, (x, y, z)), joint, motion, point in zip(
-                self._weights.tolist(), soles, joints, motions, self._soles_in_joints):
+                shares, soles, joints, motions, self._soles_in_joints):
             if share:
-                dx, dy, dz = _velocity(joint, motion, point)
+                dx, dy, dz = _point_velocity(joint, motion, point)
                 vx += share * (y * wz - z * wy - dx)
                 vy += share * (z * wx - x * wz - dy)
                 vz += share * (x * wy - y * wx - dz)
         return Twist(np.array((vx, vy, vz)), np.array(omega))
 
-    def _contacts(self, soles: Array, told: Sequence[bool] | None) -> tuple[bool, ...]:
-        if told is None:
-            return self._guess.update(soles)
-        if len(told) != len(self._feet):
+    def _contacts(self, soles: Array, measured: Sequence[bool] | None) -> tuple[bool, ...]:
+        if measured is None:
+            return self._lowest_soles.update(soles)
+        if len(measured) != len(self._feet):
             raise InputError(
                 f'contacts must be {len(self._feet)} values, one per foot '
-                f'({", ".join(self._feet)}), not {len(told)}')
-        return tuple(told)
+                f'({", ".join(self._feet)}), not {len(measured)}')
+        return tuple(measured)
+
+    def _advance(self, soles_from_base: Array, contacts: tuple[bool, ...]) -> Array:
+        """Use the soles (F, 3) from the base, in axes of the world; return the base's position."""
+        if contacts != self.stance.in_contact or self._estimate.position is None:
+            self._change_stance(soles_from_base, contacts)
+        before = self._estimate
+        position = before.position
+        assert position is not None
+        if any(contacts):
+            position = before.anchor - before.weights.dot(soles_from_base)
+        self._estimate = _Estimate(position, before.anchor, before.weights, before.heights,
+                                   Stance(soles_from_base + position, contacts))
+        return position
 
     def _change_stance(self, soles_from_base: Array, contacts: tuple[bool, ...]) -> None:
-        """Continue from the last estimate, by the soles that stood since and still do."""
-        if self._position is None:
-            self._position = -footprint_position(soles_from_base, contacts)
-        elif self.is_held:
-            # In the air the posture may have changed, and nothing told how high it was.
-            x, y, _ = self._position
-            z = _weights(contacts).dot(self._heights - soles_from_base[:, 2])
-            self._position = np.array((x, y, z))
+        """Anchor the new stance where the soles that stay in contact put the base."""
+        before, stood = self._estimate, self._estimate.stance.in_contact
+        heights = before.heights
+        if before.position is None:
+            position = -footprint_position(soles_from_base, contacts)
+        elif before.is_airborne:
+            # The posture may have changed in the air, where nothing measures the height.
+            height = _equal_weights(contacts).dot(heights - soles_from_base[:, 2])
+            position = np.array((*before.position[:2], height))
         else:
-            stood = self.stance.in_contact
-            stayed = tuple(before and now for before, now in zip(stood, contacts))
-            weights = _weights(stayed if any(stayed) else stood)
-            self._position = weights.dot(self.stance.soles_in_world - soles_from_base)
-            self._heights = np.where(stood, self.stance.soles_in_world[:, 2], self._heights)
-        self._weights = _weights(contacts)
-        self._anchor = self._weights.dot(soles_from_base) + self._position
-        self.is_held = not any(contacts)
+            stayed = tuple(was and now for was, now in zip(stood, contacts))
+            weights = _equal_weights(stayed if any(stayed) else stood)
+            position = weights.dot(before.stance.soles_in_world - soles_from_base)
+            heights = np.where(stood, before.stance.soles_in_world[:, 2], heights)
+        weights = _equal_weights(contacts)
+        self._estimate = _Estimate(position, weights.dot(soles_from_base) + position, weights,
+                                   heights, before.stance)
 
 
-def _velocity(joint: Sequence[Sequence[float]], motion: Sequence[float],
-              point: Sequence[float]) -> Vector:
-    """Return the velocity in the base of a point of a joint, by what `joints_of` returns."""
+def _point_velocity(joint: Sequence[Sequence[float]], motion: Sequence[float],
+                    point: Sequence[float]) -> Vector:
+    """Return the velocity in the base of a point of a joint, from `RobotState.joints_of`."""
     (u, v, w, p, q, r), (x, y, z) = motion, point
     return combined(joint[:3], u + q * z - r * y, v + r * x - p * z, w + p * y - q * x)
 
 
 def twist_from_stance(state: RobotState, in_contact: Sequence[bool]) -> Twist | None:
     """
-    Return how the base moves when no gyroscope tells: the soles in contact neither move nor turn.
+    Return the twist of the base without a gyroscope: soles in contact neither move nor turn.
 
     Parameters
     ----------
     state
         The robot with its joint velocities.
     in_contact
-        Which soles stand flat, in the order of ``config.feet``.
+        Which soles are flat on the ground, in the order of ``config.feet``.
 
     Returns
     -------
     Twist or None
-        None if no sole stands.
+        None if no sole is in contact.
 
     """
     if not any(in_contact):
         return None
-    weights, soles = _weights(in_contact), state.model.soles
+    weights, soles = _equal_weights(in_contact), state.model.soles
     placements = state.placements_in_base(soles)
     twists = state.twists_in_base(soles, placements)
-    return _above(weights, placements[:, 3], twists[:, 0], -weights.dot(twists[:, 1]))
+    angular = -weights.dot(twists[:, 1])
+    # The velocity is linear in the sole, so the mean of the soles stands for all of them.
+    linear = cross(weights.dot(placements[:, 3]), angular) - weights.dot(twists[:, 0])
+    return Twist(linear, angular)
 
 
-def _weights(in_contact: Sequence[bool]) -> Array:
+def _equal_weights(in_contact: Sequence[bool]) -> Array:
+    """Return equal shares (F,) of the soles in contact, zero for the others."""
     weights: Array = np.array(in_contact, dtype=float)
     weights /= max(float(weights.sum()), 1.0)
     return weights
-
-
-def _above(weights: Array, soles: Array, velocities: Array, angular: Array) -> Twist:
-    """Twist of a base that turns at `angular` above soles at rest; all seen from the base."""
-    # The velocity is linear in the sole, so the mean of the soles stands for all of them.
-    linear = cross(weights.dot(soles), angular)
-    linear -= weights.dot(velocities)
-    return Twist(linear, angular)

@@ -11,22 +11,23 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The centre of mass as markers; apart, since their messages take a while to import."""
+"""The centre of mass in RViz; in a file of its own, since its messages are slow to import."""
 
 from __future__ import annotations
 
-from functools import cached_property
 import math
-from typing import Any
 
+from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.com_estimator.outputs import FrameParameters, Instant
+from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics.outputs import marker_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 import numpy as np
+from rclpy.node import Node
 from visualization_msgs.msg import Marker
 
+#: The arrow of the velocity ends where the CoM would be after this time, s.
 _ARROW_TIME = 0.5
 _ACTIONS = {True: Marker.ADD, False: Marker.DELETE}
 # Equally long, so that the positions lie evenly in the message and are set in one go.
@@ -37,54 +38,28 @@ _PALE = (*markers.ORANGE[:3], 0.6)
 class MarkerOutput:
     """Balls at the centres of mass, the robot's on the ground, the DCM, the velocity."""
 
-    def __init__(self, node: Any, model: RobotModel, params: FrameParameters) -> None:
+    def __init__(self, node: Node, model: RobotModel, params: ComEstimatorParameters) -> None:
         shown = _shown(model, params.world_frame, params.marker_density)
         dcm, arrow = len(shown) - 2, len(shown) - 1
         self._out = marker_array_publisher(node, '~/markers', markers.marker_array(*shown), {
             'position': 'markers[*].pose.position', 'arrow': f'markers[{arrow}].points',
             'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
         }, qos=LATCHED)
-        self._shown, self._drawn_ns = (True, True), 0
 
-    @cached_property
-    def _position(self) -> Any:
-        return self._out.fields['position']
-
-    @cached_property
-    def _arrow(self) -> tuple[Any, Any]:
-        tail, head = self._out.fields['arrow']
-        return tail, head
-
-    def publish(self, instant: Instant) -> None:
-        """Publish the markers of an instant, while nobody listens one per second."""
-        ns = instant.stamp_ns
-        age_ns = ns - self._drawn_ns
-        if (self._out.has_current_subscribers
-                or not 0 <= age_ns < markers.UNSUBSCRIBED_PERIOD_NS):
-            self._drawn_ns = ns
-            self._draw(instant)
-            self._out.publish(instant.stamp_ns)
-
-    def _draw(self, instant: Instant) -> None:
-        """Show an instant; what is unknown disappears."""
-        position, com = self._position, instant.com
-        position[0] = position[1] = com
-        position[1, 2] = instant.stance.ground_height
-        position[2:-2] = instant.state.link_coms_in_world
-        velocity, dcm, _ = instant.motion
+    def publish(self, estimate: ComEstimate) -> None:
+        """Publish the markers of an instant; those of unknown quantities are deleted."""
+        fields, located = self._out.fields, estimate.located
+        position, velocity, dcm = fields['position'], estimate.velocity, estimate.dcm
+        position[0] = position[1] = com = np.array(estimate.position)
+        position[1, 2] = located.stance.ground_height
+        position[2:-2] = located.state.link_coms_in_world
         if dcm is not None:
             position[-2] = dcm
         if velocity is not None:
-            tail, head = self._arrow
-            tail[...] = com
-            head[...] = com + _ARROW_TIME * np.array(velocity)
-        if (shown := (dcm is not None, velocity is not None)) != self._shown:
-            self._show(*shown)
-
-    def _show(self, dcm: bool, arrow: bool) -> None:
-        self._shown = dcm, arrow
-        self._out.fields['dcm_action'][...] = _ACTIONS[dcm]
-        self._out.fields['arrow_action'][...] = _ACTIONS[arrow]
+            fields['arrow'][...] = com, com + _ARROW_TIME * np.array(velocity)
+        fields['dcm_action'][...] = _ACTIONS[dcm is not None]
+        fields['arrow_action'][...] = _ACTIONS[velocity is not None]
+        self._out.publish(located.stamp_ns)
 
 
 def _shown(model: RobotModel, frame: str, density: float) -> list[Marker]:

@@ -12,45 +12,31 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Whether the model of `com_estimator` agrees with the feet: in weight, and in where the CoM is.
+Compares the model of `com_estimator` with the foot wrenches: weight, and horizontal CoM.
 
-It hears of the feet once per second, and only while the robot rests: what keeps up with every
-message pays nothing for it.
+`wrench_aggregator` publishes the mean wrench once per second while the robot rests, so that this
+costs nothing while it moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from biped_com_ros.core.com.check import ComCheck
+from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.geometry.footprint import footprint_pose
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.weight_check import WeightCheck
-from biped_com_ros.nodes.com_estimator.outputs import Instant
-from biped_com_ros.ros.node.common_parameters import WeightParameters
-from biped_com_ros.ros.node.diagnostics import Diagnostics, OK, Report, WARN
-from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
+from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
+from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import WrenchInput
 import numpy as np
 
 TOPIC = 'wrench_aggregator/resting_wrench'
 
-_SILENCE = 2.5
-"""A verdict is told for so long: means come once per second, s."""
+_TIMEOUT = 2.5
+"""A verdict is reported for this long after the last mean; they come once per second, s."""
 _NO_FEET = np.zeros(0)
-
-
-@dataclass(frozen=True)
-class ModelCheckParameters(WeightParameters):
-    """Parameters of the comparison."""
-
-    com_tolerance: float = parameter(
-        0.005, "Distance of the centre of pressure from the model's centre of mass, at rest, that "
-        'is accepted', 'm', 0.0, 1.0, read_only=True)
 
 
 class ModelCheck:
@@ -61,59 +47,56 @@ class ModelCheck:
 
     Parameters
     ----------
-    node, model, params
-        The rclpy node, the robot, and the node's parameters: those above and `gravity`.
-    latest
-        Returns what is known now, or None.
-    diagnostics
-        Where it is reported.
-    options
-        For the input; see `inputs.Input`.
+    node
+        The node, whose parameters are those above, `gravity` and `footprint_frame`.
 
     """
 
-    def __init__(self, node: Any, model: RobotModel, params: Any,
-                 latest: Callable[[], Instant | None], diagnostics: Diagnostics,
-                 **options: Any) -> None:
-        if not model.config.wrench_sensors:
+    def __init__(self, node: RobotNode[ComEstimatorParameters]) -> None:
+        if not node.model.config.wrench_sensors:
             return
-        self._node, self._latest = node, latest
-        weight = model.mass * params.gravity
-        self._weight_check = WeightCheck(weight, {}, params.weight_tolerance, '')
-        self._com_check = ComCheck(weight, params.com_tolerance)
+        self._node = node
+        weight = node.model.mass * node.params.gravity
+        self._weight_check = WeightCheck(weight, {}, node.params.weight_tolerance, '')
+        self._com_check = ComCheck(weight, node.params.com_tolerance)
         self._weight: Report = OK, '', {}
         self._com: Report = OK, '', {}
-        self._listen = partial(
-            WrenchInput, node, TOPIC, params.footprint_frame, self._on_rest, **options)
-        self._input: WrenchInput | None = None
-        diagnostics.add('weight', lambda: self._told(self._weight))
-        diagnostics.add('centre of mass', lambda: self._told(self._com))
+        self._latest: ComEstimate | None = None
+        self._input = WrenchInput(
+            node, TOPIC, node.params.footprint_frame, self._on_rest, required=False,
+            **node.input_options(node.params.sensor_timeout) | {'diagnostics': None})
+        node.diagnostics.add('weight', lambda: self._current(self._weight))
+        node.diagnostics.add('centre of mass', lambda: self._current(self._com))
 
-    def _on_rest(self, stamp_ns: int, total: Array) -> None:
+    def add(self, estimate: ComEstimate) -> None:
+        """Take the latest estimate."""
+        self._latest = estimate
+
+    def _on_rest(self, _: int, total: Array) -> None:
         """Compare the mean total of the last second, in ``base_footprint``, with the model."""
-        instant = self._latest()
-        if instant is None:
+        if self._latest is None:
             return
-        stance = instant.stance
-        footprint = footprint_pose(instant.state.base, stance.soles_in_world, stance.in_contact)
-        com = self._com_check.verdict(total, footprint.inverse().apply(instant.com))
+        located = self._latest.located
+        stance = located.stance
+        footprint = footprint_pose(
+            located.state.base, stance.soles_in_world, stance.in_contact)
+        com = self._com_check.verdict(
+            total, footprint.inverse().apply(np.array(self._latest.position)))
         self._com = _level(com.plausible), com.message, {'distance [m]': com.distance}
         self._weight_check.add(total.item(2), _NO_FEET, any(stance.in_contact))
         weight = self._weight_check.verdict()
         if weight is not None:
             self._weight = _level(weight.plausible), weight.message, {'ratio': weight.ratio}
 
-    def _told(self, report: Report) -> Report:
-        if self._input is None:  # with the first report: nobody's start waits for it
-            self._input = self._listen()
-        if report[1] and not self._input.stale(_SILENCE):
+    def _current(self, report: Report) -> Report:
+        """Return a report if it is recent, else why there is none."""
+        if report[1] and not self._input.stale(_TIMEOUT):
             return report
         topic = self._input.topic
         if not self._node.count_publishers(topic):
-            return OK, (f"not compared: nobody tells on '{topic}' what the feet carry: start "
-                        'wrench_aggregator'), {}
-        return OK, ('not compared: the robot moves, or wrench_aggregator lacks an input (see '
-                    'there)'), {}
+            return OK, f"not compared: '{topic}' has no publisher; start wrench_aggregator", {}
+        return OK, ('not compared: the robot moves, or an input of wrench_aggregator is missing '
+                    '(see its diagnostics)'), {}
 
 
 def _level(plausible: bool) -> bytes:

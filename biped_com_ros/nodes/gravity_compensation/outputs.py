@@ -23,7 +23,7 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.com_estimator.outputs import Pace
+from biped_com_ros.core.signals.stamp_throttle import StampThrottle
 from biped_com_ros.ros.topics.markers import arrow, marker_array, ORANGE
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,
@@ -114,7 +114,7 @@ class TrajectoryOutput:
     """
 
     def __init__(self, node: Any, model: RobotModel, joints: Sequence[str], rate: float) -> None:
-        self._node, self._model, self._pace = node, model, Pace(rate)
+        self._node, self._model, self._pace = node, model, StampThrottle(rate)
         self._index = model.joint_index(joints)
         self._reference: Array | None = None
         self._publisher: Any = None
@@ -191,7 +191,7 @@ class SupportOutput:
             arrow(frame, 'assumed_forces', i, ORANGE) for i, frame in enumerate(frames)))
         self._markers = marker_array_publisher(
             node, '~/markers', prototype, {'heads': 'markers[*].points[1]'})
-        self._pace = Pace(marker_rate)
+        self._pace = StampThrottle(marker_rate)
 
     def publish(self, stamp_ns: int, compensator: GravityCompensator) -> None:
         """Publish the support of the last efforts."""

@@ -20,11 +20,11 @@ import struct
 from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.signals.stamp_throttle import StampThrottle
 from biped_com_ros.core.torso.arc import Arc, array_of, wrench_of
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.controller import TorsoCommand
 from biped_com_ros.core.torso.statics import Load
-from biped_com_ros.nodes.com_estimator.outputs import Pace
 from biped_com_ros.ros.topics.markers import CYAN, line_strip, marker_array, ORANGE
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,
@@ -67,7 +67,7 @@ class TorsoOutputs:
         self._markers = self._make_markers(node)
         self._transform = TransformBroadcaster(node).bundle(
             [(self._frame, tip_frame)]) if tip_frame else None
-        self._tf_pace, self._marker_pace = Pace(tf_rate), Pace(marker_rate)
+        self._tf_pace, self._marker_pace = StampThrottle(tf_rate), StampThrottle(marker_rate)
         # Write into the bytes of a message, in a tenth of the time of an assignment to an array.
         self._write_tendons = struct.Struct(f'{len(names)}d').pack_into
         self._write_joints = struct.Struct(f'{len(body.joint_names)}d').pack_into

@@ -34,9 +34,9 @@ from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.filters import LowPass
+from biped_com_ros.core.signals.stamp_throttle import StampThrottle
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
-from biped_com_ros.nodes.com_estimator.outputs import Pace
 from biped_com_ros.nodes.wrench_aggregator.outputs import WrenchOutputs
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from biped_com_ros.nodes.wrench_aggregator.tare import Tare
@@ -71,7 +71,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             {foot.name: [aggregation.channels[i].name for i in foot.sensors]
              for foot in self._feet},
             self.params.weight_tolerance, f'the YAML of robot {config.name}')
-        self._total_count, self._weighing = 0, Pace(WEIGHING_RATE)
+        self._total_count, self._weighing = 0, StampThrottle(WEIGHING_RATE)
         self._unsynchronized = ''
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)

@@ -242,7 +242,7 @@ def test_between_two_steps_of_the_filter_the_com_goes_on():
     rig = Rig(dt=0.002)
     result = rig.run('sway', 2.5)
     count = round((2.5 - SETTLED) / 0.002)
-    assert count / 8 < rig.fusion.told < count / 6.5
+    assert count / 8 < rig.fusion.updates < count / 6.5
     errors = result.errors('fused', since=2.0)
     assert np.ptp(np.array(result.truth)[-250:, 1]) > 0.01
     assert np.abs(errors[:, 1] - errors[:, 1].mean()).max() < 1e-4

@@ -16,7 +16,7 @@
 from biped_com_ros.core.com.hidden_load import CarrierFrame, LoadWrench, SETTLED
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.state.stance import Twist
 import numpy as np
 import pinocchio as pin
 import pytest

@@ -18,7 +18,7 @@ from biped_com_ros.core.com.kinematics import (
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.state.stance import Twist
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp

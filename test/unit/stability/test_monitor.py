@@ -19,11 +19,14 @@ from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
-from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.state.base import LocatedState
+from biped_com_ros.core.state.stance import Stance, Twist
+from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 import numpy as np
 import pytest
 
 MS = 1_000_000
+AT_REST = Twist(np.zeros(3), np.zeros(3))
 
 
 @pytest.fixture(scope='module')
@@ -31,17 +34,27 @@ def model():
     return RobotModel.load('biped')
 
 
+def contacts(model):
+    return FootContacts(ContactThresholds(engage_dwell=0.0), 9.81 * model.mass, 2)
+
+
+def located(model, detectors, ns, state, wrenches, twist=None):
+    """Return an instant with the contacts that its wrenches show."""
+    stance = Stance(state.soles_in_world, detectors.update(wrenches[:, 2].tolist(), ns))
+    return LocatedState(ns, state, stance, True, lambda _: twist, wrenches=wrenches.tolist())
+
+
 def margins(model, shares):
     """Stand, the feet sharing the weight so every 2 ms; return how far inside the ZMP is, m."""
     monitor = StabilityMonitor(model, MonitorSettings())
     state = model.state(model.posture()).in_world(Pose.identity())
     wrenches = np.zeros((2, 6))
-    found = []
+    detectors, found = contacts(model), []
     for k, share in enumerate(shares):
         wrenches[:, 2] = np.array((1.0 - share, share)) * 9.81 * model.mass
         wrenches[:, 4] = -0.02 * wrenches[:, 2]  # the centre of each foot, of heel and toe
-        monitor.feel(2 * k * MS, wrenches)
-        found.append(monitor.update(2 * k * MS, state, None, wrenches).zmp_margin.distance)
+        found.append(monitor.update(
+            located(model, detectors, 2 * k * MS, state, wrenches)).zmp_margin)
     return np.array(found)
 
 
@@ -51,7 +64,7 @@ def test_a_foot_that_lands_supports_at_once(model):
     assert found[3:].min() > 0.07  # half its length
 
 
-def test_whatever_the_feet_feel_the_zmp_is_between_them(model):
+def test_the_zmp_is_between_the_feet_whatever_they_carry(model):
     random = np.random.default_rng(1)
     found = margins(model, random.uniform(0.0, 1.0, 500))
     # But for what a foot carries before it counts: 6 % of the way to it.
@@ -59,41 +72,14 @@ def test_whatever_the_feet_feel_the_zmp_is_between_them(model):
     assert found.min() > 0.04 - 0.06 * abs(apart) - 1e-9
 
 
-def test_what_is_found_only_when_asked_for_is_the_same(model):
-    """Levels with and without the polygon of every instant, while the robot sways and falls."""
-    random = np.random.default_rng(2)
-    monitors = [StabilityMonitor(model, MonitorSettings()) for _ in range(2)]
-    monitors[1].every_margin = False
-    standing, wrenches, changes, unasked = model.state(model.posture()), np.zeros((2, 6)), 0, 0
-    for k in range(4000):
-        trembling = Pose.from_rpy(3e-4 * random.normal(size=3), 3e-4 * random.normal(size=3))
-        state = standing.in_world(trembling)
-        share = 0.5 + 0.5 * np.sin(k / 100.0) * np.sin(k / 700.0)
-        wrenches[:, 2] = np.array((1.0 - share, share)) * 9.81 * model.mass
-        wrenches[:, 4] = -wrenches[:, 2] * (0.02 + 0.08 * np.sin(k / 500.0))
-        twist = Twist(random.normal(size=3) * 0.01, np.zeros(3))
-        for monitor in monitors:
-            monitor.feel(2 * k * MS, wrenches)
-        always, seldom = (monitor.update(2 * k * MS, state, twist, wrenches)
-                          for monitor in monitors)
-        unasked += seldom._support is None
-        assert always.change == seldom.change
-        changes += always.change is not None
-        assert always.zmp_distance == seldom.zmp_distance
-        assert always.support.corners == seldom.support.corners
-    assert changes > 4 and unasked > 1000
-
-
 def test_an_instant_that_is_not_a_number_hides_nothing_that_follows(model):
     monitor = StabilityMonitor(model, MonitorSettings())
-    monitor.every_margin = False
     state = model.state(model.posture()).in_world(Pose.identity())
-    wrenches, levels = np.zeros((2, 6)), []
+    detectors, wrenches, levels = contacts(model), np.zeros((2, 6)), []
     wrenches[:, 2] = 0.5 * 9.81 * model.mass
     for k in range(20):
         lever = math.nan if k in (0, 5) else 0.02 if k < 10 else 0.12
         wrenches[:, 4] = -lever * wrenches[:, 2]
-        monitor.feel(2 * k * MS, wrenches)
-        monitor.update(2 * k * MS, state, Twist(np.zeros(3), np.zeros(3)), wrenches)
+        monitor.update(located(model, detectors, 2 * k * MS, state, wrenches, AT_REST))
         levels.append(monitor.watch.level)
     assert levels == [Level.STABLE] * 15 + [Level.MARGINAL] * 5  # after its dwell

@@ -20,8 +20,7 @@ from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import convex_hull, margin
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.stability.support import (
-    NOTHING_KNOWN, Soles, support_polygon, SupportPolygon)
+from biped_com_ros.core.stability.support import Soles, support_polygon, SupportPolygon
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -130,60 +129,6 @@ def moved(rng, soles, far):
     slide, turn = far * rng.permuted((1.0, rng.integers(2)))
     return [[*Rotation.from_rotvec(turn * rng.normal(size=3)).apply(axes).tolist(),
              (position + slide * rng.normal(size=3)).tolist()] for *axes, position in soles]
-
-
-def test_what_is_known_of_margins_is_never_above_the_margins():
-    """From one instant to others, near and far; of points inside and around; of giants, too."""
-    rng, told, inside = np.random.default_rng(0), 0, 0
-    for k in range(4000):
-        size, in_contact = (1.0, 50.0)[k % 2], ((True, True), (True, False), (False, True))[k % 3]
-        soles = Soles([[(side * size * x, size * y) for x, y in FOOT] for side in (1.0, -1.0)])
-        before = placements(rng, rng.choice((0.0, 1e-4, 0.05, 0.2)), size)
-        after = moved(rng, before, far := rng.choice((0.0, 1e-4, 1e-3, 0.01, 0.1, 0.3)))
-        polygons = [soles.polygon(soles.plane(s, in_contact), s, in_contact)
-                    for s in (before, after)]
-        corners = polygons[0].corners_in_world
-        share = 1.2 * rng.dirichlet(np.ones(len(corners)), 4)
-        points = share @ (corners - corners.mean(axis=0)) + corners.mean(axis=0)
-        near = points + rng.choice((0.0, far)) * rng.normal(size=points.shape)
-        points = [[tuple(polygon.plane.below(point).tolist()) for point in some]
-                  for polygon, some in zip(polygons, (points, near))]
-        known = soles.known(polygons[0].plane, before, in_contact, points[0],
-                            [polygons[0].distance(point) for point in points[0]])
-        found = known.least(polygons[1].plane.normal, after, in_contact, points[1])
-        for least, point in zip(found, points[1]):
-            distance = polygons[1].distance(point)
-            assert least <= distance
-            if far < 0.005 and size == 1.0:
-                inside += distance > 0.01
-                told += least > 0.01
-    assert told > 0.8 * inside > 1000
-
-
-def test_what_is_known_of_margins_is_no_less_than_it_has_to_be():
-    """A sole that slides, its nearest edge ahead, towards a point that comes to meet it."""
-    soles, level = Soles([FOOT]), Plane.level(0.0)
-    away = -np.array((*margin(convex_hull(FOOT), (0.0, 0.0)).nearest, 0.0))
-    for slide in (0.0, 0.1, 0.5):
-        before, after = ([[*np.eye(3).tolist(), (part * away).tolist()]] for part in (0.0, slide))
-        first, then = (soles.support(np.array(s), (True,)) for s in (before, after))
-        points = [(0.0, 0.0, 0.0), tuple((-0.5 * slide * away).tolist())]
-        known = soles.known(
-            level, before, (True,), points[:1], [first.distance(points[0])])
-        assert known.least(level.normal, after, (True,), points[1:]) == [
-            pytest.approx(then.distance(points[1]), abs=2e-9)]
-
-
-def test_nothing_is_known_of_margins_of_other_feet_or_of_points_that_were_not_there():
-    soles, level = Soles([FOOT] * 2), Plane.level(0.0)
-    standing = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [x, 0.0, 0.0]]
-                for x in (0.0, 1.0)]
-    points, both = ((0.5, 0.0, 0.0), None), (True, True)
-    known = soles.known(level, standing, both, points, (0.03, None))
-    assert known.least(level.normal, standing, both, points) == [pytest.approx(0.03), None]
-    assert known.least(level.normal, standing, both, points[::-1]) == [None, -math.inf]
-    for other in (known, NOTHING_KNOWN):
-        assert max(other.least(level.normal, standing, (True, False), points[:1] * 2)) == -math.inf
 
 
 def test_lines_and_points_have_no_inside():

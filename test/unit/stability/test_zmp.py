@@ -19,7 +19,7 @@ from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.stability.zmp import (
     link_motion, METHODS, ModelWrench, Momentum, zmp_by_links)
-from biped_com_ros.core.state.leg_odometry import Twist
+from biped_com_ros.core.state.stance import Twist
 import numpy as np
 import pinocchio as pin
 import pytest

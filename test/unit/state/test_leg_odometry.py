@@ -16,8 +16,8 @@
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import yaw_of
 from biped_com_ros.core.model.robot import SharedRobotModel
-from biped_com_ros.core.state.leg_odometry import (
-    ContactGuess, Stance, StanceBase, twist_from_stance)
+from biped_com_ros.core.state.leg_odometry import LegOdometry, twist_from_stance
+from biped_com_ros.core.state.stance import LowestSoles, Stance
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -32,7 +32,7 @@ def motion(request):
 
 
 def test_the_base_moves_as_the_truth_on_one_foot(motion):
-    estimator = StanceBase(motion.model, motion.imu)
+    estimator = LegOdometry(motion.model, motion.imu)
     offset = None
     for t in np.linspace(0.0, 2.0, 40):
         estimate = estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
@@ -44,12 +44,12 @@ def test_the_base_moves_as_the_truth_on_one_foot(motion):
     np.testing.assert_allclose(offset, motion.sole_in_world.position, atol=1e-12)
     np.testing.assert_allclose(estimator.stance.soles_in_world[0], 0.0, atol=1e-12)
     assert estimator.stance.in_contact == LEFT
-    assert not estimator.is_held
+    assert not estimator.is_airborne
 
 
 def test_changing_feet_keeps_following_the_truth(motion):
     """Left, both at once for one instant, right; errors must not creep in at any switch."""
-    estimator = StanceBase(motion.model, motion.imu)
+    estimator = LegOdometry(motion.model, motion.imu)
     start = motion.sole_in_world.position.copy()
     for t in np.linspace(0.0, 1.0, 20):
         estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
@@ -64,8 +64,8 @@ def test_changing_feet_keeps_following_the_truth(motion):
 def test_two_that_share_the_states_of_a_robot_keep_their_own_stance():
     motion = Motion(7)
     motion.model = SharedRobotModel(motion.model.config, motion.model.urdf)
-    together = [StanceBase(motion.model, motion.imu) for _ in range(2)]
-    alone = [StanceBase(motion.model, motion.imu) for _ in range(2)]
+    together = [LegOdometry(motion.model, motion.imu) for _ in range(2)]
+    alone = [LegOdometry(motion.model, motion.imu) for _ in range(2)]
     for t in np.linspace(0.0, 1.0, 20):
         R_world_imu = motion.R_world_imu(t)
         shared = R_world_imu.copy()
@@ -80,14 +80,14 @@ def test_two_that_share_the_states_of_a_robot_keep_their_own_stance():
     assert np.abs(together[0].sole_placements - together[1].sole_placements).max() > 0.01
 
 
-def walk(told_late_by, revised=True):
-    """Left, right, left, on motion whose truth is known; changes are told some instants late."""
+def walk(late_by, revised=True):
+    """Left, right, left, on motion whose truth is known; changes arrive some instants late."""
     motion = Motion(4)
-    estimator = StanceBase(motion.model, motion.imu)
+    estimator = LegOdometry(motion.model, motion.imu)
     times, changes = np.linspace(0.0, 1.2, 121), {0: LEFT, 40: RIGHT, 80: LEFT}
     known, pending, errors = {0: LEFT}, [], []
 
-    def told(ns):
+    def contacts_at(ns):
         return known[max(since for since in known if since <= ns)]
 
     start = motion.sole_in_world.position.copy()
@@ -95,22 +95,22 @@ def walk(told_late_by, revised=True):
         if ns and ns in changes:
             # Both feet rest at the instant of the change itself.
             motion.step_onto(int(changes[ns] == RIGHT), t)
-            pending += [(since + told_late_by, since, contacts)
+            pending += [(since + late_by, since, contacts)
                         for since, contacts in ((ns, BOTH), (ns + 1, changes[ns]))]
         for arrives, since, contacts in pending:
             if arrives == ns:
                 known[since] = contacts
                 if revised:
-                    estimator.revise(since, told)
-        estimate = estimator.update(motion.state(t), motion.R_world_imu(t), told(ns), ns)
+                    estimator.revise(since, contacts_at)
+        estimate = estimator.update(motion.state(t), motion.R_world_imu(t), contacts_at(ns), ns)
         errors.append(np.linalg.norm(estimate.position + start - motion.base(t).position))
     return errors
 
 
 @pytest.mark.parametrize('late', [0, 1, 7, 30])
-def test_contacts_that_are_told_late_leave_no_error(late):
+def test_contacts_that_arrive_late_leave_no_error(late):
     errors = walk(late)
-    # From the change on, until it is told, the foot that swings is believed.
+    # From the change until it arrives, the swinging foot counts as in contact.
     trusted = [n for n in range(121) if not 0 <= (n - 40) % 40 <= late + 1 or n < 40]
     assert max(errors[n] for n in trusted) < 1e-12
     assert late < 7 or max(errors) > 1e-3
@@ -126,7 +126,7 @@ def test_without_going_back_late_contacts_leave_an_error():
 def test_the_base_never_jumps_at_a_switch_even_when_feet_have_slipped(sequence):
     """Every contact pattern while only the left sole really is at rest, so that anchors differ."""
     motion, estimator = Motion(5), None
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = LegOdometry(motion.model, 'imu_link')
     t = 0.0
     for contacts in sequence:
         for _ in range(20):
@@ -136,16 +136,16 @@ def test_the_base_never_jumps_at_a_switch_even_when_feet_have_slipped(sequence):
         last = t - 0.01
         following = sequence[(sequence.index(contacts) + 1) % len(sequence)]
         after = estimator.update(motion.state(last), motion.R_world_imu(last), following)
-        known = 2 if contacts == NONE else 3  # in the air nothing tells the height
+        known = 2 if contacts == NONE else 3  # in the air nothing measures the height
         np.testing.assert_allclose(after.position[:known], before.position[:known], atol=1e-12)
 
 
 @pytest.mark.parametrize('stood, stands', [
     (BOTH, BOTH), (BOTH, LEFT), (BOTH, RIGHT), (LEFT, LEFT), (RIGHT, RIGHT)])
-def test_who_was_in_the_air_lands_where_its_soles_last_stood(stood, stands):
+def test_a_robot_that_was_in_the_air_lands_where_its_soles_last_stood(stood, stands):
     """Whatever the legs did meanwhile, and on whatever steps the feet stood."""
     motion = Motion(12)
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = LegOdometry(motion.model, 'imu_link')
     estimator.update(motion.state(0.0), motion.R_world_imu(0.0), stood)
     estimator.update(motion.state(0.1), motion.R_world_imu(0.1), stood)
     steps = estimator.stance.soles_in_world[:, 2].copy()
@@ -159,10 +159,10 @@ def test_who_was_in_the_air_lands_where_its_soles_last_stood(stood, stands):
     np.testing.assert_allclose(landed.position[:2], held.position[:2], atol=1e-12)
 
 
-def test_a_landing_that_is_told_late_comes_to_the_same():
+def test_a_landing_that_arrives_late_gives_the_same():
     motion, heights = Motion(12), []
     for late in (False, True):
-        estimator = StanceBase(motion.model, 'imu_link')
+        estimator = LegOdometry(motion.model, 'imu_link')
         for ms in range(0, 500, 10):
             t = 1e-3 * ms
             contacts = NONE if 100 <= ms < (450 if late else 400) else BOTH
@@ -182,7 +182,7 @@ def test_a_hoisted_robot_that_bends_its_knees_is_put_down_on_the_same_floor():
         return pipeline.base.position - pipeline.plant.truth().base_position
     np.testing.assert_allclose(run(0.2, 0.0), 0.0, atol=1e-4)
     pipeline.plant.hoist.lift()
-    assert run(2.1, 0.0)[2] < -0.09  # nothing tells how high it hangs
+    assert run(2.1, 0.0)[2] < -0.09  # nothing measures how high it hangs
     run(0.3, -0.015)
     pipeline.plant.hoist.lower()
     x, y, z = run(2.5, -0.015)
@@ -193,12 +193,12 @@ def test_a_hoisted_robot_that_bends_its_knees_is_put_down_on_the_same_floor():
 
 def test_two_feet_share_the_base_evenly():
     motion = Motion(6)
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = LegOdometry(motion.model, 'imu_link')
     estimator.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
     both = estimator.update(motion.state(0.3), motion.R_world_imu(0.3), BOTH)
     ones = []
     for contacts in (LEFT, RIGHT):
-        one = StanceBase(motion.model, 'imu_link')
+        one = LegOdometry(motion.model, 'imu_link')
         one.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
         one.update(motion.state(0.0), motion.R_world_imu(0.0), contacts)
         ones.append(one.update(motion.state(0.3), motion.R_world_imu(0.3), contacts).position)
@@ -208,7 +208,7 @@ def test_two_feet_share_the_base_evenly():
 
 def test_the_world_begins_below_the_feet_with_the_heading_of_the_imu():
     motion = Motion(7)
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = LegOdometry(motion.model, 'imu_link')
     pose = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), BOTH)
     soles = estimator.stance.soles_in_world
     np.testing.assert_allclose(soles.mean(axis=0)[:2], 0.0, atol=1e-12)
@@ -217,34 +217,34 @@ def test_the_world_begins_below_the_feet_with_the_heading_of_the_imu():
     assert yaw_of(pose.rotation) == pytest.approx(yaw_of(motion.base(0.0).rotation))
 
 
-def test_in_the_air_the_position_is_held_and_says_so():
+def test_in_the_air_the_position_is_airborne_and_says_so():
     motion = Motion(8)
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = LegOdometry(motion.model, 'imu_link')
     stood = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)
     flying = estimator.update(motion.state(0.4), motion.R_world_imu(0.4), NONE)
-    assert estimator.is_held
-    # It moved until the sample that told of the lift-off, and not afterwards.
+    assert estimator.is_airborne
+    # It moved until the sample of the lift-off, and not afterwards.
     later = estimator.update(motion.state(0.8), motion.R_world_imu(0.8), NONE)
     assert np.linalg.norm(flying.position - stood.position) > 0.01
     np.testing.assert_array_equal(later.position, flying.position)
     np.testing.assert_allclose(later.rotation, motion.base(0.8).rotation, atol=1e-12)
     assert estimator.twist(motion.state(0.8), motion.gyro(0.8)) is None
     estimator.update(motion.state(0.8), motion.R_world_imu(0.8), LEFT)
-    assert not estimator.is_held
+    assert not estimator.is_airborne
 
 
 def test_before_the_first_contact_the_feet_are_above_the_origin():
     motion = Motion(8)
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = LegOdometry(motion.model, 'imu_link')
     pose = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), NONE)
-    assert estimator.is_held
+    assert estimator.is_airborne
     assert np.isfinite(pose.position).all()
     assert estimator.stance.soles_in_world[:, 2].min() == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize('t', [0.0, 0.7, 1.4])
 def test_the_twist_is_the_derivative_of_the_pose(motion, t):
-    estimator = StanceBase(motion.model, motion.imu)
+    estimator = LegOdometry(motion.model, motion.imu)
     estimator.update(motion.state(t), motion.R_world_imu(t), LEFT)
     expected = motion.base_twist(t)
     assert np.abs(expected).min() > 1e-3
@@ -255,7 +255,7 @@ def test_the_twist_is_the_derivative_of_the_pose(motion, t):
 
 def test_the_twist_follows_the_mean_of_both_feet():
     motion = Motion(9)
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = LegOdometry(motion.model, 'imu_link')
     positions = []
     for t in (0.5, 0.5 - H, 0.5 + H):
         positions.append(
@@ -271,7 +271,7 @@ def test_no_stance_no_twist():
 
 def test_reset_begins_at_the_origin_again():
     motion = Motion(10)
-    estimator = StanceBase(motion.model, 'imu_link')
+    estimator = LegOdometry(motion.model, 'imu_link')
     first = estimator.update(motion.state(0.0), motion.R_world_imu(0.0), LEFT)
     estimator.update(motion.state(0.5), motion.R_world_imu(0.5), RIGHT)
     estimator.reset()
@@ -279,9 +279,9 @@ def test_reset_begins_at_the_origin_again():
     np.testing.assert_array_equal(again.position, first.position)
 
 
-def test_contacts_are_guessed_when_nobody_tells():
+def test_unmeasured_contacts_are_those_of_the_lowest_soles():
     motion = Motion(11)
-    estimator = StanceBase(motion.model, 'imu_link', ContactGuess(0.01))
+    estimator = LegOdometry(motion.model, 'imu_link', LowestSoles(0.01))
     # The left sole is nailed; turn the world so that the right one is far above or far below.
     down = motion.state(0.0).placements_in_base(motion.model.soles)[:, 3]
     lean = Rotation.align_vectors([[0.0, 0.0, 1.0]], [down[1] - down[0]])[0].as_matrix()
@@ -292,8 +292,8 @@ def test_contacts_are_guessed_when_nobody_tells():
     assert estimator.stance.in_contact == RIGHT
 
 
-def test_the_guess_has_hysteresis():
-    guess = ContactGuess(0.01)
+def test_the_lowest_soles_have_hysteresis():
+    guess = LowestSoles(0.01)
 
     def at(height):
         return guess.update(np.array([[0.0, 0.1, -1.0], [0.0, -0.1, -1.0 + height]]))
@@ -311,14 +311,7 @@ def test_the_ground_is_the_lowest_sole_that_touches():
     assert Stance(soles, NONE).ground_height == -0.2
 
 
-def test_the_stance_of_a_guess_is_that_of_its_contacts():
-    soles = np.array([[0.0, 0.1, 0.304], [0.0, -0.1, 0.3], [0.0, 0.0, 0.5]])
-    stance, contacts = ContactGuess(0.01).stance(soles), ContactGuess(0.01).update(soles)
-    assert stance.in_contact == contacts == (True, True, False)
-    assert stance.ground_height == Stance(soles, contacts).ground_height == 0.3
-
-
 def test_contacts_for_other_feet_are_refused():
     motion = Motion(12)
     with pytest.raises(InputError, match=r'2 values, one per foot \(left, right\), not 3'):
-        StanceBase(motion.model, 'imu_link').update(motion.state(0.0), np.eye(3), (True,) * 3)
+        LegOdometry(motion.model, 'imu_link').update(motion.state(0.0), np.eye(3), (True,) * 3)

@@ -1,0 +1,381 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Where the base of the robot is in the world, from one of four sources.
+
+======== ===================================== ================================================
+source   pose                                  twist
+======== ===================================== ================================================
+imu      orientation from the IMU, position    gyroscope and joint velocities above the soles
+         from the soles in contact             in contact
+odometry an odometry message                   of the same message
+tf       a transform world -> base_link        joint velocities above the soles in contact
+fixed    a parameter                           zero
+======== ===================================== ================================================
+
+Samples of the IMU or the odometry are propagated by their angular (and linear) velocity to the
+time of the joint positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion, turned
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.state.leg_odometry import LegOdometry, twist_from_stance
+from biped_com_ros.core.state.stance import LowestSoles, Stance, Twist
+import numpy as np
+
+BASE_SOURCES = ('imu', 'odometry', 'tf', 'fixed')
+
+#: Upward component of the base's z axis below which the robot lies, and above which it is upright.
+_LYING, _UPRIGHT = 0.5, 0.87
+
+#: Returns pose and stamp (ns) of base_link in the world nearest to a time (ns).
+Lookup = Callable[[int], tuple[Pose, int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseSettings:
+    """
+    How the base is located.
+
+    Attributes
+    ----------
+    source
+        One of :data:`BASE_SOURCES`.
+    timeout
+        Largest difference between the stamps of the joint positions and of the base, s.
+    contact_tolerance
+        See :class:`LowestSoles`, m.
+    fixed_base
+        Pose of base_link for ``fixed``: x, y, z (m), roll, pitch, yaw (rad).
+
+    """
+
+    source: str = 'imu'
+    timeout: float = 0.1
+    contact_tolerance: float = 0.01
+    fixed_base: Sequence[float] = (0.0,) * 6
+
+
+class LocatedState:
+    """
+    The robot at one instant, with its base in the world.
+
+    Attributes
+    ----------
+    stamp_ns
+        Time of the joint positions, ns.
+    state
+        The robot.
+    stance
+        Its soles and their contacts.
+    contacts_measured
+        Whether the contacts were measured, not assumed from the heights of the soles.
+    wrenches
+        Environment on each foot in its sole frame, F times six numbers, N and N m; None if not
+        measured.
+    restarted
+        Whether the position does not continue that of the instant before.
+
+    """
+
+    __slots__ = ('stamp_ns', 'state', 'stance', 'contacts_measured', 'wrenches', 'restarted',
+                 '_find_twist', '_twist')
+
+    def __init__(self, stamp_ns: int, state: RobotState, stance: Stance, contacts_measured: bool,
+                 find_twist: Callable[[RobotState], Twist | None], *,
+                 wrenches: Sequence[Sequence[float]] | None = None,
+                 restarted: bool = False) -> None:
+        self.stamp_ns, self.state, self.stance = stamp_ns, state, stance
+        self.contacts_measured, self.wrenches = contacts_measured, wrenches
+        self.restarted = restarted
+        self._find_twist: Callable[[RobotState], Twist | None] | None = find_twist
+        self._twist: Twist | None = None
+
+    @property
+    def twist(self) -> Twist | None:
+        """Twist of the base, computed when first asked for; None if unknown."""
+        if self._find_twist is not None:
+            self._twist, self._find_twist = self._find_twist(self.state), None
+        return self._twist
+
+
+class BaseEstimator:
+    """
+    Base class of the four sources.
+
+    Attributes
+    ----------
+    problem
+        Why the last :meth:`locate` returned None; '' if it did not.
+
+    """
+
+    #: What a sample of the source is called in messages; '' if it needs none.
+    sample_name = ''
+
+    def __init__(self, model: RobotModel, settings: BaseSettings) -> None:
+        self._lowest_soles = LowestSoles(settings.contact_tolerance)
+        self._timeout_ns = nanoseconds(settings.timeout)
+        self._pose_link_base = Pose.from_rpy(model.config.base_rpy, np.zeros(3))
+        self._stamp_ns: int | None = None
+        self.problem = ''
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the position is held because no sole is in contact."""
+        return False
+
+    def set_sample(self, stamp_ns: int, *sample: Array) -> None:
+        """Take the latest sample of the source; its arrays are kept."""
+
+    def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
+               ) -> LocatedState | None:
+        """
+        Return the state with its base in the world.
+
+        Parameters
+        ----------
+        stamp_ns
+            Time of the state, ns.
+        state
+            The robot seen from its base.
+        in_contact
+            Measured contacts; None: the lowest soles are assumed to be in contact.
+
+        Returns
+        -------
+        LocatedState or None
+            None if the base is unknown (:attr:`problem`).
+
+        """
+        raise NotImplementedError
+
+    def revise(self, since_ns: int,
+               contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
+        """Take into account contacts that arrived late; see :meth:`LegOdometry.revise`."""
+
+    def continue_from(self, other: BaseEstimator) -> None:
+        """Start where another estimator of the same source has the base."""
+
+    def reset(self) -> None:
+        """Start over after the clock was set back."""
+
+    def _place(self, stamp_ns: int, state: RobotState, base: Pose,
+               in_contact: tuple[bool, ...] | None,
+               find_twist: Callable[[RobotState], Twist | None] | None = None) -> LocatedState:
+        """Put the base where it is known to be, wherever the soles are."""
+        self.problem = ''
+        located = state.in_world(base)
+        soles = located.soles_in_world
+        contacts = self._lowest_soles.update(soles) if in_contact is None else in_contact
+        return LocatedState(
+            stamp_ns, located, Stance(soles, contacts), in_contact is not None,
+            find_twist or (lambda state: twist_from_stance(state, contacts)))
+
+    def _check_age(self, stamp_ns: int, sample_ns: int | None) -> bool:
+        """Return whether a sample is near enough in time to the joint positions."""
+        if sample_ns is None:
+            self.problem = f'nothing received yet from {self.sample_name}'
+            return False
+        difference_ns = abs(stamp_ns - sample_ns)
+        if difference_ns <= self._timeout_ns:
+            return True
+        self.problem = (
+            f'the stamps of joint_states and {self.sample_name} differ by '
+            f'{1e-9 * difference_ns:.3f} s (base_timeout {1e-9 * self._timeout_ns:g} s): check '
+            'that it is published, and its clock')
+        return False
+
+
+class ImuBase(BaseEstimator):
+    """
+    Orientation from the IMU, position by leg odometry.
+
+    Leg odometry does not know where a robot rolls that lies on the ground: when it is upright
+    again, with all feet in contact, it starts at the origin.
+    """
+
+    sample_name = 'the IMU'
+
+    def __init__(self, model: RobotModel, settings: BaseSettings) -> None:
+        super().__init__(model, settings)
+        self._odometry = LegOdometry(model, model.config.imu.frame, self._lowest_soles)
+        self._quaternion, self._gyro = np.zeros(4), np.zeros(3)
+        self._lies = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the position is held because no sole is in contact."""
+        return self._odometry.is_airborne
+
+    def set_sample(self, stamp_ns: int, *sample: Array) -> None:
+        """Take orientation xyzw (4,) and angular velocity (3,), rad/s."""
+        self._stamp_ns = stamp_ns
+        self._quaternion, self._gyro = sample
+
+    def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
+               ) -> LocatedState | None:
+        """Locate by the orientation, propagated by the gyroscope to the time of the state."""
+        if not self._check_age(stamp_ns, self._stamp_ns):
+            return None
+        assert self._stamp_ns is not None
+        self.problem = ''
+        quaternion, ahead_ns = self._quaternion, stamp_ns - self._stamp_ns
+        if ahead_ns:
+            quaternion = turned(quaternion, self._gyro, 1e-9 * ahead_ns)
+        R_world_imu = rotation_from_quaternion(quaternion)
+        odometry = self._odometry
+        base = odometry.update(state, R_world_imu, in_contact, stamp_ns)
+        restarted = self._stood_up(base.rotation.item(2, 2))
+        if restarted:
+            odometry.reset()
+            base = odometry.update(state, R_world_imu, in_contact, stamp_ns)
+        gyro, weights = self._gyro, odometry.weights
+        return LocatedState(
+            stamp_ns, state.in_world(base, odometry.sole_placements), odometry.stance,
+            in_contact is not None, lambda state: odometry.twist_by(state, gyro, weights),
+            restarted=restarted)
+
+    def _stood_up(self, upward: float) -> bool:
+        """Return whether a robot that lay on the ground is upright again, on all feet."""
+        self._lies = self._lies or upward < _LYING
+        if self._lies and upward > _UPRIGHT and all(self._odometry.stance.in_contact):
+            self._lies = False
+            return True
+        return False
+
+    def revise(self, since_ns: int,
+               contacts_at: Callable[[int], tuple[bool, ...] | None]) -> None:
+        """Take into account contacts that arrived late."""
+        self._odometry.revise(since_ns, contacts_at)
+
+    def continue_from(self, other: BaseEstimator) -> None:
+        """Start where another estimator has the base, not at the origin."""
+        if isinstance(other, ImuBase):
+            self._odometry.continue_from(other._odometry)
+
+    def reset(self) -> None:
+        """Start at the origin again."""
+        self._odometry.reset()
+        self._lies = False
+
+
+class OdometryBase(BaseEstimator):
+    """Pose and twist from odometry messages."""
+
+    sample_name = 'the odometry'
+
+    def set_sample(self, stamp_ns: int, *sample: Array) -> None:
+        """Take position (3,), quaternion (4,) and twist (6,) of base_link, along its axes."""
+        self._stamp_ns = stamp_ns
+        self._position, self._quaternion, twist = sample
+        self._twist = twist.reshape(2, 3)
+
+    def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
+               ) -> LocatedState | None:
+        """Locate by the odometry, propagated by its twist to the time of the state."""
+        if not self._check_age(stamp_ns, self._stamp_ns):
+            return None
+        assert self._stamp_ns is not None
+        dt, (linear, angular) = 1e-9 * (stamp_ns - self._stamp_ns), self._twist
+        rotation = rotation_from_quaternion(turned(self._quaternion, angular, dt))
+        link = Pose(rotation, self._position + rotation.dot(linear) * dt)
+        twist = Twist(*self._twist.dot(self._pose_link_base.rotation))
+        return self._place(stamp_ns, state, link @ self._pose_link_base, in_contact,
+                           lambda _: twist)
+
+
+class TransformBase(BaseEstimator):
+    """
+    Pose from a transform world frame -> base_link.
+
+    Parameters
+    ----------
+    model, settings
+        See :class:`BaseEstimator`.
+    lookup
+        Returns the pose of base_link and its stamp; raises InputError if it is unknown.
+
+    """
+
+    def __init__(self, model: RobotModel, settings: BaseSettings, lookup: Lookup) -> None:
+        super().__init__(model, settings)
+        self.sample_name = f'the transform to {model.config.base_link}'
+        self._lookup = lookup
+
+    def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
+               ) -> LocatedState | None:
+        """Locate by the transform, if its stamp is near enough."""
+        try:
+            link, sample_ns = self._lookup(stamp_ns)
+        except InputError as error:
+            self.problem = str(error)
+            return None
+        if not self._check_age(stamp_ns, sample_ns):
+            return None
+        return self._place(stamp_ns, state, link @ self._pose_link_base, in_contact)
+
+
+class FixedBase(BaseEstimator):
+    """A base that does not move."""
+
+    def __init__(self, model: RobotModel, settings: BaseSettings) -> None:
+        super().__init__(model, settings)
+        if len(settings.fixed_base) != 6:
+            raise ConfigurationError(
+                f"parameter 'fixed_base': {list(settings.fixed_base)} must be six numbers: x, y, "
+                'z (m), roll, pitch, yaw (rad)')
+        values = np.array(settings.fixed_base)
+        self._base = Pose.from_rpy(values[3:], values[:3]) @ self._pose_link_base
+        self._at_rest = Twist(np.zeros(3), np.zeros(3))
+
+    def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
+               ) -> LocatedState | None:
+        """Locate by the setting."""
+        return self._place(stamp_ns, state, self._base, in_contact, lambda _: self._at_rest)
+
+
+def make_base(model: RobotModel, settings: BaseSettings, lookup: Lookup | None = None,
+              ) -> BaseEstimator:
+    """
+    Return the estimator for ``settings.source``.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    settings
+        How the base is located.
+    lookup
+        For the source ``tf``; see :class:`TransformBase`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the source lacks something: an IMU in the robot's YAML, a lookup.
+
+    """
+    if settings.source == 'tf':
+        if lookup is None:
+            raise ConfigurationError("base_source 'tf' needs a lookup of transforms")
+        return TransformBase(model, settings, lookup)
+    return {'imu': ImuBase, 'odometry': OdometryBase, 'fixed': FixedBase}[settings.source](
+        model, settings)

@@ -1,0 +1,97 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Which feet were in contact at which time, from messages that may arrive late."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+import time
+
+from biped_com_ros.core.constants import nanoseconds
+
+#: Number of changes of contact that are kept.
+_CHANGES = 16
+
+
+class ContactHistory:
+    """
+    Contacts with stamps: each holds from its stamp until the next one.
+
+    Parameters
+    ----------
+    feet
+        Number of feet.
+    timeout
+        Time after the last message, s, at which the contacts become unknown.
+    clock
+        Monotonic time, s. Contacts are kept as long as either the stamps or this clock are within
+        the timeout: simulated time may stand still, recorded stamps may be old.
+
+    Attributes
+    ----------
+    revised_ns
+        Earliest time, ns, since which :meth:`at` now returns other contacts than before, because
+        they arrived late; set it to None once that is taken into account.
+
+    """
+
+    def __init__(self, feet: int, timeout: float,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._timeout, self._timeout_ns, self._clock = timeout, nanoseconds(timeout), clock
+        self._changes: deque[tuple[int, tuple[bool, ...]]] = deque(maxlen=_CHANGES)
+        self._valid_until_ns, self._valid_until = 0, 0.0
+        self._unstamped: list[tuple[bool, int, float] | None] = [None] * feet
+        self.revised_ns: int | None = None
+
+    def add(self, stamp_ns: int, in_contact: tuple[bool, ...]) -> None:
+        """Take the contacts of all feet at a time (ns)."""
+        changes = self._changes
+        if changes and stamp_ns < changes[-1][0]:
+            changes.clear()  # the clock was set back
+        if not changes or in_contact != changes[-1][1]:
+            changes.append((stamp_ns, in_contact))
+            self.revised_ns = min(stamp_ns, self.revised_ns or stamp_ns)
+        self._keep_until(stamp_ns, self._clock())
+
+    def add_unstamped(self, foot: int, arrival_ns: int, in_contact: bool) -> None:
+        """Take the contact of one foot that has no stamp; holds for any time from its arrival."""
+        self._unstamped[foot] = in_contact, arrival_ns, self._clock()
+        known = [entry for entry in self._unstamped if entry is not None]
+        if len(known) == len(self._unstamped):
+            contacts, arrivals, times = zip(*known)
+            self._changes.clear()
+            self._changes.append((0, contacts))
+            self._keep_until(min(arrivals), min(times))
+
+    def at(self, stamp_ns: int) -> tuple[bool, ...] | None:
+        """Return the contacts at a time (ns); None if unknown."""
+        if not self._changes or (
+                stamp_ns > self._valid_until_ns and self._clock() > self._valid_until):
+            return None
+        for since_ns, in_contact in reversed(self._changes):
+            if stamp_ns >= since_ns:
+                return in_contact
+        return self._changes[0][1]
+
+    def reset(self) -> None:
+        """Keep the last contacts without their stamps, after the clock was set back."""
+        if self._changes:
+            latest = self._changes[-1][1]
+            self._changes.clear()
+            self._changes.append((0, latest))
+        self._valid_until_ns, self.revised_ns = 0, None
+
+    def _keep_until(self, stamp_ns: int, now: float) -> None:
+        self._valid_until_ns, self._valid_until = stamp_ns + self._timeout_ns, now + self._timeout

@@ -1,0 +1,200 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The state of the robot in the world, from the stamped samples of its sensors.
+
+`StateEstimator` takes joint positions, samples of the base (IMU or odometry) and wrenches of the
+feet, each with its stamp, and returns located states, in one of two ways:
+
+* *Synchronized* (`zmp_monitor`, the fused CoM): a sample of the joints waits until no other source
+  can still bring a sample nearer to its stamp. The contacts are those of the wrenches. The result
+  depends on the samples and their stamps only, not on the order of their arrival: a recording that
+  is played again gives the same bits.
+* *Latest* (`com_estimator`, `gait_player`): each sample of the joints is located at once, by what
+  has arrived from the other sources. Contacts come from a `ContactHistory`; those that arrive late
+  are taken into account afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.signals.synchronizer import ReferenceSynchronizer
+from biped_com_ros.core.state.base import (
+    BaseEstimator, BaseSettings, LocatedState, Lookup, make_base)
+from biped_com_ros.core.state.contacts import ContactHistory
+from biped_com_ros.core.state.sole_wrench import SoleWrench
+from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
+
+#: Largest difference between the stamps of a wrench and of the joints, ns.
+_WRENCH_TOLERANCE_NS = 20_000_000
+#: Sources of which a sample belongs to an instant only if its stamp is near enough.
+_SAMPLED = ('imu', 'odometry')
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynchronizedSettings:
+    """
+    How samples of one instant are brought together.
+
+    Attributes
+    ----------
+    wrenches
+        Whether the feet have wrenches.
+    wrenches_required
+        Whether there is no located state without them; else they are None while a sensor is
+        silent.
+    thresholds, body_weight
+        When a foot is in contact, by its wrench; the weight in N.
+
+    """
+
+    wrenches: bool
+    wrenches_required: bool = True
+    thresholds: ContactThresholds = field(default_factory=ContactThresholds)
+    body_weight: float = 0.0
+
+
+class StateEstimator:
+    """
+    Locates the robot from stamped samples.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    base
+        How the base is located.
+    lookup
+        Of transforms, for the source ``tf``; see :class:`TransformBase`.
+    contacts
+        Contacts measured elsewhere, for the latest mode; None: the lowest soles are assumed to be
+        in contact.
+    synchronized
+        Settings of the synchronized mode; None for the latest mode.
+
+    Attributes
+    ----------
+    base
+        The estimator of the base.
+
+    """
+
+    def __init__(self, model: RobotModel, base: BaseSettings, *, lookup: Lookup | None = None,
+                 contacts: ContactHistory | None = None,
+                 synchronized: SynchronizedSettings | None = None) -> None:
+        self.model, self.contacts = model, contacts
+        self.base: BaseEstimator = make_base(model, base, lookup)
+        self._last_ns = 0
+        self._synchronizer: ReferenceSynchronizer | None = None
+        if synchronized is not None:
+            self._synchronize(base, synchronized)
+
+    def _synchronize(self, base: BaseSettings, settings: SynchronizedSettings) -> None:
+        feet = range(len(self.model.soles.names)) if settings.wrenches else range(0)
+        self._has_base_samples = base.source in _SAMPLED
+        #: The joints are source 0, then come the base, if it is sampled, and the feet.
+        self._first_foot = 1 + self._has_base_samples
+        self._synchronizer = ReferenceSynchronizer(
+            [nanoseconds(base.timeout)] * self._has_base_samples
+            + [_WRENCH_TOLERANCE_NS] * len(feet),
+            [False] * self._has_base_samples + [not settings.wrenches_required] * len(feet))
+        self._soles = [SoleWrench(self.model, foot) for foot in feet]
+        self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))
+
+    # -- samples
+
+    def add_joints(self, stamp_ns: int, state: RobotState) -> Sequence[LocatedState]:
+        """Take the robot seen from its base, at joint positions of this time (ns)."""
+        if self._synchronizer is None:
+            return self._locate_latest(stamp_ns, state)
+        state.placements_in_base(self.model.stance_frames)  # kept by the state while it waits
+        return self._complete(0, stamp_ns, (stamp_ns, state))
+
+    def add_base(self, stamp_ns: int, *sample: Array) -> Sequence[LocatedState]:
+        """Take what ``base.set_sample`` takes after the stamp; the arrays must not change."""
+        if self._synchronizer is None:
+            self.base.set_sample(stamp_ns, *sample)
+            return ()
+        return self._complete(1, stamp_ns, (stamp_ns, *sample))
+
+    def add_wrench(self, foot: int, stamp_ns: int, wrench: Array, frame: str,
+                   ) -> Sequence[LocatedState]:
+        """
+        Take the wrench (6,) of the environment on a foot, N and N m; synchronized mode only.
+
+        Parameters
+        ----------
+        foot
+            Index of the foot in ``config.feet``.
+        stamp_ns
+            Its time, ns.
+        wrench, frame
+            Wrench and the name of its frame, which has to be fixed to the foot.
+
+        Raises
+        ------
+        UnknownNameError, ConfigurationError
+            If the frame does not exist, or is not fixed to the foot.
+
+        """
+        return self._complete(
+            self._first_foot + foot, stamp_ns, self._soles[foot].move(wrench, frame))
+
+    # -- locating
+
+    def _locate_latest(self, stamp_ns: int, state: RobotState) -> Sequence[LocatedState]:
+        in_contact, contacts = None, self.contacts
+        if stamp_ns < self._last_ns:  # the clock was set back
+            self.base.reset()
+            if contacts is not None:
+                contacts.reset()
+        self._last_ns = stamp_ns
+        if contacts is not None:
+            in_contact = contacts.at(stamp_ns)
+            if contacts.revised_ns is not None:
+                self.base.revise(contacts.revised_ns, contacts.at)
+                contacts.revised_ns = None
+        located = self.base.locate(stamp_ns, state, in_contact)
+        return () if located is None else (located,)
+
+    def _complete(self, source: int, stamp_ns: int, sample: Any) -> Sequence[LocatedState]:
+        """Add a sample and locate the instants that are complete with it."""
+        assert self._synchronizer is not None
+        located = [self._locate_instant(samples)
+                   for samples in self._synchronizer.add(source, stamp_ns, sample)]
+        return [state for state in located if state is not None]
+
+    def _locate_instant(self, samples: Sequence[Any]) -> LocatedState | None:
+        """Locate one sample of each source; the stamp is that of the joints."""
+        stamp_ns, state = samples[0]
+        if stamp_ns < self._last_ns:  # the clock was set back
+            self.base.reset()
+            self._foot_contacts.reset()
+        self._last_ns = stamp_ns
+        if self._has_base_samples:
+            self.base.set_sample(*samples[1])
+        wrenches = samples[self._first_foot:]
+        if not wrenches or None in wrenches:
+            return self.base.locate(stamp_ns, state, None)
+        in_contact = self._foot_contacts.update([wrench[2] for wrench in wrenches], stamp_ns)
+        located = self.base.locate(stamp_ns, state, in_contact)
+        if located is not None:
+            located.wrenches = wrenches
+        return located

@@ -1,0 +1,110 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Parameters of `com_estimator`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from biped_com_ros.ros.node.common_parameters import (
+    ContactTopicParameters, FootWrenchParameters, gravity_parameter, WeightParameters)
+from biped_com_ros.ros.node.parameters import parameter
+
+
+@dataclass(frozen=True)
+class FusionParameters:
+    """Parameters of the fused CoM; those of the filter have the names of `ComFilterSettings`."""
+
+    fused_com: bool = parameter(
+        True, 'Whether ~/com_fused, ~/com_bias and ~/external_force are estimated; they take about '
+        'as much CPU time as the rest of the node', read_only=True)
+
+    load_link: str = parameter(
+        '', 'For com_fused: link to which the unknown load is fixed; empty: the heaviest '
+        'one above the base that is not part of a leg', read_only=True)
+    fusion_kinematic_position: float = parameter(
+        0.00001, 'Least standard deviation of the kinematic CoM; measured noise comes on top', 'm',
+        1e-6, 1.0, read_only=True)
+    fusion_kinematic_velocity: float = parameter(
+        0.0001, 'Least standard deviation of its velocity; measured noise comes on top', 'm/s',
+        1e-6, 10.0, read_only=True)
+    fusion_acceleration: float = parameter(
+        0.02, 'Least standard deviation of the acceleration by the foot forces, as a mean over '
+        '10 ms; measured noise comes on top', 'm/s2', 1e-4, 100.0, read_only=True)
+    fusion_moment: float = parameter(
+        0.00001, 'Least standard deviation of the level CoM by the moments of the feet, filtered; '
+        'measured noise comes on top', 'm', 1e-6, 1.0, read_only=True)
+    fusion_momentum: float = parameter(
+        0.005, "Error of the model's rate of angular momentum, relative", '', 1e-4, 10.0,
+        read_only=True)
+    fusion_load_cutoff: float = parameter(
+        3.0, 'Bandwidth in which moments are compared; above that of the motion', 'Hz', 0.1,
+        100.0, read_only=True)
+    fusion_initial_moment: float = parameter(
+        0.015, 'Initial standard deviation of the first moment of the unknown load about the centre '
+        "of mass of its link, over the robot's mass", 'm', 1e-6, 1.0, read_only=True)
+    fusion_moment_drift: float = parameter(
+        0.00001, 'Random walk of that first moment per square root of a second', 'm', 1e-7, 1.0, read_only=True)
+    fusion_initial_mass: float = parameter(
+        0.1, "Initial standard deviation of the unknown mass, as a share of the robot's", '',
+        1e-6, 1.0, read_only=True)
+    fusion_mass_drift: float = parameter(
+        0.0003, 'Random walk of that mass per square root of a second', '', 1e-7, 1.0, read_only=True)
+    fusion_push_sigmas: float = parameter(
+        3.8, 'A push is detected where the velocity differs by so many standard deviations from '
+        'what the known forces explain', '', 1.0, 100.0, read_only=True)
+    fusion_push_force: float = parameter(
+        0.1, 'Standard deviation of a push, as a share of the weight', '', 1e-4, 10.0,
+        read_only=True)
+    fusion_push_lever: float = parameter(
+        0.3, 'Standard deviation of the distance of the push from the CoM', 'm', 1e-3, 10.0,
+        read_only=True)
+    fusion_least_acceleration: float = parameter(
+        0.02, 'Horizontal acceleration above which the height of the load is estimated, if it '
+        'exceeds measured noise, too', 'm/s2', 1e-4, 100.0, read_only=True)
+    fusion_force_time: float = parameter(
+        10.0, 'Time constant with which a lasting external force decays', 's', 0.1, 1e4,
+        read_only=True)
+    fusion_unknown_acceleration: float = parameter(
+        3.0, 'Standard deviation of the acceleration while the foot forces are unknown', 'm/s2',
+        1e-3, 100.0, read_only=True)
+    fusion_longest_gap: float = parameter(
+        0.5, 'Gap after which position and velocity start anew; the load is kept', 's', 0.01,
+        60.0, read_only=True)
+
+
+@dataclass(frozen=True)
+class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, WeightParameters,
+                             FusionParameters):
+    """Parameters of `com_estimator`."""
+
+    com_frame: str = parameter('com', 'TF frame at the centre of mass', read_only=True)
+    footprint_frame: str = parameter(
+        'base_footprint', 'TF frame on the ground between the soles in contact (REP-120)',
+        read_only=True)
+    publish_base_tf: bool = parameter(
+        True, 'Whether to send world_frame -> root link of the URDF (mostly base_link) and '
+        'base_link -> footprint_frame; turn it off where another node does', read_only=True)
+    publish_link_tf: bool = parameter(
+        True, 'Whether to send a frame <link>_com at the centre of mass of each link',
+        read_only=True)
+    tf_rate: float = parameter(
+        30.0, 'How often transforms are sent; 0 turns them off', 'Hz', 0.0, 10000.0)
+    marker_density: float = parameter(
+        8000.0, 'Each link is shown as a ball of its mass and this density', 'kg/m3', 1.0, 1e6,
+        read_only=True)
+    com_tolerance: float = parameter(
+        0.005, "Distance of the centre of pressure from the model's centre of mass, at rest, that "
+        'is accepted', 'm', 0.0, 1.0, read_only=True)
+    gravity: float = gravity_parameter(read_only=False)

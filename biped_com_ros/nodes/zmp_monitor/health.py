@@ -1,0 +1,145 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What `zmp_monitor` reports on ``/diagnostics``, and what it measures for that."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from biped_com_ros.core.signals.stamp_throttle import StampThrottle
+from biped_com_ros.core.stability.monitor import StabilityMonitor, StabilityReport
+from biped_com_ros.core.state.base import BaseEstimator
+from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
+from biped_com_ros.nodes.zmp_monitor.outputs import SEVERITY
+from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
+from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.topics.state_inputs import describe_contacts, StateInputs
+import numpy as np
+
+
+class StabilityHealth:
+    """
+    Reports stability, ZMP, support and weight, of the time since the last report.
+
+    Parameters
+    ----------
+    node, inputs, base, monitor
+        The node, what it subscribes to, what locates its base, and what it computes.
+
+    """
+
+    def __init__(self, node: RobotNode[ZmpMonitorParameters], inputs: StateInputs,
+                 base: BaseEstimator, monitor: StabilityMonitor) -> None:
+        self._node, self._inputs, self._base, self._monitor = node, inputs, base, monitor
+        model, params = node.model, node.params
+        self._weight = WeightCheck(
+            model.mass * params.gravity,
+            {name: foot.wrench_sensors for name, foot in model.config.feet.items()},
+            params.weight_tolerance, f'the YAML of robot {model.config.name}')
+        self._weighing = StampThrottle(WEIGHING_RATE)
+        self._last: StabilityReport | None = None
+        self._restart()
+        for name, report in (('stability', self._report_stability), ('zmp', self._report_zmp),
+                             ('support', self._report_support), ('weight', self._report_weight)):
+            node.diagnostics.add(name, report)
+
+    def add(self, report: StabilityReport) -> None:
+        """Take an instant."""
+        self._last, located = report, report.located
+        self._instants += 1
+        self._measured += report.zmp_in_world is not None
+        if report.zmp_difference is not None:
+            self._squares += report.zmp_difference.dot(report.zmp_difference).item()
+            self._compared += 1
+        if report.wrench is not None and self._weighing.is_due(located.stamp_ns):
+            assert located.wrenches is not None
+            self._weight.add(report.wrench[2], [wrench[2] for wrench in located.wrenches],
+                             any(located.stance.in_contact))
+
+    def _restart(self) -> None:
+        self._since = time.monotonic()
+        self._instants = self._measured = self._compared = 0
+        self._squares = 0.0
+
+    def _report_stability(self) -> Report:
+        watch, last = self._monitor.watch, self._last
+        values = {} if last is None else {
+            'margin [m]': _known(last.zmp_margin), 'dcm margin [m]': _known(last.dcm_margin),
+            'time to the edge [s]': _known(last.time_to_edge)}
+        if missing := self._node.missing_inputs:
+            return ERROR, f'unknown: waiting for {", ".join(missing)}', values
+        if self._base.problem:
+            return ERROR, f'unknown: {self._base.problem}', values
+        if self._monitor.problem:
+            return ERROR, self._monitor.problem, values
+        if last is None or not any(last.located.stance.in_contact):
+            return WARN, 'no foot on the ground', values
+        reasons = f': {"; ".join(watch.reasons)}' if watch.reasons else ''
+        return SEVERITY[watch.level], f'{watch.level.name.lower()}{reasons}', values
+
+    def _report_zmp(self) -> Report:
+        params, instants = self._node.params, self._instants
+        rate = self._measured / max(time.monotonic() - self._since, 1e-6)
+        difference = float(np.sqrt(self._squares / self._compared)) if self._compared else 0.0
+        self._restart()
+        values = {'rate [Hz]': rate, 'rms difference [m]': difference,
+                  'method': params.model_method, 'delay of the model [s]': self._monitor.delay}
+        if not self._inputs.wrenches:
+            return WARN, ('not measured: the feet have no wrench sensors; set wrench_topics to '
+                          'the topics of their wrenches'), values
+        if not rate:
+            return ERROR, f'not measured: {self._why_no_zmp(instants)}', values
+        if difference > params.difference_warning:
+            return WARN, (f"the model's ZMP differs from the measured one by "
+                          f'{1e3 * difference:.0f} mm rms: calibrate the masses, tare the '
+                          'sensors, and check whether anything else carries or pushes the robot'
+                          ), values
+        return OK, f'{rate:.0f} Hz', values
+
+    def _why_no_zmp(self, instants: int) -> str:
+        stale = [name for name, source in self._inputs.inputs.items() if source.stale()]
+        if stale:
+            return f'waiting for {", ".join(stale)}'
+        if not instants:
+            return ('the inputs never have stamps of the same instant: check that joint states, '
+                    'IMU and wrenches are stamped by one clock')
+        return 'no ground reaction force: see the line on the weight'
+
+    def _report_support(self) -> Report:
+        last = self._last
+        support = None if last is None else last.support
+        unevenness = 0.0 if support is None else support.unevenness
+        values = {'out of plane [m]': unevenness, 'phase': '' if last is None else (
+            describe_contacts(tuple(self._node.model.config.feet),
+                              last.located.stance.in_contact))}
+        if unevenness > self._node.params.unevenness_warning:
+            return WARN, (
+                f'the soles in contact are up to {1e3 * unevenness:.0f} mm out of one plane: '
+                'stairs, a foot on its edge, or joint offsets; the ZMP is on a plane between them'
+                ), values
+        return OK, 'the soles in contact lie in one plane', values
+
+    def _report_weight(self) -> Report:
+        if not self._inputs.wrenches:
+            return OK, 'not measured', {}
+        verdict = self._weight.verdict()
+        if verdict is None:
+            return WARN, 'not measured', {}
+        return (OK if verdict.plausible else WARN), verdict.message, {'ratio': verdict.ratio}
+
+
+def _known(value: float | None) -> Any:
+    return 'unknown' if value is None else value

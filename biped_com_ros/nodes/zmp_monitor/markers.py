@@ -1,0 +1,130 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Stability in RViz: polygon, CoM, ZMP, DCM, forces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import math
+from typing import Any
+
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.levels import Level
+from biped_com_ros.core.stability.monitor import StabilityReport
+from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
+from biped_com_ros.ros.topics import markers
+from biped_com_ros.ros.topics.outputs import marker_array_publisher
+from biped_com_ros.ros.topics.qos import LATCHED
+import numpy as np
+from rclpy.node import Node
+from visualization_msgs.msg import Marker
+
+_COLOURS = {Level.STABLE: markers.GREEN, Level.MARGINAL: markers.YELLOW,
+            Level.UNSTABLE: markers.RED, Level.FALLEN: markers.RED}
+_FAINT_BLUE, _FAINT_ORANGE = (*markers.BLUE[:3], 0.35), (*markers.ORANGE[:3], 0.35)
+
+
+class StabilityMarkers:
+    """Polygon coloured by level, CoM and its projection, ZMPs with trails, DCM, foot forces."""
+
+    def __init__(self, node: Node, model: RobotModel, params: ZmpMonitorParameters,
+                 corner_count: int) -> None:
+        frame, feet = params.world_frame, len(model.soles.names)
+        size = 0.06 * math.sqrt(model.mass / 60.0) + 0.004
+        self._force_scale = params.force_scale or 0.5 / (model.mass * params.gravity)
+        shown = [
+            markers.sphere(frame, 'com', 0, markers.ORANGE, size),
+            markers.cylinder(frame, 'com', 1, markers.ORANGE, size, 0.002),
+            markers.sphere(frame, 'zmp', 0, markers.BLUE, 0.6 * size),
+            markers.sphere(frame, 'zmp_model', 0, markers.YELLOW, 0.5 * size),
+            markers.sphere(frame, 'dcm', 0, markers.CYAN, 0.6 * size),
+            *(markers.sphere(frame, 'cop', i, markers.WHITE, 0.4 * size) for i in range(feet)),
+            *(markers.arrow(frame, 'force', i, markers.RED, 0.15 * size, 0.4 * size, 0.5 * size)
+              for i in range(feet)),
+            markers.line_strip(frame, 'support_polygon', corner_count + 1, 0, markers.GREEN,
+                               0.12 * size),
+            markers.line_strip(frame, 'zmp_trail', params.trail, 0, _FAINT_BLUE, 0.1 * size),
+            markers.line_strip(frame, 'zmp_model_trail', params.trail, 0, _FAINT_ORANGE,
+                               0.1 * size)]
+        self._feet, self._first_arrow = feet, 5 + feet
+        self._polygon = 5 + 2 * feet
+        fields = {'position': 'markers[*].pose.position', 'action': 'markers[*].action',
+                  'colour': f'markers[{self._polygon}].color',
+                  'polygon': f'markers[{self._polygon}].points',
+                  'trail': f'markers[{self._polygon + 1}].points',
+                  'model_trail': f'markers[{self._polygon + 2}].points'}
+        for i in range(feet):
+            fields[f'arrow_{i}'] = f'markers[{self._first_arrow + i}].points'
+        self._out = marker_array_publisher(
+            node, '~/markers', markers.marker_array(*shown), fields, qos=LATCHED)
+        self._trails = (_Trail(params.trail), _Trail(params.trail))
+
+    def publish(self, report: StabilityReport, level: Level) -> None:
+        """Publish an instant."""
+        for trail, point in zip(self._trails, (report.zmp_in_world, report.zmp_model)):
+            trail.add(point)
+        self._draw(report, level)
+        self._out.publish(report.located.stamp_ns)
+
+    def _draw(self, report: StabilityReport, level: Level) -> None:
+        """Fill the markers of an instant; those of unknown quantities are deleted."""
+        fields, support = self._out.fields, report.support
+        actions = np.full(self._polygon + 3, Marker.ADD)
+        position = np.zeros((self._polygon + 3, 3))
+        com = report.com_in_world
+        projection = None if support is None else support.plane.below(com)
+        points = (com, projection, report.zmp_in_world, report.zmp_model, report.dcm_in_world)
+        for i, point in enumerate(points):
+            actions[i] = _action(point)
+            position[i] = 0.0 if point is None else point
+        for i, (cop, force) in enumerate(zip(report.cops_in_world, report.forces_in_world)):
+            known = not math.isnan(cop[0])
+            actions[[5 + i, self._first_arrow + i]] = Marker.ADD if known else Marker.DELETE
+            if known:
+                position[5 + i] = cop
+                fields[f'arrow_{i}'][...] = cop, cop + self._force_scale * force
+        actions[self._polygon] = _action(support)
+        if support is not None:
+            self._draw_polygon(support.corners_in_world, level)
+        for i, (trail, name) in enumerate(zip(self._trails, ('trail', 'model_trail'))):
+            actions[self._polygon + 1 + i] = Marker.ADD if trail.count else Marker.DELETE
+            fields[name][...] = trail.points
+        fields['position'][...], fields['action'][...] = position, actions
+
+    def _draw_polygon(self, corners: Array, level: Level) -> None:
+        fields = self._out.fields
+        outline = np.empty((len(fields['polygon'][...]), 3))
+        outline[:len(corners)], outline[len(corners):] = corners, corners[0]
+        fields['polygon'][...], fields['colour'][...] = outline, _COLOURS[level]
+
+
+class _Trail:
+    """The last n points, the oldest first; while there are fewer, the oldest is repeated."""
+
+    def __init__(self, n: int) -> None:
+        self.points, self.count = np.zeros((n, 3)), 0
+
+    def add(self, point: Sequence[float] | Array | None) -> None:
+        if point is None:
+            return
+        if not self.count:
+            self.points[:] = point
+        self.points[:-1] = self.points[1:]
+        self.points[-1] = point
+        self.count += 1
+
+
+def _action(value: Any) -> int:
+    return int(Marker.DELETE if value is None else Marker.ADD)

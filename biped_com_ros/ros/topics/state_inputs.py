@@ -1,0 +1,234 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Subscriptions from which the state of the robot is estimated; see `core.state`.
+
+`StateInputs` subscribes to what the parameters of a node ask for, and hands what arrives to one or
+several `StateEstimator` objects. Stamps, frames and values have been checked before (see
+`inputs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.wrench import largest_credible_load
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.state.base import BaseSettings, LocatedState, Lookup
+from biped_com_ros.core.state.contacts import ContactHistory
+from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
+from biped_com_ros.core.wrench.contact import ContactThresholds
+from biped_com_ros.ros.node.common_parameters import (
+    ContactTopicParameters, EstimatorParameters, FootWrenchParameters)
+from biped_com_ros.ros.topics.inputs import (
+    BoolInput, ImuInput, Input, JointStateInput, OdometryInput, WrenchInput)
+from biped_com_ros.ros.topics.qos import COMMAND_INPUT
+from biped_com_ros.ros.topics.tf import TransformLookup
+from rclpy.node import Node
+
+#: Called with each located state.
+Callback = Callable[[LocatedState], None]
+
+
+class StateInputs:
+    """
+    Subscribes to the joints, to the source of the base and, where asked for, to foot wrenches.
+
+    Parameters
+    ----------
+    node, model, params
+        The rclpy node, the robot, the node's parameters.
+    options
+        For the inputs; see `inputs.Input`.
+
+    Attributes
+    ----------
+    joints
+        The subscription to the joints.
+    wrenches
+        The subscriptions to the wrenches, one per foot; empty if the feet have no sensors, or
+        nothing uses them.
+    inputs
+        All subscriptions by what they are called in messages.
+
+    """
+
+    def __init__(self, node: Node, model: RobotModel, params: EstimatorParameters,
+                 **options: Any) -> None:
+        self._node, self._model, self._params, self._options = node, model, params, options
+        self._lookup = _lookup(node, model, params)
+        self._consumers: list[tuple[StateEstimator, Callback]] = []
+        self._wrench_consumers: list[tuple[StateEstimator, Callback]] = []
+        self.wrenches: list[WrenchInput] = []
+        base_input = self._subscribe_to_base()
+        self.joints = JointStateInput(
+            node, model.joint_names, self._on_joints, limits=model.credible_positions, **options)
+        self.inputs: dict[str, Input] = {'joint states': self.joints, **base_input}
+
+    def estimate_latest(self, callback: Callback,
+                        contacts: ContactHistory | None = None) -> StateEstimator:
+        """Call back with the state at each sample of the joints; see `StateEstimator`."""
+        estimator = StateEstimator(
+            self._model, self._base_settings(), lookup=self._lookup, contacts=contacts)
+        self._consumers.append((estimator, callback))
+        return estimator
+
+    def estimate_synchronized(self, callback: Callback, params: FootWrenchParameters, *,
+                              thresholds: ContactThresholds, body_weight: float,
+                              wrenches_required: bool = True) -> StateEstimator:
+        """
+        Call back with synchronized states; subscribes to the wrenches of the feet.
+
+        Parameters
+        ----------
+        callback
+            Called with each located state.
+        params
+            The parameters of the node.
+        thresholds, body_weight
+            When a foot is in contact; N.
+        wrenches_required
+            Whether nothing is estimated without wrenches.
+
+        Raises
+        ------
+        ConfigurationError
+            If `wrench_topics` are not one per foot.
+
+        """
+        topics = _wrench_topics(self._model, params)
+        estimator = StateEstimator(
+            self._model, self._base_settings(), lookup=self._lookup,
+            synchronized=SynchronizedSettings(
+                wrenches=bool(topics), wrenches_required=wrenches_required,
+                thresholds=thresholds, body_weight=body_weight))
+        self._consumers.append((estimator, callback))
+        self._wrench_consumers.append((estimator, callback))
+        options = {**self._options, 'largest': largest_credible_load(self._model.mass),
+                   'required': wrenches_required}
+        for foot, (name, topic) in enumerate(zip(self._model.soles.names, topics)):
+            source = WrenchInput(self._node, topic, '', partial(self._on_wrench, foot), **options)
+            self.inputs[f'wrench of the {name} foot'] = source
+            self.wrenches.append(source)
+        return estimator
+
+    def _subscribe_to_base(self) -> dict[str, Input]:
+        node, params, config = self._node, self._params, self._model.config
+        if params.base_source == 'imu':
+            return {'orientation': ImuInput(
+                node, config.imu.topic, config.imu.frame, self._on_imu, **self._options)}
+        if params.base_source == 'odometry':
+            return {'odometry': OdometryInput(
+                node, 'odom', self._on_base, params.world_frame, config.base_link,
+                **self._options)}
+        return {}
+
+    def _base_settings(self) -> BaseSettings:
+        params = self._params
+        return BaseSettings(
+            source=params.base_source, timeout=params.base_timeout,
+            contact_tolerance=params.contact_tolerance, fixed_base=params.fixed_base)
+
+    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
+        state = self._model.state(positions, velocities)
+        for estimator, callback in self._consumers:
+            for located in estimator.add_joints(stamp_ns, state):
+                callback(located)
+
+    def _on_imu(self, stamp_ns: int, quaternion: Array, gyro: Array, _: Array) -> None:
+        self._on_base(stamp_ns, quaternion, gyro)
+
+    def _on_base(self, stamp_ns: int, *sample: Array) -> None:
+        kept = [array.copy() for array in sample]  # the input reuses its arrays
+        for estimator, callback in self._consumers:
+            for located in estimator.add_base(stamp_ns, *kept):
+                callback(located)
+
+    def _on_wrench(self, foot: int, stamp_ns: int, wrench: Array) -> None:
+        frame = self.wrenches[foot].frame
+        for estimator, callback in self._wrench_consumers:
+            for located in estimator.add_wrench(foot, stamp_ns, wrench, frame):
+                callback(located)
+
+
+class ContactInputs:
+    """
+    Subscribes to the contacts that another node publishes.
+
+    Parameters
+    ----------
+    node, model, params, options
+        See `StateInputs`.
+
+    Attributes
+    ----------
+    history
+        The contacts.
+    inputs
+        The subscriptions; empty if the robot has no wrench sensors and no topics are set.
+
+    """
+
+    def __init__(self, node: Node, model: RobotModel, params: ContactTopicParameters,
+                 **options: Any) -> None:
+        feet, topics = tuple(model.config.feet), list(params.contact_topics)
+        if topics and len(topics) != len(feet):
+            raise ConfigurationError(
+                f"parameter 'contact_topics': {topics} must be {len(feet)} topics, one per foot, "
+                f'in the order {", ".join(feet)}; or empty')
+        self.history = ContactHistory(len(feet), params.contact_timeout)
+        options.update(required=False, timeout=params.contact_timeout)
+        self.inputs: list[Input] = [
+            BoolInput(node, topic, partial(self._on_contact, foot), **options)
+            for foot, topic in enumerate(topics)]
+        if not topics and all(foot.wrench_sensors for foot in model.config.feet.values()):
+            self.inputs.append(JointStateInput(
+                node, feet, self._on_contacts, 'wrench_aggregator/contacts', qos=COMMAND_INPUT,
+                **options))
+
+    def _on_contacts(self, stamp_ns: int, values: Array, *_: Array) -> None:
+        self.history.add(stamp_ns, tuple([value > 0.5 for value in values.tolist()]))
+
+    def _on_contact(self, foot: int, stamp_ns: int, value: bool) -> None:
+        self.history.add_unstamped(foot, stamp_ns, value)
+
+
+def describe_contacts(feet: Sequence[str], in_contact: Sequence[bool]) -> str:
+    """Return the names of the feet in contact, separated by commas."""
+    return ', '.join(foot for foot, touches in zip(feet, in_contact) if touches) or 'no foot'
+
+
+def _lookup(node: Node, model: RobotModel, params: EstimatorParameters) -> Lookup | None:
+    if params.base_source != 'tf':
+        return None
+    transforms, frames = TransformLookup(node), (params.world_frame, model.config.base_link)
+    return lambda _: transforms.latest(*frames)
+
+
+def _wrench_topics(model: RobotModel, params: FootWrenchParameters) -> Sequence[str]:
+    """Return one topic per foot; none if the feet have no sensors."""
+    feet = model.config.feet
+    if not params.wrench_topics:
+        if not all(foot.wrench_sensors for foot in feet.values()):
+            return ()
+        return [f'wrench_aggregator/{foot}/wrench' for foot in feet]
+    if len(params.wrench_topics) != len(feet):
+        raise ConfigurationError(
+            f"parameter 'wrench_topics': {params.wrench_topics} must be {len(feet)} topics, one "
+            f'per foot, in the order {", ".join(feet)}; or empty')
+    return params.wrench_topics
