@@ -22,7 +22,6 @@ from biped_com_ros.core.state.leg_odometry import LegOdometry
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 from biped_com_ros.sim.interface import PlantOptions
-from biped_com_ros.sim.interface import Command, PlantOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np
 

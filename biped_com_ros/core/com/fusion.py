@@ -121,7 +121,7 @@ class FusedCom:
     Attributes
     ----------
     filter
-        The estimate, as of the middle of the last instants that it was updated with; see :meth:`now`.
+        The estimate, as of the middle of the last instants it was updated with; see :meth:`now`.
     updates
         Number of updates of the filter.
 

@@ -39,6 +39,7 @@ from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 
+
 @dataclass(frozen=True, kw_only=True)
 class MonitorSettings:
     """

@@ -35,7 +35,6 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 
-
 class SupportPolygon:
     """
     A convex polygon in a plane.

@@ -41,7 +41,6 @@ from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
 import numpy as np
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class AggregationSettings:
     """

@@ -27,8 +27,8 @@ class FusionParameters:
     """Parameters of the fused CoM; those of the filter have the names of `ComFilterSettings`."""
 
     fused_com: bool = parameter(
-        True, 'Whether ~/com_fused, ~/com_bias and ~/external_force are estimated; they take about '
-        'as much CPU time as the rest of the node', read_only=True)
+        True, 'Whether ~/com_fused, ~/com_bias and ~/external_force are estimated; that takes '
+        'about as much CPU time as the rest of the node', read_only=True)
 
     load_link: str = parameter(
         '', 'For com_fused: link to which the unknown load is fixed; empty: the heaviest '
@@ -52,15 +52,17 @@ class FusionParameters:
         3.0, 'Bandwidth in which moments are compared; above that of the motion', 'Hz', 0.1,
         100.0, read_only=True)
     fusion_initial_moment: float = parameter(
-        0.015, 'Initial standard deviation of the first moment of the unknown load about the centre '
-        "of mass of its link, over the robot's mass", 'm', 1e-6, 1.0, read_only=True)
+        0.015, 'Initial standard deviation of the first moment of the unknown load about the '
+        "centre of mass of its link, over the robot's mass", 'm', 1e-6, 1.0, read_only=True)
     fusion_moment_drift: float = parameter(
-        0.00001, 'Random walk of that first moment per square root of a second', 'm', 1e-7, 1.0, read_only=True)
+        0.00001, 'Random walk of that first moment per square root of a second', 'm', 1e-7,
+        1.0, read_only=True)
     fusion_initial_mass: float = parameter(
         0.1, "Initial standard deviation of the unknown mass, as a share of the robot's", '',
         1e-6, 1.0, read_only=True)
     fusion_mass_drift: float = parameter(
-        0.0003, 'Random walk of that mass per square root of a second', '', 1e-7, 1.0, read_only=True)
+        0.0003, 'Random walk of that mass per square root of a second', '', 1e-7, 1.0,
+        read_only=True)
     fusion_push_sigmas: float = parameter(
         3.8, 'A push is detected where the velocity differs by so many standard deviations from '
         'what the known forces explain', '', 1.0, 100.0, read_only=True)
