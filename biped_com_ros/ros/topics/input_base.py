@@ -11,11 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""
-What all inputs share: what a node has of a subscription, and its accounts of it.
-
-How messages are read is in `readings`; kept apart from `inputs`, which nodes use.
-"""
+"""Base of all inputs: a subscription as one node uses it, with its counters and diagnostics."""
 
 from __future__ import annotations
 
@@ -26,25 +22,26 @@ from typing import Any
 import weakref
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
-from biped_com_ros.ros.fast.message_reader import ReadSpec, MessageReader
+from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec
 from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
 from biped_com_ros.ros.topics.stamp import now_ns
+from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
 
+_LOG_PERIOD = 5.0
+"""Each kind of refused message is logged once in this time, s."""
 
-#: One for all inputs of a node: where it reads a topic twice, it says what is wrong once.
-_throttles: weakref.WeakKeyDictionary[Any, Throttle] = weakref.WeakKeyDictionary()
+#: One per node: where it subscribes to a topic twice, a bad message is logged once.
+_throttles: weakref.WeakKeyDictionary[Node, Throttle] = weakref.WeakKeyDictionary()
 
 
 class Input:
     """
     Base of all inputs.
-
-    Where nodes of one process share what they read (see `sharing`), an input has its own callback
-    and accounts; the subscription and the reading of messages are those of all that want the same.
 
     Parameters
     ----------
@@ -54,25 +51,25 @@ class Input:
         What to subscribe to.
     callback
         Called with (stamp in ns, values...); arrays are reused and cannot be written to.
-    kind, what
-        How to read it, and what of it: class and argument of the `MessageReader`.
+    reader, options
+        Class that reads the messages, and what it needs besides.
     diagnostics
         Where a line about this input is added.
     qos
         Quality of service; users override it with ``qos_overrides.<topic>.subscription.*``.
     timeout
-        Seconds without good data after which the input counts as dead in diagnostics.
+        Seconds without good data after which the input is stale.
     max_age
         Stamps further than this from the node's clock, before or after, are refused (s);
         0 accepts any.
     reset_after
-        A stamp going back by more than this means that the clock was set anew (s).
+        A stamp going back by more than this means that the clock was reset (s).
     period
-        Least time between stamped messages that are used; others are passed over (s).
+        Least time between stamped messages that are used; others are ignored (s).
     largest
         Messages with a value beyond this, in its own unit, are refused.
     required
-        Whether silence is an ERROR in diagnostics, or only a WARN.
+        Whether a stale input is an ERROR in diagnostics, or only a WARN.
     plain
         Use rclpy's own conversion; default: as the environment says.
 
@@ -81,16 +78,16 @@ class Input:
     refused : dict of str to int
         Number of refused messages by reason.
     last_error : str
-        Why the last refused message was; '' if none was.
+        Why the last message was refused; '' if none was.
     stamp_ns : int or None
         Stamp of the last good message.
-    reading : MessageReader
-        Reads the messages.
+    reader : MessageReader
+        Reads the messages, for other inputs of the process, too, if it is shared.
 
     """
 
-    def __init__(self, node: Any, message_type: Any, topic: str, callback: Callable[..., None],
-                 kind: type[MessageReader], what: tuple[Any, ...] = (), *,
+    def __init__(self, node: Node, message_type: type, topic: str, callback: Callable[..., None],
+                 reader: type[MessageReader], options: tuple[Any, ...] = (), *,
                  diagnostics: Diagnostics | None = None, qos: QoSProfile = SENSOR_INPUT,
                  timeout: float = 0.5, max_age: float = 1.0, reset_after: float = 1.0,
                  period: float = 0.0, largest: float = 1e9, required: bool = True,
@@ -100,27 +97,26 @@ class Input:
         self.refused: dict[str, int] = {}
         self.last_error = ''
         self.stamp_ns: int | None = None
-        self._counted = 0
         self._clock = node.get_clock()
-        self._start_accounts()
+        self._throttle = _throttles.setdefault(node, Throttle(_LOG_PERIOD))
+        self._refused_at = NEVER_NS / SECOND_NS
+        self._started_ns = now_ns(self._clock)
+        self._count_offset = 0
+        self._rate_since, self._rate_count, self._rate = time.monotonic(), 0, 0.0
         self._name, self._qos = topic, qos
         self._connect(ReadSpec(
-            kind, message_type, what, nanoseconds(max_age), nanoseconds(reset_after), plain,
-            self._clock.ros_time_is_active, nanoseconds(period), largest))
+            reader=reader, message_type=message_type, options=options,
+            max_age_ns=nanoseconds(max_age), reset_after_ns=nanoseconds(reset_after), plain=plain,
+            simulated=self._clock.ros_time_is_active, period_ns=nanoseconds(period),
+            largest=largest))
         if diagnostics is not None:
             diagnostics.add(f'input {self.topic}', self.report)
-
-    def _start_accounts(self) -> None:
-        self._throttle = _throttles.setdefault(self.node, Throttle(5.0))
-        self._last_refusal = NEVER_NS / SECOND_NS
-        self._started = now_ns(self._clock)
-        self._rate_from, self._rate_count, self._rate = time.monotonic(), 0, 0.0
 
     # -- for users
 
     @property
     def timeout(self) -> float:
-        """Seconds without good data after which the input counts as dead."""
+        """Seconds without good data after which the input is stale."""
         return self._timeout
 
     @timeout.setter
@@ -130,60 +126,66 @@ class Input:
     def age(self, now: int | None = None) -> float:
         """Return the time since the stamp of the last good message or else since the start, s."""
         at = now_ns(self._clock) if now is None else now
-        return (at - (self._started if self.stamp_ns is None else self.stamp_ns)) / SECOND_NS
+        return (at - (self._started_ns if self.stamp_ns is None else self.stamp_ns)) / SECOND_NS
 
     def stale(self, timeout: float | None = None, now: int | None = None) -> bool:
-        """Tell whether there was no good data for `timeout` seconds, or never any."""
+        """Return whether there was no good data for `timeout` seconds, or never any."""
         return self.stamp_ns is None or self.age(now) > (
             self._timeout if timeout is None else timeout)
 
     @property
     def count(self) -> int:
-        """Return the number of good messages."""
-        return self._counted + self.reader.count
+        """Number of good messages."""
+        return self._count_offset + self.reader.count
 
     @property
     def rate(self) -> float:
-        """Return the good messages per second, measured over the last second or so."""
+        """Good messages per second, measured over the last second or so."""
         now = time.monotonic()
-        elapsed = now - self._rate_from
+        elapsed = now - self._rate_since
         if elapsed > 0.9:
             self._rate = (self.count - self._rate_count) / elapsed
-            self._rate_from, self._rate_count = now, self.count
+            self._rate_since, self._rate_count = now, self.count
         return self._rate
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether a message was refused in the last 5 s, for a reason that is logged."""
+        return time.monotonic() - self._refused_at < _LOG_PERIOD
 
     def report(self) -> Report:
         """Return (level, message, values) for diagnostics."""
         values = {'rate [Hz]': self.rate, 'received': self.count, 'last error': self.last_error,
                   **{f'refused: {reason}': n for reason, n in self.refused.items()}}
         if self.reader.plain_reason:
-            values['read the slow way'] = self.reader.plain_reason
+            values['converted by rclpy, which is slower'] = self.reader.plain_reason
         if self.stale():
-            return ERROR if self.required else WARN, self._why_silent(), values
+            return ERROR if self.required else WARN, self._why_stale(), values
         if self.is_refusing:
             return WARN, self.last_error, values
         return OK, f'{self.rate:.0f} Hz', values
 
     def refuse(self, reason: str, details: str) -> None:
-        """Count a message that is not used, and say why, at most once per 5 s and reason."""
+        """Count a message that is not used, and log why, at most once per 5 s and reason."""
         self.refused[reason] = self.refused.get(reason, 0) + 1
         if not details:
             return
         self.last_error = f"'{self.topic}': {details}"
-        self._last_refusal = time.monotonic()
+        self._refused_at = time.monotonic()
         if self._throttle(f'{self.topic} {reason}'):
             self.node.get_logger().error(f'{self.last_error} (message not used)')
 
     def destroy(self) -> None:
         """Unsubscribe; nothing is called back any more."""
-        self.callback = _nothing
+        self.callback = _ignore
         self._disconnect(self.reader, self.subscription)
 
     # -- for subclasses
 
     def _connect(self, spec: ReadSpec) -> None:
-        """Subscribe, or join those who have."""
+        """Subscribe, or share the subscription of other inputs."""
         self._pool = pool_of(self.node)
+        self.subscription: Subscription
         if self._pool is None:
             self.reader = spec.make()
             self.subscription = self.node.create_subscription(
@@ -193,39 +195,34 @@ class Input:
             self.reader, self.subscription = self._pool.subscribe(
                 self.node, self._name, self._qos, spec)
         self.topic = self.reader.topic = self.subscription.topic_name
-        self._counted -= self.reader.count  # what others got before
+        self._count_offset -= self.reader.count  # messages of other inputs before
         self.reader.add(self)
 
-    def _reconnect(self, what: tuple[Any, ...]) -> None:
-        """Have something else read from now on."""
-        reading, subscription = self.reader, self.subscription
-        self._counted = self.count
-        self._connect(replace(reading.spec, what=what))
-        self._disconnect(reading, subscription)
+    def _reconnect(self, options: tuple[Any, ...]) -> None:
+        """Read with other options from now on."""
+        reader, subscription = self.reader, self.subscription
+        self._count_offset = self.count
+        self._connect(replace(reader.spec, options=options))
+        self._disconnect(reader, subscription)
 
-    def _disconnect(self, reading: MessageReader, subscription: Any) -> None:
-        reading.remove(self)
+    def _disconnect(self, reader: MessageReader, subscription: Subscription) -> None:
+        reader.remove(self)
         if self._pool is None:
             self.node.destroy_subscription(subscription)
         else:
             self._pool.remove_unused()
 
-    @property
-    def is_refusing(self) -> bool:
-        """Tell whether a message was refused for a reason in the last 5 s."""
-        return time.monotonic() - self._last_refusal < 5.0
-
-    def _why_silent(self) -> str:
+    def _why_stale(self) -> str:
         publishers = self.node.count_publishers(self.topic)
         since = (f"nothing usable on '{self.topic}' " + (
             f'for {self.age():.1f} s' if self.stamp_ns is not None else 'yet'))
         if not publishers:
-            return f'{since}: nobody publishes it; check driver, namespace and remapping'
+            return f'{since}: no publisher; check driver, namespace and remapping'
         if self.is_refusing:
             return f'{since}: {self.last_error}'
-        return (f'{since} although {publishers} publish it: check that the driver is active '
-                'and its QoS')
+        return (f'{since}, although it is published ({publishers} publishers): check that the '
+                'driver is active, and its QoS')
 
 
-def _nothing(*_: Any) -> None:
-    """Take what is being delivered while an input ends."""
+def _ignore(*_: Any) -> None:
+    """Ignore a message that is being delivered while its input is destroyed."""

@@ -12,199 +12,43 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Subscriptions that hand over good data only.
+Subscriptions that pass on good data only.
 
-Messages are taken raw and read with NumPy (see `codec`). Each is examined before its callback
-runs: structure (names, frame), stamp, finite numbers. What is refused is counted by reason,
-logged at most once per 5 s and reason, and shown in ``/diagnostics``; a silent sensor turns its
-line there to ERROR. Arrays passed to callbacks are reused, and those of all nodes that share an
-input: they cannot be written to; copy what has to last.
+Each message is checked before its callback runs: structure (names, frame), stamp, finite and
+possible values. Refused messages are counted by reason, logged at most once per 5 s and reason,
+and shown in ``/diagnostics``, where a sensor without messages is an ERROR. Arrays passed to
+callbacks are reused for the next message, and shared by the nodes of a suite: they cannot be
+written to; copy what has to last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import hypot, isfinite
-import struct
 import time
 from typing import Any
 
-from biped_com_ros.ros.fast import codec
-from biped_com_ros.ros.fast.message_reader import (
-    ReadSpec, read_only, MessageReader, RefusedMessage, Source, StampedReader)
+from biped_com_ros.ros.fast.joint_state_reader import JointStateReader
+from biped_com_ros.ros.fast.vector_reader import (
+    ArrayReader, BoolReader, ImuReader, OdometryReader, VectorReader)
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.topics.input_base import Input
-from biped_com_ros.ros.topics.joint_state_input import JointStateInput
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
-from sensor_msgs.msg import Imu
+from rclpy.node import Node
+from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, Float64MultiArray
 
 __all__ = [
     'ArrayInput', 'BoolInput', 'ImuInput', 'Input', 'JointStateInput', 'OdometryInput',
     'PointInput', 'Vector3Input', 'VectorInput', 'WrenchInput']
 
-_MAX_SOURCES = 32
-#: For how long (s), and in how many messages, values that do not change at all are no accident.
+#: Values that do not change at all for so long (s), in so many messages, mean a fault.
 _FROZEN_AFTER, _FROZEN_COUNT = 5.0, 50
-
-
-class _FramedSource(Source):
-    """Messages in one frame, or from one to another."""
-
-    def __init__(self, frames: tuple[str, ...]) -> None:
-        super().__init__()
-        self.frames = frames
-
-
-class VectorReader(StampedReader):
-    """
-    Stamped float64 values of one message type, as one vector.
-
-    The order says which: paths of the values, and the frame that the header has to have, if any.
-    As few values are unpacked, examined and packed in less time than NumPy takes to begin.
-    """
-
-    def __init__(self, spec: ReadSpec) -> None:
-        self._fields, self._frame_id = spec.what[:2]
-        self.frame, self._with_quaternion = self._frame_id, False
-        self._values: Any = np.zeros(len(self._fields))
-        #: What inputs show; callbacks get it, or parts of it.
-        self.values = read_only(self._values)
-        self._pack = struct.Struct(f'{len(self._fields)}d').pack_into
-        self._paths = [_path(field) for field in self._fields]
-        self._sources: dict[tuple[str, ...], _FramedSource] = {}
-        super().__init__(spec)
-        self.arguments = self._parts(self.values)
-
-    def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
-        return (values,)
-
-    def _select(self, message: Any) -> codec.Selection:
-        frames = self._frames_of(message)
-        if len(self._sources) >= _MAX_SOURCES:
-            self._sources.clear()
-        source = self._sources.setdefault(frames, _FramedSource(frames))
-        return codec.Selection(self._paths, source)
-
-    def _frames_of(self, message: Any) -> tuple[str, ...]:
-        return (message.header.frame_id,)
-
-    def _examine_structure(self, source: _FramedSource) -> None:
-        _examine_frame('frame_id', source.frames[0], self._frame_id)
-
-    def _take(self, plan: Any, raw: bytes, ns: int) -> bool:
-        values_of, pack, source = plan.values_of, self._pack, plan.data
-        values = values_of(raw)
-        if not hypot(*values) < self.spec.largest:  # NaN and infinity fail it, too
-            self._examine_values(values)
-        source.last_ns = ns
-        if self._with_quaternion:
-            self._examine_quaternion(values)
-        pack(self._values, 0, *values)
-        self.frame = source.frames[0]
-        return True
-
-    def _examine_values(self, values: Sequence[float]) -> None:
-        """Raise RefusedMessage if values are not finite, or too large."""
-        bad = [f'{field} = {value}' for field, value in zip(self._fields, values)
-               if not isfinite(value)]
-        if bad:
-            raise RefusedMessage('not finite', ', '.join(bad))
-        self._examine_sizes(self._fields, values)
-
-    def _examine_quaternion(self, values: Sequence[float]) -> None:
-        """Raise RefusedMessage if the quaternion, where there is one, is none of a rotation."""
-
-
-class ImuReader(VectorReader):
-    """Imu; the order says besides whether an orientation has to be there."""
-
-    def __init__(self, spec: ReadSpec) -> None:
-        super().__init__(spec)
-        self._with_quaternion = spec.what[2]
-
-    def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
-        return values[:4], values[4:7], values[7:10]
-
-    def _examine_quaternion(self, values: Sequence[float]) -> None:
-        if values[10] == -1.0:
-            raise RefusedMessage('no orientation', (
-                'it has no orientation (orientation_covariance[0] is -1): run a filter such as '
-                'imu_filter_madgwick'))
-        _examine_unit(values[:4])
-
-
-class OdometryReader(VectorReader):
-    """Odometry; the order says besides which child_frame_id it has to have, if any."""
-
-    def __init__(self, spec: ReadSpec) -> None:
-        super().__init__(spec)
-        self._with_quaternion = True
-
-    def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
-        return values[:3], values[3:7], values[7:13]
-
-    def _frames_of(self, message: Any) -> tuple[str, ...]:
-        return (message.header.frame_id, message.child_frame_id)
-
-    def _examine_structure(self, source: _FramedSource) -> None:
-        super()._examine_structure(source)
-        _examine_frame('child_frame_id', source.frames[1], self.spec.what[2])
-
-    def _examine_quaternion(self, values: Sequence[float]) -> None:
-        _examine_unit(values[3:7])
-
-
-def _examine_frame(field: str, frame: str, valid: str) -> None:
-    if valid and frame != valid:
-        raise RefusedMessage('wrong frame', f"its {field} is '{frame}'; valid: '{valid}'")
-
-
-def _examine_unit(quaternion: Sequence[float]) -> None:
-    length = hypot(*quaternion)
-    if not 0.99 < length < 1.01:
-        raise RefusedMessage('no unit quaternion', (
-            f'orientation {list(quaternion)} (x, y, z, w) has length {length:.4g}; valid: 1'))
-
-
-def _path(field: str) -> codec.Path:
-    return tuple(int(step) if step.isdigit() else step for step in field.split('.'))
 
 
 def _fields(prefix: str, names: str = 'xyz') -> tuple[str, ...]:
     return tuple(f'{prefix}.{name}' for name in names)
-
-
-class BoolReader(MessageReader):
-    """Bool, stamped on arrival."""
-
-    def _read(self, raw: bytes) -> int:
-        if len(raw) <= codec.ENCAPSULATION:
-            raise RefusedMessage('malformed', f'it has only {len(raw)} bytes')
-        self.arguments = (codec.read_bool(raw),)
-        return self._now()
-
-
-class ArrayReader(MessageReader):
-    """Float64MultiArray, stamped on arrival, of as many numbers as ordered; None: of any."""
-
-    def _select(self, message: Any) -> codec.Selection:
-        return codec.Selection([('data', i) for i in range(len(message.data))],
-                               np.zeros(len(message.data)))
-
-    def _read(self, raw: bytes) -> int:
-        plan = self._find_plan(raw)
-        values, n = plan.data, self.spec.what[0]
-        if n is not None and len(values) != n:
-            raise RefusedMessage('wrong length', f'it has {len(values)} values; valid: {n}')
-        plan.gather(raw, values)
-        if not np.isfinite(values).all():
-            index = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise RefusedMessage('not finite', f'data[{index}] = {values[index]}')
-        self.arguments = (read_only(values),)
-        return self._now()
 
 
 class VectorInput(Input):
@@ -221,19 +65,21 @@ class VectorInput(Input):
         Called with (stamp, values (k,)).
     frame_id
         The header's frame_id has to be this; '' accepts any (see `frame`).
-    options
+    reader, options
+        A class for a particular message type, and what it needs besides.
+    others
         See `Input`.
 
     """
 
     reader: VectorReader
 
-    def __init__(self, node: Any, message_type: Any, topic: str, fields: Sequence[str],
+    def __init__(self, node: Node, message_type: type, topic: str, fields: Sequence[str],
                  callback: Callable[..., None], frame_id: str = '',
-                 kind: type[VectorReader] = VectorReader, what: tuple[Any, ...] = (),
-                 **options: Any) -> None:
-        super().__init__(node, message_type, topic, callback, kind,
-                         (tuple(fields), frame_id, *what), **options)
+                 reader: type[VectorReader] = VectorReader, options: tuple[Any, ...] = (),
+                 **others: Any) -> None:
+        super().__init__(node, message_type, topic, callback, reader,
+                         (tuple(fields), frame_id, *options), **others)
 
     @property
     def frame(self) -> str:
@@ -248,9 +94,9 @@ class VectorInput(Input):
 
 class SensorInput(VectorInput):
     """
-    A sensor: one node publishes it, and the last digits of its values never stand still.
+    A sensor, which has one publisher, and noise in the last digits of its values.
 
-    Both are looked at when diagnostics ask, so that it costs messages nothing.
+    Both are checked when diagnostics are published, so that messages take no more time.
     """
 
     _since, _from, _before = 0.0, 0, b''
@@ -279,7 +125,7 @@ class SensorInput(VectorInput):
 class WrenchInput(SensorInput):
     """WrenchStamped; calls back with (stamp in ns, wrench (6,)), force first, in its frame."""
 
-    def __init__(self, node: Any, topic: str, frame_id: str,
+    def __init__(self, node: Node, topic: str, frame_id: str,
                  callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
         super().__init__(node, WrenchStamped, topic,
                          _fields('wrench.force') + _fields('wrench.torque'), callback,
@@ -289,7 +135,7 @@ class WrenchInput(SensorInput):
 class PointInput(VectorInput):
     """PointStamped; calls back with (stamp in ns, point (3,))."""
 
-    def __init__(self, node: Any, topic: str, frame_id: str,
+    def __init__(self, node: Node, topic: str, frame_id: str,
                  callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
         super().__init__(node, PointStamped, topic, _fields('point'), callback, frame_id,
                          **options)
@@ -298,7 +144,7 @@ class PointInput(VectorInput):
 class Vector3Input(VectorInput):
     """Vector3Stamped; calls back with (stamp in ns, vector (3,))."""
 
-    def __init__(self, node: Any, topic: str, frame_id: str,
+    def __init__(self, node: Node, topic: str, frame_id: str,
                  callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
         super().__init__(node, Vector3Stamped, topic, _fields('vector'), callback, frame_id,
                          **options)
@@ -313,7 +159,7 @@ class ImuInput(SensorInput):
     REP-145) are refused, and so are quaternions whose length is not 1 within 1 %.
     """
 
-    def __init__(self, node: Any, topic: str, frame_id: str,
+    def __init__(self, node: Node, topic: str, frame_id: str,
                  callback: Callable[[int, np.ndarray, np.ndarray, np.ndarray], None],
                  need_orientation: bool = True, **options: Any) -> None:
         super().__init__(
@@ -326,7 +172,7 @@ class ImuInput(SensorInput):
 class OdometryInput(VectorInput):
     """Odometry; calls back with (stamp in ns, position (3,), quaternion xyzw (4,), twist (6,))."""
 
-    def __init__(self, node: Any, topic: str,
+    def __init__(self, node: Node, topic: str,
                  callback: Callable[[int, np.ndarray, np.ndarray, np.ndarray], None],
                  frame_id: str = '', child_frame_id: str = '', **options: Any) -> None:
         super().__init__(
@@ -339,7 +185,7 @@ class OdometryInput(VectorInput):
 class BoolInput(Input):
     """Bool; calls back with (stamp in ns, value), the stamp being the time of arrival."""
 
-    def __init__(self, node: Any, topic: str, callback: Callable[[int, bool], None],
+    def __init__(self, node: Node, topic: str, callback: Callable[[int, bool], None],
                  **options: Any) -> None:
         super().__init__(node, Bool, topic, callback, BoolReader, **options)
 
@@ -362,6 +208,95 @@ class ArrayInput(Input):
 
     """
 
-    def __init__(self, node: Any, topic: str, n: int | None,
+    def __init__(self, node: Node, topic: str, n: int | None,
                  callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
         super().__init__(node, Float64MultiArray, topic, callback, ArrayReader, (n,), **options)
+
+
+class JointStateInput(Input):
+    """
+    JointState in a fixed order of joints.
+
+    Calls back with (stamp in ns, positions (n,), velocities (n,), efforts (n,)) in the order of
+    `joint_names` followed by `optional_joints`; the order in the messages does not matter, other
+    joints are ignored. Where several nodes publish parts of the robot on one topic, the parts
+    are put together: once every joint was seen, each message of the largest part calls back, as
+    long as no part is older than `timeout`. Smaller parts are mostly older, and still under way
+    from their nodes; where they tell velocities, these bring them to the stamp of the largest.
+
+    Velocities that are not measured (empty or, as ros2_control reports them, NaN) are backward
+    differences of the positions; efforts that are not measured are zero (see
+    `efforts_measured`). A velocity or effort that becomes NaN later is refused like a position.
+
+    Parameters
+    ----------
+    node, topic
+        Where to subscribe.
+    joint_names
+        Joints that have to be there.
+    callback
+        Gets good data; the arrays are reused.
+    optional_joints
+        Joints that may be missing; they are zero then.
+    limits
+        Least and largest position of each joint; what is beyond by more than a twentieth of the
+        shortest range is refused. Default: none.
+    options
+        See `Input`.
+
+    Attributes
+    ----------
+    joint_names
+        All joints.
+
+    """
+
+    reader: JointStateReader
+
+    def __init__(self, node: Node, joint_names: Sequence[str],
+                 callback: Callable[[int, np.ndarray, np.ndarray, np.ndarray], None],
+                 topic: str = 'joint_states', optional_joints: Sequence[str] = (),
+                 timeout: float = 0.5, limits: tuple[tuple[float, float], ...] = (),
+                 **options: Any) -> None:
+        self.joint_names = (*joint_names, *optional_joints)
+        super().__init__(
+            node, JointState, topic, callback, JointStateReader,
+            (self.joint_names, len(joint_names), timeout, limits), timeout=timeout, **options)
+
+    @property
+    def positions(self) -> np.ndarray:
+        """Return the last good positions, shape (n,): the array that callbacks get."""
+        return self.reader.arguments[0]
+
+    @property
+    def velocities(self) -> np.ndarray:
+        """Return the last good velocities, shape (n,)."""
+        return self.reader.arguments[1]
+
+    @property
+    def efforts(self) -> np.ndarray:
+        """Return the last good efforts, shape (n,)."""
+        return self.reader.arguments[2]
+
+    @property
+    def velocities_measured(self) -> bool:
+        """Whether all velocities are measured."""
+        return self.reader.measures('velocity')
+
+    @property
+    def efforts_measured(self) -> bool:
+        """Whether all efforts are measured."""
+        return self.reader.measures('effort')
+
+    @property
+    def timeout(self) -> float:
+        """Seconds without good data after which the input, or a part of the robot, is dead."""
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float) -> None:
+        if seconds == self._timeout:
+            return
+        self._timeout = seconds
+        names, count, _, limits = self.reader.spec.options
+        self._reconnect((names, count, seconds, limits))

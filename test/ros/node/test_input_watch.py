@@ -105,7 +105,7 @@ def test_nodes_log_what_they_wait_for(node_class, monkeypatch, capfd):
         log += capfd.readouterr().err
         return all(text in log for text in texts)
     try:
-        rig.until(lambda: has_logged("on '/waits/joint_states' yet: nobody publishes it",
+        rig.until(lambda: has_logged("on '/waits/joint_states' yet: no publisher",
                                      "on '/waits/imu' yet"))
     finally:
         rig.close()

@@ -31,28 +31,12 @@ variable ``BIPED_COM_PLAIN=1`` asks for it.
 from __future__ import annotations
 
 from biped_com_ros.ros.fast.codec.layout import (
-    ENCAPSULATION, HEADER_STAMP, Layout, LayoutError, Leaf, Path, plain_by_default,
-    set_value_at, value_at)
+    ENCAPSULATION, HEADER_STAMP, Layout, LayoutError, Leaf, Path, set_value_at, value_at)
 from biped_com_ros.ros.fast.codec.reading import (
-    NO_PLAN, PlainPlan, Plan, read_bool, Decoder, Selection)
+    AnyPlan, DecodeError, Decoder, PlainPlan, Plan, read_bool, Selection)
 from biped_com_ros.ros.fast.codec.writing import Scatter, Template
 
 __all__ = [
-    'ENCAPSULATION',
-    'HEADER_STAMP',
-    'NO_PLAN',
-    'Decoder',
-    'Layout',
-    'LayoutError',
-    'Leaf',
-    'Path',
-    'PlainPlan',
-    'Plan',
-    'Scatter',
-    'Selection',
-    'Template',
-    'plain_by_default',
-    'read_bool',
-    'set_value_at',
-    'value_at',
-]
+    'ENCAPSULATION', 'HEADER_STAMP', 'AnyPlan', 'DecodeError', 'Decoder', 'Layout', 'LayoutError',
+    'Leaf', 'Path', 'PlainPlan', 'Plan', 'Scatter', 'Selection', 'Template', 'read_bool',
+    'set_value_at', 'value_at']

@@ -74,7 +74,6 @@ class Plan:
 
     __slots__ = ('data', 'size', 'structure_of', 'structure', 'values_of', '_positions',
                  '_reference', '_offset', '_count', '_indices', '_scratch')
-    is_plain = False
 
     def __init__(self, raw: bytes, layout: Layout, selection: Selection) -> None:
         offsets = _element_offsets(layout, selection.paths)
@@ -117,8 +116,6 @@ class PlainPlan:
     """The same through rclpy's own conversion, valid for one message."""
 
     __slots__ = ('data', '_values')
-    is_plain = True
-
     def __init__(self, message: Any, selection: Selection) -> None:
         self.data = selection.data
         self._values = np.array([value_at(message, path) for path in selection.paths], float)
@@ -136,17 +133,11 @@ class PlainPlan:
         out[...] = self._values
 
 
-class _NoPlan:
-    """Stands for the plan of messages that have none: no message is built like this."""
-
-    structure = None
-
-    def structure_of(self, raw: bytes) -> tuple[bytes, ...]:
-        """Return nothing that would be this structure."""
-        return ()
+AnyPlan = Plan | PlainPlan
 
 
-NO_PLAN = _NoPlan()
+class DecodeError(Exception):
+    """Bytes that are no message of the expected type."""
 
 
 class Decoder:
@@ -175,27 +166,32 @@ class Decoder:
         self._message_type = message_type
         self._select = select
         self._plans: list[Plan] = []
+        #: The plan of the newest message of each length: parts of a robot that share a topic
+        #: differ in it.
+        self._newest: dict[int, Plan] = {}
         self.plain = plain_by_default() if plain is None else plain
-        #: Why the plain path was taken although not asked for; None while it was not.
+        #: Why rclpy converts messages although bytes were to be used; None while it does not.
         self.plain_reason: str | None = None
 
-    def plan_for(self, raw: bytes) -> Plan | PlainPlan:
+    def plan_for(self, raw: bytes) -> AnyPlan:
         """
-        Return how to read this message; remembers it for those that are built the same.
+        Return how to read this message, and others of its structure.
 
         Raises
         ------
-        Exception
-            Whatever rclpy raises for bytes that are no such message.
+        DecodeError
+            If rclpy cannot convert it.
 
         """
-        plan = self._known(raw)
-        if plan is None:
-            return self._new(raw)
-        if plan is not self._plans[0]:
-            self._plans.remove(plan)
-            self._plans.insert(0, plan)
-        return plan
+        plan = self._newest.get(len(raw))
+        if plan is not None and plan.matches(raw):
+            return plan
+        found = self._known(raw) or self._new(raw)
+        if isinstance(found, Plan):
+            if len(self._newest) >= _MAX_PLANS:
+                self._newest.clear()
+            self._newest[len(raw)] = found
+        return found
 
     def _known(self, raw: bytes) -> Plan | None:
         for plan in self._plans:
@@ -206,8 +202,11 @@ class Decoder:
                 return plan
         return None
 
-    def _new(self, raw: bytes) -> Plan | PlainPlan:
-        message = deserialize_message(raw, self._message_type)
+    def _new(self, raw: bytes) -> AnyPlan:
+        try:
+            message = deserialize_message(raw, self._message_type)
+        except Exception as error:  # noqa: B902 - rclpy raises various types
+            raise DecodeError(str(error)) from None
         selection = self._select(message)
         plain = PlainPlan(message, selection)
         if self.plain or not raw.startswith(LITTLE_ENDIAN_CDR):

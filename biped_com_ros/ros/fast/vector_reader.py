@@ -1,0 +1,181 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Readers of messages with few numbers: stamped vectors, bools, arrays.
+
+Vectors are unpacked, checked and packed as Python floats: for ten numbers that takes less time
+than one operation of NumPy on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import hypot, isfinite
+import struct
+from typing import Any
+
+from biped_com_ros.ros.fast import codec
+from biped_com_ros.ros.fast.message_reader import (
+    MessageReader, read_only, ReadSpec, RefusedMessage, StampedReader, Structure)
+import numpy as np
+
+_MAX_STRUCTURES = 32
+
+
+class _FramedStructure(Structure):
+    """Messages in one frame, or from one to another."""
+
+    def __init__(self, frames: tuple[str, ...], problem: tuple[str, str] | None) -> None:
+        super().__init__(problem)
+        self.frames = frames
+
+
+class VectorReader(StampedReader):
+    """
+    Reads stamped float64 values of one message type as one vector.
+
+    The options are the paths of the values, and the frame_id that the header has to have, if any.
+    """
+
+    def __init__(self, spec: ReadSpec) -> None:
+        self._fields, self._frame_id = spec.options[:2]
+        self.frame: str = self._frame_id
+        self._values: Any = np.zeros(len(self._fields))
+        self.values = read_only(self._values)
+        self._pack = struct.Struct(f'{len(self._fields)}d').pack_into
+        self._paths = [_path(field) for field in self._fields]
+        self._structures: dict[tuple[str, ...], _FramedStructure] = {}
+        super().__init__(spec)
+        self.arguments = self._parts(self.values)
+
+    def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the values as callbacks get them."""
+        return (values,)
+
+    def _frames_of(self, message: Any) -> tuple[str, ...]:
+        return (message.header.frame_id,)
+
+    def _problem_of(self, frames: tuple[str, ...]) -> tuple[str, str] | None:
+        """Return why messages in these frames cannot be used."""
+        return _frame_problem('frame_id', frames[0], self._frame_id)
+
+    def _select(self, message: Any) -> codec.Selection:
+        frames = self._frames_of(message)
+        if len(self._structures) >= _MAX_STRUCTURES:
+            self._structures.clear()
+        structure = self._structures.setdefault(
+            frames, _FramedStructure(frames, self._problem_of(frames)))
+        return codec.Selection(self._paths, structure)
+
+    def _accept(self, plan: codec.AnyPlan, raw: bytes, ns: int) -> bool:
+        values = plan.values_of(raw)
+        structure: _FramedStructure = plan.data
+        if not hypot(*values) < self.spec.largest:  # NaN and infinity fail it, too
+            self._check_values(values)
+        structure.last_ns = ns
+        self._check_quaternion(values)
+        self._pack(self._values, 0, *values)
+        self.frame = structure.frames[0]
+        return True
+
+    def _check_values(self, values: Sequence[float]) -> None:
+        """Raise RefusedMessage if values are not finite, or too large."""
+        bad = [f'{field} = {value}' for field, value in zip(self._fields, values)
+               if not isfinite(value)]
+        if bad:
+            raise RefusedMessage('not finite', ', '.join(bad))
+        self._check_sizes(self._fields, values)
+
+    def _check_quaternion(self, values: Sequence[float]) -> None:
+        """Raise RefusedMessage if there is a quaternion that is no rotation."""
+
+
+class ImuReader(VectorReader):
+    """Reads Imu; the third option says whether an orientation has to be there."""
+
+    def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        return values[:4], values[4:7], values[7:10]
+
+    def _check_quaternion(self, values: Sequence[float]) -> None:
+        if not self.spec.options[2]:
+            return
+        if values[10] == -1.0:
+            raise RefusedMessage('no orientation', (
+                'it has no orientation (orientation_covariance[0] is -1): run a filter such as '
+                'imu_filter_madgwick'))
+        _check_unit(values[:4])
+
+
+class OdometryReader(VectorReader):
+    """Reads Odometry; the third option is the child_frame_id that it has to have, if any."""
+
+    def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        return values[:3], values[3:7], values[7:13]
+
+    def _frames_of(self, message: Any) -> tuple[str, ...]:
+        return (message.header.frame_id, message.child_frame_id)
+
+    def _problem_of(self, frames: tuple[str, ...]) -> tuple[str, str] | None:
+        return super()._problem_of(frames) or _frame_problem(
+            'child_frame_id', frames[1], self.spec.options[2])
+
+    def _check_quaternion(self, values: Sequence[float]) -> None:
+        _check_unit(values[3:7])
+
+
+def _frame_problem(field: str, frame: str, valid: str) -> tuple[str, str] | None:
+    if not valid or frame == valid:
+        return None
+    return 'wrong frame', f"its {field} is '{frame}'; valid: '{valid}'"
+
+
+def _check_unit(quaternion: Sequence[float]) -> None:
+    length = hypot(*quaternion)
+    if not 0.99 < length < 1.01:
+        raise RefusedMessage('no unit quaternion', (
+            f'orientation {list(quaternion)} (x, y, z, w) has length {length:.4g}; valid: 1'))
+
+
+def _path(field: str) -> codec.Path:
+    return tuple(int(step) if step.isdigit() else step for step in field.split('.'))
+
+
+class BoolReader(MessageReader):
+    """Reads Bool, stamped on arrival."""
+
+    def _read(self, raw: bytes) -> int:
+        if len(raw) <= codec.ENCAPSULATION:
+            raise RefusedMessage('malformed', f'it has only {len(raw)} bytes')
+        self.arguments = (codec.read_bool(raw),)
+        return self._now()
+
+
+class ArrayReader(MessageReader):
+    """Reads Float64MultiArray, stamped on arrival; the option is its length, None for any."""
+
+    def _select(self, message: Any) -> codec.Selection:
+        return codec.Selection([('data', i) for i in range(len(message.data))],
+                               np.zeros(len(message.data)))
+
+    def _read(self, raw: bytes) -> int:
+        plan = self._decoder.plan_for(raw)
+        values, n = plan.data, self.spec.options[0]
+        if n is not None and len(values) != n:
+            raise RefusedMessage('wrong length', f'it has {len(values)} values; valid: {n}')
+        plan.gather(raw, values)
+        if not np.isfinite(values).all():
+            index = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise RefusedMessage('not finite', f'data[{index}] = {values[index]}')
+        self.arguments = (read_only(values),)
+        return self._now()
