@@ -21,7 +21,8 @@ from pathlib import Path
 import time
 
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.gait_player.node import GaitPlayer, GaitPlayerParameters
+from biped_com_ros.nodes.gait_player.node import GaitPlayer
+from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, Vector3Stamped
@@ -203,7 +204,7 @@ def rig(make):
     return rig.until_it_may()
 
 
-def test_a_step_is_told_to_the_controller_and_made(rig, model):
+def test_a_step_is_sent_to_the_controller_and_made(rig, model):
     assert rig.states == ['standing']
     answer = rig.order('single_step')
     assert answer.success and '1 step of 50 mm' in answer.message
@@ -242,7 +243,7 @@ def test_the_reference_is_where_com_estimator_has_the_robot(rig, model):
     assert shares.sum(axis=1) == pytest.approx(1.0) and shares[:, 0].max() == 1.0
 
 
-def test_the_weight_that_is_felt_is_put_over_the_foot(make, model):
+def test_the_measured_centre_of_mass_is_put_over_the_foot(make, model):
     """com_bias is what the kinematic centre of mass is off by, in the world."""
     heading = np.array(((np.cos(YAW), -np.sin(YAW)), (np.sin(YAW), np.cos(YAW))))
     middles = [middle_of_step(make(), model, bias)
@@ -291,7 +292,7 @@ def test_stop_ends_on_both_feet_and_stands_up(rig, model):
     feet = rig.soles(rig.positions)
     assert feet[0, 2] == pytest.approx(feet[1, 2], abs=1e-6)
     assert feet[0, 2] == pytest.approx(rig.soles(model.posture())[0, 2], abs=1e-6)
-    assert rig.order('stop').message == 'stands already'
+    assert rig.order('stop').message == 'the robot stands already'
     assert rig.order('single_step').success  # from one foot ahead
     rig.state_is('walking')
 
@@ -321,7 +322,7 @@ def quick(make):
     rig.until_it_may()
     rig.order('walk')
     rig.state_is('walking')
-    rig.until(lambda: rig.peer.count_subscribers('zmp_monitor/dcm_margin'), what='a listener')
+    rig.until(lambda: rig.peer.count_subscribers('zmp_monitor/dcm_margin'), what='a subscriber')
     return rig
 
 
@@ -344,7 +345,7 @@ def test_who_falls_for_longer_than_planned_is_stopped(quick):
     assert 0.25 < quick._now() - begun < 0.25 + 0.15 * SPEED
     quick.state_is('standing')
     quick.until(lambda: not quick.peer.count_subscribers('zmp_monitor/dcm_margin'),
-                what='nobody to listen')
+                what='the subscription to end')
 
 
 def test_instability_that_does_not_end_stops_quick_steps_whatever_the_dcm_does(quick):
@@ -411,13 +412,13 @@ def test_a_silent_monitor_stops_the_walk(make):
     rig.silent.add('monitor')
     rig.state_is('stopping')
     rig.state_is('standing')
-    assert 'says nothing' in rig.order('walk').message
+    assert 'no reports of zmp_monitor' in rig.order('walk').message
 
 
-def test_what_keeps_it_from_walking_is_said(make, model):
+def test_reasons_not_to_walk_are_reported(make, model):
     rig = make()
     rig.silent.add('monitor')
-    rig.until(lambda: 'zmp_monitor says nothing' in rig.order('walk').message, what='the monitor')
+    rig.until(lambda: 'no reports of zmp_monitor' in rig.order('walk').message, what='the monitor')
     rig.silent.clear()
     rig.until_it_may()
     rig.stand('single left')
@@ -434,7 +435,7 @@ def test_what_keeps_it_from_walking_is_said(make, model):
     rig.silent.clear()
     rig.until_it_may()
     rig.peer.destroy_subscription(rig._controller)
-    rig.until(lambda: 'nobody listens' in rig.order('walk').message, what='the controller')
+    rig.until(lambda: 'no subscriber of' in rig.order('walk').message, what='the controller')
 
 
 def test_parameters_that_make_no_sense_are_refused_with_what_would(rig):
@@ -451,7 +452,7 @@ def test_parameters_that_make_no_sense_are_refused_with_what_would(rig):
     rig.until(lambda: 'cannot bring' in rig.lines['gait'].message, what='why')
 
 
-def test_a_robot_with_other_legs_is_told_so(make):
+def test_a_robot_with_other_legs_is_unable(make):
     rig = make(robot='three_link')
     rig.state_is('unable')
     answer = rig.order('walk')

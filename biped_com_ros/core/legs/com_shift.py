@@ -12,34 +12,34 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Moves the centre of mass over a foot by increments of the leg joints, the feet staying put.
+Moves the centre of mass over a foot by increments of the leg joints, with standing feet.
 
-Newman (2013), last section: seen from the pelvis, soles that stay put on the ground move by minus
-what the pelvis moves. With the base moved by d, axes kept, each leg follows by
+Newman (2013), last section: relative to the pelvis, standing soles move by minus the motion of
+the pelvis. With the base moved by d, axes kept, each leg follows by
 ``dq = J_leg^+ (-d, 0)``, and the centre of mass moves over the soles by
 
     A d,    A = I - sum J_com,leg J_leg^+ [I; 0]
 
-so the increment of the base that moves it by a wanted one is ``d = A^-1 dc``. Legs are solved by
-damped least squares, which near a stretched knee moves slowly instead of wildly, and steps are
-shortened so that no joint leaves its limits.
+so that the base has to be moved by ``d = A^-1 dc`` for an increment dc of the centre of mass.
+Legs are solved by damped least squares, which keeps joint velocities small near a stretched knee.
 """
 
 from __future__ import annotations
 
-from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs.chain import LegChain
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.model.limits import position_limits
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 
-#: Of joints from their limits, rad (or m).
+#: Smallest distance of joints from their limits, rad (or m).
 LIMIT_MARGIN = 0.01
 #: Largest increment of the centre of mass, m.
 _LARGEST_STEP = 0.01
-#: How far the base sinks at a time where a leg does not reach, m.
+#: By how much the base is lowered at a time if a leg does not reach, m.
 _LOWER_BY = 0.005
 #: A leg whose Jacobian's least singular value is below this counts as singular.
 _SINGULAR = 0.02
@@ -50,31 +50,31 @@ _BASE_DOF = 6
 
 class ComShift:
     """
-    A robot on its feet, whose centre of mass can be moved.
+    Moves the centre of mass of a standing robot.
 
     Parameters
     ----------
     model
         The robot.
     positions
-        Where it stands, (n,), in the order of ``model.joint_names``; its soles stay where they
-        are with respect to each other.
+        Joint positions to begin with, (n,), in the order of ``model.joint_names``; the soles stay
+        where they are with respect to each other.
     max_lowering
-        How far the base may sink where a leg would be stretched, m.
+        By how much the base may be lowered where a leg would be stretched, m.
 
     Attributes
     ----------
     positions
         Present positions, (n,).
     lowered
-        How far it has sunk for that, m.
+        By how much it has been lowered, m.
 
     """
 
     def __init__(self, model: RobotModel, positions: Array, max_lowering: float = 0.1) -> None:
         self._model, self._data = model, pin.Data(model.pin_model)
         self.positions: Array = np.array(positions, dtype=float)
-        self._legs = [_LegColumns(model, foot) for foot in range(len(model.soles.names))]
+        self._legs = [_Leg(model, foot) for foot in range(len(model.soles.names))]
         self._update()
         self._soles = [leg.sole(self._data).copy() for leg in self._legs]
         self._moved = np.zeros(3)
@@ -86,20 +86,20 @@ class ComShift:
 
     @property
     def least_singular_value(self) -> float:
-        """How far the legs are from a singularity: zero where one is stretched."""
+        """Least singular value of the legs' Jacobians: zero if a leg is stretched."""
         return min(leg.least_singular_value(self._data) for leg in self._legs)
 
     def offset_from(self, foot: str, point: tuple[float, float] | None = None) -> Array:
         """
-        Return how far the centre of mass has to move to be over a point of a sole, (3,), m.
+        Return the displacement (3,) of the centre of mass to a point of a sole, m.
 
         Parameters
         ----------
         foot
             Name of the foot.
         point
-            (x, y) in its sole frame, m; default: below the ankle, or the sole's origin where
-            the configuration names no ankle.
+            (x, y) in its sole frame, m; default: below the ankle, or the origin of the sole if
+            the configuration has no ankle.
 
         Returns
         -------
@@ -116,13 +116,13 @@ class ComShift:
 
     def increment(self, displacement: Array) -> Array:
         """
-        Move the centre of mass by a little.
+        Move the centre of mass by a small displacement.
 
         Parameters
         ----------
         displacement
-            With respect to the soles, (3,), base axes, m; what is along the first sole's normal
-            moves the base instead, up or down.
+            With respect to the soles, (3,), base axes, m; its part along the normal of the first
+            sole raises or lowers the base instead.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class ComShift:
         Raises
         ------
         InputError
-            If a limit or a singularity is in the way; says which joint or foot. Nothing has
+            If a joint limit or a singularity is reached, with the joint or foot; nothing has
             moved then.
 
         """
@@ -150,7 +150,7 @@ class ComShift:
 
     def over(self, foot: str, point: tuple[float, float] | None = None) -> Array:
         """
-        Move the centre of mass over a foot, as :meth:`offset_from` has it.
+        Move the centre of mass over a foot, see :meth:`offset_from`.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class ComShift:
         Raises
         ------
         InputError
-            If it cannot get there; it is then where it got.
+            If it cannot get there; it stays where it got.
 
         """
         for _ in range(_MAX_STEPS):
@@ -174,7 +174,7 @@ class ComShift:
 
     def path(self, foot: str, count: int, point: tuple[float, float] | None = None) -> Array:
         """
-        Return positions (count, n) on the way over a foot, with the least jerk if evenly timed.
+        Return positions (count, n) of a minimum-jerk motion over a foot, at equal time steps.
 
         Raises
         ------
@@ -200,18 +200,18 @@ class ComShift:
 
     @property
     def _normal(self) -> Array:
-        """Of the first sole, base axes, (3,)."""
+        """Normal of the first sole, base axes, (3,)."""
         normal: Array = self._legs[0].sole(self._data).rotation[:, 2]
         return normal
 
     @staticmethod
     def _parts(start: float, end: float, distance: float) -> list[float]:
-        """Return shares from `start` to `end` that are small steps of a distance."""
+        """Return shares from `start` to `end` in small steps of a distance."""
         count = max(int(np.ceil((end - start) * distance / _LARGEST_STEP)), 1)
         return [start + (end - start) * (k + 1) / count for k in range(count)]
 
     def _advance(self, offset: Array) -> None:
-        """Move by an increment; where a leg does not reach, bend the knees first."""
+        """Move by an increment; if a leg does not reach, lower the base first."""
         while True:
             try:
                 self.increment(offset)
@@ -242,18 +242,18 @@ class ComShift:
             self._model.pin_model, self._data, self._model.configuration(self.positions), True)
 
     def _base_step(self, displacement: Array) -> Array:
-        """Return d of the module, with its part along the normal taken as it is."""
+        """Return the displacement d of the base, see the module."""
         com = self._data.Jcom
         matrix: Array = np.eye(3)
         for leg in self._legs:
-            matrix -= com[:, leg.columns] @ leg.inverse(self._data)[:, :3]
+            matrix -= leg.columns(com) @ leg.inverse(self._data)[:, :3]
         normal = self._normal
-        # Along the soles by the matrix, along the normal the base itself.
+        # Along the normal the displacement is that of the base.
         matrix += np.outer(normal, normal @ (np.eye(3) - matrix))
         return np.asarray(np.linalg.solve(matrix, displacement), dtype=float)
 
     def _follow(self) -> None:
-        """Bring the soles back to where they were on the ground, the base being moved."""
+        """Bring the soles back to their places on the ground after the base was moved."""
         for _ in range(20):
             worst = 0.0
             for leg, home in zip(self._legs, self._soles):
@@ -263,7 +263,7 @@ class ComShift:
             self._update()
             if worst < 1e-10:
                 return
-        raise InputError(self._why_not())
+        raise InputError(self._describe_failure())
 
     def _require_within_limits(self) -> None:
         outside = (self.positions < self._lower) | (self.positions > self._upper)
@@ -272,45 +272,27 @@ class ComShift:
                 f"joint '{self._model.joint_names[i]}' would leave its limits, "
                 f'{self._lower[i]:.3f} to {self._upper[i]:.3f}; bend the knees, or move less')
 
-    def _why_not(self) -> str:
+    def _describe_failure(self) -> str:
         values = {leg.name: leg.least_singular_value(self._data) for leg in self._legs}
         worst = min(values, key=lambda name: values[name])
         why = 'is stretched' if values[worst] < _SINGULAR else 'does not reach'
         return f"the leg of foot '{worst}' {why}; bend the knees, or move less"
 
 
-class _LegColumns:
-    """The joints between base and one sole."""
-
-    def __init__(self, model: RobotModel, foot: int) -> None:
-        pin_model, soles = model.pin_model, model.soles
-        self.name = soles.names[foot]
-        self._joint = int(soles.joints[foot])
-        pose = soles.poses_in_joint()[foot]
-        self._sole_in_joint = pin.SE3(pose.rotation, pose.position)
-        chain = [pin_model.names[i] for i in pin_model.supports[self._joint]]
-        measured = [name for name in chain if name in model.actuated_joint_names]
-        if not measured:
-            raise ConfigurationError(f"foot '{self.name}' of {model.config.name} hangs on no "
-                                     'joint that could move it')
-        self.joints = model.joint_index(measured)
-        self.columns = [int(pin_model.joints[pin_model.getJointId(n)].idx_v) for n in measured]
-
-    def sole(self, data: pin.Data) -> pin.SE3:
-        """Pose of the sole in the base."""
-        return data.oMi[self._joint] * self._sole_in_joint
+class _Leg(LegChain):
+    """A leg that is moved by damped least squares."""
 
     def inverse(self, data: pin.Data) -> Array:
         """Return the damped J_leg^+ (joints, 6) of the sole's twist at its origin, base axes."""
-        J = self._jacobian(data)
+        J = self.jacobian(data)
         least = float(np.linalg.svd(J, compute_uv=False)[-1])
         damping = 1e-12 + (0.0 if least > _SINGULAR else 0.02 * (1.0 - least / _SINGULAR)) ** 2
         inverse: Array = J.T @ np.linalg.inv(J @ J.T + damping * np.eye(6))
         return inverse
 
     def least_singular_value(self, data: pin.Data) -> float:
-        """Of the leg's Jacobian."""
-        return float(np.linalg.svd(self._jacobian(data), compute_uv=False)[-1])
+        """Return the least singular value of the leg's Jacobian."""
+        return float(np.linalg.svd(self.jacobian(data), compute_uv=False)[-1])
 
     def approach(self, data: pin.Data, target: pin.SE3, positions: Array) -> float:
         """Move the leg's joints towards a pose of the sole; return the largest error before."""
@@ -320,15 +302,9 @@ class _LegColumns:
         positions[self.joints] += self.inverse(data) @ error
         return float(np.abs(error).max())
 
-    def _jacobian(self, data: pin.Data) -> Array:
-        J: Array = data.J[:, self.columns].copy()
-        # From the base's origin to the sole's: v + w x p.
-        J[:3] -= pin.skew(self.sole(data).translation) @ J[3:]
-        return J
-
 
 def _limits(model: RobotModel) -> tuple[Array, Array]:
-    """Return lower and upper limits (n,) with the margin; never outside of each other."""
+    """Return lower and upper limits (n,) with the margin, in ascending order."""
     lower, upper = position_limits(model)
     margin = np.where(np.isfinite(upper - lower), np.minimum(LIMIT_MARGIN, (upper - lower) / 4), 0)
     return lower + margin, upper - margin

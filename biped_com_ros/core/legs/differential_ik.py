@@ -14,11 +14,10 @@
 """
 Postures over standing feet for robots with legs of any kind, by differential inverse kinematics.
 
-Where the legs are Wang's, :mod:`kinematics` has the solution in closed form; here ``pin-pink``
-(Caron et al.) finds the joint velocities that bring soles, centre of mass, trunk and, least of
-all, a posture nearer to where they are wanted, as one quadratic program in all joints of the legs
-within their limits, until they are there. Other joints stay as they are. An optional extra:
-``pip install pin-pink``.
+For Wang's legs :mod:`kinematics` has the solution in closed form. Here ``pin-pink`` (Caron et al.)
+solves quadratic programs for the velocities of all leg joints, within their limits, that reduce
+the errors of soles, centre of mass, trunk and, with the least weight, of a posture. Other joints
+do not move. An optional dependency: ``pip install pin-pink``.
 """
 
 from __future__ import annotations
@@ -33,31 +32,31 @@ import numpy as np
 import pinocchio as pin
 
 SOLVERS = ('proxqp', 'quadprog', 'daqp')
-"""Solvers of quadratic programs that are asked for, in this order; any other may be named."""
+"""Solvers of quadratic programs that are tried, in this order; others may be chosen by name."""
 
 TOLERANCE = 1e-6
-"""Of soles (m and rad), centre of mass (m) and trunk, where they have arrived."""
+"""Largest final error of soles (m and rad), centre of mass (m) and trunk."""
 
 _MAX_STEPS = 200
-#: Weights: soles and centre of mass go before the trunk, that before the posture.
+#: Weights of the tasks.
 _SOLE, _COM, _TRUNK, _POSTURE = 1.0, 1.0, 0.3, 1e-4
 _BASE = 'biped_com_ros/base'
-#: Turns of the soles count as if they moved points this far away, m.
+#: Rotations of the soles are weighted as the motion of points at this distance, m.
 _LEVER = 0.2
 
 
 class DifferentialIk:
     """
-    A robot whose soles and centre of mass can be put somewhere, its trunk upright.
+    Postures of a robot for poses of its soles and its centre of mass, with the trunk upright.
 
-    The world's origin is on the ground below the base in the posture to begin with.
+    The origin of the world is on the ground below the base in the first posture.
 
     Parameters
     ----------
     model
         The robot, with legs of any kind.
     positions
-        Positions of all joints (n,) to begin with: upright, on both soles.
+        Positions of all joints (n,) at the start: upright, on both soles.
     solver
         Of quadratic programs, by its name in ``qpsolvers``; empty: the first of :data:`SOLVERS`
         that is installed.
@@ -121,16 +120,16 @@ class DifferentialIk:
     def solve(self, com: Array | tuple[float, float], soles: Sequence[Pose] = (),
               height: float | None = None) -> Array:
         """
-        Go where all is as wanted.
+        Find the posture for a centre of mass and poses of the soles.
 
         Parameters
         ----------
         com
-            Where the centre of mass is to be, (2,), m.
+            Centre of mass, (2,), m.
         soles
-            Where the soles are to be; default: where they are.
+            Poses of the soles; default: the present ones.
         height
-            Of the base, m; default: as it comes, near the posture to begin with.
+            Of the base, m; default: free, near that of the first posture.
 
         Returns
         -------
@@ -140,7 +139,7 @@ class DifferentialIk:
         Raises
         ------
         InputError
-            If it cannot get there; it is then where it got.
+            If it cannot be reached; the robot stays where it got.
 
         """
         self._aim(com, soles, height)
@@ -158,12 +157,12 @@ class DifferentialIk:
             self._configuration.integrate_inplace(velocity, 1.0)
         raise InputError(
             f'{self._model.config.name} does not get its centre of mass over '
-            f'{np.round(np.asarray(com), 4).tolist()} m with its soles where they are to be: '
+            f'{np.round(np.asarray(com), 4).tolist()} m with its soles in these poses: '
             f'{self._error():.4f} m are left; step shorter, or leave the height open')
 
     def over(self, foot: str, share: float = 1.0) -> Array:
         """
-        Move the centre of mass to above a sole's origin, or part of the way; see :meth:`solve`.
+        Move the centre of mass over the origin of a sole, or part of the way; see :meth:`solve`.
 
         Parameters
         ----------
@@ -182,7 +181,7 @@ class DifferentialIk:
 
     def rates(self, com_velocity: Array | tuple[float, float]) -> Array:
         """
-        Return joint velocities (n,) that move the centre of mass, the soles staying put.
+        Return joint velocities (n,) that move the centre of mass over standing soles.
 
         Parameters
         ----------
@@ -204,7 +203,6 @@ class DifferentialIk:
 
     def _make_tasks(self, q: Array) -> None:
         tasks = self._pink.tasks
-        # A turn of the lever's end counts like a way of the sole.
         self._soles = [tasks.FrameTask(_sole(name), _SOLE, _SOLE * _LEVER)
                        for name in self._model.soles.names]
         self._com = tasks.ComTask([_COM, _COM, 0.0])
@@ -214,17 +212,17 @@ class DifferentialIk:
 
     def _aim(self, com: Array | tuple[float, float], soles: Sequence[Pose],
              height: float | None) -> None:
-        wanted = list(soles) or self.soles
-        for task, pose in zip(self._soles, wanted):
+        targets = list(soles) or self.soles
+        for task, pose in zip(self._soles, targets):
             task.set_target(pin.SE3(pose.rotation, pose.position))
         self._com.set_target(np.array((*com, 0.0)))
-        yaw = float(np.mean([np.arctan2(p.rotation[1, 0], p.rotation[0, 0]) for p in wanted]))
+        yaw = float(np.mean([np.arctan2(p.rotation[1, 0], p.rotation[0, 0]) for p in targets]))
         self._trunk.set_position_cost([0.0, 0.0, 0.0 if height is None else _TRUNK])
         self._trunk.set_target(pin.SE3(
             pin.rpy.rpyToMatrix(0.0, 0.0, yaw), np.array((0.0, 0.0, height or 0.0))))
 
     def _error(self) -> float:
-        """Return the largest error of what has to be exact, m or rad."""
+        """Return the largest error of the tasks that have to be exact, m or rad."""
         configuration = self._configuration
         errors = [task.compute_error(configuration) for task in self._soles]
         errors.append(self._com.compute_error(configuration)[:2])
@@ -237,7 +235,7 @@ class DifferentialIk:
 
 
 def _load(solver: str) -> tuple[Any, str]:
-    """Return the library and the solver, or say what is missing."""
+    """Return the library and the solver; ConfigurationError if one is missing."""
     try:
         import pink
         import pink.exceptions
@@ -260,7 +258,7 @@ def _load(solver: str) -> tuple[Any, str]:
 
 
 def _of_the_legs(model: RobotModel, q: Array) -> tuple[pin.Model, Array]:
-    """Return Pinocchio's model, all joints but the legs' fixed, with soles and base as frames."""
+    """Return Pinocchio's model with only the legs free, and with soles and base as frames."""
     pin_model = pin.Model(model.pin_model)
     for name, joint, pose in zip(
             model.soles.names, model.soles.joints, model.soles.poses_in_joint()):

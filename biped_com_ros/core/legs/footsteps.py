@@ -12,12 +12,12 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-When which foot goes where, and where the zero-moment point is to be meanwhile.
+Timing of footsteps, swing of the feet and reference of the zero-moment point.
 
 A walk alternates double support, during which the reference moves from one foot to the other, and
-single support, during which it rests in the standing foot while the other one swings. Wang, Zhu
-and Han draw the reference as an S: here the polynomial of least jerk, so that it begins and ends
-at rest and even its acceleration does; the same for the swing of a foot.
+single support, during which it rests in the stance foot while the other one swings. The S-shaped
+reference of Wang, Zhu and Han is a minimum-jerk polynomial here, with zero velocity and
+acceleration at both ends; so is the swing of a foot.
 """
 
 from __future__ import annotations
@@ -33,40 +33,40 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 import numpy as np
 
-#: Share of a swing at its beginning and end in which the foot only rises and only sinks.
+#: Share of a swing at its beginning and end in which the foot moves vertically only.
 _UPRIGHT = 0.15
 #: Feet whose origins are less than this apart along the heading are side by side, m.
 _SIDE_BY_SIDE = 0.005
 
 
 class Footprint(NamedTuple):
-    """Where a sole stands on the level ground: its frame's origin, m, and heading, rad."""
+    """Place of a sole on level ground: origin of its frame, m, and heading, rad."""
 
     x: float
     y: float
     yaw: float = 0.0
 
     def apply(self, x: float, y: float) -> tuple[float, float]:
-        """Take a point of the sole to the ground."""
+        """Transform a point from the sole to the ground, m."""
         c, s = math.cos(self.yaw), math.sin(self.yaw)
         return self.x + c * x - s * y, self.y + s * x + c * y
 
     def to_local(self, x: float, y: float) -> tuple[float, float]:
-        """Take a point of the ground to the sole."""
+        """Transform a point from the ground to the sole, m."""
         c, s = math.cos(self.yaw), math.sin(self.yaw)
         return c * (x - self.x) + s * (y - self.y), c * (y - self.y) - s * (x - self.x)
 
 
 class Footstep(NamedTuple):
     """
-    A foot, by its index, and where it lands.
+    Landing of a foot.
 
     Attributes
     ----------
     foot
-        0 or 1.
+        Its index, 0 or 1.
     footprint
-        Of its sole.
+        Where its sole lands.
 
     """
 
@@ -74,21 +74,21 @@ class Footstep(NamedTuple):
     footprint: Footprint
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StepTiming:
     """
-    How long everything takes, and how high a foot is lifted.
+    Durations of the phases of a walk, and lift of the feet.
 
     Attributes
     ----------
     single_support, double_support
-        Of each step and between two, s.
+        Duration of each step, and between two steps, s.
     start, stop
-        From standing to standing on one foot, and back, s.
+        Duration of the shift from both feet to one, and back, s.
     rest
-        Before and after all that, s; time for what anticipates and settles.
+        Duration before the first and after the last shift, s, for preview and settling.
     lift
-        Highest point of the sole, m.
+        Largest height of the sole, m.
 
     """
 
@@ -110,7 +110,7 @@ class StepTiming:
 
 class Phase(NamedTuple):
     """
-    A part of a walk with the same feet on the ground.
+    A phase of a walk with the same feet on the ground.
 
     Attributes
     ----------
@@ -119,11 +119,11 @@ class Phase(NamedTuple):
     footprints
         Of both soles at its start.
     step
-        The foot that swings and where to, or None in double support.
+        The swing foot and where it lands; None in double support.
     zmp_from, zmp_to
-        Between which points the reference moves, m.
+        Start and end of the reference of the zero-moment point, m.
     share_from, share_to
-        How much of the weight foot 1 carries at both ends.
+        Share of the weight on foot 1 at both ends.
 
     """
 
@@ -137,7 +137,7 @@ class Phase(NamedTuple):
     share_to: float
 
     def progress(self, time: float) -> float:
-        """Return how much of the phase has passed, smoothly from 0 to 1."""
+        """Return the smooth progress of the phase, 0 to 1."""
         return minimum_jerk((time - self.start) / (self.end - self.start))
 
 
@@ -150,17 +150,17 @@ class StepPlan:
     footprints
         Of both soles before the first step.
     steps
-        In order; the feet should alternate, or the standing foot stays the same. Without any,
-        the weight only goes to where it rests.
+        In order; usually of alternating feet. Without any, the weight only moves to where it
+        rests.
     targets
-        Point of each sole, in its frame, where the reference rests while that foot stands
-        alone, shape (2, 2), m.
+        Point of each sole, in its frame, where the reference rests in single support, shape
+        (2, 2), m.
     zmp_start
         Where the reference begins: the centre of mass at rest, on the ground, m.
     timing
         Durations.
     rest
-        Where the reference ends, seen from the middle of the soles, m; default: where it begins.
+        End of the reference, relative to the middle of the soles, m; default: as at the start.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class StepPlan:
     Raises
     ------
     ConfigurationError
-        If there are no two feet, or a step is none of theirs.
+        If there are not two feet, or a step is of another foot.
 
     """
 
@@ -209,12 +209,12 @@ class StepPlan:
         second = min(max(second, 0.0), 1.0)  # rounding
         return np.array((1.0 - second, second))
 
-    def begun(self, time: float) -> float:
-        """Return how much of the first shift of weight has passed, smoothly from 0 to 1."""
+    def start_progress(self, time: float) -> float:
+        """Return the smooth progress of the first shift of weight, 0 to 1."""
         return self.phases[1 if self.timing.rest else 0].progress(time)
 
-    def ended(self, time: float) -> float:
-        """Return the same of the last one."""
+    def stop_progress(self, time: float) -> float:
+        """Return the smooth progress of the last shift of weight, 0 to 1."""
         return self.phases[-2 if self.timing.rest else -1].progress(time)
 
     def in_contact(self, time: float) -> tuple[bool, bool]:
@@ -233,7 +233,7 @@ class StepPlan:
             change = np.array((goal.x, goal.y, 0.0, goal.yaw)) - row
             change[3] = math.remainder(change[3], 2.0 * math.pi)
             row += minimum_jerk((passed - _UPRIGHT) / (1.0 - 2.0 * _UPRIGHT)) * change
-            # Smooth in acceleration at both ends too, and 1 in the middle.
+            # Zero acceleration at both ends, and 1 in the middle.
             row[2] = self.timing.lift * (4.0 * passed * (1.0 - passed)) ** 3
         return rows
 
@@ -265,7 +265,7 @@ class StepPlan:
 
     def _share_of(self, zmp: tuple[float, float],
                   footprints: tuple[Footprint, Footprint]) -> float:
-        """Return how far a point is from the target of foot 0 to that of foot 1."""
+        """Return the share of foot 1 for a point between the targets of both feet, 0 to 1."""
         start, end = (np.array(self._target(footprints, foot)) for foot in (0, 1))
         along = end - start
         return float(np.clip((np.array(zmp) - start) @ along / (along @ along), 0.0, 1.0))
@@ -276,13 +276,13 @@ def forward_steps(footprints: Sequence[Footprint], count: int, length: float,
     """
     Return steps straight ahead, along the heading of the first footprint.
 
-    One step leaves the feet one behind the other, as in the paper; the last of several brings
-    them side by side again.
+    A single step leaves one foot ahead, as in the paper; the last of several steps ends with the
+    feet side by side.
 
     Parameters
     ----------
     footprints
-        Of both soles; one may be ahead.
+        Of both soles; one foot may be ahead.
     count
         Number of steps.
     length
@@ -308,14 +308,14 @@ def forward_steps(footprints: Sequence[Footprint], count: int, length: float,
 
 def rear_foot(footprints: Sequence[Footprint], forward: bool = True) -> int | None:
     """
-    Return the foot that is behind the other one, or None where they are side by side.
+    Return the index of the rear foot, or None if the feet are side by side.
 
     Parameters
     ----------
     footprints
         Of both soles.
     forward
-        Whether the robot will go forward; else what is ahead counts as behind.
+        Whether the robot will walk forward; otherwise the foot ahead is the rear one.
 
     """
     ahead = footprints[0].to_local(*footprints[1][:2])[0]
@@ -330,7 +330,7 @@ def _middle(footprints: tuple[Footprint, Footprint]) -> Footprint:
 
 def _stepped(footprints: tuple[Footprint, Footprint],
              step: Footstep) -> tuple[Footprint, Footprint]:
-    """Return the footprints after a step; the heading goes on from where it was, beyond pi too."""
+    """Return the footprints after a step; headings are continuous beyond pi."""
     before, goal = footprints[step.foot].yaw, step.footprint
     landed = goal._replace(yaw=before + math.remainder(goal.yaw - before, 2.0 * math.pi))
     return (landed, footprints[1]) if step.foot == 0 else (footprints[0], landed)

@@ -16,12 +16,12 @@ Walking, from footsteps to joint positions over time, for robots with Wang's leg
 
 Slowly, as in the paper: by equation (9) the centre of mass is the zero-moment point, so it
 follows the S-shaped reference itself (``'static'``). Faster: the centre of mass follows from the
-reference by preview of the cart-table (``'preview'``); what the limbs add is then computed from
-the motion of all links and compensated by a second preview, twice.
+reference by preview control of the cart-table (``'preview'``); the effect of the limbs is then
+computed from the motion of all links and compensated by a second preview, twice.
 
-The trunk stays upright at a constant height. At each instant the base is where the robot's centre
-of mass (all links, the swinging leg included) is as wanted, and the legs follow in closed form.
-The result is sampled and joined by quintic polynomials: continuous up to the acceleration.
+The trunk stays upright at a constant height. At each sample the base is placed such that the
+centre of mass of all links is the required one, with the legs in closed form. Samples are joined
+by quintic polynomials: continuous up to the acceleration.
 """
 
 from __future__ import annotations
@@ -32,30 +32,24 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.geometry.pose import Array, Pose, yaw_of
+from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.legs.footsteps import (
-    Footprint, Footstep, forward_steps, Phase, StepPlan, StepTiming)
+    Footstep, forward_steps, Phase, StepPlan, StepTiming)
 from biped_com_ros.core.legs.keyframes import minimum_jerk
-from biped_com_ros.core.legs.kinematics import legs_of
 from biped_com_ros.core.legs.preview import PreviewController
+from biped_com_ros.core.legs.stance_ik import pose_of, StanceIk
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 
 METHODS = ('static', 'preview')
-"""How the centre of mass follows from the reference of the zero-moment point."""
-
-#: m, of the centre of mass; far below what a joint resolves, so that accelerations stay smooth.
-_TOLERANCE = 1e-11
-_MAX_ITERATIONS = 30
-#: Sine of the largest tilt of a sole in the posture to begin with.
-_LEVEL = 1e-3
+"""Methods to find the centre of mass for a reference of the zero-moment point."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GaitOptions:
     """
-    How to walk.
+    Settings of a gait.
 
     Attributes
     ----------
@@ -64,15 +58,14 @@ class GaitOptions:
     method
         One of :data:`METHODS`.
     crouch
-        By how much the base is lowered while walking, so that the legs reach, as a share of the
-        length of the leg.
+        By how much the base is lowered while walking, as a share of the length of the leg.
     inward
-        By how much of the distance to its inner edge the reference stays off a foot's middle,
-        towards the other foot: less sway, less margin.
+        Offset of the reference from the middle of a foot towards the other one, as a share of
+        the distance to the edge: less sway, less margin.
     dt
         Between samples, s.
     compensations
-        Passes that take the limbs' share out of the zero-moment point (``'preview'`` only).
+        Number of compensations of the effect of the limbs (``'preview'`` only).
 
     """
 
@@ -93,20 +86,22 @@ class GaitOptions:
                                          f'not {getattr(self, name)}')
 
 
-QUICK = GaitOptions(timing=StepTiming(single_support=0.6, double_support=0.3, start=1.0, stop=1.0, rest=1.0), method='preview', dt=0.005)
-"""Steps of 0.9 s by preview."""
+QUICK = GaitOptions(
+    timing=StepTiming(single_support=0.6, double_support=0.3, start=1.0, stop=1.0, rest=1.0),
+    method='preview', dt=0.005)
+"""Steps of 0.9 s by preview control."""
 
 
 class GaitSample(NamedTuple):
     """
-    An instant of a gait.
+    State of a gait at a time.
 
     Attributes
     ----------
     positions, velocities
         Of all joints, in the order of ``model.joint_names``, shape (n,).
     base
-        Pose of the base in the world, which begins below the base, on the ground.
+        Pose of the base in the frame of the gait: on the ground below the base at its start.
     zmp_reference
         Shape (2,), m.
     shares
@@ -124,136 +119,6 @@ class GaitSample(NamedTuple):
     in_contact: tuple[bool, bool]
 
 
-class StanceIk:
-    """
-    Places the base of a robot over its soles, as the centre of mass demands.
-
-    Parameters
-    ----------
-    model
-        With two of Wang's legs.
-    posture
-        Positions of all joints (n,) to begin with: soles level, both on the ground.
-    standing
-        How the robot stands at ease, where walks end; default: as in that posture.
-    com_offset
-        Of the true centre of mass from the model's, forward and left in base axes, (2,), m.
-
-    Attributes
-    ----------
-    footprints
-        Of the soles in that posture; the world's origin is on the ground below the base.
-    height
-        Of the base over the ground in that posture, m.
-    com
-        Centre of mass in that posture, (3,), m.
-    com_offset
-        As above.
-    leg_length
-        m.
-    rest
-        Of the centre of mass from the middle of the soles at ease, (2,), m.
-    standing_height
-        Of the base at ease, m.
-
-    Raises
-    ------
-    ConfigurationError
-        If the robot has no two such legs or does not stand level.
-
-    """
-
-    def __init__(self, model: RobotModel, posture: Array, standing: StanceIk | None = None,
-                 com_offset: Sequence[float] | Array = (0.0, 0.0)) -> None:
-        self.model, self._posture = model, np.array(posture, dtype=float)
-        self.com_offset = np.array((*com_offset, 0.0))
-        self._legs = list(legs_of(model).values())
-        if len(self._legs) != 2:
-            raise ConfigurationError(
-                f'{model.config.name} has {len(self._legs)} feet; a gait needs two')
-        self.leg_length = self._legs[0].shin + self._legs[0].thigh
-        state = model.state(self._posture)
-        soles = state.placements_in_base(model.soles)
-        self._check_level(soles)
-        self.height = -float(soles[:, 3, 2].mean())
-        self.footprints = tuple(
-            Footprint(row[3, 0].item(), row[3, 1].item(), yaw_of(row[:3].T)) for row in soles)
-        self.com = state.com_in_base + self.com_offset + (0.0, 0.0, self.height)
-        self._yaw_offset = 0.5 * (self.footprints[0].yaw + self.footprints[1].yaw)
-        self.rest: Array = self._seen_from_the_middle() if standing is None else (
-            standing.rest - standing.com_offset[:2] + self.com_offset[:2])
-        self.standing_height = self.height if standing is None else standing.height
-        # Of the base from the centre of mass, as found last, and how that changed.
-        self._offset, self._trend = -self.com[:2], np.zeros(2)
-        self._gain = np.eye(2)
-        self._gain = self._find_gain()
-
-    def solve(self, com: Array, height: float, soles: Array) -> tuple[Array, Array]:
-        """
-        Return joint positions (n,) and the base's x, y, z (m) and yaw (rad), (4,).
-
-        Parameters
-        ----------
-        com
-            Where the centre of mass is to be, (2,), m.
-        height
-            Of the base, m.
-        soles
-            x, y, z (m) and yaw (rad) of both, (2, 4).
-
-        Raises
-        ------
-        InputError
-            If the legs do not reach.
-
-        """
-        yaw = 0.5 * float(soles[0, 3] + soles[1, 3]) - self._yaw_offset
-        before, self._offset = self._offset, self._offset + self._trend
-        for _ in range(_MAX_ITERATIONS):
-            base = np.array((*(com + self._offset), height, yaw))
-            positions, error = self._try(com, base, soles)
-            if float(np.abs(error).max()) < _TOLERANCE:
-                self._trend = self._offset - before
-                return positions, base
-            self._offset = self._offset + self._gain @ error
-        raise InputError(f'{self.model.config.name} cannot bring its centre of mass over '
-                         f'{np.round(com, 4).tolist()} m; step shorter or lower the hips')
-
-    def _try(self, com: Array, base: Array, soles: Array) -> tuple[Array, Array]:
-        """Return joint positions with the base there, and by how much the CoM is off."""
-        pose = _pose(base)
-        to_base = pose.inverse()
-        positions: Array = self._posture.copy()
-        for leg, sole in zip(self._legs, soles):
-            positions[leg.index] = leg.positions(to_base @ _pose(sole))
-        found = pose.apply(self.model.state(positions).com_in_base + self.com_offset)
-        return positions, com - found[:2]
-
-    def _seen_from_the_middle(self) -> Array:
-        """Return where the centre of mass is, seen from the middle of the soles, (2,), m."""
-        x, y, yaw = np.mean(self.footprints, axis=0).tolist()
-        return np.array(Footprint(x, y, yaw).to_local(*self.com[:2].tolist()))
-
-    def _find_gain(self) -> Array:
-        """Return how far the base has to move for the centre of mass to move, (2, 2)."""
-        soles = np.array([(f.x, f.y, 0.0, f.yaw) for f in self.footprints])
-        step, errors = 1e-4 * self.leg_length, []
-        for x, y in ((0.0, 0.0), (step, 0.0), (0.0, step)):
-            base = np.array((x, y, self.height - 20.0 * step, 0.0))
-            errors.append(self._try(np.zeros(2), base, soles)[1])
-        slope = np.array((errors[0] - errors[1], errors[0] - errors[2])).T / step
-        return np.asarray(np.linalg.inv(slope), dtype=float)
-
-    def _check_level(self, soles: Array) -> None:
-        tilt = float(np.abs(soles[:, 2, :2]).max())
-        step = abs(float(soles[0, 3, 2] - soles[1, 3, 2]))
-        if tilt > _LEVEL or step > _LEVEL * self.leg_length:
-            raise ConfigurationError(
-                f'{self.model.config.name} cannot walk from a posture whose soles are tilted by '
-                f'{math.degrees(tilt):.2f} deg and {step:.4f} m apart in height with the base '
-                'upright; they must be level')
-
-
 class Gait:
     """
     A walk as joint positions over time.
@@ -261,11 +126,11 @@ class Gait:
     Parameters
     ----------
     stance
-        The robot over its soles.
+        Inverse kinematics of the robot.
     steps
-        Where which foot lands, in order.
+        Landings of the feet, in order.
     options
-        How to walk.
+        Settings.
 
     Attributes
     ----------
@@ -278,13 +143,13 @@ class Gait:
     base
         x, y, z (m) and yaw (rad) of the base at the samples, (N, 4).
     zmp_reference, com, zmp
-        At the samples: reference, centre of mass on the ground, and the zero-moment point that
-        the motion of all links demands, shape (N, 2), m.
+        At the samples: reference, centre of mass on the ground, and zero-moment point by the
+        motion of all links, shape (N, 2), m.
 
     Raises
     ------
     InputError
-        If the legs do not reach, are too slow or would turn beyond their limits.
+        If the legs do not reach, or exceed limits of their positions or velocities.
 
     """
 
@@ -315,17 +180,17 @@ class Gait:
 
     @property
     def com_offset(self) -> Array:
-        """Of the true centre of mass from the model's, in base axes, (2,), m."""
+        """Measured minus modelled centre of mass, in base axes, (2,), m."""
         return self._stance.com_offset[:2]
 
     def at(self, time: float) -> GaitSample:
-        """Return an instant; standing before the beginning and after the end."""
+        """Return the state at a time, s; at rest before the start and after the end."""
         stands = not 0.0 <= time <= self.duration
         time = min(max(time, 0.0), self.duration)
         values, rates, _ = self.motion(time)
         if stands:
             rates = np.zeros_like(rates)
-        return GaitSample(values[:-4], rates[:-4], _pose(values[-4:]), self.plan.zmp(time),
+        return GaitSample(values[:-4], rates[:-4], pose_of(values[-4:]), self.plan.zmp(time),
                           self.plan.shares(time), self.plan.in_contact(time))
 
     def motion(self, time: float) -> Array:
@@ -351,11 +216,11 @@ class Gait:
         """Return the height of the base, m: lower between the first and the last phase."""
         stance, lowered = self._stance, self.options.crouch * self._stance.leg_length
         walking = stance.standing_height - lowered
-        return (stance.height + self.plan.begun(time) * (walking - stance.height)
-                + self.plan.ended(time) * lowered)
+        return (stance.height + self.plan.start_progress(time) * (walking - stance.height)
+                + self.plan.stop_progress(time) * lowered)
 
     def zmp_of(self, knots: Array) -> Array:
-        """Return :func:`zmp_of_motion` with the centre of mass where it truly is."""
+        """Return :func:`zmp_of_motion` with the measured centre of mass."""
         return zmp_of_motion(self.model, knots) + self._offsets(knots[:, 0, -1])
 
     def _preview(self) -> None:
@@ -373,7 +238,7 @@ class Gait:
             self._sample()
 
     def _settle(self, com: Array) -> None:
-        """Let a motion of the centre of mass begin and end at rest, which it does but for µm."""
+        """Let a motion of the centre of mass begin and end exactly at rest."""
         resting = 0.5 * self.options.timing.rest
         if resting:
             shares = np.array([[minimum_jerk(min(t, self.duration - t) / resting)]
@@ -382,7 +247,7 @@ class Gait:
         self.com = com
 
     def _sample(self) -> None:
-        """Find positions, base and derivatives for the present motion of the centre of mass."""
+        """Find positions, base and derivatives for the motion of the centre of mass."""
         found = [self._stance.solve(com, self.height(t), self.plan.soles(t))
                  for com, t in zip(self.com, self.times.tolist())]
         everything = np.array([np.concatenate(pair) for pair in found])
@@ -394,7 +259,7 @@ class Gait:
         self.zmp = self.zmp_of(self._knots)
 
     def _offsets(self, yaw: Array) -> Array:
-        """Return the offset of the true centre of mass in the world, (N, 2), m."""
+        """Return the offset of the centre of mass in the world, (N, 2), m."""
         x, y, _ = self._stance.com_offset.tolist()
         c, s = np.cos(yaw), np.sin(yaw)
         return np.column_stack((c * x - s * y, s * x + c * y))
@@ -405,14 +270,14 @@ class Gait:
         for name, speed, limit in zip(self.model.joint_names, fastest, limits):
             if speed > limit > 0.0:
                 raise InputError(
-                    f"this gait asks {speed:.2f} rad/s of '{name}', which turns at {limit:.2f} "
-                    'rad/s at most; take more time or step shorter')
+                    f"this gait needs {speed:.2f} rad/s of '{name}' (limit {limit:.2f} rad/s); "
+                    'take more time or step shorter')
 
 
 def single_step(model: RobotModel, length: float, first: int = 1,
                 options: GaitOptions = GaitOptions()) -> Gait:
     """
-    Return the paper's single step: the weight goes over, one foot steps, the weight follows.
+    Return the paper's single step: a shift of weight, a step, and the shift back.
 
     Parameters
     ----------
@@ -421,9 +286,9 @@ def single_step(model: RobotModel, length: float, first: int = 1,
     length
         Of the step, m.
     first
-        Which foot steps, in the order of ``model.soles.names``.
+        Index of the foot that steps, in ``model.soles.names``.
     options
-        How.
+        Settings.
 
     """
     return walk(model, 1, length, first, options)
@@ -438,9 +303,9 @@ def walk(model: RobotModel, count: int, length: float, first: int = 1,
 
 def zmp_of_motion(model: RobotModel, knots: Array) -> Array:
     """
-    Return the zero-moment point that a motion demands, on the ground, (N, 2), m.
+    Return the zero-moment point of a motion, on the ground, (N, 2), m.
 
-    By the inverse dynamics of the floating base: what the ground has to give.
+    By inverse dynamics of the floating base.
 
     Parameters
     ----------
@@ -453,7 +318,7 @@ def zmp_of_motion(model: RobotModel, knots: Array) -> Array:
     """
     data, pin_model, columns = pin.Data(model.pin_model), model.pin_model, _columns(model)
     root = Pose.from_quaternion(*np.split(model.configuration(knots[0, 0, :-4])[:7], [3])[::-1])
-    poses = [_pose(row) @ root for row in knots[:, 0, -4:]]
+    poses = [pose_of(row) @ root for row in knots[:, 0, -4:]]
     v, a = np.zeros((2, len(knots), pin_model.nv))
     v[:, columns], a[:, columns] = knots[:, 1, :-4], knots[:, 2, :-4]
     v[:, :6], a[:, :6] = _root_motions(poses, knots[:, :, -4:])
@@ -468,7 +333,7 @@ def zmp_of_motion(model: RobotModel, knots: Array) -> Array:
 
 
 def _targets(model: RobotModel, inward: float) -> list[tuple[float, float]]:
-    """Return where the zero-moment point rests in each sole."""
+    """Return where the zero-moment point rests in each sole in single support, m."""
     y = [row[1] for row in model.state(model.posture('stand')).placements_in_base(
         model.soles)[:, 3].tolist()]
     targets = []
@@ -479,13 +344,6 @@ def _targets(model: RobotModel, inward: float) -> list[tuple[float, float]]:
         inner = high[1] if y[1 - i] > y[i] else low[1]
         targets.append((float(middle[0]), float(middle[1] + inward * (inner - middle[1]))))
     return targets
-
-
-def _pose(row: Array) -> Pose:
-    """Return the pose of x, y, z and yaw."""
-    x, y, z, yaw = row.tolist()
-    c, s = math.cos(yaw), math.sin(yaw)
-    return Pose(np.array(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0))), np.array((x, y, z)))
 
 
 def _derivatives(values: Array, dt: float) -> tuple[Array, Array]:
@@ -499,7 +357,7 @@ def _derivatives(values: Array, dt: float) -> tuple[Array, Array]:
 
 
 def _quintic(start: Array, end: Array, dt: float, s: float) -> Array:
-    """Join two knots (3, n) of value, rate and second derivative; return those at a share s."""
+    """Interpolate between knots (3, n) of value, rate and second derivative, at share s."""
     p0, v0, a0 = start[0], dt * start[1], dt * dt * start[2]
     p1, v1, a1 = end[0], dt * end[1], dt * dt * end[2]
     gap = p1 - p0 - v0 - 0.5 * a0
@@ -515,7 +373,7 @@ def _quintic(start: Array, end: Array, dt: float, s: float) -> Array:
 
 
 def _columns(model: RobotModel) -> Array:
-    """Return where the measured joints stand in Pinocchio's velocity."""
+    """Return the indices of the measured joints in Pinocchio's velocity."""
     pin_model = model.pin_model
     return np.array([pin_model.joints[pin_model.getJointId(name)].idx_v
                      for name in model.joint_names])

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Smooth quasi-static motions: from posture to posture, and the hips over feet that stay put."""
+"""Smooth quasi-static motions: from posture to posture, and of the hips over standing feet."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from types import MappingProxyType
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.legs.chain import LegChain
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ import pinocchio as pin
 
 Offset = tuple[float, float, float]
 
-#: A leg that is this far (m and rad) from where its sole should be has not arrived.
+#: Largest error of a sole, m and rad.
 TOLERANCE = 1e-6
 _MAX_ITERATIONS = 50
 _DAMPING = 1e-9
@@ -37,7 +38,7 @@ _DAMPING = 1e-9
 
 def minimum_jerk(phase: float) -> float:
     """
-    Go from 0 to 1 with the least jerk, at rest at both ends.
+    Return the minimum-jerk polynomial from 0 to 1, at rest at both ends.
 
     Parameters
     ----------
@@ -53,8 +54,8 @@ class HipShift:
     """
     Moves the base while every sole stays where it is: inverse kinematics of the legs.
 
-    Newton's method on the pose of each sole in the base, begun at the answer before, so that a
-    small step takes one or two iterations.
+    Newton's method on the pose of each sole in the base, starting from the last solution, so that
+    a small step takes one or two iterations.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class HipShift:
         self._model, self._data = model, pin.Data(model.pin_model)
         self._home_positions: Array = np.array(posture, dtype=float)
         self._positions = self._home_positions.copy()
-        self._legs = [_Leg(model, foot) for foot in range(len(model.soles.names))]
+        self._legs = [LegChain(model, foot) for foot in range(len(model.soles.names))]
         self.leg_joints: NDArray[np.intp] = np.unique(
             np.concatenate([leg.joints for leg in self._legs]))
         rows = model.state(self._positions).placements_in_base(model.soles)
@@ -90,10 +91,10 @@ class HipShift:
         offset
             Displacement of the base with respect to the soles, (3,), in base axes, m.
         rotation
-            By what the base is then turned about its origin, (3, 3); not at all if left out.
+            Rotation (3, 3) of the base about its origin after that; default: none.
         sole_moves
-            Soles that do not stay, by index of the foot: how far each moves, along the axes of
-            the base at home, and by what it turns about itself.
+            Displacements of soles that move, by index of the foot: along the axes of the base in
+            `posture`, and the rotation about the sole.
 
         Raises
         ------
@@ -106,13 +107,13 @@ class HipShift:
         for _ in range(_MAX_ITERATIONS):
             if self._newton_step(shift, turn, sole_moves) < TOLERANCE:
                 return self._positions.copy()
-        self._positions[:] = self._home_positions  # not from where Newton's method lost its way
+        self._positions[:] = self._home_positions  # so that the next search does not start here
         raise InputError(
             f'the legs of {self._model.config.name} cannot move the base by {shift.tolist()} m '
             'over standing feet; choose a smaller displacement')
 
     def reset(self) -> None:
-        """Begin the next search at home, so that its answer does not depend on those before."""
+        """Start the next search from `posture`, so that it does not depend on earlier ones."""
         self._positions[:] = self._home_positions
 
     def _newton_step(self, shift: Array, turn: Array, sole_moves: Mapping[int, Pose]) -> float:
@@ -125,42 +126,22 @@ class HipShift:
                 move = sole_moves[i]
                 home = Pose(move.rotation @ home.rotation, move.position + home.position)
             target = pin.SE3(turn.T @ home.rotation, turn.T @ (home.position - shift))
-            error, jacobian = leg.error_and_jacobian(self._data, target)
+            error, jacobian = _error_and_jacobian(leg, self._data, target)
             worst = max(worst, float(np.abs(error).max()))
             self._positions[leg.joints] += _damped_solve(jacobian, error)
         return worst
 
 
-class _Leg:
-    """The chain of joints from the base to one sole."""
-
-    def __init__(self, model: RobotModel, foot: int) -> None:
-        self._pin_model = model.pin_model
-        self._joint = int(model.soles.joints[foot])
-        row = model.soles.placement_in_joint[foot]
-        self._sole_in_joint = pin.SE3(row[:3, :3].T.copy(), row[3, :3].copy())
-        chain = [self._pin_model.names[i] for i in self._pin_model.supports[self._joint]]
-        measured = [name for name in chain if name in model.joint_names]
-        if not measured:
-            raise ConfigurationError(
-                f"foot '{model.soles.names[foot]}' of {model.config.name} hangs on no joint, so "
-                'the base cannot move over it')
-        self.joints = model.joint_index(measured)
-        self._columns = [self._pin_model.joints[self._pin_model.getJointId(name)].idx_v
-                         for name in measured]
-
-    def error_and_jacobian(self, data: pin.Data, target: pin.SE3) -> tuple[Array, Array]:
-        """Return the twist (6,) from the sole to its target, and its Jacobian (6, joints)."""
-        sole = data.oMi[self._joint] * self._sole_in_joint
-        error = pin.log6(sole.actInv(target)).vector
-        in_joint = pin.getJointJacobian(
-            self._pin_model, data, self._joint, pin.ReferenceFrame.LOCAL)
-        in_sole = self._sole_in_joint.toActionMatrixInverse() @ in_joint[:, self._columns]
-        return error, in_sole
+def _error_and_jacobian(leg: LegChain, data: pin.Data, target: pin.SE3) -> tuple[Array, Array]:
+    """Return the twist (6,) from the sole to its target, and its Jacobian, in sole axes."""
+    sole = leg.sole(data)
+    error = pin.log6(sole.actInv(target)).vector
+    jacobian = sole.rotation.T @ leg.jacobian(data).reshape(2, 3, -1)
+    return error, jacobian.reshape(6, -1)
 
 
 def _damped_solve(jacobian: Array, error: Array) -> Array:
-    """Return the least change of joints that takes the error away, finite at singularities."""
+    """Return the least-norm step of the joints, damped against singularities."""
     square = jacobian @ jacobian.T + _DAMPING * np.eye(6)
     step: Array = jacobian.T @ np.linalg.solve(square, error)
     return step
@@ -169,18 +150,18 @@ def _damped_solve(jacobian: Array, error: Array) -> Array:
 @dataclass(frozen=True)
 class Keyframe:
     """
-    Where a motion arrives.
+    A posture of a motion.
 
     Attributes
     ----------
     duration
         Time from the keyframe before to this one, s.
     posture
-        Name of a configured posture; its leg joints give way to the hip shift.
+        Name of a configured posture; its leg joints are replaced by those of the hip shift.
     offset
         Displacement of the base over the feet, in base axes, m.
     label
-        What the robot does meanwhile, for people.
+        Description of the motion for users.
 
     """
 
@@ -197,7 +178,7 @@ class Keyframe:
 
 class KeyframeMotion:
     """
-    A motion through keyframes with the least jerk, at rest at each, repeated for ever.
+    A minimum-jerk motion through keyframes, at rest at each, repeated forever.
 
     It begins in posture ``stand``; so that repetition is smooth the last keyframe should be that
     posture, unshifted.
@@ -228,7 +209,7 @@ class KeyframeMotion:
         self._hips = HipShift(model, self._postures['stand'])
 
     def label(self, time: float) -> str:
-        """Say what the robot does at `time`, s."""
+        """Return the description of the motion at `time`, s."""
         return self._segment(time)[1].label
 
     def positions(self, time: float) -> Array:
@@ -257,7 +238,7 @@ def _between(start: Array, end: Array, share: float) -> Array:
 
 def show_keyframes(model: RobotModel, sway: float = 0.35, arms: str = 'arms_up') -> list[Keyframe]:
     """
-    Return a motion that shows where weight goes: sideways, forward, down, arms up and down.
+    Return a motion that shifts the weight: sideways, forward, down, arms up and down.
 
     Parameters
     ----------
@@ -266,7 +247,7 @@ def show_keyframes(model: RobotModel, sway: float = 0.35, arms: str = 'arms_up')
     sway
         Sideways amplitude as a share of half the distance between the soles.
     arms
-        Posture that lifts the arms; left out where the robot has no such posture.
+        Posture that lifts the arms; omitted if the robot has no such posture.
 
     """
     soles = model.state(model.posture('stand')).placements_in_base(model.soles)[:, 3]

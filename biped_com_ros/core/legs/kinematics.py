@@ -18,16 +18,16 @@ From the base: hip yaw (z), hip roll (x), hip pitch, knee and ankle pitch (y), a
 three axes of the hip meet in one point and the two of the ankle in another, so the vector between
 these points alone gives ankle roll and knee, and the rest is orientation. Here shin and thigh may
 differ in length and be offset forward, the axes may point either way, and sole and base may
-stand off as they like: all of it is read from the robot's model.
+have any offset: all of it is read from the robot's model.
 
 Positions are those of the URDF in ROS axes (x forward), in the order of the chain from the base.
 The paper counts from the foot in axes turned by 90 deg (its y is forward): :func:`wang_angles`.
 
-Printed otherwise, and here corrected:
+Corrections to the printed equations:
 
 - (3): the third rows of the inverses of M_23 and M_56 and a sign in that of M_45;
 - theta_2 and theta_3: quotients that are no angles; here from the cosine rule;
-- theta_4, which inherits that; theta_5: from the components of a; singular at 90 deg;
+- theta_4, which depends on them; theta_5: from the components of a; singular at 90 deg;
 - arctan of a quotient is an atan2 throughout;
 - (7): ``(p x n)_z = -n_x p_y + n_y p_x``, and the last entry is a_z.
 """
@@ -47,45 +47,45 @@ from numpy.typing import ArrayLike
 import pinocchio as pin
 
 KNEE_FORWARD, KNEE_BACKWARD = 1, -1
-"""Where the knee stands beside the line from hip to ankle."""
+"""Side of the line from hip to ankle on which the knee is."""
 
 JOINTS = ('hip yaw', 'hip roll', 'hip pitch', 'knee', 'ankle pitch', 'ankle roll')
-"""What the six joints do, from the base."""
+"""The six joints, from the base."""
 
-#: A hip this much farther than the leg is long (m) is reached all the same: rounding.
+#: Distance by which the hip may be out of reach because of rounding, m.
 _REACH_TOLERANCE = 1e-9
 #: A sine or a length (m) below which a direction is undefined.
 _SINGULAR = 1e-9
-#: Of the knee, rad: rounding of the distance from hip to ankle hides smaller bends.
+#: Smaller bends of the knee are lost in the rounding of the distance from hip to ankle, rad.
 _STRAIGHT = 1e-7
-#: Of axes and of distances between them, m.
+#: Of the direction of axes, and of distances between them, m.
 _STRUCTURE_TOLERANCE = 1e-6
 _AXES = np.array(((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 1.0, 0.0),
                   (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)))
-#: Axes i and j meet, or lie in the plane of the leg, if this coordinate of them is the same.
+#: Axes i and j meet, or lie in the plane of the leg, if they have this coordinate in common.
 _MEETINGS = ((0, 2, 0), (1, 2, 2), (1, 0, 1), (5, 4, 2), (5, 0, 1))
 _LIMIT_TOLERANCE = 1e-9
-#: The paper's joints, from the foot, among ours; his rolls and his yaw turn the other way.
+#: Order and signs of the paper's joints, which count from the foot; rolls and yaw are opposite.
 _WANG_ORDER = [5, 4, 3, 2, 1, 0]
 _WANG_SIGNS = np.array((-1.0, 1.0, 1.0, 1.0, -1.0, -1.0))
 
 
 class LegSolution(NamedTuple):
     """
-    What inverse kinematics found.
+    Solution of the inverse kinematics.
 
     Attributes
     ----------
     positions
-        Of the six joints, shape (6,), rad; if out of reach, those that come nearest with the
-        orientation as wanted.
+        Of the six joints, shape (6,), rad; if out of reach, the nearest ones with the required
+        orientation.
     excess
-        0 if the hip can be that far from the ankle; by how much it is too far (positive) or too
-        near (negative) otherwise, m.
+        0 if the ankle can be reached; otherwise by how much the hip is too far from it (positive)
+        or too near (negative), m.
     outside
         Indices of the joints that would be outside their limits.
     singular
-        What is undetermined, or where the sole cannot move in every direction:
+        Singularities, where a joint is undetermined or the sole cannot move in every direction:
         ``'hip roll'`` at 90 deg (yaw and pitch turn about one axis; here the yaw is zero),
         ``'ankle roll'`` with the hip on its axis (here zero), ``'knee'`` straight or folded.
 
@@ -103,7 +103,7 @@ class LegSolution(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """Whether the leg is long enough and its joints go there."""
+        """Whether the leg is long enough and its joints are within their limits."""
         return self.excess == 0.0 and not self.outside
 
 
@@ -214,24 +214,24 @@ class Leg:
         Parameters
         ----------
         sole_in_base
-            Where the sole is to be.
+            Required pose of the sole.
         knee
             ``KNEE_FORWARD`` or ``KNEE_BACKWARD`` of the line from hip to ankle.
 
         """
-        R, d = self._ankle_target(sole_in_base)
+        R, d = self.ankle_target(sole_in_base)
         return self._solve(R, d, knee, 1, 1)
 
     def solutions(self, sole_in_base: Pose) -> list[LegSolution]:
-        """Return all eight solutions, those that the joints reach first."""
-        R, d = self._ankle_target(sole_in_base)
+        """Return all eight solutions, valid ones first."""
+        R, d = self.ankle_target(sole_in_base)
         found = [self._solve(R, d, knee, above, hip)
                  for hip in (1, -1) for above in (1, -1) for knee in (1, -1)]
         return sorted(found, key=lambda solution: not solution.is_valid)
 
     def positions(self, sole_in_base: Pose, knee: int = KNEE_FORWARD) -> Array:
         """
-        Return :meth:`inverse` where it has to work.
+        Return the positions (6,) of :meth:`inverse`.
 
         Raises
         ------
@@ -244,7 +244,7 @@ class Leg:
             return solution.positions
         raise InputError(f'{self.name} cannot bring its sole to '
                          f'{np.round(sole_in_base.position, 4).tolist()} m in the base: '
-                         f'{self._complaint(solution)}')
+                         f'{self._describe_failure(solution)}')
 
     def jacobian_in_base(self, positions: Array) -> Array:
         """
@@ -284,11 +284,11 @@ class Leg:
         Raises
         ------
         InputError
-            If the leg is so near a singularity that it cannot move like that.
+            If the leg is too near a singularity.
 
         """
         jacobian = self.jacobian_in_base(positions)
-        # Of metres by the length of the leg, so that the number does not depend on the size.
+        # In units of the length of the leg, so that it does not depend on the size.
         determinant = np.linalg.det(jacobian) / (self.shin + self.thigh) ** 3
         if abs(determinant) < _SINGULAR:
             raise InputError(
@@ -297,7 +297,7 @@ class Leg:
                 'move in every direction; bend the knee')
         return np.asarray(np.linalg.solve(jacobian, sole_twist), dtype=float)
 
-    def _complaint(self, solution: LegSolution) -> str:
+    def _describe_failure(self, solution: LegSolution) -> str:
         if solution.excess > 0.0:
             return (f'the ankle is {solution.excess:.4f} m beyond the stretched leg of '
                     f'{self.shin + self.thigh:.4f} m; lower the hips or step shorter')
@@ -328,8 +328,8 @@ class Leg:
                              [c * b - s * a for a, b in zip(left, foot_up)])).T
         return axes, hip_at, knee_at, ankle_at, rotation
 
-    def _ankle_target(self, sole_in_base: Pose) -> tuple[list[list[float]], list[float]]:
-        """Return the ankle's rotation in the base, and the hip from the ankle in its axes."""
+    def ankle_target(self, sole_in_base: Pose) -> tuple[list[list[float]], list[float]]:
+        """Return rotation of the ankle in the base, and position of the hip in the ankle, m."""
         ankle = sole_in_base @ self._ankle_in_sole
         from_ankle = ankle.rotation.T.dot(np.array(self._hip) - ankle.position)
         rows: list[list[float]] = ankle.rotation.tolist()
@@ -361,7 +361,7 @@ class Leg:
         beyond, within = distance - longest, distance - shortest
         excess = (beyond if beyond > _REACH_TOLERANCE
                   else within if within < -_REACH_TOLERANCE else 0.0)
-        # The cosine rule by half of the angle keeps all digits near the straight leg.
+        # The cosine rule for half of the angle is accurate near the straight leg.
         knee = 2.0 * side * math.atan2(
             math.sqrt(max(-beyond, 0.0) * (longest + distance)),
             math.sqrt(max(within, 0.0) * (shortest + distance)))
@@ -384,14 +384,14 @@ class RobotLeg(Leg):
     Attributes
     ----------
     index
-        Where its joints stand in ``model.joint_names``, shape (6,).
+        Indices of its joints in ``model.joint_names``, shape (6,).
 
     Raises
     ------
     UnknownNameError
         If there is no such foot.
     ConfigurationError
-        If the leg is not built like the paper's; the message says where it differs.
+        If the structure of the leg is not the paper's, with the difference.
 
     """
 
@@ -421,8 +421,8 @@ def wang_angles(positions: Array) -> Array:
     """
     Return the paper's theta_1 to theta_6, from the foot, of joint positions from the base.
 
-    Pitches are the same (his x axis is -y of ROS and his chain runs the other way: two signs
-    cancel), rolls and yaw are opposite. For axes along +z, +x, +y.
+    Pitches are the same (the paper's x axis is -y of ROS and its chain has the opposite direction:
+    two signs cancel), rolls and yaw are opposite. For axes along +z, +x, +y.
     """
     angles: Array = _WANG_SIGNS * positions[_WANG_ORDER]
     return angles
@@ -432,7 +432,7 @@ def wang_matrices(theta: ArrayLike, geometry: LegGeometry = WANG) -> Array:
     """
     Return M_01 to M_56, of which (2) is the product: from the sole to the hip yaw, paper's axes.
 
-    The inverses of what (3) should be.
+    The inverses of the matrices in the corrected (3).
 
     Parameters
     ----------
@@ -475,7 +475,7 @@ def _yaw_roll_pitch(R: list[list[float]], tilt: float,
         pitch = math.atan2(-side * u, side * upward[2])
     roll = math.atan2(sideways, side * level)
     cp, sp = math.cos(pitch), math.sin(pitch)
-    # From what is left after the pitch, whatever that was: exact near the singularity too.
+    # From the rotation without pitch: exact near the singularity, too.
     yaw = math.atan2(b * cp + upward[1] * sp, a * cp + upward[0] * sp)
     return yaw, roll, pitch, level < _SINGULAR
 
@@ -562,4 +562,4 @@ def _not_wang(label: str, difference: str) -> ConfigurationError:
     return ConfigurationError(
         f'{label} has no closed form: {difference}; needed are {", ".join(JOINTS)} from base to '
         'foot, with the axes of the hip in one point and those of the ankle in one. Use '
-        'numerical inverse kinematics for this robot (core.motion.HipShift)')
+        'numerical inverse kinematics for this robot (core.legs.keyframes.HipShift)')

@@ -12,14 +12,14 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Plays a gait: start, pause, go on and stop, without a jerk and where the robot can stand.
+Plays a gait: start, pause, resume and stop, smoothly and only where the robot can stand.
 
-Pausing slows the gait's time down to a halt, and going on speeds it up again; both take the time
-of a ramp and are smooth in acceleration. That changes the zero-moment point, and a robot may be
-on its way to fall over the next foot when it is halted: so for each instant it is found, from the
-motion of all links, whether a halt begun there keeps the zero-moment point inside the support, and
-so does going on. A pause waits for such an instant, a stop for one after which both soles are on
-the ground. A quasi-static gait can pause nearly anywhere.
+A pause slows the time of the gait down to zero, and resuming speeds it up again; both take the
+time of a ramp and are smooth in acceleration. This changes the zero-moment point. Therefore
+inverse dynamics of the whole robot is used to check for each time of the gait whether a halt that
+begins there, and resuming after it, keep the zero-moment point within the support. A pause waits
+for such a time, a stop for one after which both soles are on the ground. A quasi-static gait can
+pause nearly anywhere.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from biped_com_ros.core.legs.gait import Gait, GaitSample
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 import numpy as np
 
-#: Between instants that are examined, s.
+#: Between times at which halts are checked, s.
 _STRIDE = 0.05
-#: The same while it is looked how long the robot falls, s.
+#: Between samples for :func:`longest_fall`, s.
 _FALL_STRIDE = 0.01
-#: Points of a ramp that are examined.
+#: Shares of a ramp at which its zero-moment point is checked.
 _POINTS = np.linspace(0.0, 1.0, 13)
 
 
 class PlaybackState(Enum):
-    """What a playback is doing."""
+    """State of a playback."""
 
     READY = 'ready'
     SPEEDING_UP = 'speeding up'
@@ -62,29 +62,29 @@ _RESTING = (PlaybackState.READY, PlaybackState.PAUSED, PlaybackState.DONE)
 
 class GaitPlayback:
     """
-    A gait in the course of time.
+    Plays a gait.
 
     Parameters
     ----------
     gait
-        What to play.
+        The gait.
     ramp
-        Time from full speed to a halt and back, s.
+        Duration of slowing down, and of speeding up, s.
     least_margin
-        Distance from the edge of the support that the zero-moment point keeps during a pause, m.
+        Smallest distance of the zero-moment point from the edge of the support in a pause, m.
 
     Attributes
     ----------
     state
-        What it is doing.
+        State of the playback.
     time
-        In the gait, s; negative while it waits to begin.
+        Time of the gait, s; negative while it waits to begin.
     rate
-        How fast the gait's time passes: 0 to 1.
+        Rate of the time of the gait: 0 to 1.
     pause_is_pending
-        Whether a pause waits for an instant at which the robot can halt.
+        Whether a pause waits for a time at which the robot can halt.
     stop_is_pending
-        Whether a stop waits for one at which it can and both soles will be on the ground.
+        Whether a stop waits for such a time with both soles on the ground.
 
     """
 
@@ -93,19 +93,19 @@ class GaitPlayback:
             raise ConfigurationError(
                 f'the ramp of a playback must be between 0.05 and 5 s, not {ramp}')
         self.gait, self._ramp, self._least_margin = gait, ramp, least_margin
-        self._can_halt: dict[int, bool] = {}  # by instant, as far as was asked
+        self._can_halt: dict[int, bool] = {}  # by index of the time
         self.state, self.time, self.rate = PlaybackState.READY, 0.0, 0.0
         self.pause_is_pending = self.stop_is_pending = False
         self._since, self._begun_at, self._brake_at = 0.0, 0.0, math.inf
 
     def start(self, lead: float = 0.0) -> None:
         """
-        Begin, or go on after a pause; a pending pause or stop is called off.
+        Begin, or resume after a pause; a pending pause or stop is cancelled.
 
         Parameters
         ----------
         lead
-            How long to wait before that, s.
+            Delay, s.
 
         Raises
         ------
@@ -118,19 +118,19 @@ class GaitPlayback:
                              'make a new one, or wait until it has paused')
         self.pause_is_pending = self.stop_is_pending = False
         self._brake_at = math.inf
-        if self.state is PlaybackState.READY:  # a gait begins at rest by itself
+        if self.state is PlaybackState.READY:  # a gait begins at rest
             self.state, self.rate, self.time = PlaybackState.PLAYING, 1.0, -lead
         elif self.state is PlaybackState.PAUSED:
             self._begin(PlaybackState.SPEEDING_UP, -lead)
 
     def pause(self, lead: float = 0.0) -> None:
         """
-        Halt at the next instant at which the robot can stand; nothing while it rests.
+        Halt at the next time at which the robot can stand; nothing while it rests.
 
         Parameters
         ----------
         lead
-            Time that has to pass before that, s.
+            Delay, s.
 
         """
         if self.state in (PlaybackState.PLAYING, PlaybackState.SPEEDING_UP):
@@ -138,7 +138,7 @@ class GaitPlayback:
             self._brake_at = self._find(self._may_halt, lead)
 
     def stop(self, lead: float = 0.0) -> None:
-        """Halt as soon as it can on both soles; from a pause on one foot, go on until then."""
+        """Halt as soon as possible on both soles; resume from a pause on one foot until then."""
         if self.state is PlaybackState.PAUSED and not self._is_on_both(self.time):
             self.start(lead)
         self.pause_is_pending = False
@@ -148,7 +148,8 @@ class GaitPlayback:
             self._brake_at = self._find(self._may_stop, lead)
 
     def halt(self, lead: float = 0.0) -> None:
-        """Halt at once, wherever it is: for when going on is worse."""
+        """Halt at once, anywhere, for emergencies; a pending pause or stop is cancelled."""
+        self.pause_is_pending = self.stop_is_pending = False
         if self.state is PlaybackState.PLAYING:
             self._brake_at = self.time + lead
             self._played(0.0)
@@ -157,11 +158,10 @@ class GaitPlayback:
             self._since = self._ramp - max(self._since, 0.0)
             self._begun_at = self.time - self._ramp * _braked(self._since / self._ramp)
             self.state = PlaybackState.BRAKING
-            self.pause_is_pending = self.stop_is_pending = False
 
     def forecast(self, dt: float) -> list[GaitSample]:
         """
-        Return what :meth:`advance` will give until the robot rests, from now on.
+        Return the samples of :meth:`advance` from now on until the robot rests.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class GaitPlayback:
 
     def advance(self, dt: float) -> GaitSample:
         """
-        Let time pass; return where the joints are to be.
+        Advance the time and return the sample of the gait.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class GaitPlayback:
             self.pause_is_pending, self._brake_at = False, math.inf
 
     def _played(self, dt: float) -> float:
-        """Let time pass at full speed, at most until it brakes; return what is left of it."""
+        """Advance at full speed, at most until it brakes; return the rest of `dt`."""
         if self.time + dt < self._brake_at:
             self.time += dt
             return 0.0
@@ -209,26 +209,26 @@ class GaitPlayback:
         self._begin(PlaybackState.BRAKING)
         return left
 
-    def _find(self, is_good: Callable[[float], bool], lead: float) -> float:
-        """Return the next instant that is good to begin a halt, or infinity."""
+    def _find(self, is_allowed: Callable[[float], bool], lead: float) -> float:
+        """Return the next time at which a halt may begin, s, or infinity."""
         earliest = self.time + lead
         if self.state is PlaybackState.SPEEDING_UP:
             earliest = max(earliest, self._begun_at + _sped_up(1.0) * self._ramp)
         elif self.state is PlaybackState.BRAKING:
             return math.inf
-        if is_good(earliest):
+        if is_allowed(earliest):
             return earliest
         k = max(math.ceil(earliest / _STRIDE), 0)
         while k * _STRIDE < self.gait.duration:
-            if is_good(k * _STRIDE):
+            if is_allowed(k * _STRIDE):
                 return k * _STRIDE
             k += 1
         return math.inf
 
     def _may_halt(self, time: float) -> bool:
-        """Say whether a halt from the instants before and after this one keeps the balance."""
+        """Return whether halts from the checked times before and after this one are safe."""
         before = int(max(time, 0.0) / _STRIDE)
-        return all(self._examine(k) for k in (before, before + 1))
+        return all(self._is_safe(k) for k in (before, before + 1))
 
     def _may_stop(self, time: float) -> bool:
         return self._is_on_both(time + 0.5 * self._ramp) and self._may_halt(time)
@@ -236,8 +236,8 @@ class GaitPlayback:
     def _is_on_both(self, time: float) -> bool:
         return all(self.gait.plan.in_contact(time))
 
-    def _examine(self, k: int) -> bool:
-        """Find out about an instant that is asked for the first time; it takes a few ms."""
+    def _is_safe(self, k: int) -> bool:
+        """Return whether a halt is safe at a checked time; the first call takes a few ms."""
         if k not in self._can_halt:
             self._can_halt[k] = _least_margin(
                 self.gait, k * _STRIDE, self._ramp) > self._least_margin
@@ -256,21 +256,21 @@ class GaitPlayback:
             self.state = after
             if self.stop_is_pending and after is PlaybackState.PAUSED:
                 self.stop_is_pending = False
-                self.stop()  # goes on if it was on its way to a pause on one foot
+                self.stop()  # resumes if the pause was on one foot
 
 
 def halts(gait: Gait, ramp: float, least_margin: float) -> tuple[Array, Array]:
     """
-    Return instants (k,), s, and whether a gait can be halted from each, and go on, (k,).
+    Return times (k,), s, and whether a gait can be halted there and resumed, (k,).
 
     Parameters
     ----------
     gait
         The gait.
     ramp
-        Time it takes to halt, s.
+        Duration of slowing down, s.
     least_margin
-        Distance of the zero-moment point from the edge of the support, m.
+        Smallest distance of the zero-moment point from the edge of the support, m.
 
     """
     times = np.arange(0.0, gait.duration, _STRIDE)
@@ -280,10 +280,10 @@ def halts(gait: Gait, ramp: float, least_margin: float) -> tuple[Array, Array]:
 
 def longest_fall(gait: Gait) -> float:
     """
-    Return for how long the divergent component is outside of the support at a stretch, s.
+    Return the longest time for which the divergent component is outside of the support, s.
 
-    Quick steps are falls from one foot to the other: before a foot lands the divergent component
-    ``com + velocity / omega_0`` leaves the standing one.
+    In quick steps the divergent component ``com + velocity / omega_0`` leaves the stance foot
+    before the swing foot lands.
     """
     stride = max(round(_FALL_STRIDE / float(gait.times[1])), 1)
     middle = len(gait.times) // 2
@@ -299,7 +299,7 @@ def longest_fall(gait: Gait) -> float:
 
 
 def _least_margin(gait: Gait, begin: float, ramp: float) -> float:
-    """Return how near the zero-moment point comes to the edge in a halt and after it, m."""
+    """Return the smallest margin of the zero-moment point in a halt and after it, m."""
     middle = begin + 0.5 * ramp
     shares = _POINTS.tolist()
     points = [(begin + ramp * _braked(s), 1.0 - minimum_jerk(s), -_slope(s) / ramp)
@@ -313,13 +313,13 @@ def _least_margin(gait: Gait, begin: float, ramp: float) -> float:
 
 
 def _slowed(motion: Array, rate: float, change: float) -> Array:
-    """Return values and derivatives (3, n) in time of a motion whose own time runs slower."""
+    """Return values and derivatives (3, n) of a motion whose time has another rate."""
     values, rates, changes = motion
     return np.stack((values, rate * rates, rate * rate * changes + change * rates))
 
 
 def _support(gait: Gait, time: float) -> tuple[tuple[float, float], ...]:
-    """Return the corners of what the soles on the ground span."""
+    """Return the corners of the support polygon, m."""
     corners: list[tuple[float, float]] = []
     for foot, touches, (x, y, _, yaw) in zip(
             gait.model.config.feet.values(), gait.plan.in_contact(time),
@@ -335,7 +335,7 @@ def _slope(share: float) -> float:
 
 
 def _sped_up(share: float) -> float:
-    """Return the integral of :func:`minimum_jerk`: how much time has passed, of a ramp."""
+    """Return the integral of :func:`minimum_jerk`."""
     return share ** 4 * (2.5 + share * (share - 3.0))
 
 

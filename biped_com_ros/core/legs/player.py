@@ -12,13 +12,13 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-A robot that walks when it is told to: from standing to standing, with pauses and safe stops.
+Walks of a robot from standing to standing, with pauses and safe stops.
 
-A stop halts the gait on both soles and then lets the robot stand up: its weight goes to between
-the feet, its hips as high as in its posture. From there, one foot ahead or not, it walks again.
+A stop halts the gait on both soles; then the robot stands up: its weight moves to between the
+feet, its hips to the height of its posture. From there, one foot ahead or not, it can walk again.
 
-What the joints do until the robot rests is known at any time (:meth:`WalkPlayer.upcoming`): a
-controller that is given all of it brings the robot to rest without hearing any more.
+The motion until the robot rests is known at any time (:meth:`WalkPlayer.upcoming`): a
+joint controller that has received it brings the robot to rest without further messages.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ from typing import NamedTuple
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.legs.footsteps import forward_steps, rear_foot, StepTiming
-from biped_com_ros.core.legs.gait import Gait, GaitOptions, GaitSample, StanceIk
+from biped_com_ros.core.legs.gait import Gait, GaitOptions, GaitSample
 from biped_com_ros.core.legs.kinematics import legs_of
 from biped_com_ros.core.legs.playback import GaitPlayback, PlaybackState
+from biped_com_ros.core.legs.stance_ik import StanceIk
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 
 class WalkState(Enum):
-    """What a robot is doing."""
+    """State of a robot that can walk."""
 
     STANDING = 'standing'
     WALKING = 'walking'
@@ -48,10 +49,10 @@ class WalkState(Enum):
     HALTED = 'halted'
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WalkRequest:
     """
-    How far to walk, and how.
+    A request to walk straight ahead.
 
     Attributes
     ----------
@@ -60,9 +61,9 @@ class WalkRequest:
     length
         By which a foot lands ahead of the other one, m.
     first
-        Index of the foot that begins where they are side by side; else the rear one does.
+        Index of the foot that steps first if they are side by side; else the rear one does.
     options
-        How.
+        Settings of the gait.
 
     """
 
@@ -74,7 +75,7 @@ class WalkRequest:
 
 class RemainingMotion(NamedTuple):
     """
-    What the joints will do until the robot rests.
+    Motion of the joints until the robot rests.
 
     Attributes
     ----------
@@ -100,19 +101,19 @@ class WalkPlayer:
     model
         The robot.
     posture
-        Name of how it stands at ease: soles level.
+        Name of the posture in which it stands before and after walks: soles level.
     ramp
-        Time from full speed to a halt and back, s.
+        Duration of slowing down for a pause, and of speeding up, s.
     least_margin
-        Distance from the edge of the support that the zero-moment point keeps in a halt, m.
+        Smallest distance of the zero-moment point from the edge of the support in a pause, m.
     lead
-        Time between an order and the first motion that it causes, s: what comes is told before.
+        Time between a request and the first motion that it causes, s.
 
     Attributes
     ----------
     origin
-        Of the present gait's world in the user's, who sets it before :meth:`begin`; else
-        it is carried on from gait to gait.
+        Pose of the frame of the present gait in the world; may be set before :meth:`begin`,
+        otherwise each gait continues from the last one.
     leg_joints
         Indices of the legs' joints.
     sample
@@ -121,7 +122,7 @@ class WalkPlayer:
     Raises
     ------
     ConfigurationError
-        If the robot has other legs or does not stand level.
+        If the robot has other legs or its soles are not level.
 
     """
 
@@ -130,17 +131,18 @@ class WalkPlayer:
         self.model, self._ramp, self._least_margin = model, ramp, least_margin
         self._lead = lead
         self.leg_joints = np.concatenate([leg.index for leg in legs_of(model).values()])
-        self._posture_name, self._ease = posture, model.posture(posture)
-        StanceIk(model, self._ease)  # refuses what cannot walk
-        self._resting = self._ease
+        self._posture_name, self._home = posture, model.posture(posture)
+        StanceIk(model, self._home)  # raises if it cannot walk
+        self._resting = self._home
         self._playback: GaitPlayback | None = None
         self._stops = self._is_halted = False
+        self._steps = 0, 0
         self.origin = Pose.identity()
         self.sample: GaitSample | None = None
 
     @property
     def state(self) -> WalkState:
-        """Return what the robot is doing."""
+        """State of the robot."""
         playback = self._playback
         if playback is None:
             return WalkState.HALTED if self._is_halted else WalkState.STANDING
@@ -154,51 +156,49 @@ class WalkPlayer:
 
     @property
     def is_moving(self) -> bool:
-        """Whether joints move, or will without any more being said."""
+        """Whether joints move, or will without another request."""
         return self.state not in (WalkState.STANDING, WalkState.PAUSED, WalkState.HALTED)
 
     @property
     def has_stopped(self) -> bool:
-        """Whether it has come to rest on both soles and has yet to stand up."""
+        """Whether it rests on both soles after a stop and has yet to stand up."""
         playback = self._playback
         return self._stops and playback is not None and playback.state is PlaybackState.PAUSED
 
     @property
     def step(self) -> tuple[int, int]:
-        """Return how many steps have been finished, and of how many."""
+        """Number of finished steps, and of all."""
         playback = self._playback
         if playback is not None:
             swings = playback.gait.swings
-            if swings:  # else it stands up after a stop
+            if swings:  # none while it stands up after a stop
                 self._steps = sum(swing.end <= playback.time for swing in swings), len(swings)
         return self._steps
 
-    _steps = (0, 0)
-
     @property
     def progress(self) -> float:
-        """Return how much of the gait's time has passed, 0 to 1; 1 while standing."""
+        """Share of the duration of the gait that has passed, 0 to 1; 1 while standing."""
         if self._playback is None:
             return 1.0
         return max(self._playback.time, 0.0) / self._playback.gait.duration
 
-    def plan(self, order: WalkRequest, measured: Array,
+    def plan(self, request: WalkRequest, measured: Array,
              com_offset: Array | tuple[float, float] = (0.0, 0.0),
              tolerance: float = 0.05) -> GaitPlayback:
         """
-        Plan a walk from where the robot stands; takes a while, and changes nothing here.
+        Plan a walk from where the robot stands; takes seconds, and does not change the player.
 
         Parameters
         ----------
-        order
-            Where and how.
+        request
+            What to plan.
         measured
-            Positions of all joints, (n,); legs have to be where they were left or in the posture
-            at ease, other joints stay as they are.
+            Positions of all joints, (n,); the legs have to be where the last walk ended or in
+            the posture, other joints stay where they are.
         com_offset
-            Of the true centre of mass from the model's, in base axes, (2,), m.
+            Measured minus modelled centre of mass, in base axes, (2,), m.
         tolerance
-            How far a leg's joint may be off, rad.
+            Largest distance of a leg's joint from there, rad.
 
         Raises
         ------
@@ -211,13 +211,13 @@ class WalkPlayer:
         posture = np.array(measured, dtype=float)
         posture[self.leg_joints] = self._where_it_stands(measured, tolerance)[self.leg_joints]
         stance = self._stance(posture, com_offset)
-        rear = rear_foot(stance.footprints, order.length >= 0.0)
-        steps = forward_steps(stance.footprints, order.count, order.length,
-                              order.first if rear is None else rear)
-        return self._playback_of(Gait(stance, steps, order.options))
+        rear = rear_foot(stance.footprints, request.length >= 0.0)
+        steps = forward_steps(stance.footprints, request.count, request.length,
+                              request.first if rear is None else rear)
+        return self._playback_of(Gait(stance, steps, request.options))
 
     def plan_standing_up(self) -> GaitPlayback:
-        """Plan the way from a stop on both soles to standing at ease; see :meth:`plan`."""
+        """Plan the motion from a stop on both soles to standing; see :meth:`plan`."""
         if self._playback is None or not self.has_stopped:
             raise InputError(f'the robot is {self.state.value}; it stands up after a stop')
         gait = self._playback.gait
@@ -228,7 +228,7 @@ class WalkPlayer:
             Gait(stance, [], replace(gait.options, method='static', timing=slowly)))
 
     def begin(self, playback: GaitPlayback) -> None:
-        """Begin what was planned from where the robot rests."""
+        """Begin a gait that was planned from where the robot rests."""
         self._leave(halted=False)
         self._playback, self._stops = playback, not playback.gait.swings
         playback.start(self._lead)
@@ -236,7 +236,7 @@ class WalkPlayer:
 
     def pause(self) -> None:
         """
-        Pause as soon as the robot can.
+        Pause as soon as possible.
 
         Raises
         ------
@@ -251,7 +251,7 @@ class WalkPlayer:
 
     def resume(self) -> None:
         """
-        Go on after a pause, or call a pending one off.
+        Resume after a pause, or cancel a pending one.
 
         Raises
         ------
@@ -265,24 +265,24 @@ class WalkPlayer:
         self._playback.start(self._lead)
 
     def stop(self) -> None:
-        """Finish the step and come to rest on both soles; nothing while it rests."""
+        """Finish the step and rest on both soles; nothing while the robot rests."""
         if self._playback is not None and not self._stops:
             self._playback.stop(self._lead)
             self._stops = True
 
     def halt(self) -> None:
-        """Come to rest at once, wherever it is, and stay there: for when going on is worse."""
+        """Come to rest at once, anywhere, and stay there: for emergencies."""
         if self._playback is not None:
             self._playback.halt(self._lead)
             self._is_halted = True
             self._leave_if_done()
 
     def abandon(self) -> None:
-        """Forget the walk: the robot does not do it."""
+        """End the walk, since the robot does not follow."""
         self._leave(halted=True)
 
     def advance(self, dt: float) -> GaitSample | None:
-        """Let time pass, s; return where the joints are to be, or were last; None before that."""
+        """Advance by `dt` seconds; return the present sample, or the last one; None before."""
         if self._playback is not None:
             self.sample = self._playback.advance(dt)
             self._leave_if_done()
@@ -290,7 +290,7 @@ class WalkPlayer:
 
     def remaining_motion(self, dt: float) -> RemainingMotion:
         """
-        Return what the joints will do from now on until the robot rests.
+        Return the motion of the joints from now on until the robot rests.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class WalkPlayer:
 
         """
         if self._playback is None:
-            raise InputError(f'the robot is {self.state.value}, nothing is coming')
+            raise InputError(f'the robot is {self.state.value}, no motion remains')
         samples = self._playback.forecast(dt)
         positions = np.array([sample.positions for sample in samples])
         velocities: Array = np.array([sample.velocities for sample in samples])
@@ -321,13 +321,13 @@ class WalkPlayer:
         return GaitPlayback(gait, self._ramp, self._least_margin)
 
     def _stance(self, posture: Array, com_offset: Array | tuple[float, float]) -> StanceIk:
-        ease = posture.copy()
-        ease[self.leg_joints] = self._ease[self.leg_joints]
-        return StanceIk(self.model, posture, StanceIk(self.model, ease), com_offset)
+        home = posture.copy()
+        home[self.leg_joints] = self._home[self.leg_joints]
+        return StanceIk(self.model, posture, StanceIk(self.model, home), com_offset)
 
     def _where_it_stands(self, measured: Array, tolerance: float) -> Array:
-        """Return the posture that the legs are in, or say how far they are from it."""
-        known = (self._resting, self._ease)
+        """Return the known posture of the legs; InputError if they are in none."""
+        known = (self._resting, self._home)
         errors = [np.abs(measured - posture)[self.leg_joints] for posture in known]
         best = int(np.argmin([error.max() for error in errors]))
         if errors[best].max() <= tolerance:
@@ -336,7 +336,7 @@ class WalkPlayer:
         raise InputError(
             f"the robot does not stand in its posture '{self._posture_name}': joint "
             f"'{self.model.joint_names[worst]}' is at {measured[worst]:.3f} rad instead of "
-            f'{self._ease[worst]:.3f} (tolerance {tolerance:g} rad); bring it there first')
+            f'{self._home[worst]:.3f} (tolerance {tolerance:g} rad); bring it there first')
 
     def _leave_if_done(self) -> None:
         playback = self._playback
@@ -351,7 +351,7 @@ class WalkPlayer:
         if self._playback is not None and self.sample is not None:
             self._resting = self.sample.positions
             x, y, _ = self.sample.base.position.tolist()
-            # The ground below the base is where the next gait's world begins.
+            # The frame of the next gait is on the ground below the base.
             self.origin = self.origin @ Pose(self.sample.base.rotation, np.array((x, y, 0.0)))
         self._playback = None
         self._stops, self._is_halted = False, halted

@@ -17,14 +17,12 @@ From a reference of the zero-moment point to a motion of the centre of mass: the
 A point mass at a constant height h over the plane has its zero-moment point at
 ``p = c - h/g c''``.
 :class:`PreviewController` chooses the jerk of c by optimal control of that system with an
-integrator on the error; the reference is known some time ahead (Kajita et al. 2003, after
-Katayama et al. 1985), so that it can be fed while walking. The jerk is constant over each
-interval, hence the acceleration is continuous.
+integrator on the error, from a reference that is known some time ahead (Kajita et al. 2003, after
+Katayama et al. 1985). The jerk is constant over each interval, so that the acceleration is
+continuous.
 """
 
 from __future__ import annotations
-
-from functools import cached_property
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
@@ -45,8 +43,8 @@ class PreviewController:
     dt
         Interval, s.
     horizon
-        How far ahead the reference is known, s. The pendulum's slowness is ``sqrt(h/g)``; several
-        times that is needed.
+        Time for which the reference is known ahead, s; several times the time constant
+        ``sqrt(h/g)`` of the pendulum is needed.
     error_weight, jerk_weight
         Q and R of the quadratic costs.
 
@@ -79,9 +77,9 @@ class PreviewController:
         self.C = np.array((1.0, 0.0, -height / GRAVITY))
         self._solve(error_weight, jerk_weight, max(round(horizon / dt), 1))
 
-    @cached_property
+    @property
     def horizon_samples(self) -> int:
-        """How many samples of the reference ahead are used."""
+        """Number of future samples of the reference that are used."""
         return len(self.preview_gains)
 
     def track(self, reference: Array, start: Array) -> Array:
@@ -91,7 +89,7 @@ class PreviewController:
         Parameters
         ----------
         reference
-            Zero-moment point every `dt`, shape (n, axes), m; after its end it stays.
+            Zero-moment point every `dt`, shape (n, axes), m; constant after its end.
         start
             State at the first sample: position, velocity and acceleration, shape (3, axes).
 
@@ -113,7 +111,7 @@ class PreviewController:
 
     def jerk(self, state: Array, error_sum: Array, reference_ahead: Array) -> Array:
         """
-        Return what to do until the next sample, m/s^3, shape (axes,).
+        Return the jerk until the next sample, m/s^3, shape (axes,).
 
         Parameters
         ----------
@@ -141,10 +139,10 @@ class PreviewController:
         self.integral_gain, self.state_gains = float(gains[0]), gains[1:]
         closed = A - B @ gains[np.newaxis]
         self.preview_gains = np.empty(count)
-        seen = P[:, 0].copy()
+        weights = P[:, 0].copy()
         for i in range(count):
-            self.preview_gains[i] = float(B[:, 0] @ seen) / denominator
-            seen = closed.T @ seen
+            self.preview_gains[i] = float(B[:, 0] @ weights) / denominator
+            weights = closed.T @ weights
 
 
 def riccati(A: Array, B: Array, Q: Array, R: float) -> Array:

@@ -35,7 +35,7 @@ class SenseParameters(Protocol):
         """Whether the centre of mass that is felt counts."""
 
     @property
-    def feel_time(self) -> float:
+    def settling_time(self) -> float:
         """Return how long it is listened to, s."""
 
     @property
@@ -90,7 +90,7 @@ class Senses:
     def have_settled(self) -> bool:
         """Whether they have been listened to for long enough, or since the clock was reset."""
         listened = 1e-9 * (self._clock.now().nanoseconds - self._since_ns)
-        return not 0.0 <= listened < self._params.feel_time
+        return not 0.0 <= listened < self._params.settling_time
 
     @property
     def zmp_in_world(self) -> Array | None:

@@ -11,27 +11,25 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Listens to `zmp_monitor` for whoever moves the robot, whether it may go on."""
+"""Subscriptions of `gait_player` to the stability monitor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-import math
 import time
 from typing import Any
 
+from biped_com_ros.core.legs.stability_gate import StabilityGate
 from biped_com_ros.ros.node.diagnostics import ERROR
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
+from biped_com_ros.ros.topics.stamp import now_ns
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from std_msgs.msg import Float64, String
-
-#: What the monitor takes to forgive that the divergent component was outside, and more, s.
-_RECOVERS = 0.4
 
 
 class StabilityWatch:
     """
-    What a stability monitor says: at once on its latched event, and once a second in diagnostics.
+    Passes the reports of a stability monitor on to a :class:`.StabilityGate`.
 
     Parameters
     ----------
@@ -40,112 +38,79 @@ class StabilityWatch:
     monitor
         Name of the monitor's node.
     timeout
-        Silence of its diagnostics after which nothing is known, s.
+        Time without its diagnostics after which it counts as stopped, s.
     on_error
-        Called with the reason whenever the monitor reports an ERROR.
+        Called with the reason whenever the monitor reports an error that counts.
 
     Attributes
     ----------
-    has_fallen
-        Whether the robot lies on the ground.
-    phase
-        Which feet stand, as the monitor calls it; '' while unknown.
+    gate
+        Evaluates the reports.
 
     """
 
     def __init__(self, node: Any, monitor: str, timeout: float,
                  on_error: Callable[[str], None]) -> None:
-        self._node, self._monitor = node, monitor
-        self._timeout, self._on_error = timeout, on_error
-        self._heard = time.monotonic() - 2.0 * timeout
-        self._clock, self._since = node.get_clock(), 0
-        self._event, self._errors = '', ''
-        self._patience, self._dcm, self._outside_since = 0.0, None, 0
-        self.has_fallen, self.phase = False, ''
+        self._node, self._monitor, self._on_error = node, monitor, on_error
+        self.gate, self._dcm_margin = StabilityGate(monitor, timeout), None
         self._subscriptions = [
             node.create_subscription(DiagnosticArray, f'{monitor}/event', self._on_event, LATCHED),
             node.create_subscription(
-                String, f'{monitor}/support_phase', self._on_phase, LATCHED),
+                String, f'{monitor}/support_phase', self._on_support_phase, LATCHED),
             node.create_subscription(
                 DiagnosticArray, '/diagnostics', self._on_diagnostics, STATE_OUTPUT)]
 
     @property
     def problem(self) -> str:
-        """Return why the robot must not walk; '' if it may."""
-        silence = time.monotonic() - self._heard
-        if silence > self._timeout:
-            return f'{self._monitor} says nothing on /diagnostics; start it (bringup.launch.xml)'
-        return self._event if self._event and self._is_minded else self._errors
+        """Why the robot must not walk; '' if it may."""
+        return self.gate.problem(now_ns(self._node), time.monotonic())
 
-    @property
-    def patience(self) -> float:
-        """
-        For how long the divergent component may be outside of the support, s.
-
-        Who walks quickly falls from foot to foot. The level of stability takes its time to recover
-        from that, so that the margin itself is listened to.
-        """
-        return self._patience
-
-    @patience.setter
-    def patience(self, seconds: float) -> None:
-        self._patience, self._outside_since = seconds, 0
-        if seconds and self._dcm is None:
-            self._dcm = self._node.create_subscription(
+    def tolerate_falling(self, seconds: float) -> None:
+        """Let the DCM be outside of the support for so long, s; 0 in walks without that."""
+        self.gate.tolerated_time = seconds
+        if seconds and self._dcm_margin is None:
+            self._dcm_margin = self._node.create_subscription(
                 Float64, f'{self._monitor}/dcm_margin', self._on_dcm_margin, STATE_OUTPUT)
-        elif not seconds and self._dcm is not None:
-            self._node.destroy_subscription(self._dcm)
-            self._dcm = None
-
-    @property
-    def _is_minded(self) -> bool:
-        if self.has_fallen or not self._patience:
-            return True
-        since = self._outside_since
-        return ((bool(since) and self._lasted(since) >= self._patience)
-                or self._lasted(self._since) >= self._patience + _RECOVERS)
-
-    def _lasted(self, since_ns: int) -> float:
-        """Return for how long something has been so; for ever, where the clock was set back."""
-        lasted = 1e-9 * (self._clock.now().nanoseconds - since_ns)
-        return lasted if lasted >= 0.0 else math.inf
+        elif not seconds and self._dcm_margin is not None:
+            self._node.destroy_subscription(self._dcm_margin)
+            self._dcm_margin = None
 
     def _on_dcm_margin(self, message: Float64) -> None:
-        if message.data >= 0.0:
-            self._outside_since = 0
-        elif not self._outside_since:
-            self._outside_since = self._clock.now().nanoseconds
-        elif self._event and self._is_minded:
-            self._on_error(self._event)
+        self.gate.set_dcm_margin(message.data, now_ns(self._node))
+        if message.data < 0.0:
+            self._check()
 
     def _on_event(self, array: DiagnosticArray) -> None:
         for status in array.status:
-            if status.level == ERROR and not self._event:
-                self._since = self._clock.now().nanoseconds
-            self._event = self._words(status) if status.level == ERROR else ''
-            self.has_fallen = any(
-                value.key == 'now' and value.value == 'FALLEN' for value in status.values)
-        if self._event and self._is_minded:
-            self._on_error(self._event)
+            has_fallen = any(value.key == 'now' and value.value == 'FALLEN'
+                             for value in status.values)
+            self.gate.set_event(
+                status.level == ERROR, _describe(status), has_fallen, now_ns(self._node))
+        self._check()
 
-    def _on_phase(self, message: String) -> None:
-        self.phase = message.data
+    def _check(self) -> None:
+        if error := self.gate.stability_error(now_ns(self._node)):
+            self._on_error(error)
+
+    def _on_support_phase(self, message: String) -> None:
+        self.gate.support_phase = message.data
 
     def _on_diagnostics(self, array: DiagnosticArray) -> None:
-        mine = [status for status in array.status
-                if status.name.startswith(f'{self._monitor}: ') and not self._is_level(status)]
-        if not mine:
+        statuses = [status for status in array.status
+                    if status.name.startswith(f'{self._monitor}: ')
+                    and not self._repeats_event(status)]
+        if not statuses:
             return
-        self._heard = time.monotonic()
-        self._errors = '; '.join(self._words(s) for s in mine if s.level == ERROR)
-        if self._errors:
-            self._on_error(self._errors)
+        errors = '; '.join(_describe(s) for s in statuses if s.level == ERROR)
+        self.gate.set_report(errors, time.monotonic())
+        if errors:
+            self._on_error(errors)
 
-    def _is_level(self, status: DiagnosticStatus) -> bool:
-        """Tell whether a line only repeats, later, what the event said."""
+    def _repeats_event(self, status: DiagnosticStatus) -> bool:
+        """Return whether a status repeats the latest event."""
         return status.name == f'{self._monitor}: stability' and not (
             status.message.startswith('unknown'))
 
-    @staticmethod
-    def _words(status: DiagnosticStatus) -> str:
-        return f'{status.name}: {status.message}'
+
+def _describe(status: DiagnosticStatus) -> str:
+    return f'{status.name}: {status.message}'

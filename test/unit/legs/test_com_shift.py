@@ -16,9 +16,11 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
+from biped_com_ros.core.legs.chain import LegChain
 from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
+import pinocchio as pin
 import pytest
 
 ROBOTS = ('biped', 'talos', 'g1', 'icub')
@@ -71,9 +73,9 @@ def test_increment_moves_by_what_was_asked_to_first_order():
 def test_the_jacobian_of_a_leg_is_that_of_finite_differences(foot):
     model = RobotModel.load('talos')
     start, h = model.posture(), 1e-6
-    shift = ComShift(model, start)
-    leg = shift._legs[foot]
-    for joint, column in zip(leg.joints, leg._jacobian(shift._data).T):
+    leg, data = LegChain(model, foot), pin.Data(model.pin_model)
+    pin.computeJointJacobians(model.pin_model, data, model.configuration(start))
+    for joint, column in zip(leg.joints, leg.jacobian(data).T):
         before, after = (model.state(start + h * k * np.eye(len(start))[joint]).placements_in_base(
             model.soles)[foot] for k in (-1.0, 1.0))
         np.testing.assert_allclose(column[:3], (after[3] - before[3]) / (2.0 * h), atol=1e-8)

@@ -138,7 +138,7 @@ def test_joint_positions_are_recovered_where_the_hip_is_above_the_ankle(leg):
     for positions in random_positions(leg, 500):
         wanted = leg.pose(positions)
         solution = leg.inverse(wanted, KNEE_FORWARD if positions[3] > 0.0 else KNEE_BACKWARD)
-        if leg._ankle_target(wanted)[1][2] > 0.0:
+        if leg.ankle_target(wanted)[1][2] > 0.0:
             assert solution.positions == pytest.approx(positions, abs=1e-9)
             seen += 1
     assert seen > 200
@@ -191,7 +191,7 @@ def test_out_of_reach_is_reported_with_the_distance(leg):
     hip_height = leg.pose(np.zeros(6)).position
     solution = leg.inverse(Pose(np.eye(3), hip_height - (0.0, 0.0, 0.013)))
     straight = leg.shin + leg.thigh
-    ankle = leg._ankle_target(Pose(np.eye(3), hip_height - (0.0, 0.0, 0.013)))[1]
+    ankle = leg.ankle_target(Pose(np.eye(3), hip_height - (0.0, 0.0, 0.013)))[1]
     assert not solution.is_reachable and not solution.is_valid
     assert solution.excess == pytest.approx(np.linalg.norm(ankle) - straight)
     assert leg.angles(solution.positions)[3] == pytest.approx(0.0)
@@ -269,7 +269,7 @@ def test_poses_are_recovered_at_and_near_a_straight_knee(wang, bend):
 def test_poses_are_recovered_with_the_hip_on_the_ankle_roll_axis(wang):
     """Shin leaning forward, thigh back down to the height of the ankle."""
     pose = wang.pose(np.array((0.2, 0.3, -1.0, np.pi - 1.0, 0.0, 0.4)))
-    hip = wang._ankle_target(pose)[1]
+    hip = wang.ankle_target(pose)[1]
     shift = pose.rotation @ np.array((0.0, hip[1], hip[2]))
     pose = Pose(pose.rotation, pose.position + shift)
     solution = wang.inverse(pose)

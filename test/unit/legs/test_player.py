@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Orders to walk, pause and stop become motions that end where the robot can stand."""
+"""Requests to walk, pause and stop become motions that end where the robot can stand."""
 
 from __future__ import annotations
 
@@ -40,11 +40,13 @@ def player(model):
 @pytest.fixture(scope='module')
 def quick(model):
     """Return three quick steps, planned once."""
-    return WalkPlayer(model, lead=0.1).plan(WalkRequest(count=3, length=0.05, options=QUICK), model.posture())
+    return WalkPlayer(model, lead=0.1).plan(
+        WalkRequest(count=3, length=0.05, options=QUICK), model.posture())
 
 
 def begin(player, count=1, **options):
-    player.begin(player.plan(WalkRequest(count=count, length=0.05, **options), player.model.posture()))
+    request = WalkRequest(count=count, length=0.05, **options)
+    player.begin(player.plan(request, player.model.posture()))
 
 
 def play(player, duration):
@@ -55,20 +57,20 @@ def soles(model, positions):
     return model.state(positions).placements_in_base(model.soles)[:, 3]
 
 
-def test_a_step_is_told_beforehand_and_then_made_so(player, model):
+def test_the_remaining_motion_is_what_is_played(player, model):
     begin(player)
-    upcoming = player.remaining_motion(DT)
-    made = play(player, upcoming.times[-1] + 0.1)
-    count = len(upcoming.times)
-    assert upcoming.positions[1:] == pytest.approx(
+    remaining = player.remaining_motion(DT)
+    made = play(player, remaining.times[-1] + 0.1)
+    count = len(remaining.times)
+    assert remaining.positions[1:] == pytest.approx(
         np.array([sample.positions for sample in made[:count - 1]]), abs=1e-9)
-    assert upcoming.positions[:5] == pytest.approx(
+    assert remaining.positions[:5] == pytest.approx(
         np.tile(model.posture(), (5, 1)), abs=1e-9)  # the lead
-    assert not upcoming.velocities[-1].any()
-    middle = 0.5 * DT * (upcoming.velocities[1:] + upcoming.velocities[:-1])
-    assert np.diff(upcoming.positions, axis=0) == pytest.approx(middle, abs=2e-4)
-    gain = 0.5 * DT * (upcoming.accelerations[1:] + upcoming.accelerations[:-1])
-    assert np.diff(upcoming.velocities, axis=0) == pytest.approx(gain, abs=0.03)
+    assert not remaining.velocities[-1].any()
+    middle = 0.5 * DT * (remaining.velocities[1:] + remaining.velocities[:-1])
+    assert np.diff(remaining.positions, axis=0) == pytest.approx(middle, abs=2e-4)
+    gain = 0.5 * DT * (remaining.accelerations[1:] + remaining.accelerations[:-1])
+    assert np.diff(remaining.velocities, axis=0) == pytest.approx(gain, abs=0.03)
     assert player.state is WalkState.STANDING and player.step == (1, 1)
     left, right = soles(model, made[-1].positions)
     assert right[0] - left[0] == pytest.approx(0.05, abs=1e-9)
@@ -95,12 +97,12 @@ def test_a_stop_ends_on_both_soles_and_the_robot_stands_up(player, model, quick,
     before = play(player, time)[-1]
     player.stop()
     assert player.state is WalkState.STOPPING
-    upcoming = player.remaining_motion(DT)
-    assert upcoming.positions[0] == pytest.approx(before.positions, abs=1e-9)
-    assert upcoming.times[-1] < 1.6
-    sample = play(player, upcoming.times[-1] + DT)[-1]
+    remaining = player.remaining_motion(DT)
+    assert remaining.positions[0] == pytest.approx(before.positions, abs=1e-9)
+    assert remaining.times[-1] < 1.6
+    sample = play(player, remaining.times[-1] + DT)[-1]
     assert player.has_stopped and all(sample.in_contact)
-    assert sample.positions == pytest.approx(upcoming.positions[-1], abs=1e-9)
+    assert sample.positions == pytest.approx(remaining.positions[-1], abs=1e-9)
     player.begin(player.plan_standing_up())
     assert player.state is WalkState.STOPPING
     assert player.advance(0.0).positions == pytest.approx(sample.positions, abs=1e-9)
@@ -114,20 +116,21 @@ def test_a_stop_ends_on_both_soles_and_the_robot_stands_up(player, model, quick,
     assert not after.velocities.any()
 
 
-def test_what_was_told_of_a_pause_and_of_going_on_happens(player):
+def test_the_remaining_motion_of_a_pause_and_of_resuming_is_played(player):
     begin(player)
     play(player, 2.63)
     player.pause()
     assert player.state is WalkState.PAUSING
-    upcoming = player.remaining_motion(DT)
-    assert player.remaining_motion(0.05).positions[-1] == pytest.approx(upcoming.positions[-1], abs=1e-9)
+    remaining = player.remaining_motion(DT)
+    coarse = player.remaining_motion(0.05)
+    assert coarse.positions[-1] == pytest.approx(remaining.positions[-1], abs=1e-9)
     held = [player.advance(0.007) for _ in range(200)][-1]  # other steps of time, the same end
     assert player.state is WalkState.PAUSED
-    assert held.positions == pytest.approx(upcoming.positions[-1], abs=1e-9)
+    assert held.positions == pytest.approx(remaining.positions[-1], abs=1e-9)
     player.resume()
-    upcoming = player.remaining_motion(DT)
-    assert upcoming.positions[:5] == pytest.approx(np.tile(held.positions, (5, 1)), abs=1e-9)
-    assert play(player, 1.0)[24].positions == pytest.approx(upcoming.positions[25], abs=1e-9)
+    remaining = player.remaining_motion(DT)
+    assert remaining.positions[:5] == pytest.approx(np.tile(held.positions, (5, 1)), abs=1e-9)
+    assert play(player, 1.0)[24].positions == pytest.approx(remaining.positions[25], abs=1e-9)
     assert player.state is WalkState.WALKING
 
 
@@ -148,10 +151,10 @@ def test_a_stop_while_a_pause_brakes_does_too(player):
     player.pause()
     play(player, 0.3)
     player.stop()
-    upcoming = player.remaining_motion(DT)
-    sample = play(player, upcoming.times[-1] + DT)[-1]
+    remaining = player.remaining_motion(DT)
+    sample = play(player, remaining.times[-1] + DT)[-1]
     assert all(sample.in_contact) and player.has_stopped
-    assert sample.positions == pytest.approx(upcoming.positions[-1], abs=1e-9)
+    assert sample.positions == pytest.approx(remaining.positions[-1], abs=1e-9)
 
 
 def test_a_halt_is_wherever_it_is_and_the_next_walk_needs_a_posture(player, model):
@@ -166,12 +169,22 @@ def test_a_halt_is_wherever_it_is_and_the_next_walk_needs_a_posture(player, mode
     assert player.state is WalkState.WALKING
 
 
+def test_a_halt_during_a_stop_does_not_go_on(player):
+    """The stop is still pending when the robot falls."""
+    begin(player)
+    play(player, 2.6)
+    player.stop()
+    player.halt()
+    sample = play(player, 1.0)[-1]
+    assert not all(sample.in_contact) and player.state is WalkState.HALTED
+
+
 def test_an_abandoned_walk_is_over(player, model):
     begin(player)
     play(player, 2.0)
     player.abandon()
     assert player.state is WalkState.HALTED and player.progress == 1.0
-    with pytest.raises(InputError, match='halted, nothing is coming'):
+    with pytest.raises(InputError, match='halted, no motion remains'):
         player.remaining_motion(DT)
 
 
@@ -189,22 +202,22 @@ def test_arms_stay_where_they_are_and_their_weight_counts(player, model):
 def test_the_true_centre_of_mass_is_what_is_moved(player, model, options, tolerance):
     """A robot whose weight is off: the whole gait shifts against it, but where it stands."""
     offset = np.array((0.006, -0.004))
-    order = WalkRequest(count=1, length=0.05, options=options)
-    plain = player.plan(order, model.posture()).gait
-    felt = player.plan(order, model.posture(), offset).gait
+    request = WalkRequest(count=1, length=0.05, options=options)
+    plain = player.plan(request, model.posture()).gait
+    shifted = player.plan(request, model.posture(), offset).gait
     middle = len(plain.times) // 2
     time = plain.times[middle]
-    assert felt.plan.zmp(time) == pytest.approx(plain.plan.zmp(time), abs=1e-9)
+    assert shifted.plan.zmp(time) == pytest.approx(plain.plan.zmp(time), abs=1e-9)
     coms = [sample.base.apply(model.state(sample.positions).com_in_base)[:2]
-            for sample in (plain.at(time), felt.at(time))]
+            for sample in (plain.at(time), shifted.at(time))]
     assert coms[1] - coms[0] == pytest.approx(-offset, abs=tolerance)
     for k in (0, -1):
-        assert felt.positions[k] == pytest.approx(plain.positions[k], abs=1e-6)
-    error = felt.zmp - felt.zmp_reference
+        assert shifted.positions[k] == pytest.approx(plain.positions[k], abs=1e-6)
+    error = shifted.zmp - shifted.zmp_reference
     assert np.abs(error).max() < 1.2 * np.abs(plain.zmp - plain.zmp_reference).max() + 1e-4
 
 
-def test_orders_out_of_turn_are_refused(player, model):
+def test_requests_in_another_state_are_refused(player, model):
     with pytest.raises(InputError, match='standing, there is nothing to pause'):
         player.pause()
     with pytest.raises(InputError, match='nothing to go on with'):

@@ -1,0 +1,208 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Runs the walks of a robot: commands, following errors, deviation of the ZMP, stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs.playback import GaitPlayback
+from biped_com_ros.core.legs.player import WalkPlayer, WalkState
+import numpy as np
+
+MAX_STEP = 1.0
+"""Longer time steps count as this long, s."""
+
+
+class ZmpDeviation:
+    """Root mean square of the deviation of the measured ZMP, forward and sideways."""
+
+    def __init__(self) -> None:
+        self._sum, self._count = np.zeros(2), 0
+
+    def add(self, difference: Array) -> None:
+        """Add a difference (2,), m."""
+        self._sum += difference ** 2
+        self._count += 1
+
+    @property
+    def rms(self) -> Array | None:
+        """Return it, (2,), m; None without measurements."""
+        return np.sqrt(self._sum / self._count) if self._count else None
+
+
+class WalkStep(NamedTuple):
+    """
+    Reference at a time of a walk.
+
+    Attributes
+    ----------
+    zmp_reference
+        Reference of the zero-moment point in the frame of the player's origin, (3,), m.
+    shares
+        How the feet share the weight, (2,).
+
+    """
+
+    zmp_reference: Array
+    shares: Array
+
+
+class WalkSession:
+    """
+    Commands to a player and their consequences.
+
+    Parameters
+    ----------
+    player
+        Plays the gaits.
+    on_motion
+        Called whenever :meth:`.WalkPlayer.remaining_motion` has changed, with its time, ns.
+    on_hold
+        Called with the measured positions (n,) when the joints do not follow: they are to rest.
+    follow_tolerance, follow_time
+        The walk is abandoned when a leg's joint is further from the gait than this, rad, for
+        longer than this, s.
+
+    Attributes
+    ----------
+    player, follow_tolerance, follow_time
+        As given.
+    last_ns
+        Time up to which the gait has been played, ns.
+    problem
+        Why the last walk was stopped; '' if it was not.
+    deviation
+        Of the measured zero-moment point in the last walk.
+
+    """
+
+    def __init__(self, player: WalkPlayer, on_motion: Callable[[int], None],
+                 on_hold: Callable[[Array], None], *, follow_tolerance: float,
+                 follow_time: float) -> None:
+        self.player, self._on_motion, self._on_hold = player, on_motion, on_hold
+        self.follow_tolerance, self.follow_time = follow_tolerance, follow_time
+        self.last_ns = self._followed_ns = 0
+        self.problem, self.deviation = '', ZmpDeviation()
+
+    @property
+    def state(self) -> WalkState:
+        """State of the player."""
+        return self.player.state
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether the robot stands or has halted: nothing is played."""
+        return self.state in (WalkState.STANDING, WalkState.HALTED)
+
+    # -- commands
+
+    def begin(self, playback: GaitPlayback, ns: int) -> None:
+        """Begin a planned gait at a time, ns."""
+        self.last_ns = self._followed_ns = ns
+        self.player.begin(playback)
+        self._on_motion(ns)
+
+    def reset_results(self) -> None:
+        """Forget problem and deviation of the last walk."""
+        self.problem, self.deviation = '', ZmpDeviation()
+
+    def pause(self) -> None:
+        """Pause as soon as possible; InputError if the robot does not walk."""
+        self.player.pause()
+        self._on_motion(self.last_ns)
+
+    def resume(self) -> None:
+        """Continue after a pause; InputError if there is none."""
+        self.player.resume()
+        self._on_motion(self.last_ns)
+
+    def stop(self) -> None:
+        """Finish the step and stand on both soles; nothing if that has begun."""
+        if self.state is not WalkState.STOPPING:
+            self.player.stop()
+            self._on_motion(self.last_ns)
+
+    def stop_for(self, reason: str, has_fallen: bool = False) -> str:
+        """
+        Stop for a reason; halt at once if the robot has fallen.
+
+        Returns
+        -------
+        str
+            What is done: 'stopping', 'halting', or '' if nothing new.
+
+        """
+        if self.is_resting:
+            return ''
+        if has_fallen:
+            self.problem = reason
+            if self.player.is_moving:
+                self.player.halt()
+                self._on_motion(self.last_ns)
+            return 'halting'
+        if self.state is WalkState.STOPPING:
+            return ''
+        self.problem = reason
+        self.stop()
+        return 'stopping'
+
+    # -- time
+
+    def advance(self, ns: int, measured: Array | None, zmp: Array | None) -> WalkStep | None:
+        """
+        Play the gait up to a time.
+
+        Parameters
+        ----------
+        ns
+            The time.
+        measured
+            Positions of all joints, (n,), rad; None if unknown.
+        zmp
+            Measured zero-moment point in the frame of the player's origin, (3,), m, or None.
+
+        Returns
+        -------
+        WalkStep or None
+            None if the robot rests.
+
+        """
+        dt, self.last_ns = 1e-9 * (ns - self.last_ns), ns
+        if self.is_resting:
+            return None
+        world = self.player.origin  # before it moves on to the next gait
+        sample = self.player.advance(min(max(dt, 0.0), MAX_STEP))
+        assert sample is not None
+        reference = world.apply(np.array((*sample.zmp_reference, 0.0)))
+        if measured is not None:
+            if zmp is not None:
+                self.deviation.add((world.rotation.T @ (zmp - reference))[:2])
+            self._check_following(ns, measured, sample.positions)
+        return WalkStep(reference, sample.shares)
+
+    def _check_following(self, ns: int, measured: Array, planned: Array) -> None:
+        player = self.player
+        errors = np.abs(measured - planned)[player.leg_joints]
+        if errors.max() <= self.follow_tolerance:
+            self._followed_ns = ns
+        elif ns - self._followed_ns > 1e9 * self.follow_time:
+            name = player.model.joint_names[int(player.leg_joints[errors.argmax()])]
+            self.problem = (
+                f"the joints do not follow: '{name}' is {errors.max():.2f} rad off; check that "
+                'the controller is active and nobody moved the robot')
+            player.abandon()
+            self._on_hold(measured)

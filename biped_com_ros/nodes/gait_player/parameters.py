@@ -1,0 +1,100 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Parameters of `gait_player`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from biped_com_ros.core.legs.gait import GaitOptions, QUICK
+from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
+from biped_com_ros.ros.node.parameters import parameter
+
+QUASI_STATIC, PREVIEW = 'quasi-static', 'preview'
+_PATTERNS = {QUASI_STATIC: GaitOptions(), PREVIEW: QUICK}
+
+
+def _timing(description: str, largest: float = 60.0) -> Any:
+    return parameter(0.0, f"{description}; 0: that of the pattern", 's', 0.0, largest)
+
+
+@dataclass(frozen=True)
+class GaitPlayerParameters(RobotNodeParameters):
+    """Parameters of `gait_player`."""
+
+    posture: str = parameter(
+        'stand', "Posture of the robot's YAML in which it stands before a walk", read_only=True)
+    joints: list[str] = parameter(
+        [], 'Joints of the controller; empty: those of the legs', read_only=True)
+    steps: int = parameter(10, 'Steps of ~/walk', '', 1, 200)
+    step_length: float = parameter(
+        0.05, 'By which a foot lands ahead of the other one; negative: backwards', 'm', -1.0, 1.0)
+    first_foot: str = parameter(
+        '', 'Foot that steps first where both are side by side; empty: the second of the YAML')
+    pattern: str = parameter(
+        QUASI_STATIC, 'Slow, with the centre of mass always above the soles; or quick, by preview '
+        'control of the zero-moment point', options=tuple(_PATTERNS))
+    single_support: float = _timing('Duration of the swing of a foot')
+    double_support: float = _timing('Duration of the shift of weight between two steps')
+    start_stop: float = _timing('Duration of the first and the last shift of weight')
+    lift: float = parameter(
+        0.0, 'Height to which a foot is lifted; 0: that of the pattern', 'm', 0.0, 0.3)
+    crouch: float = parameter(
+        0.08, 'By how much the hips are lowered, as a share of the length of a leg', '', 0.0, 0.5)
+    ramp: float = parameter(
+        0.5, 'Duration of slowing down for a pause or stop, and of speeding up again', 's', 0.05,
+        5.0, read_only=True)
+    halt_margin: float = parameter(
+        0.01, 'Smallest distance of the zero-moment point from the edge of the support in a pause',
+        'm', 0.0, 0.2, read_only=True)
+    use_fused_com: bool = parameter(
+        True, 'Whether to plan with the centre of mass that com_estimator measured by the forces '
+        "of the feet, instead of the URDF's")
+    settling_time: float = parameter(
+        1.0, 'Time for which it is measured before a walk is planned', 's', 0.0, 10.0)
+    max_com_offset: float = parameter(
+        0.03, 'Largest difference of these two with which the robot may walk', 'm', 0.0, 0.5)
+    monitor: str = parameter(
+        'zmp_monitor', 'Node that monitors stability; empty: walk without', read_only=True)
+    monitor_timeout: float = parameter(
+        5.0, 'Time without its diagnostics after which it counts as stopped', 's', 1.5, 60.0,
+        read_only=True)
+    posture_tolerance: float = parameter(
+        0.05, 'Largest distance of the joints from the posture when a walk begins', 'rad', 0.001,
+        0.5)
+    follow_tolerance: float = parameter(
+        0.2, 'Largest distance of the joints from the gait while walking', 'rad', 0.01, 2.0)
+    follow_time: float = parameter(
+        0.3, 'Time for which it may be larger', 's', 0.0, 10.0)
+    lead: float = parameter(
+        0.25, 'Time between a request and the first motion that it causes: longer than the delay '
+        'of a trajectory', 's', 0.0, 5.0, read_only=True)
+    knot_period: float = parameter(
+        0.04, 'Time between two points of a trajectory', 's', 0.005, 0.2)
+    rate: float = parameter(
+        50.0, 'Rate of the reference and of checking the robot', 'Hz', 5.0, 1000.0,
+        read_only=True)
+    input_timeout: float = parameter(
+        0.25, 'Age from which joint states are stale', 's', 0.01, 10.0, read_only=True)
+
+    def options(self) -> GaitOptions:
+        """Return the settings of the gait."""
+        options = _PATTERNS[self.pattern]
+        given = {'single_support': self.single_support, 'double_support': self.double_support,
+                 'start': self.start_stop, 'stop': self.start_stop, 'lift': self.lift}
+        if options.timing.rest and self.start_stop:
+            given['rest'] = self.start_stop
+        timing = replace(options.timing, **{k: v for k, v in given.items() if v})
+        return replace(options, timing=timing, crouch=self.crouch)
