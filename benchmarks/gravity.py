@@ -200,7 +200,7 @@ def time_nodes(robot: str, rounds: int) -> dict[str, np.ndarray]:
     from benchmarks.callbacks import _listened_to
     outputs = next(node for node in nodes if node.get_name() == 'gravity_compensation_1')
     subscribed = {outputs._effort_output._effort, outputs._support_output._shares,
-              *outputs._support_output._wrenches}
+                  *outputs._support_output._wrenches}
     try:
         with _listened_to(subscribed):
             return alternate(calls, 5 * rounds, budget=2e-3)

@@ -91,7 +91,8 @@ class Robot:
         self.actuated = model.joint_index(self.plant.actuated_joint_names)
         imus = model.config.imus
         self._imu = list(imus.values()).index(model.config.imu)
-        self.feedforward = None if model_in_use is None else GravityCompensator(model_in_use, settings)
+        self.feedforward = (
+            None if model_in_use is None else GravityCompensator(model_in_use, settings))
         if self.feedforward is not None:
             self.feedforward.guard.start()
         self.observation = self.plant.step(self.command)
@@ -287,7 +288,7 @@ def plot(path: Path, title: str, time: np.ndarray, curves: dict[str, np.ndarray]
 
 
 def droop_over_time(robot: str, seconds: float = 5.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return time (T,) and the left hand's height over the commanded one, mm: feedforward at the end."""
+    """Return time (T,) and the left hand's height over the commanded one, mm."""
     held = Robot(robot, RobotModel.load(robot), 'arms_out')
     held.feedforward.guard.stop()
     commanded = held._hand_at(held.model.posture('arms_out'))[2]

@@ -124,7 +124,7 @@ def area(corners: Sequence[Point]) -> float:
 
 
 def centroid(corners: Sequence[Point]) -> Point:
-    """Return the centroid (x, y) of the area of a polygon, m."""
+    """Return the centroid of the area of a polygon, m."""
     x = y = 0.0
     for (x0, y0), (x1, y1) in edges(corners):
         doubled_area = x0 * y1 - x1 * y0

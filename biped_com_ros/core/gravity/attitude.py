@@ -125,4 +125,4 @@ class UprightCheck:
     def _describe_tilt(self, up_z: float) -> str:
         tilt = math.degrees(math.acos(min(max(up_z, -1.0), 1.0)))
         return (f'by the IMU the base is tilted by {tilt:.0f} deg (max_tilt '
-                f'{math.degrees(self.max_tilt):.0f} deg): check the mounting of the IMU in the URDF')
+                f'{math.degrees(self.max_tilt):.0f} deg): check how the IMU is mounted')

@@ -354,6 +354,6 @@ def support_problem(support: Support, tolerance: float) -> str:
             outside = -(e * normal + n * about_x + m * about_y)
             if not outside <= tolerance * weight:
                 return (f"the centre of pressure of '{contact.name}' would have to be "
-                        f'{1e3 * outside / max(normal, _PULL * weight):.0f} mm outside its sole: the centre of mass is '
-                        'not over the contacts; check posture and wrenches')
+                        f'{1e3 * outside / max(normal, _PULL * weight):.0f} mm outside its sole: the '
+                        'centre of mass is not over the contacts; check posture and wrenches')
     return ''

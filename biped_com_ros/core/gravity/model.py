@@ -228,8 +228,8 @@ class GravityLoad:
     Attributes
     ----------
     com, up, force
-        Centre of mass, m, unit vector against gravity, and what balances the weight, N: (x, y,
-        z) in the base, plain numbers.
+        Centre of mass, m, unit vector against gravity, and the weight's reaction, N: (x, y, z)
+        in the base, plain numbers.
     gravity_forces
         Generalized gravity of all moving joints, mimicking and locked ones included, N m or N.
     columns
@@ -257,7 +257,7 @@ class GravityLoad:
 
     @property
     def moment(self) -> Vector:
-        """What balances the weight about the base's origin, N m."""
+        """Moment of the weight's reaction about the base's origin, N m."""
         (fx, fy, fz), (x, y, z) = self.force, self.com
         return y * fz - z * fy, z * fx - x * fz, x * fy - y * fx
 

@@ -35,8 +35,9 @@ class GravityCompensationParameters(ManagedNodeParameters):
     """Parameters of `gravity_compensation`."""
 
     support: str = parameter(
-        AUTO, "Contacts that support the robot: 'auto' (by the measured forces), 'fixed' (something "
-        "holds the base), 'all' (every contact alike), or by name, separated by commas")
+        AUTO, "Contacts that support the robot: 'auto' (by the measured forces), 'fixed' "
+        "(something holds the base), 'all' (every contact alike), or by name, separated by "
+        'commas')
     contacts: list[str] = parameter(
         [], 'Feet and hands that may be loaded; empty: the feet', read_only=True)
     distribution: str = parameter(

@@ -24,7 +24,8 @@ from std_msgs.msg import Float64MultiArray
 def test_another_publisher_of_commands_is_reported(rig):
     other = rig.peer.create_publisher(
         Float64MultiArray, 'gravity_compensation/commands', 10)
-    rig.until(lambda: rig.has_error('1 other publisher', '/gravity_compensation/commands'), 'diagnostics')
+    rig.until(lambda: rig.has_error('1 other publisher', '/gravity_compensation/commands'),
+              'diagnostics')
     rig.peer.destroy_publisher(other)
     rig.until(lambda: 'other publisher' not in rig.status()[1], 'its end')
 

@@ -95,7 +95,8 @@ def test_trajectories_have_positions_or_a_reference_and_efforts(make, talos):
     assert received[-1].points[0].time_from_start.nanosec == 40_000_000
     # As joint_trajectory_controller asks: from now on, and at rest in the end.
     assert (received[-1].header.stamp.sec, received[-1].header.stamp.nanosec) == (0, 0)
-    assert not any(received[-1].points[0].velocities) and not len(received[-1].points[0].accelerations)
+    point = received[-1].points[0]
+    assert not any(point.velocities) and not len(point.accelerations)
     rig.until(reference.get_subscription_count, 'subscriber')
     reference.publish(JointState(name=[talos.joint_names[5]], position=[0.123]))
     rig.until(lambda: received[-1].points[0].positions[5] == 0.123, 'reference')

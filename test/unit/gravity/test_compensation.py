@@ -124,7 +124,7 @@ def test_gains_and_groups(model):
 
 
 def moment_outside(contact, wrench):
-    """Normal force times distance of the centre of pressure outside the sole, N m."""
+    """Return normal force times distance of the centre of pressure outside the sole, N m."""
     _, _, fz, mx, my, _ = wrench
     return -fz * min(distances_inside(half_planes(contact.polygon), (-my / fz, mx / fz)))
 
