@@ -13,6 +13,8 @@
 # limitations under the License.
 """From the simulated robot's sensors to stability reports, as the nodes do it, without ROS."""
 
+from dataclasses import replace
+
 from biped_com_ros.core.geometry.pose import rotation_from_quaternion
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel
