@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What doc/interfaces.rst says of each node's topics and services, against the running node."""
+"""The topics and services in doc/interfaces.rst are those of the running nodes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def spelled_out(name: str, node: str) -> list[str]:
     return names
 
 
-def promised(node: str) -> tuple[dict, dict]:
+def documented_interfaces(node: str) -> tuple[dict, dict]:
     """Return what there is always, and what may be there: (direction, name) -> type."""
     always, sometimes = {}, {}
     for line in documented(node):
@@ -106,14 +106,14 @@ def promised(node: str) -> tuple[dict, dict]:
 
 
 def real(rig: NodeRig, name: str) -> dict:
-    """Return what the middleware says that the node has: (direction, name) -> type."""
+    """Return what the middleware knows of the node: (direction, name) -> type."""
     peer = rig.peer
-    asked = {'publishes': peer.get_publisher_names_and_types_by_node,
+    queries = {'publishes': peer.get_publisher_names_and_types_by_node,
              'subscribes': peer.get_subscriber_names_and_types_by_node,
              'serves': peer.get_service_names_and_types_by_node}
     try:
         return {(direction, topic): '/'.join(kinds[0].split('/')[::2])
-                for direction, ask in asked.items() for topic, kinds in ask(name, NAMESPACE)
+                for direction, query in queries.items() for topic, kinds in query(name, NAMESPACE)
                 if not USUAL.search(topic)}
     except rclpy.node.NodeNameNonExistentError:
         return {}
@@ -127,9 +127,9 @@ def ros():
 
 
 @pytest.mark.parametrize('name', NODES)
-def test_the_document_says_what_a_node_has(name, ros):
+def test_the_document_lists_what_a_node_has(name, ros):
     module, _, cls = NODES[name].partition(':')
-    always, sometimes = promised(name)
+    always, sometimes = documented_interfaces(name)
     rig = NodeRig(node=getattr(importlib.import_module(module), cls)())
     try:
         rig.until(lambda: always.items() <= real(rig, name).items(), timeout=5.0,
@@ -138,7 +138,7 @@ def test_the_document_says_what_a_node_has(name, ros):
     finally:
         rig.close()
     unknown = found.keys() - always.keys() - sometimes.keys()
-    assert not unknown, f'{name} has what doc/interfaces.rst does not tell: {unknown}'
+    assert not unknown, f'{name} has what doc/interfaces.rst does not have: {unknown}'
     assert found.items() <= {**sometimes, **always}.items()
 
 

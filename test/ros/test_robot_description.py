@@ -36,13 +36,13 @@ def test_the_urdf_is_printed(path, capsys):
     assert capsys.readouterr().out == URDF + '\n'
 
 
-@pytest.mark.parametrize('changes, words', [
+@pytest.mark.parametrize('changes, text', [
     ({'base_link': 'pelvsi'}, "'pelvsi'"),
     ({'imus': {'base': {'frame': 'imu_lnk', 'topic': 'imu'}}}, "did you mean 'imu_link'"),
     ({'postures': {'stand': {'no_joint': 0.1}}}, "'no_joint'"),
     ({'urdf': '/nowhere.urdf'}, '/nowhere.urdf')])
 def test_what_does_not_fit_is_named_in_one_line_and_nothing_is_printed(
-        path, capsys, changes, words):
+        path, capsys, changes, text):
     assert main([path(**changes)]) == 1
     out, err = capsys.readouterr()
-    assert not out and words in err and err.count('\n') == 1
+    assert not out and text in err and err.count('\n') == 1

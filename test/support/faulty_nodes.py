@@ -85,7 +85,7 @@ class Faulty(Node):
         raise ZeroDivisionError('failed to tick')
 
     def fail_to_hear(self, message):
-        self.publisher.publish(String(data='heard'))
+        self.publisher.publish(String(data='received'))
         raise ConfigurationError('failed to hear')
 
     def fail_to_serve(self, request, response):

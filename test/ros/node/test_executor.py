@@ -104,7 +104,7 @@ def test_callbacks_that_raise_do_not_end_the_node(rig, kind):
         answer = rig.call(client, Trigger.Request())
         assert not answer.success and 'log of faulty' in answer.message
         rig.until(lambda: all([t.data for t in ticks].count(what) >= 3
-                              for what in ('tick', 'late', 'heard')), what='three of each')
+                              for what in ('tick', 'late', 'received')), what='three of each')
         rig.until(lambda: any(s.name == 'faulty: callbacks' and s.level == DiagnosticStatus.ERROR
                               and 'failed' in s.message for d in diagnostics for s in d.status))
         code, _, output = process.end(signal.SIGINT)
@@ -170,12 +170,12 @@ def test_several_nodes_in_one_process_keep_names_parameters_and_remappings(rig, 
 
 def test_one_faulty_node_leaves_the_others_alone(rig):
     with Process(SCRIPT, 'suite', '--ros-args', '-p', 'nodes:=[faulty, healthy]') as process:
-        heard = rig.collect(Float64, 'out')
+        received = rig.collect(Float64, 'out')
         sender = rig.publisher(Float64, 'in')
         rig.until(lambda: sender.get_subscription_count() == 2)
         for _ in range(20):
             sender.publish(Float64(data=1.0))
-        rig.until(lambda: len(heard) >= 10)
+        rig.until(lambda: len(received) >= 10)
         assert process.end(signal.SIGINT)[0] == 0
 
 
@@ -186,14 +186,14 @@ def start_suite(nodes, *arguments):
     return code, output.splitlines()[-1]
 
 
-@pytest.mark.parametrize('nodes, words', [
+@pytest.mark.parametrize('nodes, text', [
     ('[helthy]', "unknown node 'helthy' in parameter 'nodes'; did you mean 'healthy'?"),
     ('[healthy, healthy]', "names 'healthy' more than once"),
     ('[healthy, stillborn]', "node 'stillborn' cannot start: the widget 'x' is missing"),
     ('3', "parameter 'nodes': 3 has to be a list of str")])
-def test_suite_that_cannot_start_names_the_node(nodes, words):
+def test_suite_that_cannot_start_names_the_node(nodes, text):
     code, line = start_suite(nodes)
-    assert code == 1 and words in line, line
+    assert code == 1 and text in line, line
 
 
 def test_suite_must_not_be_renamed():

@@ -40,16 +40,16 @@ class Parameters(ManagedNodeParameters):
 
 
 class Managed(ManagedNode):
-    """Listens, answers, ticks and publishes while it is configured."""
+    """Has an input, a service, a timer and an output while it is configured."""
 
     def __init__(self, **parameters):
-        self.told, self.reason = [], ''
+        self.calls, self.reason = [], ''
         super().__init__('managed', Parameters, namespace=f'lifecycle_{next(COUNTER)}',
                          parameter_overrides=[Parameter(name, value=value) for name, value in
                                               {'robot': 'biped', **parameters}.items()])
 
     def prepare(self, model):
-        self.told.append('prepared')
+        self.calls.append('prepared')
 
     def build(self, model):
         self.keep(JointStateInput(
@@ -61,10 +61,10 @@ class Managed(ManagedNode):
         self.keep(joint_state_publisher(self, '~/out', model.joint_names))
 
     def start(self):
-        self.told.append('started')
+        self.calls.append('started')
 
     def stop(self):
-        self.told.append('stopped')
+        self.calls.append('stopped')
 
     def busy(self):
         return self.reason
@@ -90,8 +90,8 @@ def parts(node):
 
 
 def test_starts_itself_only_if_asked(make):
-    assert make().told == ['prepared', 'started']
-    assert make(autostart=False).told == ['prepared']
+    assert make().calls == ['prepared', 'started']
+    assert make(autostart=False).calls == ['prepared']
 
 
 def test_everything_that_was_built_goes_again(make):
@@ -101,7 +101,7 @@ def test_everything_that_was_built_goes_again(make):
         assert node.trigger_configure() == SUCCESS
         assert all(parts(node)[name] > count for name, count in bare.items())
         assert node.trigger_activate() == SUCCESS and node.trigger_deactivate() == SUCCESS
-        assert node.told[-2:] == ['started', 'stopped']
+        assert node.calls[-2:] == ['started', 'stopped']
         assert node.trigger_cleanup() == SUCCESS
         assert parts(node) == bare
 
@@ -134,7 +134,7 @@ def test_another_urdf_is_used_from_the_next_configuration_on(make, tmp_path):
     assert node.model.mass == light.mass
     assert node.trigger_cleanup() == SUCCESS and node.trigger_configure() == SUCCESS
     assert node.model.mass > 2.0 * light.mass
-    assert node.told.count('prepared') == 2
+    assert node.calls.count('prepared') == 2
     node.trigger_cleanup()
     node.set_parameters([Parameter('urdf', value=str(tmp_path / 'none.urdf'))])
     assert node.trigger_configure() == FAILURE

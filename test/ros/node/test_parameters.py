@@ -89,12 +89,12 @@ def test_nonsense_is_refused_with_name_value_and_range(make, name, value, compla
 
 
 def test_run_time_changes_reach_the_node_checked_and_typed(make):
-    seen = []
-    node, _ = make(seen.append)
+    changes = []
+    node, _ = make(changes.append)
     assert node.set_parameters([Parameter('rate', value=60)])[0].successful
     assert node.set_parameters([Parameter('gains', value=[5])])[0].successful
-    assert seen == [Parameters(rate=60.0), Parameters(rate=60.0, gains=[5.0])]
-    assert isinstance(seen[0].rate, float)
+    assert changes == [Parameters(rate=60.0), Parameters(rate=60.0, gains=[5.0])]
+    assert isinstance(changes[0].rate, float)
 
 
 @pytest.mark.parametrize('name, value, reason', [
@@ -102,40 +102,40 @@ def test_run_time_changes_reach_the_node_checked_and_typed(make):
     ('source', 'gps', "one of 'imu', 'odometry', 'fixed'"), ('count', -4, 'count'),
     ('names', ['x'], 'read-only'), ('gains', [-1.0], 'at least 0')])
 def test_run_time_nonsense_changes_nothing(make, name, value, reason):
-    seen = []
-    node, _ = make(seen.append)
+    changes = []
+    node, _ = make(changes.append)
     result = node.set_parameters([Parameter(name, value=value)])[0]
     assert not result.successful and reason in result.reason
-    assert not seen
+    assert not changes
     assert node.get_parameter('rate').value == 30.0
 
 
 def test_several_are_changed_together_or_not_at_all(make):
-    seen = []
-    node, _ = make(seen.append)
+    changes = []
+    node, _ = make(changes.append)
     assert not node.set_parameters_atomically(
         [Parameter('rate', value=10.0), Parameter('source', value='gps')]).successful
-    assert not seen
+    assert not changes
     assert node.set_parameters_atomically(
         [Parameter('rate', value=10.0), Parameter('source', value='fixed')]).successful
-    assert seen == [Parameters(rate=10.0, source='fixed')]
+    assert changes == [Parameters(rate=10.0, source='fixed')]
 
 
 def test_what_the_node_itself_refuses_is_logged(make):
     def refuse(params):
         raise ConfigurationError('not now')
     node, _ = make(refuse)
-    said = []
-    node.get_logger().error = said.append
+    log = []
+    node.get_logger().error = log.append
     node.set_parameters([Parameter('free', value=1.0)])
-    assert said == ['not now']
+    assert log == ['not now']
 
 
 def test_descriptions_and_services_over_dds():
     rig = NodeRig()
-    seen = []
+    changes = []
     try:
-        declare_parameters(rig.node, Parameters, seen.append)
+        declare_parameters(rig.node, Parameters, changes.append)
         describe = rig.peer.create_client(DescribeParameters, '/node/describe_parameters')
         rate, source = rig.call(
             describe, DescribeParameters.Request(names=['rate', 'source'])).descriptors
@@ -148,7 +148,7 @@ def test_descriptions_and_services_over_dds():
         def set_rate(value):
             return rig.call(change, SetParameters.Request(
                 parameters=[Parameter('rate', value=value).to_parameter_msg()])).results[0]
-        assert set_rate(100.0).successful and seen[-1].rate == 100.0
-        assert not set_rate(1e4).successful and len(seen) == 1
+        assert set_rate(100.0).successful and changes[-1].rate == 100.0
+        assert not set_rate(1e4).successful and len(changes) == 1
     finally:
         rig.close()
