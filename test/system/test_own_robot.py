@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The page on a robot of one's own, followed: the file that it shows makes a robot that works."""
+"""Follows doc/own_robot.rst: the file that it shows describes a robot that works."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def model(directory):
     return RobotModel.load(str(directory / 'jvrc1.yaml'))
 
 
-def test_the_file_is_short_and_tells_of_the_robot_that_the_page_tells_of(model):
+def test_the_file_is_short_and_describes_the_robot_of_the_page(model):
     content = [line for line in shown_file(PAGE.read_text()).splitlines()
                if line.strip() and not line.lstrip().startswith('#')]
     assert len(content) <= 35
@@ -76,15 +76,15 @@ def test_soles_are_level_and_at_one_height_in_every_posture(model, posture):
 
 
 def test_it_stands_in_the_simulator_and_its_centre_of_mass_is_found(model):
-    """By kinematics, and by the feet: both against what MuJoCo knows."""
+    """By kinematics, and by the feet: both compared with MuJoCo's ground truth."""
     plant = Plant(model.config, model.urdf, PlantOptions(), model.joint_names)
     command = plant.hold()
     for _ in range(round(1.0 / plant.dt)):
-        seen = plant.step(command)
+        observation = plant.step(command)
     truth = plant.truth()
     assert not plant.has_fallen
     base = Pose.from_quaternion(truth.base_quaternion, truth.base_position)
-    state = model.state(seen.joint_positions)
+    state = model.state(observation.joint_positions)
     assert base.apply(state.com_in_base) == pytest.approx(truth.com, abs=1e-5)
     weight = 9.81 * model.mass
     assert truth.sole_wrenches[:, 2].sum() == pytest.approx(weight, rel=1e-3)
@@ -95,18 +95,18 @@ def test_it_stands_in_the_simulator_and_its_centre_of_mass_is_found(model):
             for pose, w in zip(soles, truth.sole_wrenches)]
     shares = truth.sole_wrenches[:, 2] / truth.sole_wrenches[:, 2].sum()
     assert shares @ np.array(cops)[:, :2] == pytest.approx(truth.com[:2], abs=1e-3)
-    # The sensors that the file names feel all that is above them.
+    # The sensors carry all links above them.
     below = [model.subtree_links(sensor.link) for sensor in model.config.wrench_sensors.values()]
     feet = sum(float(np.asarray(model.link_masses)[links].sum()) for links in below)
-    assert seen.wrenches[:, 2].sum() == pytest.approx(weight - 9.81 * feet, rel=1e-3)
+    assert observation.wrenches[:, 2].sum() == pytest.approx(weight - 9.81 * feet, rel=1e-3)
 
 
-class Listener:
-    """Keeps what the simulator and the nodes of bringup.launch.xml say."""
+class Recorder:
+    """Records topics of the simulator and of the nodes of bringup.launch.xml."""
 
     def __init__(self):
         rclpy.init()
-        self.node, self.health = Node('listener'), {}
+        self.node, self.health = Node('recorder'), {}
         self.points = {'com_estimator/com': {}, 'simulator/truth/com': {}}
         for topic, kept in self.points.items():
             self.node.create_subscription(
@@ -119,27 +119,27 @@ class Listener:
                             for status in array.status})
 
     def errors(self):
-        """Return how far estimates are from the truth of the same instant, (N, 3), m."""
+        """Return the errors of the estimates at equal stamps, (N, 3), m."""
         found, true = self.points.values()
         return np.array([
             (found[t].x - true[t].x, found[t].y - true[t].y, found[t].z - true[t].z)
             for t in found if t in true]).reshape(-1, 3)
 
-    def is_well(self):
-        """Tell whether the three nodes speak, and all that they say is well."""
+    def all_ok(self):
+        """Return whether the three nodes publish diagnostics, all of them OK."""
         nodes = {name.partition(':')[0] for name in self.health}
         return {'wrench_aggregator', 'com_estimator', 'zmp_monitor'} <= nodes and all(
             level == DiagnosticStatus.OK for level, _ in self.health.values())
 
     def until(self, condition, what, limit=60.0):
-        """Listen until something is so."""
+        """Receive messages until a condition holds."""
         end = time.monotonic() + limit
         while not condition():
-            assert time.monotonic() < end, f'waited in vain for {what}: {self.health}'
+            assert time.monotonic() < end, f'timeout while waiting for {what}: {self.health}'
             rclpy.spin_once(self.node, timeout_sec=0.1)
 
     def close(self):
-        """Listen no more."""
+        """Destroy the node."""
         self.node.destroy_node()
         rclpy.shutdown()
 
@@ -156,15 +156,17 @@ def commands(directory):
 def test_the_estimators_come_up_on_it_as_the_page_says(directory):
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                  for command in commands(directory)]
-    seen = Listener()
+    recorder = Recorder()
     try:
-        seen.until(lambda: seen.is_well() and len(seen.errors()) > 100, 'nodes that are well')
-        # Told once per second, from when the robot has come to rest.
-        seen.until(lambda: seen.health['wrench_aggregator: weight'][1].startswith('612.1 N'),
-                   'the weight that the page names')
+        recorder.until(lambda: recorder.all_ok() and len(recorder.errors()) > 100,
+                       'nodes without errors')
+        # Published once per second while the robot is at rest.
+        recorder.until(
+            lambda: recorder.health['wrench_aggregator: weight'][1].startswith('612.1 N'),
+            'the weight that the page names')
     finally:
-        seen.close()
+        recorder.close()
         for process in processes:
             process.send_signal(signal.SIGINT)
         assert [process.wait(15.0) for process in processes] == [0, 0]
-    assert np.abs(seen.errors()[-100:]).max() < 1e-4
+    assert np.abs(recorder.errors()[-100:]).max() < 1e-4

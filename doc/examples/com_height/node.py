@@ -58,9 +58,8 @@ def com_height(state: RobotState) -> float:
         Height, m.
 
     """
-    soles = [state.pose_in_base(foot.sole).position[2]
-             for foot in state.model.config.feet.values()]
-    return float(state.com_in_base[2] - min(soles))
+    sole_heights = state.placements_in_base(state.model.soles)[:, 3, 2]
+    return float(state.com_in_base[2] - sole_heights.min())
 
 
 # What users can set.
