@@ -183,7 +183,6 @@ def test_no_two_classes_share_a_name():
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(module)
     shared = {name: found for name, found in where.items() if len(found) > 1}
-    shared.pop('Decoder', None)  # until ros/fast/delivery is gone
     assert shared == {}
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from biped_com_ros.core.geometry.pose import Array, Pose
-from biped_com_ros.core.geometry.wrench import skew
+from biped_com_ros.core.geometry.wrench import wrench_adjoint
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,10 +53,8 @@ class FrameSet:
             row[:3, :3] = pose.rotation.T
             row[3, :3] = pose.position
         R_joint_frame = self.placement_in_joint[:, :3, :3].transpose(0, 2, 1)
-        self.twist_transfer = np.zeros((len(self.names), 6, 6))
-        self.twist_transfer[:, :3, :3] = self.twist_transfer[:, 3:, 3:] = R_joint_frame
-        # v + w x r, as a row times a matrix: (w x r)^T = w^T skew(r).
-        self.twist_transfer[:, 3:, :3] = skew(self.placement_in_joint[:, 3, :3]) @ R_joint_frame
+        # v + w x r, as a row times a matrix, is what the adjoint of wrenches does to columns.
+        self.twist_transfer = wrench_adjoint(R_joint_frame, self.placement_in_joint[:, 3, :3])
 
     def __add__(self, other: FrameSet) -> FrameSet:
         """Return these frames followed by those of `other`."""

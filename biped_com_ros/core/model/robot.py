@@ -133,7 +133,7 @@ class RobotModel(RobotFrames):
         return positions
 
     def subtree_links(self, link: str) -> NDArray[np.intp]:
-        """Return the indices into :attr:`link_names` of `link` and all links that hang on it."""
+        """Return the indices into :attr:`link_names` of `link` and all links below it."""
         self.frames((link,))  # raises if there is none
         subtree = [link]
         for name in subtree:

@@ -165,7 +165,7 @@ def mimic_joints(robot: ElementTree.Element) -> dict[str, MimicRelation]:
 
 
 def child_links(robot: ElementTree.Element) -> dict[str, list[str]]:
-    """Names of the links that hang on each link, by its name; of a URDF that was checked."""
+    """Names of the child links by parent link, of a URDF that was checked."""
     children: dict[str, list[str]] = {}
     for joint in robot.findall('joint'):
         parent, child = (str(end.get('link')) for tag in ('parent', 'child')
@@ -229,7 +229,7 @@ def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:
     roots = [link for link in links if link not in children]
     if len(roots) != 1:
         raise RobotDescriptionError(
-            f'the links of a URDF must hang on one root link; this one has '
+            f'the links of a URDF must form one tree with one root link; this one has roots '
             f'{", ".join(roots) if roots else "none (the joints form a circle)"}')
 
 

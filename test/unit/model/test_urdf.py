@@ -52,7 +52,7 @@ def joint(kind='revolute', name='j', parent='a', child='b', inside='<axis xyz="0
     (robot(joint(inside='<axis xyz="0 one 0"/>')), "<axis> of joint 'j': 'one' is not a finite"),
     (robot(joint(child='c')), "unknown link 'c' in child of joint 'j'"),
     (robot(joint(parent='c')), "unknown link 'c' in parent of joint 'j'"),
-    (robot(), 'must hang on one root link; this one has a, b'),
+    (robot(), 'must form one tree with one root link; this one has roots a, b'),
     (robot(joint(), joint(name='k', parent='b', child='a')), 'the joints form a circle'),
     (robot(joint(), links=('a', 'b', 'b')), "more than one link 'b'"),
     (robot(joint(), joint(child='c'), links=('a', 'b', 'c')), "more than one joint 'j'"),
