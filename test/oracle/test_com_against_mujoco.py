@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 import mujoco
@@ -42,9 +43,10 @@ def robot(request):
     return model, plant
 
 
-def random_joints(plant, rng):
+def random_joints(model, plant, rng):
     """Joint positions within the URDF's limits, of joints without any within half a turn."""
-    joints = [plant._description.joints[name] for name in plant.joint_names]
+    limits = parse(model.urdf).joints
+    joints = [limits[name] for name in plant.joint_names]
     lower = np.clip([joint.lower for joint in joints], -np.pi, None)
     upper = np.clip([joint.upper for joint in joints], None, np.pi)
     return rng.uniform(lower, upper)
@@ -52,7 +54,7 @@ def random_joints(plant, rng):
 
 def put(plant, joints, base):
     """Set MuJoCo's configuration so that the base frame is at `base`; run its kinematics."""
-    plant._set_positions(joints)
+    plant.reset(dict(zip(plant.joint_names, joints.tolist())))
     data = plant.data
     data.qpos[:7] = 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
     mujoco.mj_kinematics(plant.model, data)
@@ -69,7 +71,7 @@ def put(plant, joints, base):
 def test_com_and_link_coms(robot, seed):
     model, plant = robot
     rng = np.random.default_rng(seed)
-    joints = random_joints(plant, rng)
+    joints = random_joints(model, plant, rng)
     base = Pose(random_rotation(rng), rng.uniform(-2.0, 2.0, 3))
     put(plant, joints, base)
     state = model.state(joints).in_world(base)
@@ -90,7 +92,7 @@ def test_masses(robot):
 def test_sole_and_sensor_frames(robot):
     model, plant = robot
     rng = np.random.default_rng(99)
-    joints = random_joints(plant, rng)
+    joints = random_joints(model, plant, rng)
     base = Pose(random_rotation(rng), rng.uniform(-2.0, 2.0, 3))
     put(plant, joints, base)
     state = model.state(joints).in_world(base)
