@@ -1,0 +1,214 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Contacts of the feet, and the comparison of the model with their wrenches."""
+
+import time
+
+from biped_com_ros.core.geometry.footprint import footprint_position
+from biped_com_ros.core.geometry.pose import Pose
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from support.com_estimator_rig import SENSING
+from support.messages import vector
+from support.stance_motion import BOTH, LEFT, NONE, RIGHT
+from visualization_msgs.msg import Marker
+
+OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
+
+
+def test_without_contacts_the_lowest_soles_are_assumed(own_rig):
+    rig = own_rig(contact_timeout=0.2)
+    rig.silent.add('contacts')
+    rig.warm_up()
+    message = rig.health('base', WARN)
+    assert 'assuming that the lowest soles are in contact (' in message
+    topics = f'{rig.space}/feet/left, {rig.space}/feet/right'
+    assert f'nothing received on {topics}: start wrench_aggregator' in message
+    rig.silent.clear()
+    assert rig.health('base', OK) == 'by imu, in contact: left'
+
+
+def test_in_the_air_the_base_is_held_and_there_is_no_velocity(rig):
+    rig.contacts = NONE
+    rig.play(3)
+    rig.clear()
+    rig.play(10)
+    assert rig.got['com'] and rig.got['link_coms']
+    assert not rig.got['com_velocity'] and not rig.got['dcm']
+    actions = {(m.ns, m.id): m.action for m in rig.got['markers'][-1].markers}
+    assert actions['robot_com', 2] == actions['robot_com', 3] == Marker.DELETE
+    assert actions['robot_com', 0] == Marker.ADD
+    assert rig.health('base', WARN) == 'position held: no foot is in contact'
+
+
+def test_after_lying_the_world_begins_anew_at_the_origin(rig):
+    motion, keep = rig.motion, (rig.motion.foot, rig.motion.sole_in_world)
+
+    def put(position, roll):
+        base = Pose(Rotation.from_euler('ZYX', (0.4, 0.0, roll)).as_matrix(), np.array(position))
+        motion.nail(0, base @ motion.sole_in_base(rig.t, 0))
+    put((0.5, 0.2, 0.3), 1.4)
+    for rig.contacts in (LEFT, NONE):  # it rolls over its feet, and off them
+        rig.play(3)
+    put((3.0, 2.0, 0.8), 0.0)
+    for rig.contacts in (NONE, LEFT):
+        rig.step(dt=0.0)
+        assert not rig.node.last.located.restarted, 'not on all feet yet'
+    rig.contacts = BOTH
+    rig.step(dt=0.0)
+    assert rig.node.last.located.restarted
+    soles = rig.truth()[0].soles_in_world
+    rig.contacts = LEFT
+    rig.play(3)
+    rig.assert_truth(footprint_position(soles, BOTH))
+    com = vector(rig.got['com'][-1].point)
+    put((5.0, 2.0, 0.8), 0.3)  # leaning is not lying: it is the same foot that stands
+    rig.play(3)
+    assert np.linalg.norm((vector(rig.got['com'][-1].point) - com)[:2]) < 0.5
+    assert not rig.node.last.located.restarted
+    motion.nail(*keep)
+
+
+def test_a_robot_without_wrench_sensors_needs_no_contact_topics(own_rig):
+    rig = own_rig(contact_topics=[])
+    rig.warm_up()
+    assert 'no wrench sensors: set contact_topics' in rig.health('base', WARN)
+
+
+class StampedContacts:
+    """Publishes which feet are in contact, early or late, as wrench_aggregator does."""
+
+    def __init__(self, rig):
+        self.rig = rig
+        self.publisher = rig.peer.create_publisher(
+            JointState, 'wrench_aggregator/contacts', 10)
+        self.first_ns = rig.peer.get_clock().now().nanoseconds
+        self.step = 0
+        rig.silent.add('contacts')
+        rig.until(lambda: self.publisher.get_subscription_count(), what='the node')
+
+    def stamp(self, step):
+        ns = self.first_ns + 4_000_000 * step
+        return Time(sec=ns // 10 ** 9, nanosec=ns % 10 ** 9)
+
+    def publish(self, step, contacts):
+        """Publish which feet are in contact from a step on."""
+        source, = self.rig.node.contacts.inputs
+        count = source.count
+        self.publisher.publish(JointState(
+            header=Header(stamp=self.stamp(step)), name=['right', 'left'],
+            position=[float(in_contact) for in_contact in contacts[::-1]], effort=[0.0, 0.0]))
+        self.rig.until(lambda: source.count > count, what='the contacts')
+
+    def play(self, steps):
+        joints = self.rig.node.inputs.joints
+        until = joints.count + steps
+        for _ in range(steps):
+            self.step += 1
+            self.rig.step(stamp=self.stamp(self.step))
+        self.rig.until(lambda: joints.count >= until, what='the joint states')
+        self.rig.spin(0.05)
+
+
+@pytest.mark.parametrize('late', [6, 0, -6])
+def test_contacts_hold_from_their_stamp_on_whenever_they_come(own_rig, late):
+    rig = own_rig(changes=SENSING, contact_topics=[])
+    contacts = StampedContacts(rig)
+    contacts.publish(0, LEFT)
+    contacts.play(5)
+    origin = rig.motion.sole_in_world.position.copy()
+    change = contacts.step + max(-late, 0) + 1
+    if late < 0:  # before what happens then
+        contacts.publish(change, BOTH)
+        contacts.publish(change + 1, RIGHT)
+        contacts.play(-late)
+        rig.assert_truth(origin)
+    contacts.play(1)
+    rig.motion.step_onto(1, rig.t)
+    if late == 0:
+        contacts.publish(change, BOTH)
+        contacts.publish(change + 1, RIGHT)
+    contacts.play(max(late, 1))
+    if late > 0:
+        with pytest.raises(AssertionError):
+            rig.assert_truth(origin, atol=1e-4)  # the left foot is assumed in contact
+        contacts.publish(change, BOTH)
+        contacts.publish(change + 1, RIGHT)
+    contacts.play(3)
+    rig.assert_truth(origin)
+    located = rig.node.last.located
+    assert located.contacts_measured and located.stance.in_contact == RIGHT
+
+
+class Feet:
+    """Publishes the mean wrench of a robot at rest, as wrench_aggregator does."""
+
+    def __init__(self, rig):
+        self.rig = rig
+        self.publisher = rig.peer.create_publisher(
+            WrenchStamped, 'wrench_aggregator/resting_wrench', 10)
+        rig.until(lambda: self.publisher.get_subscription_count(), what='the node')
+
+    def publish(self, forward=0.0, weight=1.0):
+        """Publish a wrench `forward` of the true CoM, m, and of so much of the true weight."""
+        rig, motion = self.rig, self.rig.motion
+        stamp = rig.step(dt=0.0)
+        base = motion.base(rig.t)
+        heading = np.arctan2(base.rotation[1, 0], base.rotation[0, 0])
+        com = motion.state(rig.t).in_world(base).com_in_world - motion.sole_in_world.position
+        x, y, _ = Rotation.from_euler('z', heading).inv().apply(com)
+        message = WrenchStamped(header=Header(stamp=stamp, frame_id='base_footprint'))
+        force = 9.81 * weight * motion.model.mass
+        message.wrench.force.z = force
+        message.wrench.torque.x, message.wrench.torque.y = y * force, -(x + forward) * force
+        self.publisher.publish(message)
+
+    def verdict(self, line, level, **wrench):
+        """Return what the diagnostics say once they have this level."""
+        rig, end = self.rig, time.monotonic() + 30.0
+        while time.monotonic() < end:
+            rig.statuses.clear()
+            rig.until(lambda: self.publish(**wrench) or line in rig.statuses)
+            if rig.statuses[line][0] == level:
+                return rig.statuses[line][1]
+        raise AssertionError(f'{line}: {rig.statuses[line]}')
+
+
+def test_the_model_is_compared_with_the_feet(own_rig):
+    rig = own_rig(changes=SENSING)
+    rig.warm_up()
+    message = rig.health('centre of mass', OK)
+    assert 'has no publisher; start wrench_aggregator' in message
+    feet = Feet(rig)
+    assert 'not compared' in rig.health('weight', OK)
+    rig.play(3)
+    feet.publish()
+    rig.until(lambda: 'within 0.0 mm (forward' in feet.verdict('centre of mass', OK))
+    assert '(ratio 1.0000)' in feet.verdict('weight', OK)
+    message = feet.verdict('centre of mass', WARN, forward=0.02)
+    assert 'press 20.0 mm (forward +20.0, left' in message
+    assert 'tare with the feet in the air' in message and 'calibration.launch.xml' in message
+    message = feet.verdict('weight', WARN, weight=1.1)
+    assert '(ratio 1.100)' in message and 'tare' in message and 'calibration.launch.xml' in message
+
+
+def test_a_robot_without_wrench_sensors_is_not_compared(rig):
+    rig.health('base', OK)
+    assert not {'weight', 'centre of mass'} & set(rig.statuses)

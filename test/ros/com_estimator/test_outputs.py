@@ -1,0 +1,194 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What the node publishes over DDS: a synthetic motion goes in, its CoM has to come out.
+
+The truth is that of ``stance_motion``: a sole fixed in the world, the joints on sines.
+"""
+
+import itertools
+import re
+
+from biped_com_ros.ros.topics.qos import LATCHED
+from builtin_interfaces.msg import Time
+import numpy as np
+import pytest
+from rclpy.parameter import Parameter
+from scipy.spatial.transform import Rotation
+from support.com_estimator_rig import transforms
+from support.messages import vector
+from support.small_robot import URDF
+from support.stance_motion import BOTH, Motion, RIGHT
+from visualization_msgs.msg import Marker, MarkerArray
+
+
+def test_com_velocity_dcm_and_link_coms_are_the_truth(rig):
+    for _ in range(3):
+        stamp = rig.play(20)
+        rig.assert_truth(rig.motion.sole_in_world.position)
+    for topic in ('com', 'com_velocity', 'dcm', 'link_coms'):
+        assert rig.got[topic][-1].header.frame_id == 'odom'
+        assert rig.got[topic][-1].header.stamp == stamp
+
+
+def test_every_message_of_joint_states_gives_one_of_each_with_its_stamp(rig):
+    stamps = [rig.step() for _ in range(20)]
+    rig.spin(0.05)
+    for topic in ('com', 'com_velocity', 'dcm', 'link_coms'):
+        assert [message.header.stamp for message in rig.got[topic]] == stamps
+
+
+def test_changing_feet_makes_no_jump(rig):
+    rig.play(5)
+    origin = rig.motion.sole_in_world.position.copy()
+    keep = rig.motion.foot, rig.motion.sole_in_world
+    rig.motion.step_onto(1, rig.t)
+    rig.contacts = BOTH
+    rig.step(dt=0.0)
+    rig.contacts = RIGHT
+    rig.play(30)
+    rig.assert_truth(origin)
+    rig.motion.nail(*keep)
+
+
+def test_the_orientation_is_carried_on_to_the_joint_states(rig):
+    """The IMU is 8 ms behind; its error would be 1e-2, what is left is of third order."""
+    rig.play(5)
+    stamp = rig.peer.get_clock().now().to_msg()
+    rig.send_imu(stamp)
+    rig.spin(0.02)
+    rig.t += 0.008
+    later = Time(sec=stamp.sec, nanosec=stamp.nanosec + 8_000_000)
+    if later.nanosec >= 1_000_000_000:
+        later = Time(sec=stamp.sec + 1, nanosec=later.nanosec - 1_000_000_000)
+    rig.joints.publish(rig.joint_state(later))
+    rig.until(lambda: rig.got['com'][-1].header.stamp == later)
+    state, _ = rig.truth()
+    com = state.com_in_world - rig.motion.sole_in_world.position
+    np.testing.assert_allclose(vector(rig.got['com'][-1].point), com, atol=3e-4)
+
+
+def test_link_names_and_masses_are_parameters(rig):
+    model = rig.motion.model
+    assert tuple(rig.node.get_parameter('link_names').value) == model.link_names
+    np.testing.assert_array_equal(rig.node.get_parameter('link_masses').value, model.link_masses)
+    for name in ('link_names', 'link_masses'):
+        assert rig.node.describe_parameter(name).read_only
+    rig.play(2)
+    assert len(rig.got['link_coms'][-1].poses) == len(model.link_names)
+
+
+def trunk_to_base():
+    """Joint base_fixed, from the text of the URDF."""
+    origin = re.search(r'name="base_fixed".*?<origin xyz="(.*?)" rpy="(.*?)"', URDF, re.DOTALL)
+    out = np.eye(4)
+    out[:3, 3] = list(map(float, origin[1].split()))
+    out[:3, :3] = Rotation.from_euler('xyz', list(map(float, origin[2].split()))).as_matrix()
+    return out
+
+
+TRUNK_TO_BASE = trunk_to_base()
+
+
+def test_transforms_chain_from_the_world_to_the_footprint_and_the_masses(rig):
+    rig.play(5)
+    found, state = transforms(rig.transforms[-1]), rig.truth()[0]
+    origin = rig.motion.sole_in_world.position
+    parent, trunk = found['trunk']
+    assert parent == 'odom'
+    assert 'base_link' not in found, 'robot_state_publisher sends trunk -> base_link'
+    base = trunk @ TRUNK_TO_BASE
+    np.testing.assert_allclose(base[:3, :3], state.base.rotation, atol=1e-9)
+    np.testing.assert_allclose(base[:3, 3], state.base.position - origin, atol=1e-9)
+    parent, footprint = found['base_footprint']
+    assert parent == 'base_link'
+    footprint = base @ footprint
+    np.testing.assert_allclose(footprint[:3, 3], 0.0, atol=1e-9)
+    np.testing.assert_allclose(footprint[2, :3], [0.0, 0.0, 1.0], atol=1e-9)
+    heading = np.arctan2(base[1, 0], base[0, 0])
+    assert np.arctan2(footprint[1, 0], footprint[0, 0]) == pytest.approx(heading)
+    assert found['com'][0] == 'odom'
+    np.testing.assert_allclose(found['com'][1][:3, 3], state.com_in_world - origin, atol=1e-9)
+    for name, com in zip(rig.motion.model.link_names, state.link_coms_in_world):
+        np.testing.assert_allclose(found[f'{name}_com'][1][:3, 3], com - origin, atol=1e-9)
+
+
+def test_markers_show_everything_also_to_late_joiners(rig):
+    rig.play(5)
+    late = []
+    subscription = rig.peer.create_subscription(
+        MarkerArray, 'com_estimator/markers', late.append, LATCHED)
+    rig.until(lambda: late)
+    rig.peer.destroy_subscription(subscription)
+    shown = {(m.ns, m.id): m for m in late[0].markers}
+    count = len(rig.motion.model.link_names)
+    assert len(shown) == len(late[0].markers) == count + 4
+    assert all(m.header.frame_id == 'odom' and m.action == Marker.ADD for m in shown.values())
+    com, ground, dcm, arrow = (shown['robot_com', i] for i in range(4))
+    at = vector(com.pose.position)
+    np.testing.assert_allclose(vector(ground.pose.position), [*at[:2], 0.0], atol=1e-9)
+    np.testing.assert_allclose(vector(dcm.pose.position), vector(rig.got['dcm'][-1].point))
+    np.testing.assert_allclose(vector(arrow.points[0]), at)
+    np.testing.assert_allclose(vector(arrow.points[1]),
+                               at + 0.5 * vector(rig.got['com_velocity'][-1].vector))
+    balls = np.array([shown['link_coms', i].scale.x ** 3 for i in range(count)])
+    np.testing.assert_allclose(balls / balls.sum(),
+                               rig.motion.model.link_masses / rig.motion.model.mass)
+
+
+def test_a_robot_whose_base_link_is_turned(own_rig):
+    """TF speaks of the URDF's base_link, the estimate of the base that looks forward."""
+    rpy = [0.1, -0.2, np.pi]
+    rig = own_rig(Motion(4, base_rpy=rpy), {'base_rpy': rpy})
+    rig.warm_up()
+    rig.play(5)
+    found, state = transforms(rig.transforms[-1]), rig.truth()[0]
+    link = state.pose_in_world('base_link')
+    base = found['trunk'][1] @ TRUNK_TO_BASE
+    np.testing.assert_allclose(base[:3, :3], link.rotation, atol=1e-9)
+    np.testing.assert_allclose(
+        base[:3, 3], link.position - rig.motion.sole_in_world.position, atol=1e-9)
+    footprint = base @ found['base_footprint'][1]
+    forward = np.arctan2(state.base.rotation[1, 0], state.base.rotation[0, 0])
+    assert np.arctan2(footprint[1, 0], footprint[0, 0]) == pytest.approx(forward)
+    rig.assert_truth(rig.motion.sole_in_world.position)
+
+
+def test_rates_of_transforms_and_markers(own_rig):
+    rig = own_rig(tf_rate=50.0, marker_rate=0.0, publish_base_tf=False, publish_link_tf=False,
+                  max_stamp_age=0.0)
+    stamps = (Time(sec=1 + k // 250, nanosec=k % 250 * 4_000_000) for k in itertools.count())
+    rig.until(lambda: rig.step(stamp=next(stamps)) and rig.got['com'] and rig.transforms)
+    rig.transforms.clear()
+    rig.clear()
+    for _ in range(60):
+        last = rig.step(stamp=next(stamps))
+    rig.until(lambda: rig.got['com'] and rig.got['com'][-1].header.stamp == last)
+    rig.spin(0.05)
+    assert len(rig.got['com']) == 60 and len(rig.transforms) == 60 * 4 // 20
+    assert {t.child_frame_id for m in rig.transforms for t in m.transforms} == {'com'}
+    assert not rig.got['markers']
+
+
+def test_rates_change_at_run_time(rig):
+    rig.node.set_parameters([Parameter('marker_rate', value=0.0)])
+    rig.play(2)
+    rig.clear()
+    rig.play(5)
+    assert not rig.got['markers'] and rig.got['com']
+    rig.node.set_parameters([Parameter('marker_rate', value=1000.0)])
+    rig.play(5)
+    assert rig.got['markers']
+    refused, = rig.node.set_parameters([Parameter('tf_rate', value=-1.0)])
+    assert not refused.successful and 'tf_rate' in refused.reason and '10000' in refused.reason
