@@ -197,3 +197,13 @@ def test_executables_use_one_blas_thread_unless_told_otherwise(given, threads):
         check=True).stdout.split()
     assert int(used[0]) == threads
     assert int(used[1]) <= min(threads, os.cpu_count())
+
+
+@pytest.mark.parametrize(('number', 'places'), [
+    (9.81, {'core/constants.py', 'sim/description.py'}),  # the simulator is an oracle of its own
+    (1_000_000_000, {'core/constants.py'})])
+def test_each_constant_is_defined_once(number, places):
+    assert {str(path.relative_to(PACKAGE)) for path in modules().values()
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Constant) and type(node.value) is type(number)
+            and node.value == number} == places

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -117,7 +118,7 @@ class UprightCheck:
     def _check_speed(self, chord: float, ns: int) -> None:
         angle = 2.0 * math.asin(min(0.5 * chord, 1.0))
         if angle > self.TOLERANCE + self.max_speed * 1e-9 * ns:
-            self._settled_ns = self._ns + round(1e9 * self.settle_time)
+            self._settled_ns = self._ns + nanoseconds(self.settle_time)
             self._jump = (
                 f"the IMU's orientation jumped by {math.degrees(angle):.1f} deg; it is used again "
                 f'after {self.settle_time:g} s without a jump')

@@ -15,7 +15,9 @@
 
 from __future__ import annotations
 
-CLOCK_RESET_NS = 1_000_000_000
+from biped_com_ros.core.constants import SECOND_NS
+
+CLOCK_RESET_NS = SECOND_NS
 """A time this far before the last update means that the clock was set back, ns."""
 
 

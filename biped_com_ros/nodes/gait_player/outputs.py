@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from biped_com_ros.core.constants import nanoseconds, SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.player import RemainingMotion
@@ -130,5 +131,5 @@ class ProgressPublisher:
 
 
 def _duration(seconds: float) -> Duration:
-    whole, rest = divmod(round(1e9 * seconds), 1_000_000_000)
+    whole, rest = divmod(nanoseconds(seconds), SECOND_NS)
     return Duration(sec=whole, nanosec=rest)

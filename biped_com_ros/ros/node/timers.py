@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 import weakref
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.ros.node.callback_errors import log_exception
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
@@ -105,7 +106,7 @@ def watchdog(node: Node, period: float, check: Callable[[], bool]) -> Timer:
         new_period = period if check() else idle_period
         if new_period != current_period:
             current_period = new_period
-            timer.timer_period_ns = round(1e9 * new_period)
+            timer.timer_period_ns = nanoseconds(new_period)
             timer.reset()
 
     timer = node.create_timer(idle_period, call, clock=steady_clock())
