@@ -38,7 +38,7 @@ IN_CONFIG = {
     'gravity_compensation': 'GravityCompensationParameters', 'simulator': 'SimulatorParameters',
     'torso_controller': 'TorsoControllerParameters', 'viewer': 'ViewerParameters',
     'wrench_aggregator': 'WrenchAggregatorParameters', 'zmp_monitor': 'ZmpMonitorParameters'}
-IN_DOCUMENT = {'demo': 'Parameters', 'torso_teleop': 'TorsoTeleopParameters',
+IN_DOCUMENT = {'demo': 'DemoParameters', 'torso_teleop': 'TorsoTeleopParameters',
                'suite': 'SuiteParameters'}
 
 

@@ -12,16 +12,16 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What ``make demo`` shows: a story in chapters, each a module of its own, driven by one node.
+The demonstration of ``make demo``: chapters that the node `demo` runs one after the other.
 
-A new chapter is a subclass of :class:`~biped_com_ros.demo.chapter.Chapter` in a module of this
-package and its line in :data:`CHAPTERS`; the node that it needs goes into
-``launch/demo.launch.xml``. Nothing else.
+To add a chapter, write a subclass of :class:`~biped_com_ros.demo.chapter.Chapter` in a module of
+this package, add it to :data:`CHAPTERS`, and start the nodes that it needs in
+``launch/demo.launch.xml``.
 """
 
 from __future__ import annotations
 
-#: Where each chapter is, 'module:class', in the order of the story.
+#: Chapters by name, 'module:class', in order.
 CHAPTERS = {
     'measure': 'biped_com_ros.demo.measure:Measure',
     'calibration': 'biped_com_ros.demo.calibration:Calibration',

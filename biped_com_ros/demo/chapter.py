@@ -12,101 +12,92 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What a chapter of the demo is.
+Chapters of the demo.
 
-A chapter is a generator: it goes on to its next ``yield`` at every command period (10 ms of
-simulated time), and yields what the robot's joints shall do until then: positions (n,) in the
-order of ``stage.model.joint_names``, or None where somebody else commands the robot. What it
-returns is the small table that the viewer sees at the end::
+A chapter is a generator. It is resumed at every command period (10 ms of simulated time) and
+yields the commanded joint positions (n,) in the order of ``stage.model.joint_names``, or None if
+another node commands the robot. It returns the small table that is printed at its end::
 
     class Sag(Chapter):
         name = 'sag'
         title = 'Arms are heavy'
-        shows = 'The arms are stretched out and sag; then feedforward holds them.'
+        description = 'The arms are stretched out and sag; then feedforward holds them.'
 
-        def lacks(self, model):
-            return '' if model.config.hands else 'it has no hands'
+        def missing_for(self, model):
+            return '' if model.config.hands else 'the robot has no hands'
 
         def run(self, stage):
-            stage.say('stretches its arms out')
+            stage.set_activity('stretches its arms out')
             yield from stage.move_to(stage.model.posture('arms_out'), 2.0)
-            yield from stage.wait(1.0)              # holds what was commanded last
-            before = how_far(stage.positions)
+            yield from stage.wait(1.0)              # holds the last command
+            before = sag_of(stage.positions)
             yield from stage.trigger('helper/begin')
-            yield from stage.until(lambda: stage.time > 5.0, 'the helper', 30.0)
+            yield from stage.wait_until(lambda: stage.time > 5.0, 'the helper', 30.0)
             return Comparison(('without', 'with'), [('a hand sags by', f'{before} mm', '0 mm')])
 
-What to keep to:
+Rules:
 
-* It begins with the robot standing in posture ``stand``, and need not bring it back there: the
-  node moves it back, and puts it down again where it has fallen.
-* It never blocks and never computes for long (a second at most, in pieces): ctrl-C and the live
-  table wait for it. Long work belongs into a node, of which it waits for the answer.
+* At its start the robot stands in posture ``stand``. The node moves it back there afterwards, or
+  resets it if it has fallen.
+* It must not block or compute for more than a second, because Ctrl-C and the live table wait for
+  it. Long computations belong into a node.
 * Time is simulated: ``stage.time``, s.
-* What it subscribes to with ``stage.listen`` is taken away after it.
-* Nodes that it needs may be absent: ``stage.call`` raises :class:`Skipped` then, which says to
-  the viewer what is missing, and the story goes on.
-* What later chapters may use, it leaves in ``stage.shared`` (``calibrated_urdf``: path of the
-  corrected URDF).
-* About 20 s to 40 s.
+* Subscriptions made with ``stage.subscribe`` end with the chapter.
+* If a node that it needs is not running, ``stage.call`` raises :class:`Skipped`; the reason is
+  printed and the next chapter begins.
+* Results for later chapters are in ``stage.shared`` (``calibrated_urdf``: path of the corrected
+  URDF).
+* It takes about 20 s to 40 s.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator
-from typing import ClassVar, TYPE_CHECKING, TypeAlias
+from typing import ClassVar
 
-from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.viz.terminal import Comparison
+from biped_com_ros.demo.stage import Skipped, Stage
+from biped_com_ros.demo.terminal import Comparison
 
-if TYPE_CHECKING:
-    from biped_com_ros.demo.stage import Stage
+__all__ = ['Chapter', 'ChapterRun', 'Comparison', 'Skipped']
 
-__all__ = ['Act', 'Chapter', 'Comparison', 'Skipped']
-
-
-class Skipped(BipedComError):
-    """A chapter cannot go on: a node is absent, or does not answer. Says what is missing."""
-
-
-#: What a chapter yields and returns.
-Act: TypeAlias = 'Generator[Array | None, None, Comparison]'
+#: A running chapter: it yields joint positions, and returns its table.
+ChapterRun = Generator[Array | None, None, Comparison]
 
 
 class Chapter(ABC):
     """
-    A part of the demo's story; see the module.
+    A part of the demo; see the module.
 
     Attributes
     ----------
     name
         As in ``make demo CHAPTERS=...``.
     title
-        A headline of a few words.
-    shows
-        One sentence: what the viewer sees, and why it matters.
+        Heading of a few words.
+    description
+        What the chapter shows, in one sentence.
 
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    shows: ClassVar[str]
+    description: ClassVar[str]
 
-    def lacks(self, model: RobotModel) -> str:
-        """Return what this robot lacks for the chapter, in words; '' if it has everything."""
+    def missing_for(self, model: RobotModel) -> str:
+        """Return why this robot cannot run the chapter; '' if it can."""
         return ''
 
     @abstractmethod
-    def run(self, stage: Stage) -> Act:
+    def run(self, stage: Stage) -> ChapterRun:
         """
-        Play the chapter: yield commands, return what was seen.
+        Run the chapter: yield commands, return the results.
 
         Raises
         ------
         Skipped
-            If something that it needs is missing.
+            If a node that it needs is missing.
 
         """

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Turns `gravity_compensation` on and off for a chapter."""
+"""Turns `gravity_compensation` on and off."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _NODE = 'gravity_compensation'
 _RAMP_UP, _RAMP_DOWN = 2.2, 1.2  # s, a little more than the node's ramps take
 
 
-def feed_forward(stage: Stage, urdf: str = '') -> Commands:
+def ramp_up(stage: Stage, urdf: str = '') -> Commands:
     """
-    Let torques ramp up, by the masses of a URDF; by default that of the robot.
+    Ramp torques up, computed with the masses of a URDF; by default the robot's.
 
     Raises
     ------
     Skipped
-        If the node is absent or refuses; its log says why.
+        If the node is not running, or refuses.
 
     """
-    yield from let_go(stage)
+    yield from ramp_down(stage)
     request = SetParameters.Request(parameters=[Parameter('urdf', value=urdf).to_parameter_msg()])
     yield from stage.call(SetParameters, f'{_NODE}/set_parameters', request)
     yield from _change(stage, Transition.TRANSITION_CONFIGURE)
@@ -44,8 +44,8 @@ def feed_forward(stage: Stage, urdf: str = '') -> Commands:
     yield from stage.wait(_RAMP_UP)
 
 
-def let_go(stage: Stage) -> Commands:
-    """Let torques ramp down, if there are any, and the node forget its robot."""
+def ramp_down(stage: Stage) -> Commands:
+    """Ramp torques down, if there are any, and clean the node up."""
     response = yield from stage.call(GetState, f'{_NODE}/get_state', GetState.Request())
     state = response.current_state.id
     if state == State.PRIMARY_STATE_ACTIVE:
@@ -60,4 +60,4 @@ def _change(stage: Stage, transition: int) -> Commands:
         ChangeState, f'{_NODE}/change_state',
         ChangeState.Request(transition=Transition(id=transition)))
     if not response.success:
-        raise Skipped(f'{_NODE} refused a transition; its log says why')
+        raise Skipped(f'{_NODE} refused a transition; the reason is in its log')

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Chapter: the arms sag, feedforward holds them, and the weight goes over one foot and back."""
+"""Chapter: feedforward removes the arms' sag; the weight is shifted to one foot and back."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.legs.keyframes import HipShift, minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import Act, Chapter, Comparison
-from biped_com_ros.demo.feedforward import feed_forward, let_go
+from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
+from biped_com_ros.demo.feedforward import ramp_up, ramp_down
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 import numpy as np
@@ -32,67 +32,69 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 _UPDATE = 0.002  # s, between two torques
-_SETTLE = 2.5  # s, before something is measured
+_SETTLING_TIME = 2.5  # s
 _POSTURE = 'arms_out'
 Sag = tuple[float, float]
 
 
 class Gravity(Chapter):
-    """What `gravity_compensation` does for a robot that its position controllers hold."""
+    """`gravity_compensation` on a robot with position controllers."""
 
     name = 'gravity'
     title = 'Held against gravity'
-    shows = ('Arms stretched out sag under position control alone; torques computed from the '
-             "masses hold them, by the URDF's or better by the calibrated ones. Then the weight "
-             'goes over one foot, the other one is lifted, and back, torques continuous.')
+    description = (
+        'Outstretched arms sag with position control alone. Torques computed from '
+        "the URDF's masses, or better from the calibrated ones, remove the sag. Then "
+        'the weight is shifted to one foot, the other one is lifted, and back, with '
+        'continuous torques.')
 
-    def lacks(self, model: RobotModel) -> str:
-        """Say whether there is a foot to stand on while the other one is lifted."""
-        return '' if len(model.config.feet) == 2 else 'it has not two feet'
+    def missing_for(self, model: RobotModel) -> str:
+        """Return whether the robot does not have two feet."""
+        return '' if len(model.config.feet) == 2 else 'the robot does not have two feet'
 
-    def run(self, stage: Stage) -> Act:
+    def run(self, stage: Stage) -> ChapterRun:
         """Sag, hold, shift the weight."""
         model = stage.model
         raised = model.posture(_POSTURE if _POSTURE in model.config.postures else 'stand')
-        stage.say('stretches its arms out, held by position controllers alone')
+        stage.set_activity('stretches its arms out, with position control alone')
         yield from stage.move_to(raised, 2.0)
-        yield from stage.wait(_SETTLE)
+        yield from stage.wait(_SETTLING_TIME)
         sags = {'without': _sag(stage)}
-        stage.say(f'sags: {_words(sags["without"])}; now feedforward starts')
-        sags['feedforward'] = yield from _held(stage)
-        stage.say(f'is held: {_words(sags["feedforward"])}')
+        stage.set_activity(f'sags ({_text(sags["without"])}); feedforward starts')
+        sags['feedforward'] = yield from _sag_with_feedforward(stage)
+        stage.set_activity(f'stands with feedforward ({_text(sags["feedforward"])})')
         yield from stage.wait(1.5)
         if calibrated := stage.shared.get('calibrated_urdf'):
-            stage.say('gets the masses that the calibration found')
-            sags['calibrated'] = yield from _held(stage, str(calibrated))
-            stage.say(f'is held by calibrated masses: {_words(sags["calibrated"])}')
+            stage.set_activity('restarts feedforward with the calibrated masses')
+            sags['calibrated'] = yield from _sag_with_feedforward(stage, str(calibrated))
+            stage.set_activity(f'stands with calibrated feedforward ({_text(sags["calibrated"])})')
             yield from stage.wait(1.5)
         yield from stage.move_to(model.posture(), 2.0)
         torques = yield from self._shift(stage)
-        yield from let_go(stage)
+        yield from ramp_down(stage)
         last = [''] * (len(sags) - 1)
         return Comparison(tuple(sags), [
-            ('joints off by up to', *(f'{degrees:.4f} deg' for degrees, _ in sags.values())),
-            ('a hand off by', *(f'{mm:.4f} mm' for _, mm in sags.values())),
+            ('largest joint error', *(f'{degrees:.4f} deg' for degrees, _ in sags.values())),
+            ('largest error of a hand', *(f'{mm:.4f} mm' for _, mm in sags.values())),
             ('least share of the other foot', *last, f'{100.0 * torques.least_share:.1f} %'),
             ('largest step of a torque in 2 ms', *last,
              f'{100.0 * torques.largest_step:.2f} % of its limit')])
 
     def _shift(self, stage: Stage) -> Generator[Array | None, None, _Torques]:
-        """Go over the first foot, lift the other one, and back; return what torques did."""
+        """Stand on the first foot, lift the other one, and back; return the torques' extremes."""
         foot, other = list(stage.model.config.feet)[:2]
         path = ComShift(stage.model, stage.model.posture()).path(foot, 300)
         step = _raise(stage.model, path[-1], list(stage.model.config.feet).index(other))
         torques = _Torques(stage.model)
-        stage.listen(JointState, 'gravity_compensation/effort', torques.on_effort)
-        stage.listen(Float64MultiArray, 'gravity_compensation/shares', torques.on_shares)
-        stage.say(f'moves its weight over the {foot} foot')
+        stage.subscribe(JointState, 'gravity_compensation/effort', torques.on_effort)
+        stage.subscribe(Float64MultiArray, 'gravity_compensation/shares', torques.on_shares)
+        stage.set_activity(f'shifts its weight to the {foot} foot')
         yield from stage.follow(path, 3.0)
         yield from stage.wait(0.5)
-        stage.say(f'lifts the {other} foot')
+        stage.set_activity(f'lifts the {other} foot')
         yield from stage.follow(step, 1.5)
         yield from stage.wait(0.5)
-        stage.say('puts it down again, and moves its weight back')
+        stage.set_activity('puts it down, and shifts its weight back')
         yield from stage.follow(step[::-1], 1.5)
         yield from stage.follow(path[::-1], 3.0)
         yield from stage.wait(1.0)
@@ -101,7 +103,7 @@ class Gravity(Chapter):
 
 class _Torques:
     """
-    Watches torques and shares.
+    Records extremes of torques and of the feet's shares of the weight.
 
     Attributes
     ----------
@@ -122,7 +124,7 @@ class _Torques:
     def on_effort(self, message: Any) -> None:
         efforts, ns = np.array(message.effort), ns_of_msg(message.header.stamp)
         if self._last is not None and ns > self._last_ns:
-            # Messages may be lost on a busy machine: what happened within 2 ms.
+            # Messages may be lost on a busy machine; the step is that per 2 ms.
             periods = max(1e-9 * (ns - self._last_ns) / _UPDATE, 1.0)
             step = float(np.max(np.abs(efforts - self._last) / self._limits)) / periods
             self.largest_step = max(self.largest_step, step)
@@ -132,10 +134,10 @@ class _Torques:
         self.least_share = min(self.least_share, *message.data)
 
 
-def _held(stage: Stage, urdf: str = '') -> Generator[Array | None, None, Sag]:
-    """Let torques ramp up, by the masses of a URDF; return how far the robot sags then."""
-    yield from feed_forward(stage, urdf)
-    yield from stage.wait(_SETTLE)
+def _sag_with_feedforward(stage: Stage, urdf: str = '') -> Generator[Array | None, None, Sag]:
+    """Ramp torques up, with the masses of a URDF; return the sag."""
+    yield from ramp_up(stage, urdf)
+    yield from stage.wait(_SETTLING_TIME)
     return _sag(stage)
 
 
@@ -150,18 +152,18 @@ def _raise(model: RobotModel, start: Array, foot: int) -> list[Array]:
 
 def _sag(stage: Stage) -> Sag:
     """Return the largest error of an actuated joint, deg, and of a hand, mm."""
-    model, wanted = stage.model, stage.positions.copy()
+    model, commanded = stage.model, stage.positions.copy()
     index = model.joint_index(model.actuated_joint_names)
     assert stage.commanded is not None
-    wanted[index] = stage.commanded[index]
-    degrees = float(np.degrees(np.abs(stage.positions - wanted).max()))
+    commanded[index] = stage.commanded[index]
+    degrees = float(np.degrees(np.abs(stage.positions - commanded).max()))
     hands = model.frames(hand.frame for hand in model.config.hands.values())
     if not hands.names:
         return degrees, 0.0
     found, ideal = (model.state(q).placements_in_base(hands)[:, 3]
-                    for q in (stage.positions, wanted))
+                    for q in (stage.positions, commanded))
     return degrees, 1e3 * float(np.linalg.norm(found - ideal, axis=1).max())
 
 
-def _words(sag: Sag) -> str:
-    return f'joints off by up to {sag[0]:.4f} deg, a hand by {sag[1]:.4f} mm'
+def _text(sag: Sag) -> str:
+    return f'joint error up to {sag[0]:.4f} deg, hand {sag[1]:.4f} mm'

@@ -11,12 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Chapter: the robot sways, and what is estimated is compared with what is true."""
+"""Chapter: the robot sways, and estimates are compared with the truth."""
 
 from __future__ import annotations
 
 from biped_com_ros.core.legs.keyframes import KeyframeMotion, show_keyframes
-from biped_com_ros.demo.chapter import Act, Chapter, Comparison
+from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Stage
 import numpy as np
 
@@ -25,18 +25,20 @@ class Measure(Chapter):
     """One round of swaying, arms up, leaning and bending the knees."""
 
     name = 'measure'
-    title = 'What the URDF says, and what is'
-    shows = ('The robot sways, lifts its arms and bends its knees; its centre of mass by the URDF '
-             'is compared with the true one, its weight by the URDF with that in its feet.')
+    title = 'The URDF compared with the truth'
+    description = (
+        'The robot sways, lifts its arms and bends its knees. Its centre of mass by '
+        'the URDF is compared with the true one, and its weight by the URDF with the '
+        'one measured at its feet.')
 
-    def run(self, stage: Stage) -> Act:
-        """Go once through the motion."""
+    def run(self, stage: Stage) -> ChapterRun:
+        """Run the motion once."""
         motion = KeyframeMotion(stage.model, show_keyframes(stage.model))
         begin = stage.time
         while stage.time < begin + motion.duration:
-            stage.say(motion.label(stage.time - begin))
+            stage.set_activity(motion.label(stage.time - begin))
             yield motion.positions(stage.time - begin)
-        shot = stage.measurements.whole(0.0, (0, ''), ())
+        shot = stage.measurements.whole_snapshot(0.0, (0, ''), ())
         error = 1e3 * shot.com_error
         return Comparison(('by the URDF', 'measured', 'off by'), [
             ('centre of mass', 'estimated', 'the truth', f'{np.linalg.norm(error):.2f} mm (x '

@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What the demo's table tells: estimates against the simulator's truth, rates, diagnostics.
+Measurements in the demo's table: errors of the estimates, rates, diagnostics.
 
-While no foot stands nothing tells how high a robot hangs, and its feet do not weigh it; nor does
-anything tell where one lies that has fallen. That is no error, and left out.
+Not measured are a robot without contact, whose height and weight cannot be estimated, and one that
+has fallen.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ import time
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.demo.terminal import Mean, Period, Snapshot
 from biped_com_ros.ros.topics.inputs import BoolInput, Input, PointInput, WrenchInput
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
-from biped_com_ros.viz.terminal import Mean, Period, Snapshot
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 from rclpy.node import Node
 
-_REMEMBERED = 2000  # truths kept until the estimate of the same stamp comes
-_DIAGNOSTICS_LAST = 3.0  # s
-#: The robot has fallen when its centre of mass is below this share of its height at first.
+_KEPT = 2000  # true CoMs kept until the estimate of the same stamp has arrived
+_DIAGNOSTICS_TIMEOUT = 3.0  # s
+#: The robot has fallen when its centre of mass is below this share of its initial height.
 _FALLEN = 0.75
 
 
 class Measurements:
     """
-    What the estimators and the simulator say, per period and since the chapter began.
+    Compares the estimates with the simulator's truth, per period and since a start.
 
     Attributes
     ----------
     now_ns
-        Simulated time, ns; to be kept up to date by the owner.
+        Simulated time, ns; set by the owner.
     truth
-        True centre of mass in the world (3,), m; NaN until it is told.
+        True centre of mass in the world (3,), m; NaN before the first message.
     inputs
-        What it needs, by what to call it.
+        Required inputs, by description.
 
     """
 
@@ -70,56 +70,56 @@ class Measurements:
         self.running = False
         self.inputs: dict[str, Input] = {
             'truth (the simulator)': PointInput(
-                node, 'simulator/truth/com', '', self._on_truth, max_age=0.0),
+                node, 'simulator/truth/com', '', self.on_truth, max_age=0.0),
             'com (com_estimator)': PointInput(
-                node, 'com_estimator/com', '', self._on_com, max_age=0.0),
+                node, 'com_estimator/com', '', self.on_com, max_age=0.0),
             'wrench (wrench_aggregator)': WrenchInput(
                 node, 'wrench_aggregator/wrench', '', lambda stamp, wrench: None, max_age=0.0)}
         self._feet = [
             (WrenchInput(node, f'wrench_aggregator/{foot}/wrench', '',
-                         partial(self._on_foot, foot), max_age=0.0),
+                         partial(self.on_foot, foot), max_age=0.0),
              BoolInput(node, f'wrench_aggregator/{foot}/contact',
-                       partial(self._on_contact, foot)))
+                       partial(self.on_contact, foot)))
             for foot in model.config.feet]
 
     @property
     def has_fallen(self) -> bool:
-        """Tell whether the simulated robot lies on the floor."""
+        """Whether the simulated robot has fallen."""
         height = float(self.truth[2])
         if math.isnan(self._height):
             self._height = height
         return height < _FALLEN * self._height
 
-    def begin(self, ns: int) -> None:
-        """Count from `ns` on, and forget what came before."""
+    def start(self, ns: int) -> None:
+        """Start anew, with messages from `ns` on."""
         self._period, self._all = Period(), Period()
         self._start_ns = ns
         self._started_at = time.monotonic() + (ns - self.now_ns) * 1e-9
         self.running = True
 
-    def take(self, doing: str, joint_rate: float, health: tuple[int, str],
-             missing: Sequence[str]) -> Snapshot:
-        """Return what arrived since the last time."""
+    def period_snapshot(self, activity: str, joint_rate: float, health: tuple[int, str],
+                        missing: Sequence[str]) -> Snapshot:
+        """Return the measurements since the last call."""
         now = time.monotonic()
         begun = self._shown_ns > 0
         factor = (self.now_ns - self._shown_ns) * 1e-9 / (now - self._shown_at) if begun else 0.0
         period, self._period = self._period, Period()
         self._shown_ns, self._shown_at = self.now_ns, now
-        return self._snapshot(period, doing, joint_rate, health, missing, factor)
+        return self._snapshot(period, activity, joint_rate, health, missing, factor)
 
-    def whole(self, joint_rate: float, health: tuple[int, str],
-              missing: Sequence[str]) -> Snapshot:
-        """Return what arrived since the beginning."""
+    def whole_snapshot(self, joint_rate: float, health: tuple[int, str],
+                       missing: Sequence[str]) -> Snapshot:
+        """Return the measurements since the start."""
         elapsed = time.monotonic() - self._started_at
         factor = max(self._time(), 0.0) / elapsed if elapsed > 0.0 else math.nan
         return self._snapshot(self._all, '', joint_rate, health, missing, factor)
 
-    def _snapshot(self, period: Period, doing: str, joint_rate: float,
+    def _snapshot(self, period: Period, activity: str, joint_rate: float,
                   health: tuple[int, str], missing: Sequence[str], factor: float) -> Snapshot:
         rates = {'joint_states': joint_rate, **{
             name.partition(' ')[0]: source.rate for name, source in self.inputs.items()}}
         return Snapshot(
-            time=max(self._time(), 0.0), doing=doing, com_error=period.com_error.mean,
+            time=max(self._time(), 0.0), activity=activity, com_error=period.com_error.mean,
             com_error_largest=period.com_error.largest,
             weight=period.weight(len(self._feet)), model_weight=self._weight,
             gravity=GRAVITY, contacts=dict(self._contacts), rates=rates,
@@ -132,31 +132,35 @@ class Measurements:
     def _counts(self, stamp_ns: int) -> bool:
         return stamp_ns >= self._start_ns and not (self._is_in_air or self.has_fallen)
 
-    def _on_truth(self, stamp_ns: int, point: np.ndarray) -> None:
+    def on_truth(self, stamp_ns: int, point: np.ndarray) -> None:
+        """Store the true centre of mass (3,), m, of an instant."""
         self._truths[stamp_ns] = self.truth = point.copy()
-        if len(self._truths) > _REMEMBERED:
+        if len(self._truths) > _KEPT:
             self._truths.popitem(last=False)
 
-    def _on_com(self, stamp_ns: int, point: np.ndarray) -> None:
+    def on_com(self, stamp_ns: int, point: np.ndarray) -> None:
+        """Compare an estimated centre of mass (3,), m, with the truth of its instant."""
         truth = self._truths.get(stamp_ns)
         if truth is not None and self._counts(stamp_ns):
             for period in (self._period, self._all):
                 period.com_error.add(point - truth)
 
-    def _on_foot(self, foot: str, stamp_ns: int, wrench: np.ndarray) -> None:
+    def on_foot(self, foot: str, stamp_ns: int, wrench: np.ndarray) -> None:
+        """Use the wrench (6,) of a foot, N and N m."""
         force = float(wrench[2])
         self._contacts[foot] = (force, self._contacts[foot][1])
         if self._counts(stamp_ns):
             for period in (self._period, self._all):
                 period.vertical_forces.setdefault(foot, Mean(1)).add(force)
 
-    def _on_contact(self, foot: str, _: int, contact: bool) -> None:
+    def on_contact(self, foot: str, _: int, contact: bool) -> None:
+        """Use the contact state of a foot."""
         self._contacts[foot] = (self._contacts[foot][0], contact)
-        self._is_in_air = not any(stands for _, stands in self._contacts.values())
+        self._is_in_air = not any(contact for _, contact in self._contacts.values())
 
 
 class Health:
-    """Remembers what every node said of itself last."""
+    """The last diagnostics of every node."""
 
     def __init__(self, node: Node) -> None:
         self._reports: dict[str, tuple[int, str, float]] = {}
@@ -169,12 +173,12 @@ class Health:
                 int.from_bytes(status.level, 'little'), status.message, now)
 
     def worst(self) -> tuple[int, str]:
-        """Return the worst level and what it is about."""
+        """Return the worst level and its text."""
         now = time.monotonic()
-        fresh = {name: (level, words) for name, (level, words, at) in self._reports.items()
-                 if now - at < _DIAGNOSTICS_LAST}
+        fresh = {name: (level, text) for name, (level, text, at) in self._reports.items()
+                 if now - at < _DIAGNOSTICS_TIMEOUT}
         if not fresh:
             return 1, 'no diagnostics yet'
         name = max(fresh, key=lambda key: fresh[key][0])
-        level, words = fresh[name]
-        return (0, f'all {len(fresh)} checks well') if level == 0 else (level, f'{name}: {words}')
+        level, text = fresh[name]
+        return (0, f'all {len(fresh)} checks OK') if level == 0 else (level, f'{name}: {text}')

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Chapter: the robot is pushed, harder each time, until it falls or has had enough."""
+"""Chapter: the robot is pushed, harder each time, until it falls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import math
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.demo.chapter import Act, Chapter, Comparison
+from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.topics.outputs import wrench_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
@@ -27,36 +27,38 @@ from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 from std_msgs.msg import Float64
 
-#: Between two pushes, s; by how much each is harder, as a share of the weight; how many at most.
-PERIOD, SHARE, LARGEST = 4.0, 0.08, 8
+#: Time between two pushes, s; increase of the force, as a share of the weight; largest number.
+PERIOD, SHARE, MAX_COUNT = 4.0, 0.08, 8
 
 
 class Push(Chapter):
-    """Pushes forward on the heaviest link; `zmp_monitor` says how near the edge that brings it."""
+    """Pushes the heaviest link forward; `zmp_monitor` measures the stability margin."""
 
     name = 'push'
     title = 'How far it can be pushed'
-    shows = ('The robot is pushed forward, harder each time; the margin of stability falls, a '
-             'warning comes before the fall, and the fall is announced.')
+    description = (
+        'The robot is pushed forward, harder each time. The stability margin '
+        'decreases, a warning precedes the fall, and the fall is detected.')
 
-    def run(self, stage: Stage) -> Act:
+    def run(self, stage: Stage) -> ChapterRun:
         """Push until it falls."""
         self._event, self._least = 'stable', math.inf
-        stage.listen(DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
-        stage.listen(Float64, 'zmp_monitor/margin', self._on_margin)
-        yield from stage.until(lambda: math.isfinite(self._least), 'a margin of zmp_monitor', 10.0)
+        stage.subscribe(DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
+        stage.subscribe(Float64, 'zmp_monitor/margin', self._on_margin)
+        yield from stage.wait_until(
+            lambda: math.isfinite(self._least), 'margin from zmp_monitor', 10.0)
         model = stage.model
         heaviest = model.link_names[int(np.argmax(model.link_masses))]
         out = wrench_publisher(stage.node, 'simulator/push', heaviest)
         rows: list[tuple[str, ...]] = []
         try:
-            for i in range(1, LARGEST + 1):
+            for i in range(1, MAX_COUNT + 1):
                 force, self._least = i * SHARE * model.mass * GRAVITY, math.inf
                 out.fields['wrench'][:3] = force, 0.0, 0.0
                 out.publish(stage.stamp_ns)
                 end = stage.time + PERIOD
                 while stage.time < end and not self._event.startswith('fallen'):
-                    stage.say(f'is pushed forward with {force:.1f} N; {self._words()}')
+                    stage.set_activity(f'is pushed forward with {force:.1f} N; {self._text()}')
                     yield stage.commanded
                 rows.append((f'push of {force:.1f} N', self._margin(), self._event))
                 if self._event.startswith('fallen'):
@@ -65,12 +67,12 @@ class Push(Chapter):
             out.destroy()
         return Comparison(('least margin', 'then'), rows)
 
-    def _words(self) -> str:
+    def _text(self) -> str:
         margin = '' if math.isinf(self._least) else f'margin down to {self._margin()}; '
         return margin + self._event
 
     def _margin(self) -> str:
-        """Return the least margin in words, never as -0 mm."""
+        """Return the least margin as text, never as -0 mm."""
         return 'unknown' if math.isinf(self._least) else f'{round(1e3 * self._least)} mm'
 
     def _on_event(self, message: Any) -> None:

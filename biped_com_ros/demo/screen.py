@@ -11,122 +11,109 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Where the demo shows itself: a table that stays in its place, or plain lines."""
+"""Terminal output of the demo: plain lines, or a live table."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import textwrap
-from typing import Any, Protocol
+from typing import Any
 
 from biped_com_ros.demo.chapter import Chapter
-from biped_com_ros.viz.terminal import (
+from biped_com_ros.demo.terminal import (
     Comparison, comparison_table, comparison_text, line, Snapshot, table)
 
-#: Of plain lines, one of so many is printed while the robot goes on doing the same.
+#: Plain lines are printed with every change of activity, and every so many updates.
 _RARELY = 5
 
 
-class Screen(Protocol):
-    """What both can do."""
-
-    def begin(self, number: int, count: int, chapter: Chapter) -> None:
-        """Announce a chapter."""
-
-    def end(self, chapter: Chapter, outcome: Comparison | str) -> None:
-        """Tell what a chapter showed, or why it did not."""
-
-    def say(self, text: str) -> None:
-        """Tell something besides the story."""
-
-    def show(self, shot: Snapshot, whole: Snapshot) -> None:
-        """Show the last period and what was seen since the chapter began."""
-
-    def close(self, text: str) -> None:
-        """Give the terminal back, and print the last words."""
-
-
-class PlainScreen:
-    """Lines, for pipes and logs."""
+class Screen:
+    """Plain lines, for pipes and logs."""
 
     def __init__(self) -> None:
-        self._doing, self._kept_back = '', 0
+        self._activity, self._skipped = '', 0
 
-    def begin(self, number: int, count: int, chapter: Chapter) -> None:
-        print(_announcement(number, count, chapter), flush=True)
+    def begin_chapter(self, number: int, count: int, chapter: Chapter) -> None:
+        """Print the title and the description of a chapter."""
+        print(_introduction(number, count, chapter), flush=True)
 
-    def end(self, chapter: Chapter, outcome: Comparison | str) -> None:
+    def end_chapter(self, chapter: Chapter, outcome: Comparison | str) -> None:
+        """Print the results of a chapter, or why there are none."""
         text = outcome if isinstance(outcome, str) else comparison_text(outcome)
         print(textwrap.indent(text, '    '), flush=True)
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
+        """Print a message."""
         print(text, flush=True)
 
-    def show(self, shot: Snapshot, _: Snapshot) -> None:
-        self._kept_back += 1
-        if shot.waiting or shot.doing != self._doing or self._kept_back >= _RARELY:
-            self._doing, self._kept_back = shot.doing, 0
+    def update(self, shot: Snapshot, whole: Snapshot) -> None:
+        """Show the measurements of the last period, and those since the chapter began."""
+        self._skipped += 1
+        if shot.waiting or shot.activity != self._activity or self._skipped >= _RARELY:
+            self._activity, self._skipped = shot.activity, 0
             print(line(shot), flush=True)
 
     def close(self, text: str) -> None:
+        """Print the last message and release the terminal."""
         print(text, flush=True)
 
 
-class LiveScreen:
-    """A table that stays below what has been told; needs ``rich``."""
+class LiveScreen(Screen):
+    """A table that stays below the other output; needs ``rich``."""
 
     def __init__(self, title: str) -> None:
         from rich.console import Console
         from rich.live import Live
+        super().__init__()
         self._heading = ''
         print(title, flush=True)
         self._live = Live(console=Console(), auto_refresh=False, transient=False)
         self._live.start()
 
-    def begin(self, number: int, count: int, chapter: Chapter) -> None:
-        self._print(_announcement(number, count, chapter))
+    def begin_chapter(self, number: int, count: int, chapter: Chapter) -> None:
+        self._print(_introduction(number, count, chapter))
         self._heading = f'[{number}/{count}] {chapter.title}'
 
-    def end(self, chapter: Chapter, outcome: Comparison | str) -> None:
+    def end_chapter(self, chapter: Chapter, outcome: Comparison | str) -> None:
         self._print(outcome if isinstance(outcome, str) else comparison_table(outcome))
         self._heading = ''
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         self._print(text)
 
-    def show(self, shot: Snapshot, whole: Snapshot) -> None:
-        self._make_room()
+    def update(self, shot: Snapshot, whole: Snapshot) -> None:
+        self._reserve_width()
         self._live.update(table(shot, whole, self._heading), refresh=True)
 
     def close(self, text: str) -> None:
         self._live.stop()
-        print(text, flush=True)
+        super().close(text)
 
     def _print(self, what: Any) -> None:
         """Print above the table."""
         from rich.text import Text
-        self._make_room()
-        # The table is printed along: what must not be read as markup is a Text, not an option.
+        self._reserve_width()
+        # A Text is never parsed as markup.
         self._live.console.print(Text(what) if isinstance(what, str) else what)
 
-    def _make_room(self) -> None:
-        # Beside a narrower table there is room for the ^C that the terminal writes: in the next
-        # line, it would leave the first one standing.
+    def _reserve_width(self) -> None:
+        # The terminal echoes ^C beside the table: in a new line, it would break the redrawing.
         self._live.console.width = shutil.get_terminal_size().columns - len('^C ')
 
 
 def make_screen(display: str, title: str) -> Screen:
-    """Return what the parameter `display` asks for: auto, table or plain."""
+    """Return the output for the parameter `display`: auto, table or plain."""
     if display == 'table' or (display == 'auto' and sys.stdout.isatty()):
         try:
             return LiveScreen(title)
         except ImportError:
-            print('For the live table: sudo apt install python3-rich. Plain lines until then.')
+            print('The live table needs the package rich, which is not installed; plain lines '
+                  'instead. Install it with: sudo apt install python3-rich')
     print(title, flush=True)
-    return PlainScreen()
+    return Screen()
 
 
-def _announcement(number: int, count: int, chapter: Chapter) -> str:
-    words = textwrap.fill(chapter.shows, 90, initial_indent='    ', subsequent_indent='    ')
-    return f'\n[{number}/{count}] {chapter.title} ({chapter.name})\n{words}'
+def _introduction(number: int, count: int, chapter: Chapter) -> str:
+    text = textwrap.fill(chapter.description, 90, initial_indent='    ', subsequent_indent='    ')
+    return f'\n[{number}/{count}] {chapter.title} ({chapter.name})\n{text}'

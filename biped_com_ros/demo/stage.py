@@ -11,43 +11,47 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What a chapter of the demo plays on: the robot's joints, services, topics, words."""
+"""Access of a chapter to the robot: joints, services, topics, and the text on the screen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
+from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import Skipped
 from biped_com_ros.demo.measurements import Measurements
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-#: How long a node that may still be starting is waited for, simulated s.
-PATIENCE = 15.0
-#: Joints that are nearer to where they should be need not move there, rad (or m).
-_THERE = 1e-6
+#: Time to wait for a service whose node may still be starting, simulated s.
+SERVICE_TIMEOUT = 15.0
+#: Joints with a smaller error are not moved, rad (or m).
+_TOLERANCE = 1e-6
 Commands = Generator['Array | None', None, Any]
+
+
+class Skipped(BipedComError):
+    """A chapter cannot go on; the message says which node or answer is missing."""
 
 
 class Stage:
     """
-    What a chapter gets.
+    The robot as chapters use it.
 
     Parameters
     ----------
     node
-        The demo's rclpy node.
+        Node of the demo.
     model
-        The robot by its URDF (not calibrated).
+        The robot of the URDF (not calibrated).
     measurements
-        Estimates against the truth.
+        Compares the estimates with the true state.
     hidden
-        What the simulator hides: none, masses or real.
+        Hidden errors of the simulator: none, masses or real.
 
     Attributes
     ----------
@@ -56,11 +60,11 @@ class Stage:
     time, stamp_ns
         Simulated, of the last joint state; s and ns.
     commanded
-        Positions (n,) that were commanded last; None while others command.
+        Last commanded positions (n,); None while another node commands.
     shared
-        What chapters leave to later ones.
-    doing
-        What the robot does, in words.
+        Results of chapters for later ones.
+    activity
+        What the robot does, such as 'settles'.
 
     """
 
@@ -72,25 +76,23 @@ class Stage:
         self.positions = self.velocities = model.posture()
         self.stamp_ns, self.time = 0, 0.0
         self.commanded: Array | None = model.posture()
-        self.doing = 'settles'
+        self.activity = 'settles'
         self._subscriptions: list[Any] = []
         self._clients: dict[str, Any] = {}
 
-    # -- words
-
-    def say(self, words: str) -> None:
-        """Tell the viewer what the robot does from now on."""
-        self.doing = words
+    def set_activity(self, activity: str) -> None:
+        """Show what the robot does from now on."""
+        self.activity = activity
 
     # -- the robot
 
     @property
     def has_fallen(self) -> bool:
-        """Tell whether the simulated robot lies on the floor."""
+        """Whether the simulated robot has fallen."""
         return self.measurements.has_fallen
 
     def move_to(self, posture: Array, seconds: float) -> Commands:
-        """Move all joints to positions (n,), smoothly, from where they are commanded."""
+        """Move all joints smoothly to positions (n,), from the last command."""
         start = self.positions.copy() if self.commanded is None else self.commanded
         begin = self.time
         while self.time < begin + seconds:
@@ -98,35 +100,35 @@ class Stage:
         yield posture
 
     def follow(self, path: Sequence[Array] | Array, seconds: float) -> Commands:
-        """Go through positions (n,), evenly spaced in time."""
+        """Follow positions (n,), evenly spaced in time."""
         begin = self.time
         while self.time < begin + seconds:
             yield path[int((self.time - begin) / seconds * (len(path) - 1))]
         yield path[-1]
 
     def wait(self, seconds: float) -> Commands:
-        """Hold what is commanded, or let others command, for a while."""
+        """Hold the last command, or let another node command, for a time."""
         end = self.time + seconds
         while self.time < end:
             yield self.commanded
 
     def release(self) -> None:
-        """Command nothing from now on: another node does."""
+        """Let another node command the robot from now on."""
         self.commanded = None
 
-    def stand(self) -> Commands:
-        """Bring the robot back to posture stand, on its feet, whatever happened to it."""
+    def return_to_stand(self) -> Commands:
+        """Move the robot to posture stand, after a reset if it has fallen."""
         posture = self.model.posture()
         if self.has_fallen:
-            yield from self.put_down()
+            yield from self.reset_robot()
         index = self.model.joint_index(self.model.actuated_joint_names)
         start = self.positions if self.commanded is None else self.commanded
-        if self.commanded is None or abs(start - posture)[index].max() > _THERE:
+        if self.commanded is None or abs(start - posture)[index].max() > _TOLERANCE:
             yield from self.move_to(posture, 2.0)
             yield from self.wait(0.5)
 
-    def put_down(self) -> Commands:
-        """Have the simulator put the robot down: in posture stand, its feet side by side."""
+    def reset_robot(self) -> Commands:
+        """Let the simulator reset the robot: posture stand, feet side by side."""
         self.commanded = None
         yield from self.wait(1.0)
         yield from self.trigger('simulator/reset')
@@ -135,20 +137,20 @@ class Stage:
 
     # -- other nodes
 
-    def until(self, condition: Callable[[], bool], what: str, timeout: float) -> Commands:
+    def wait_until(self, condition: Callable[[], bool], what: str, timeout: float) -> Commands:
         """
-        Wait for something.
+        Wait until a condition holds.
 
         Raises
         ------
         Skipped
-            If it does not happen within `timeout`, simulated s; `what` says what it was.
+            If it does not hold within `timeout`, simulated s; `what` names it in the message.
 
         """
         end = self.time + timeout
         while not condition():
             if self.time > end:
-                raise Skipped(f'waited {timeout:.0f} s in vain for {what}')
+                raise Skipped(f'no {what} within {timeout:.0f} s')
             yield self.commanded
 
     def call(self, service_type: Any, name: str, request: Any,
@@ -159,16 +161,16 @@ class Stage:
         Raises
         ------
         Skipped
-            If nobody offers it, or no answer comes.
+            If the service is not available, or there is no response.
 
         """
         client = self._clients.get(name)
         if client is None:
             client = self._clients[name] = self.node.create_client(service_type, name)
-        yield from self.until(client.service_is_ready, f"service '{name}': the node "
-                              f"{name.partition('/')[0]} does not run", PATIENCE)
+        yield from self.wait_until(client.service_is_ready, f"service '{name}' (the node "
+                                   f"{name.partition('/')[0]} is not running)", SERVICE_TIMEOUT)
         future = client.call_async(request)
-        yield from self.until(future.done, f"an answer of service '{name}'", timeout)
+        yield from self.wait_until(future.done, f"response of service '{name}'", timeout)
         return future.result()
 
     def trigger(self, name: str, timeout: float = 60.0) -> Generator[Array | None, None, str]:
@@ -178,7 +180,7 @@ class Stage:
         Raises
         ------
         Skipped
-            If nobody offers it, no answer comes, or it says no.
+            If the service is not available, does not respond, or reports a failure.
 
         """
         response = yield from self.call(Trigger, name, Trigger.Request(), timeout)
@@ -186,13 +188,13 @@ class Stage:
             raise Skipped(f"'{name}' refused: {response.message}")
         return str(response.message)
 
-    def listen(self, message_type: Any, topic: str, callback: Callable[[Any], None],
-               qos: Any = STATE_OUTPUT) -> None:
+    def subscribe(self, message_type: Any, topic: str, callback: Callable[[Any], None],
+                  qos: Any = STATE_OUTPUT) -> None:
         """Subscribe until the chapter ends."""
         self._subscriptions.append(
             self.node.create_subscription(message_type, topic, callback, qos))
 
-    def clear(self) -> None:
-        """Take away what the chapter listened to."""
+    def unsubscribe(self) -> None:
+        """End the subscriptions of the chapter."""
         while self._subscriptions:
             self.node.destroy_subscription(self._subscriptions.pop())

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Chapter: the robot takes the paper's single step, and then quick ones."""
+"""Chapter: the robot takes a single quasi-static step, and then quick steps."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.legs.kinematics import legs_of
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import Act, Chapter, Comparison, Skipped
-from biped_com_ros.demo.feedforward import feed_forward, let_go
+from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison, Skipped
+from biped_com_ros.demo.feedforward import ramp_up, ramp_down
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg
@@ -32,29 +32,31 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import Float64, String
 
 STEPS = 6
-_RESTS = ('standing', 'halted')
+_RESTING = ('standing', 'halted')
 
 
 class Steps(Chapter):
-    """`gait_player` lets the robot walk; `zmp_monitor` says how near the edge that brings it."""
+    """`gait_player` lets the robot walk; `zmp_monitor` measures the stability margin."""
 
     name = 'steps'
-    title = 'One step, and then quickly'
-    shows = ('The weight goes over one foot, the other one steps, as slowly as in the paper; then '
-             'quick steps, planned so that the zero-moment point stays where it is wanted.')
+    title = 'A slow step, then quick ones'
+    description = (
+        'The weight is shifted to one foot and the other one steps, quasi-statically '
+        'as in the paper. Then the robot takes quick steps, planned by preview '
+        'control of the zero-moment point.')
 
-    def lacks(self, model: RobotModel) -> str:
-        """Say what keeps this robot from walking."""
+    def missing_for(self, model: RobotModel) -> str:
+        """Return whether there is no gait for this kind of legs."""
         try:
             legs_of(model)
         except BipedComError:
-            return "its legs are not of the kind that gaits are planned for (Wang's)"
+            return "gaits need legs with Wang's kinematics; this robot's are different"
         return ''
 
-    def run(self, stage: Stage) -> Act:
-        """Step once, then walk, held against gravity: stiff drives alone sag with every step."""
-        stage.say('is held by torques against its weight')
-        yield from feed_forward(stage, str(stage.shared.get('calibrated_urdf', '')))
+    def run(self, stage: Stage) -> ChapterRun:
+        """Step once, then walk, with feedforward: drives alone sag with every step."""
+        stage.set_activity('stands; feedforward starts')
+        yield from ramp_up(stage, str(stage.shared.get('calibrated_urdf', '')))
         try:
             table = yield from self._steps(stage)
         except Skipped:
@@ -64,40 +66,42 @@ class Steps(Chapter):
         return table
 
     def _end(self, stage: Stage) -> Commands:
-        """Let others find the robot as it was: no torques, its feet side by side."""
-        stage.say('is put down as it stood before')
-        yield from let_go(stage)
-        yield from stage.put_down()
+        """Ramp the torques down, and reset the robot to its initial stance."""
+        stage.set_activity('is reset to its initial stance')
+        yield from ramp_down(stage)
+        yield from stage.reset_robot()
 
-    def _steps(self, stage: Stage) -> Act:
+    def _steps(self, stage: Stage) -> ChapterRun:
         self._state = ''
-        self._begin_again()
-        stage.listen(String, 'gait_player/state', self._on_state, LATCHED)
-        stage.listen(Float64, 'zmp_monitor/margin', self._on_margin)
-        stage.listen(PointStamped, 'gait_player/zmp_reference', self._on_reference)
-        stage.listen(PointStamped, 'zmp_monitor/zmp', self._on_zmp)
-        yield from stage.until(lambda: self._state in _RESTS, "gait_player's state", 10.0)
-        stage.say('goes over its left foot and steps with the right one')
+        self._clear_measurements()
+        stage.subscribe(String, 'gait_player/state', self._on_state, LATCHED)
+        stage.subscribe(Float64, 'zmp_monitor/margin', self._on_margin)
+        stage.subscribe(PointStamped, 'gait_player/zmp_reference', self._on_reference)
+        stage.subscribe(PointStamped, 'zmp_monitor/zmp', self._on_zmp)
+        yield from stage.wait_until(
+            lambda: self._state in _RESTING, 'state from gait_player', 10.0)
+        stage.set_activity('shifts its weight to the left foot and steps with the right one')
         rows = [(yield from self._walk(stage, 'single_step', 'single step', 'quasi-static', 1))]
         yield from stage.wait(1.0)
-        stage.say('walks quickly')
+        stage.set_activity('walks quickly')
         rows.append((yield from self._walk(
             stage, 'walk', f'{STEPS} quick steps', 'preview', STEPS)))
-        return Comparison(('ZMP off its plan (rms)', 'least margin'), rows)
+        return Comparison(('ZMP error (rms)', 'least margin'), rows)
 
-    def _walk(self, stage: Stage, service: str, words: str, pattern: str, steps: int) -> Any:
+    def _walk(self, stage: Stage, service: str, label: str, pattern: str, steps: int) -> Any:
         """Let the robot walk; return a row of the table."""
         yield from self._set(stage, pattern=pattern, steps=steps)
         stage.release()
-        self._begin_again()
+        self._clear_measurements()
         yield from stage.trigger(f'gait_player/{service}')
-        yield from stage.until(lambda: self._state not in _RESTS, 'the plan', 30.0)
-        yield from stage.until(lambda: self._state in _RESTS or stage.has_fallen,
-                               'the end of the walk', 60.0)
+        yield from stage.wait_until(
+            lambda: self._state not in _RESTING, 'plan from gait_player', 30.0)
+        yield from stage.wait_until(lambda: self._state in _RESTING or stage.has_fallen,
+                                    'end of the walk', 60.0)
         if self._state == 'halted' or stage.has_fallen:
-            raise Skipped('the walk was broken off; gait_player says why in the log')
+            raise Skipped('the walk was aborted; the reason is in the log of gait_player')
         rms = 1e3 * math.sqrt(self._squares / self._count) if self._count else math.nan
-        return words, f'{rms:.1f} mm', f'{1e3 * self._least:.0f} mm'
+        return label, f'{rms:.1f} mm', f'{1e3 * self._least:.0f} mm'
 
     def _set(self, stage: Stage, **values: Any) -> Commands:
         request = SetParameters.Request(parameters=[
@@ -106,7 +110,7 @@ class Steps(Chapter):
 
     # -- measurements
 
-    def _begin_again(self) -> None:
+    def _clear_measurements(self) -> None:
         self._least, self._squares, self._count = math.inf, 0.0, 0
         self._planned: dict[int, tuple[float, float]] = {}
 
@@ -114,7 +118,7 @@ class Steps(Chapter):
         self._state = message.data
 
     def _on_margin(self, message: Any) -> None:
-        if self._state not in _RESTS:
+        if self._state not in _RESTING:
             self._least = min(self._least, message.data)
 
     def _on_reference(self, message: Any) -> None:

@@ -17,32 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from importlib import import_module
-from typing import Protocol
 
 from biped_com_ros.core.errors import BipedComError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.demo import CHAPTERS
 from biped_com_ros.demo.chapter import Chapter, Comparison, Skipped
+from biped_com_ros.demo.screen import Screen
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.node.callback_errors import log_exception
 
-#: Values of the parameter that ask for every chapter, and for none.
+#: Values of the parameter `chapters` for every chapter, and for none.
 ALL, NONE = 'all', 'none'
-
-
-class Teller(Protocol):
-    """Where the story is told."""
-
-    def begin(self, number: int, count: int, chapter: Chapter) -> None:
-        """Announce a chapter."""
-
-    def end(self, chapter: Chapter, outcome: Comparison | str) -> None:
-        """Tell what a chapter showed, or why it did not."""
 
 
 def chosen_chapters(names: str) -> list[Chapter]:
     """
-    Return the chapters named, separated by commas, in that order; 'all' or 'none' of them.
+    Return the chapters with these names, separated by commas; or 'all', or 'none'.
 
     Raises
     ------
@@ -52,9 +42,9 @@ def chosen_chapters(names: str) -> list[Chapter]:
     """
     if names.strip() == NONE:
         return []
-    wanted = ','.join(CHAPTERS) if names.strip() == ALL else names
+    names = ','.join(CHAPTERS) if names.strip() == ALL else names
     chapters: list[Chapter] = []
-    for name in map(str.strip, wanted.split(',')):
+    for name in map(str.strip, names.split(',')):
         if name not in CHAPTERS:
             raise UnknownNameError(
                 'chapter', name, (*CHAPTERS, ALL, NONE), "parameter 'chapters'")
@@ -65,29 +55,29 @@ def chosen_chapters(names: str) -> list[Chapter]:
 
 class Story:
     """
-    The chosen chapters.
+    Runs chapters one after the other.
 
     Parameters
     ----------
     chapters
-        In the order in which they are played.
-    stage, teller
-        On which, and who tells of it.
+        In order.
+    stage, screen
+        The robot, and the output.
 
     Attributes
     ----------
     heading
-        Of the chapter that is played, with its number; '' between chapters.
-    over
-        Whether all of it was played.
+        Number and title of the running chapter; '' between chapters.
+    is_over
+        Whether all chapters have ended.
     outcomes
-        What became of each chapter so far, by its name: in words where it was skipped.
+        Result of each chapter so far, by name; a text if it was skipped or ended early.
 
     """
 
-    def __init__(self, chapters: Sequence[Chapter], stage: Stage, teller: Teller) -> None:
-        self.chapters, self.stage, self.teller = list(chapters), stage, teller
-        self.heading, self.over = '', False
+    def __init__(self, chapters: Sequence[Chapter], stage: Stage, screen: Screen) -> None:
+        self.chapters, self.stage, self.screen = list(chapters), stage, screen
+        self.heading, self.is_over = '', False
         self.outcomes: dict[str, Comparison | str] = {}
 
     def summary(self) -> str:
@@ -95,42 +85,42 @@ class Story:
         return '\n'.join(f"{name}: {outcome if isinstance(outcome, str) else 'shown'}"
                          for name, outcome in self.outcomes.items())
 
-    def play(self, settle: float) -> Generator[Array | None, None, None]:
-        """Yield what to command; stands on for ever at the end."""
+    def run(self, settle: float) -> Generator[Array | None, None, None]:
+        """Yield commands; at the end, hold the last one for ever."""
         stage = self.stage
         yield from stage.wait(settle)
         for number, chapter in enumerate(self.chapters, 1):
             self.heading = f'{number}/{len(self.chapters)} {chapter.title}'
-            self.teller.begin(number, len(self.chapters), chapter)
-            stage.measurements.begin(stage.stamp_ns)
-            outcome = yield from self._play(chapter)
-            stage.clear()
+            self.screen.begin_chapter(number, len(self.chapters), chapter)
+            stage.measurements.start(stage.stamp_ns)
+            outcome = yield from self._run_chapter(chapter)
+            stage.unsubscribe()
             self.outcomes[chapter.name] = outcome
-            self.teller.end(chapter, outcome)
+            self.screen.end_chapter(chapter, outcome)
             yield from self._recover()
-        self.heading, self.over = '', True
-        stage.say('stands')
-        stage.measurements.begin(stage.stamp_ns)
+        self.heading, self.is_over = '', True
+        stage.set_activity('stands')
+        stage.measurements.start(stage.stamp_ns)
         while True:
             yield stage.commanded
 
-    def _play(self, chapter: Chapter) -> Generator[Array | None, None, Comparison | str]:
-        lack = chapter.lacks(self.stage.model)
-        if lack:
-            return f'skipped: {lack}'
+    def _run_chapter(
+            self, chapter: Chapter) -> Generator[Array | None, None, Comparison | str]:
+        if reason := chapter.missing_for(self.stage.model):
+            return f'skipped: {reason}'
         try:
             return (yield from chapter.run(self.stage))
-        except Skipped as reason:
-            return f'skipped: {reason}'
+        except Skipped as error:
+            return f'skipped: {error}'
         except BipedComError as error:
             return f'ended early: {error}'
-        except Exception as error:  # noqa: B902 - the story goes on
+        except Exception as error:  # noqa: B902 - the next chapter begins
             log_exception(self.stage.node, error)
             return f'ended early: {error}'
 
     def _recover(self) -> Generator[Array | None, None, None]:
-        self.stage.say('comes back')
+        self.stage.set_activity('returns to posture stand')
         try:
-            yield from self.stage.stand()
-        except Skipped as reason:
-            self.stage.node.get_logger().error(f'the robot cannot be put back: {reason}')
+            yield from self.stage.return_to_stand()
+        except Skipped as error:
+            self.stage.node.get_logger().error(f'the robot cannot be reset: {error}')

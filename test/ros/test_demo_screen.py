@@ -11,19 +11,21 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the demo prints, and when."""
+"""Output of the demo."""
 
 from __future__ import annotations
 
 from biped_com_ros.demo.measure import Measure
-from biped_com_ros.demo.screen import LiveScreen, make_screen, PlainScreen
-from biped_com_ros.viz.terminal import Comparison, Snapshot
+from biped_com_ros.demo.screen import LiveScreen, make_screen, Screen
+from biped_com_ros.demo.terminal import Comparison, Snapshot
 import numpy as np
 
 
-def snapshot(doing, waiting=()):
-    return Snapshot(1.0, doing, np.zeros(3), 0.0, 10.0, 10.0, 9.81, {}, {}, 1.0, (0, 'well'),
-                    waiting)
+def snapshot(activity, waiting=()):
+    return Snapshot(
+        time=1.0, activity=activity, com_error=np.zeros(3), com_error_largest=0.0, weight=10.0,
+        model_weight=10.0, gravity=9.81, contacts={}, rates={}, real_time_factor=1.0,
+        health=(0, 'well'), waiting=waiting)
 
 
 def lines(capsys):
@@ -31,36 +33,36 @@ def lines(capsys):
 
 
 def test_plain_lines_come_when_the_robot_does_something_else_or_seldom(capsys):
-    screen = PlainScreen()
-    for doing in ['stands'] * 3 + ['sways'] * 7:
-        screen.show(snapshot(doing), snapshot(doing))
+    screen = Screen()
+    for activity in ['stands'] * 3 + ['sways'] * 7:
+        screen.update(snapshot(activity), snapshot(activity))
     printed = lines(capsys)
     assert ['stands' in line for line in printed] == [True, False, False]
 
 
-def test_what_is_waited_for_is_said_every_time(capsys):
-    screen = PlainScreen()
+def test_missing_inputs_are_printed_every_time(capsys):
+    screen = Screen()
     for _ in range(3):
-        screen.show(snapshot('settles', ['the simulator']), snapshot('settles'))
+        screen.update(snapshot('settles', ['the simulator']), snapshot('settles'))
     assert lines(capsys) == ['waiting for the simulator'] * 3
 
 
-def test_chapters_are_announced_and_their_outcome_told(capsys):
+def test_chapters_are_announced_with_their_outcome(capsys):
     screen, chapter = make_screen('plain', 'the title'), Measure()
-    screen.begin(2, 5, chapter)
-    screen.end(chapter, Comparison(('x',), [('row', '1 mm')]))
-    screen.end(chapter, 'skipped: no feet')
+    screen.begin_chapter(2, 5, chapter)
+    screen.end_chapter(chapter, Comparison(('x',), [('row', '1 mm')]))
+    screen.end_chapter(chapter, 'skipped: no feet')
     text = capsys.readouterr().out
     assert 'the title' in text and f'[2/5] {chapter.title} (measure)' in text
     assert 'row  1 mm' in text and '    skipped: no feet' in text
 
 
-def test_the_table_stays_below_what_is_told_and_brackets_stay_brackets(capsys):
+def test_the_table_stays_below_what_is_printed_and_brackets_stay_brackets(capsys):
     screen, chapter = LiveScreen('the title'), Measure()
-    screen.show(snapshot('sways'), snapshot(''))
-    screen.begin(1, 1, chapter)
-    screen.end(chapter, 'skipped: no [feet]')
-    screen.show(snapshot('stands'), snapshot(''))
+    screen.update(snapshot('sways'), snapshot(''))
+    screen.begin_chapter(1, 1, chapter)
+    screen.end_chapter(chapter, 'skipped: no [feet]')
+    screen.update(snapshot('stands'), snapshot(''))
     screen.close('last words')
     text = capsys.readouterr().out
     assert 'the title' in text and '[1/1]' in text and 'no [feet]' in text

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The demo's chapter of steps, on a stage where gait_player and zmp_monitor are played by hand."""
+"""The demo's chapter of steps, with messages of gait_player and zmp_monitor made by the test."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Stage:
     def __init__(self, error=(0.003, 0.004), end='standing', gravity='unconfigured'):
         self.error, self.end, self.calls, self.released = error, end, [], False
         self.gravity, self.urdf = gravity, ''
-        self._heard, self._coming = {}, [lambda: self.tell('state', String(data='standing'))]
+        self._callbacks, self._next = {}, [lambda: self.receive('state', String(data='standing'))]
 
-    def listen(self, kind, topic, callback, qos=None):
-        self._heard[topic.split('/')[-1]] = callback
+    def subscribe(self, kind, topic, callback, qos=None):
+        self._callbacks[topic.split('/')[-1]] = callback
 
-    def tell(self, topic, message):
-        self._heard[topic](message)
+    def receive(self, topic, message):
+        self._callbacks[topic](message)
 
-    def say(self, words):
-        self.calls.append(words)
+    def set_activity(self, activity):
+        self.calls.append(activity)
 
     def release(self):
         self.released = True
@@ -60,15 +60,15 @@ class Stage:
     def wait(self, seconds):
         yield None
 
-    def put_down(self):
-        self.calls.append('put down')
+    def reset_robot(self):
+        self.calls.append('reset')
         yield None
 
-    def until(self, condition, what, timeout):
+    def wait_until(self, condition, what, timeout):
         while not condition():
-            if not self._coming:
+            if not self._next:
                 raise Skipped(what)
-            self._coming.pop(0)()
+            self._next.pop(0)()
             yield None
 
     def call(self, kind, name, request):
@@ -92,17 +92,17 @@ class Stage:
         assert self.released
         assert self.gravity == 'active' and self.urdf == 'better.urdf'
         self.calls.append(name)
-        self._coming = [lambda: self.tell('state', String(data='walking')), self._walk,
-                        lambda: self.tell('state', String(data=self.end))]
+        self._next = [lambda: self.receive('state', String(data='walking')), self._walk,
+                      lambda: self.receive('state', String(data=self.end))]
         yield None
 
     def _walk(self):
         x, y = self.error
         for i, margin in enumerate((0.03, 0.012, 0.04)):
-            self.tell('margin', Float64(data=margin))
-            self.tell('zmp_reference', point(i, 0.1 * i, 0.02))
-            self.tell('zmp', point(i, 0.1 * i + x, 0.02 + y))
-            self.tell('zmp', point(i + 500, 5.0, 5.0))  # of another instant: not compared
+            self.receive('margin', Float64(data=margin))
+            self.receive('zmp_reference', point(i, 0.1 * i, 0.02))
+            self.receive('zmp', point(i, 0.1 * i + x, 0.02 + y))
+            self.receive('zmp', point(i + 500, 5.0, 5.0))  # of another instant: not compared
 
 
 def point(milliseconds, x, y):
@@ -113,10 +113,10 @@ def point(milliseconds, x, y):
 
 
 def play(chapter, stage):
-    act = chapter.run(stage)
+    run = chapter.run(stage)
     while True:
         try:
-            next(act)
+            next(run)
         except StopIteration as end:
             return end.value
 
@@ -130,18 +130,18 @@ def test_it_steps_once_and_then_walks_and_compares(model, gravity):
         'gait_player/single_step',
         ('gait_player/set_parameters', {'pattern': 'preview', 'steps': STEPS}),
         'gait_player/walk']
-    assert stage.calls[-1] == 'put down'
+    assert stage.calls[-1] == 'reset'
     assert [row[1:] for row in table.rows] == [('5.0 mm', '12 mm')] * 2
     assert stage.gravity == 'unconfigured'
 
 
-def test_a_walk_that_is_broken_off_is_said(model):
+def test_an_aborted_walk_is_reported(model):
     stage = Stage(end='halted')
-    with pytest.raises(Skipped, match='broken off'):
+    with pytest.raises(Skipped, match='aborted'):
         play(Steps(), stage)
-    assert stage.gravity == 'unconfigured' and stage.calls[-1] == 'put down'
+    assert stage.gravity == 'unconfigured' and stage.calls[-1] == 'reset'
 
 
 @pytest.mark.parametrize('robot, walks', (('biped', True), ('three_link', False)))
 def test_it_is_for_robots_that_can(robot, walks):
-    assert (Steps().lacks(RobotModel.load(robot)) == '') == walks
+    assert (Steps().missing_for(RobotModel.load(robot)) == '') == walks

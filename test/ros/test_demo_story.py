@@ -37,43 +37,43 @@ PERIOD = 0.01
 
 
 class Measured:
-    """Stands in for the measurements."""
+    """Replaces the measurements."""
 
     has_fallen = Measurements.has_fallen
 
     def __init__(self):
-        self.truth, self.begun, self._height = np.array([0.0, 0.0, 0.4]), [], 0.4
+        self.truth, self.started, self._height = np.array([0.0, 0.0, 0.4]), [], 0.4
 
-    def begin(self, ns):
-        self.begun.append(ns)
+    def start(self, ns):
+        self.started.append(ns)
 
 
-class Told:
-    """Keeps what is told."""
+class RecordingScreen:
+    """Keeps the results of chapters."""
 
     def __init__(self):
         self.begun, self.ended = [], []
 
-    def begin(self, number, count, chapter):
+    def begin_chapter(self, number, count, chapter):
         self.begun.append((number, count, chapter.name))
 
-    def end(self, chapter, outcome):
+    def end_chapter(self, chapter, outcome):
         self.ended.append((chapter.name, outcome))
 
 
 class Chap(Chapter):
-    """Does what it is made with."""
+    """A chapter with given steps."""
 
-    title, shows = 'A chapter', 'What it shows.'
+    title, description = 'A chapter', 'What it shows.'
 
-    def __init__(self, name, act, lack=''):
-        self.name, self._act, self._lack = name, act, lack
+    def __init__(self, name, steps, missing=''):
+        self.name, self._steps, self._missing = name, steps, missing
 
-    def lacks(self, model):
-        return self._lack
+    def missing_for(self, model):
+        return self._missing
 
     def run(self, stage):
-        return (yield from self._act(stage))
+        return (yield from self._steps(stage))
 
 
 @pytest.fixture(scope='module')
@@ -94,7 +94,7 @@ def stage(rig, model):
 
 
 def play(stage, rig, commands, until, steps=20000):
-    """Let simulated time pass; return what was commanded."""
+    """Advance simulated time; return the commands."""
     commanded = []
     for _ in range(steps):
         if until():
@@ -104,44 +104,44 @@ def play(stage, rig, commands, until, steps=20000):
         stage.commanded = next(commands)
         commanded.append(stage.commanded)
         rig.executor.spin_once(timeout_sec=0.0)
-    raise AssertionError('in vain')
+    raise AssertionError('the condition never held')
 
 
-def tell(stage, rig, *chapters):
-    """Play a whole story; return who told of it."""
-    told = Told()
-    story = Story(chapters, stage, told)
-    play(stage, rig, story.play(0.5), lambda: story.over)
-    assert list(story.outcomes) == [name for name, _ in told.ended]
-    return dict(told.ended)
+def run_story(stage, rig, *chapters):
+    """Run a whole story; return the result of each chapter."""
+    screen = RecordingScreen()
+    story = Story(chapters, stage, screen)
+    play(stage, rig, story.run(0.5), lambda: story.is_over)
+    assert list(story.outcomes) == [name for name, _ in screen.ended]
+    return dict(screen.ended)
 
 
-def find(rig, stage, *services):
-    """Let the stage find services: discovery takes time on the wall, and simulated time flies."""
+def wait_for(rig, *services):
+    """Wait for services: discovery takes wall time, and simulated time passes quickly."""
     for name in services:
-        client = stage._clients[name] = rig.node.create_client(Trigger, name)
+        client = rig.node.create_client(Trigger, name)
         rig.until(client.service_is_ready, what=name)
 
 
 def happy(stage):
-    stage.say('works')
+    stage.set_activity('works')
     yield from stage.wait(0.1)
     return Comparison(('before', 'after'), [('it', '1', '0')])
 
 
-def test_chapters_are_played_in_order_each_from_posture_stand(stage, rig, model):
-    seen = []
+def test_chapters_run_in_order_each_from_posture_stand(stage, rig, model):
+    commands = []
 
     def away(stage):
-        seen.append(stage.commanded.copy())
+        commands.append(stage.commanded.copy())
         yield from stage.move_to(model.posture('arms_out'), 1.0)
         np.testing.assert_allclose(stage.commanded, model.posture('arms_out'))
         return Comparison(('x',), [])
 
-    outcomes = tell(stage, rig, Chap('a', away), Chap('b', away), Chap('c', happy))
-    assert list(outcomes) == ['a', 'b', 'c'] and len(stage.measurements.begun) == 4
-    np.testing.assert_allclose(seen, [model.posture()] * 2, atol=1e-9)
-    assert stage.doing == 'stands'
+    outcomes = run_story(stage, rig, Chap('a', away), Chap('b', away), Chap('c', happy))
+    assert list(outcomes) == ['a', 'b', 'c'] and len(stage.measurements.started) == 4
+    np.testing.assert_allclose(commands, [model.posture()] * 2, atol=1e-9)
+    assert stage.activity == 'stands'
 
 
 def test_commands_are_smooth_also_after_others_have_commanded(stage, rig, model):
@@ -151,9 +151,9 @@ def test_commands_are_smooth_also_after_others_have_commanded(stage, rig, model)
         stage.positions = model.posture('arms_out')
         return Comparison(('x',), [])
 
-    told = Told()
-    story = Story([Chap('others', others)], stage, told)
-    commanded = play(stage, rig, story.play(0.2), lambda: story.over)
+    screen = RecordingScreen()
+    story = Story([Chap('others', others)], stage, screen)
+    commanded = play(stage, rig, story.run(0.2), lambda: story.is_over)
     free = [i for i, positions in enumerate(commanded) if positions is None]
     assert 15 < len(free) < 30
     back = np.array(commanded[free[-1] + 1:])
@@ -162,7 +162,7 @@ def test_commands_are_smooth_also_after_others_have_commanded(stage, rig, model)
     assert np.abs(np.diff(back, axis=0)).max() < 0.05
 
 
-def test_what_cannot_be_played_is_said_and_the_story_goes_on(stage, rig):
+def test_a_failure_is_reported_and_the_story_goes_on(stage, rig):
     def broken(stage):
         yield from stage.wait(0.1)
         raise KeyError('something')
@@ -175,32 +175,32 @@ def test_what_cannot_be_played_is_said_and_the_story_goes_on(stage, rig):
         yield from stage.trigger('nobody/do')
         raise AssertionError('never')
 
-    outcomes = tell(stage, rig, Chap('lacking', happy, 'it has no hands'), Chap('broken', broken),
+    outcomes = run_story(stage, rig, Chap('lacking', happy, 'it has no hands'), Chap('broken', broken),
                     Chap('refused', refused), Chap('absent', absent), Chap('good', happy))
     assert outcomes['lacking'] == 'skipped: it has no hands'
     assert outcomes['broken'].startswith('ended early:') and 'something' in outcomes['broken']
     assert outcomes['refused'] == 'ended early: it is too heavy'
-    assert "'nobody/do'" in outcomes['absent'] and 'nobody does not run' in outcomes['absent']
+    assert "'nobody/do'" in outcomes['absent'] and 'nobody is not running' in outcomes['absent']
     assert outcomes['good'].rows == [('it', '1', '0')]
 
 
-def test_services_are_answered_or_refuse(stage, rig):
+def test_services_succeed_or_fail(stage, rig):
     trigger_service(rig.peer, 'helper/good', lambda: 'done')
     trigger_service(rig.peer, 'helper/bad', lambda: (_ for _ in ()).throw(InputError('not now')))
-    find(rig, stage, 'helper/good', 'helper/bad')
+    wait_for(rig, 'helper/good', 'helper/bad')
 
-    def ask(name):
-        def act(stage):
-            words = yield from stage.trigger(f'helper/{name}')
-            return Comparison(('x',), [(words, '')])
-        return act
+    def request(name):
+        def steps(stage):
+            text = yield from stage.trigger(f'helper/{name}')
+            return Comparison(('x',), [(text, '')])
+        return steps
 
-    outcomes = tell(stage, rig, Chap('good', ask('good')), Chap('bad', ask('bad')))
+    outcomes = run_story(stage, rig, Chap('good', request('good')), Chap('bad', request('bad')))
     assert outcomes['good'].rows == [('done', '')]
     assert outcomes['bad'] == "skipped: 'helper/bad' refused: not now"
 
 
-def test_a_robot_that_has_fallen_is_put_back(stage, rig, model):
+def test_a_robot_that_has_fallen_is_reset(stage, rig, model):
     resets = []
 
     def reset():
@@ -208,7 +208,7 @@ def test_a_robot_that_has_fallen_is_put_back(stage, rig, model):
         stage.measurements.truth = np.array([0.0, 0.0, 0.4])
 
     trigger_service(rig.peer, 'simulator/reset', reset)
-    find(rig, stage, 'simulator/reset')
+    wait_for(rig, 'simulator/reset')
 
     def fall(stage):
         assert not stage.has_fallen
@@ -216,19 +216,19 @@ def test_a_robot_that_has_fallen_is_put_back(stage, rig, model):
         stage.measurements.truth = np.array([0.3, 0.0, 0.1])
         return Comparison(('x',), [])
 
-    tell(stage, rig, Chap('fall', fall), Chap('good', happy))
+    run_story(stage, rig, Chap('fall', fall), Chap('good', happy))
     assert len(resets) == 1 and not stage.has_fallen
 
 
-def test_what_a_chapter_listened_to_ends_with_it(stage, rig):
-    def listener(stage):
-        stage.listen(String, 'news', lambda message: None)
+def test_subscriptions_of_a_chapter_end_with_it(stage, rig):
+    def subscriber(stage):
+        stage.subscribe(String, 'chat', lambda message: None)
         yield from stage.wait(0.1)
-        assert rig.node.count_subscribers('news') == 1
+        assert rig.node.count_subscribers('chat') == 1
         return Comparison(('x',), [])
 
     before = len(list(rig.node.subscriptions))
-    assert isinstance(tell(stage, rig, Chap('listener', listener))['listener'], Comparison)
+    assert isinstance(run_story(stage, rig, Chap('subscriber', subscriber))['subscriber'], Comparison)
     assert len(list(rig.node.subscriptions)) == before
 
 
@@ -241,22 +241,22 @@ def test_names_choose_chapters():
 
 
 @pytest.mark.parametrize('name', list(CHAPTERS))
-def test_every_chapter_says_what_it_shows(name):
+def test_every_chapter_has_a_description(name):
     chapter, = chosen_chapters(name)
     assert chapter.name == name
-    assert 5 < len(chapter.title) < 60 and len(chapter.shows) > 30
+    assert 5 < len(chapter.title) < 60 and len(chapter.description) > 30
 
 
 def test_pushes_grow_until_the_fall(stage, rig, model):
     pushes = rig.collect(WrenchStamped, 'simulator/push', publishers=0)
-    chapter, told = Push(), Told()
-    story = Story([chapter], stage, told)
+    chapter, screen = Push(), RecordingScreen()
+    story = Story([chapter], stage, screen)
     margin = rig.peer.create_publisher(Float64, 'zmp_monitor/margin', 10)
     event = rig.peer.create_publisher(DiagnosticArray, 'zmp_monitor/event', LATCHED)
-    commands = story.play(0.0)
+    commands = story.run(0.0)
 
     def until(condition):
-        """Let time stand still while messages travel, and pass while nothing does."""
+        """Advance time in steps, with a margin and time for messages in each."""
         def step():
             margin.publish(Float64(data=0.012))
             rig.spin(0.004)
@@ -268,10 +268,10 @@ def test_pushes_grow_until_the_fall(stage, rig, model):
     assert pushes[0].header.frame_id in model.link_names
     until(lambda: len(pushes) == 2)
     assert pushes[1].wrench.force.x == pytest.approx(2.0 * pushes[0].wrench.force.x)
-    until(lambda: '12 mm' in stage.doing)
-    assert f'{pushes[1].wrench.force.x:.1f} N' in stage.doing
+    until(lambda: '12 mm' in stage.activity)
+    assert f'{pushes[1].wrench.force.x:.1f} N' in stage.activity
     event.publish(DiagnosticArray(status=[DiagnosticStatus(message='fallen: it leans')]))
-    until(lambda: story.over)
-    assert len(pushes) == 2, 'nobody kicks who lies on the floor'
-    rows = told.ended[0][1].rows
+    until(lambda: story.is_over)
+    assert len(pushes) == 2, 'no push after the fall'
+    rows = screen.ended[0][1].rows
     assert len(rows) == 2 and rows[1][1:] == ('12 mm', 'fallen: it leans')

@@ -103,17 +103,17 @@ def test_droop_goes_with_feedforward_and_comes_back_without(robot):
     robot.until(lambda: robot.droop() < 0.005, 'feedforward again')
 
 
-def test_demo_tells_of_the_droop_and_of_continuous_torques(tmp_path):
-    told = subprocess.run(
+def test_the_demo_shows_the_droop_and_continuous_torques(tmp_path):
+    demo = subprocess.run(
         [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', '--foreground', 'demo',
          'demo.launch.xml', 'robot:=biped', 'namespace:=gravity_demo', 'hidden:=none',
          'chapters:=gravity', 'once:=true'],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400, check=False,
         env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log')})
-    assert told.returncode == 0, told.stderr
+    assert demo.returncode == 0, demo.stderr
     without, held = map(float, re.search(
-        r'a hand off by +([\d.]+) mm +([\d.]+) mm', told.stdout).groups())
-    assert without > 1.0 and held < without / 500.0, told.stdout
-    share = re.search(r'least share of the other foot +([\d.]+) %', told.stdout)
-    step = re.search(r'largest step of a torque in 2 ms +([\d.]+) % of its limit', told.stdout)
-    assert float(share[1]) == 0.0 and 0.0 < float(step[1]) < 0.5, told.stdout
+        r'largest error of a hand +([\d.]+) mm +([\d.]+) mm', demo.stdout).groups())
+    assert without > 1.0 and held < without / 500.0, demo.stdout
+    share = re.search(r'least share of the other foot +([\d.]+) %', demo.stdout)
+    step = re.search(r'largest step of a torque in 2 ms +([\d.]+) % of its limit', demo.stdout)
+    assert float(share[1]) == 0.0 and 0.0 < float(step[1]) < 0.5, demo.stdout

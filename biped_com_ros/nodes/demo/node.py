@@ -12,12 +12,12 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-``demo``: moves the simulated robot through a story and shows how well everything works.
+``demo``: demonstrates the package with a simulated robot, in chapters.
 
-The story has chapters (:mod:`biped_com_ros.demo`), each of which ends with a small table of
-before and after; a live table compares meanwhile the centre of mass with the simulator's truth
-and the weight with the URDF's. Where standard output is no terminal, it prints plain lines.
-After the last chapter the robot stands and is measured until ctrl-C.
+Each chapter (:mod:`biped_com_ros.demo`) ends with a small table of results. Meanwhile a live table
+compares the centre of mass with the simulator's true one and the weight with the URDF's. If
+standard output is not a terminal, plain lines are printed. After the last chapter the robot stands
+and is measured until Ctrl-C.
 
 =========================== ======================= =========================================
 topic or service            type                    what
@@ -31,19 +31,18 @@ wrench_aggregator/          geometry_msgs/          in; the z forces add up to t
 <foot>/wrench               WrenchStamped
 wrench_aggregator/          std_msgs/Bool           in
 <foot>/contact
-wrench_aggregator/wrench    geometry_msgs/          in; watched for its rate
+wrench_aggregator/wrench    geometry_msgs/          in; its rate is shown
                             WrenchStamped
-/diagnostics                diagnostic_msgs/        in; the worst of it is shown
+/diagnostics                diagnostic_msgs/        in; the worst status is shown
                             DiagnosticArray
 position_controller/        std_msgs/               out; positions of the actuated joints
 commands                    Float64MultiArray
 viewer/url                  std_msgs/String         in; the address of the page
-~/story                     std_msgs/String         out, latched; the chapter, and what the robot
-                                                    does
-simulator/reset             std_srvs/Trigger        called when the robot has fallen
+~/story                     std_msgs/String         out, latched; chapter and activity
+simulator/reset             std_srvs/Trigger        called after a fall
 =========================== ======================= =========================================
 
-What a chapter reads, publishes and calls besides is said in its module.
+Further interfaces of a chapter are in its module.
 """
 
 from __future__ import annotations
@@ -61,6 +60,7 @@ from biped_com_ros.demo.measurements import Health, Measurements
 from biped_com_ros.demo.screen import make_screen, Screen
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.demo.story import ALL, chosen_chapters, Story
+from biped_com_ros.demo.terminal import save_picture, Snapshot, summary
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
@@ -69,49 +69,48 @@ from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.viz.terminal import save_picture, Snapshot, summary
 import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import String
 
-_EXACT_SENSORS = ('none', 'masses')  # what may be hidden with sensors that tell the truth
+_EXACT_SENSORS = ('none', 'masses')  # values of `hidden` without errors of sensors
 
 
 @dataclass(frozen=True)
-class Parameters(RobotChoice):
-    """Parameters of the node."""
+class DemoParameters(RobotChoice):
+    """Parameters of `demo`."""
 
     chapters: str = parameter(
-        ALL, "Chapters of the story, in this order, separated by commas; 'all' of them; or "
-        "'none': the robot stands", read_only=True)
+        ALL, "Chapters to run, separated by commas; 'all'; or 'none': the robot stands",
+        read_only=True)
     once: bool = parameter(
-        False, 'Whether to end after the last chapter, instead of standing on', read_only=True)
-    duration: float = parameter(0.0, 'Time after which the demo ends; 0: at ctrl-C', unit='s',
+        False, 'Whether to end after the last chapter', read_only=True)
+    duration: float = parameter(0.0, 'Time after which the demo ends; 0: at Ctrl-C', unit='s',
                                 minimum=0.0, read_only=True)
-    period: float = parameter(1.0, 'Time between two updates of what is shown', unit='s',
+    period: float = parameter(1.0, 'Period of the table', unit='s',
                               minimum=0.1, maximum=60.0, read_only=True)
     command_rate: float = parameter(100.0, 'Position commands per second', unit='Hz',
                                     minimum=1.0, maximum=1000.0, read_only=True)
-    settle: float = parameter(1.0, 'Time before anything is measured or moved', unit='s',
+    settle: float = parameter(1.0, 'Time before the first measurement and motion', unit='s',
                               minimum=0.0, read_only=True)
-    display: str = parameter('auto', 'A live table or plain lines; auto: as the terminal can',
+    display: str = parameter('auto', 'A live table, or plain lines; auto: a table on a terminal',
                              options=('auto', 'table', 'plain'), read_only=True)
-    hidden: str = parameter('', 'What the simulator hides, for the headline', read_only=True)
-    picture: str = parameter('', 'SVG file for a picture of the table at the end; empty: none',
+    hidden: str = parameter('', 'Hidden errors of the simulator, for the title', read_only=True)
+    picture: str = parameter('', 'SVG file for the table at the end; empty: none',
                              read_only=True)
 
 
 class Demo(Node):
-    """Lets the story go on with the joint states, and shows it."""
+    """Runs the chapters at the rate of the joint states, and shows the measurements."""
 
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('demo', **node_kwargs)
-        self.params = declare_parameters(self, Parameters)
+        self.params = declare_parameters(self, DemoParameters)
         self._chapters = chosen_chapters(self.params.chapters)
         self.stage: Stage | None = None
-        self._health, self._said = Health(self), ''
-        self._told = self.create_publisher(String, '~/story', LATCHED)
-        self._shown = _nothing_yet(['the robot description'])
+        self._health, self._published = Health(self), ''
+        self._story_out = self.create_publisher(String, '~/story', LATCHED)
+        self._shown = _empty_snapshot(['the robot description'])
         self._screen: Screen = make_screen(self.params.display, _title(self.params))
         self.finished = False
         self.create_subscription(String, 'viewer/url', self._on_url, LATCHED)
@@ -119,7 +118,7 @@ class Demo(Node):
         self.create_timer(self.params.period, self._show, clock=steady_clock())
 
     def _on_url(self, message: String) -> None:
-        self._screen.say(f'The page in the browser: {message.data}')
+        self._screen.print(f'Page for the browser: {message.data}')
 
     def _on_robot(self, model: RobotModel) -> None:
         self._actuated = model.joint_index(model.actuated_joint_names)
@@ -147,33 +146,34 @@ class Demo(Node):
                 return
             self._begin(stage, stamp_ns)
         self._next_ns = stamp_ns + nanoseconds(1.0 / self.params.command_rate)
-        self._go_on(stage)
+        self._step(stage)
         ended = 0.0 < self.params.duration <= 1e-9 * (stamp_ns - self._begin_ns)
-        if ended or (self.params.once and self.story.over):
+        if ended or (self.params.once and self.story.is_over):
             self.finished = True
             self.context.try_shutdown()
 
     def _begin(self, stage: Stage, stamp_ns: int) -> None:
-        """Start the story; what is measured while the robot settles does not count."""
-        self._commands = self.story.play(self.params.settle)
+        """Start the chapters, and the measurements once the robot has settled."""
+        self._commands = self.story.run(self.params.settle)
         self._begin_ns = stamp_ns + nanoseconds(self.params.settle)
-        stage.measurements.begin(self._begin_ns)
+        stage.measurements.start(self._begin_ns)
 
-    def _go_on(self, stage: Stage) -> None:
+    def _step(self, stage: Stage) -> None:
         assert self._commands is not None
-        stage.commanded = wanted = next(self._commands)
-        if wanted is not None:
-            self._out.fields['data'][...] = wanted[self._actuated]
+        stage.commanded = command = next(self._commands)
+        if command is not None:
+            self._out.fields['data'][...] = command[self._actuated]
             self._out.publish()
-        said = f'{self.story.heading}: {stage.doing}' if self.story.heading else stage.doing
-        if said != self._said:
-            self._said = said
-            self._told.publish(String(data=said))
+        heading = self.story.heading
+        text = f'{heading}: {stage.activity}' if heading else stage.activity
+        if text != self._published:
+            self._published = text
+            self._story_out.publish(String(data=text))
 
     # -- what is shown
 
     def _missing(self) -> list[str]:
-        """Return what has not arrived yet, in words."""
+        """Return the inputs that have not arrived yet."""
         if self.stage is None:
             return ['the robot description']
         inputs = {'joint_states (the simulator)': self._joints, **self.stage.measurements.inputs}
@@ -181,39 +181,44 @@ class Demo(Node):
 
     def _show(self) -> None:
         if self.stage is None:
-            self._screen.show(self._shown, self._shown)
+            self._screen.update(self._shown, self._shown)
         elif not self.finished:
-            self._shown = self.stage.measurements.take(
-                self.stage.doing, self._joints.rate, self._health.worst(), self._missing())
-            self._screen.show(self._shown, self._whole(self.stage))
+            self._shown = self.stage.measurements.period_snapshot(
+                self.stage.activity, self._joints.rate, self._health.worst(), self._missing())
+            self._screen.update(self._shown, self._whole(self.stage))
 
     def _whole(self, stage: Stage) -> Snapshot:
-        return stage.measurements.whole(self._joints.rate, self._health.worst(), self._missing())
+        return stage.measurements.whole_snapshot(
+            self._joints.rate, self._health.worst(), self._missing())
 
     def close(self) -> None:
-        """Give the terminal back and say what the run showed."""
+        """Release the terminal and print the results."""
         if self.stage is None:
             self._screen.close('')
             return
         whole = self._whole(self.stage)
-        told = [self.story.summary()] if self.story.outcomes else []
-        nothing = math.isnan(whole.com_distance) or whole.time < 1.0  # after the last chapter
-        measured = [] if told and nothing else [summary(whole)]
-        self._screen.close('\n'.join([*told, *measured]))
+        outcomes = [self.story.summary()] if self.story.outcomes else []
+        # After the last chapter there may be too few measurements.
+        is_empty = math.isnan(whole.com_distance) or whole.time < 1.0
+        measured = [] if outcomes and is_empty else [summary(whole)]
+        self._screen.close('\n'.join([*outcomes, *measured]))
         if self.params.picture:
             save_picture(self._shown, whole, _title(self.params), self.params.picture)
 
 
-def _title(params: Parameters) -> str:
+def _title(params: DemoParameters) -> str:
     real = {'': '', 'none': ', whose URDF is exact',
             'real': ', whose real masses and sensors differ from its URDF (hidden:=real)'}.get(
         params.hidden, f', whose real masses differ from its URDF (hidden:={params.hidden})')
-    return f'biped_com_ros demo: {params.robot}{real}. Ctrl-C ends it.'
+    return f'biped_com_ros demo: {params.robot}{real}. Press Ctrl-C to end it.'
 
 
-def _nothing_yet(missing: Sequence[str]) -> Snapshot:
-    return Snapshot(0.0, '', np.full(3, math.nan), math.nan, math.nan, math.nan, GRAVITY, {}, {},
-                    math.nan, (1, 'nothing yet'), missing)
+def _empty_snapshot(missing: Sequence[str]) -> Snapshot:
+    nan = math.nan
+    return Snapshot(
+        time=0.0, activity='', com_error=np.full(3, nan), com_error_largest=nan, weight=nan,
+        model_weight=nan, gravity=GRAVITY, contacts={}, rates={}, real_time_factor=nan,
+        health=(1, 'no diagnostics yet'), waiting=missing)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

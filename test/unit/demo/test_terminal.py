@@ -11,14 +11,14 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the demo shows says what was measured."""
+"""The text and the table of the demo's measurements."""
 
 from __future__ import annotations
 
 import math
 import re
 
-from biped_com_ros.viz.terminal import (
+from biped_com_ros.demo.terminal import (
     Comparison, comparison_table, comparison_text, line, Mean, Period, save_picture, Snapshot,
     summary, table)
 import numpy as np
@@ -28,7 +28,7 @@ from rich.console import Console
 
 def snapshot(**changes):
     values = {
-        'time': 12.34, 'doing': 'sways to the left', 'com_error': np.array([3e-3, -4e-3, 12e-3]),
+        'time': 12.34, 'activity': 'sways to the left', 'com_error': np.array([3e-3, -4e-3, 12e-3]),
         'com_error_largest': 0.0141, 'weight': 36.0, 'model_weight': 35.316, 'gravity': 9.81,
         'contacts': {'left': (20.5, True), 'right': (0.4, False)},
         'rates': {'joint_states': 500.0, 'com': 0.0}, 'real_time_factor': 0.98,
@@ -51,7 +51,7 @@ def test_mean_and_largest_of_vectors():
     assert mean.largest == 5.0
 
 
-def test_weight_is_the_sum_over_the_feet_once_all_have_told():
+def test_weight_is_the_sum_over_the_feet_once_all_are_known():
     period = Period()
     for force in (10.0, 12.0):
         period.vertical_forces.setdefault('left', Mean(1)).add(force)
@@ -69,17 +69,17 @@ def test_shows_the_measured_errors_with_their_signs(show):
     assert '20.5' in text and '0.98' in text
 
 
-def test_says_what_it_waits_for_instead_of_numbers():
+def test_missing_inputs_are_shown_instead_of_numbers():
     shot = snapshot(waiting=['joint_states (the simulator)'], com_error=np.full(3, math.nan),
                     weight=math.nan)
     assert line(shot) == 'waiting for joint_states (the simulator)'
     assert 'waiting for joint_states (the simulator)' in rendered(shot)
     assert 'nan' not in rendered(shot)
-    assert 'Nothing was measured: waiting for joint_states' in summary(shot)
+    assert 'No measurements: waiting for joint_states' in summary(shot)
 
 
 def test_what_is_not_measured_just_now_is_a_dash():
-    hangs = snapshot(com_error=np.full(3, math.nan), weight=math.nan, doing='hangs',
+    hangs = snapshot(com_error=np.full(3, math.nan), weight=math.nan, activity='hangs',
                      health=(1, 'held where it was: no foot stands'))
     assert line(hangs) == 'hangs; held where it was: no foot stands'
     console = Console(width=120, record=True, file=open('/dev/null', 'w'))
@@ -88,9 +88,9 @@ def test_what_is_not_measured_just_now_is_a_dash():
     assert 'nan' not in text and re.search(r'CoM - truth.* - .*13\.00 mm', text)
 
 
-def test_brackets_in_words_of_others_are_shown():
-    words = "com: link 'a[0]' [/dev/imu] [bold]"
-    assert words in rendered(snapshot(health=(2, words)))
+def test_brackets_in_diagnostics_are_shown():
+    text = "com: link 'a[0]' [/dev/imu] [bold]"
+    assert text in rendered(snapshot(health=(2, text)))
 
 
 def test_a_real_time_factor_that_is_not_known_yet_is_no_number():
@@ -99,18 +99,18 @@ def test_a_real_time_factor_that_is_not_known_yet_is_no_number():
 
 @pytest.mark.parametrize('com_error, weight, verdict', [
     (1e-4, 35.32, 'describes this robot'),
-    (5e-3, 35.32, 'has the centre of mass of this robot wrong'),
-    (1e-4, 36.00, 'has the weight of this robot wrong'),
-    (5e-3, 34.00, 'has the centre of mass and the weight of this robot wrong')])
+    (5e-3, 35.32, 'wrong in the URDF: the centre of mass; calibrate it'),
+    (1e-4, 36.00, 'wrong in the URDF: the weight; calibrate it'),
+    (5e-3, 34.00, 'wrong in the URDF: the centre of mass and the weight; calibrate it')])
 def test_judges_the_urdf(com_error, weight, verdict):
     shot = snapshot(com_error=np.array([0.0, com_error, 0.0]), weight=weight, exact_sensors=True)
     assert verdict in summary(shot)
     assert verdict in rendered(shot)
 
 
-def test_does_not_blame_the_urdf_for_what_sensors_may_have_done():
-    words = summary(snapshot(com_error=np.array([0.0, 5e-3, 0.0]), weight=35.32))
-    assert 'the centre of mass wrong: by the sensors (tare them) or by the URDF' in words
+def test_errors_may_be_those_of_sensors():
+    text = summary(snapshot(com_error=np.array([0.0, 5e-3, 0.0]), weight=35.32))
+    assert 'wrong: the centre of mass; tare the sensors, or calibrate the URDF' in text
 
 
 def test_table_judges_by_the_whole_run_not_by_the_last_second():

@@ -12,11 +12,11 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The demo's measurements in words and as a table.
+The demo's measurements as text and as a table.
 
-:class:`Period` collects what arrived during one second, or since a chapter began; both give a
-:class:`Snapshot`, which :func:`table`, :func:`line` and :func:`summary` turn into something to
-read. A :class:`Comparison` is what a chapter shows at its end.
+:class:`Period` averages the messages of one second, or since a chapter began. :func:`table`,
+:func:`line` and :func:`summary` format a :class:`Snapshot` of it. A :class:`Comparison` is the
+result of a chapter.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 GOOD, BAD, QUIET = 'green', 'bold red', 'dim'
-#: Above these an error is shown in red: m, and as a share of the weight.
+#: Larger errors are shown in red: m, and as a share of the weight.
 COM_LIMIT, WEIGHT_LIMIT = 1e-3, 2e-3
 
 
 @dataclass
 class Mean:
-    """Mean and largest norm of vectors that come one by one."""
+    """Mean and largest norm of vectors that are added one by one."""
 
     size: int
     count: int = 0
@@ -52,28 +52,28 @@ class Mean:
         self.total = np.zeros(self.size)
 
     def add(self, value: Array | float) -> None:
-        """Take one more."""
+        """Add a vector."""
         self.total += value
         self.count += 1
         self.largest = max(self.largest, float(np.linalg.norm(value)))
 
     @property
     def mean(self) -> Array:
-        """Mean, (size,); NaN if nothing came."""
+        """Mean, (size,); NaN if nothing was added."""
         return self.total / self.count if self.count else np.full(self.size, math.nan)
 
 
 @dataclass
 class Period:
     """
-    What arrived during some time.
+    Averages over a period.
 
     Attributes
     ----------
     com_error
-        CoM estimated minus the simulator's truth, in the world, m.
+        Estimated minus true CoM, in the world, m.
     vertical_forces
-        As measured by foot, N.
+        Measured, by foot, N.
 
     """
 
@@ -81,22 +81,22 @@ class Period:
     vertical_forces: dict[str, Mean] = field(default_factory=dict)
 
     def weight(self, feet: int) -> float:
-        """Return the sum of the mean forces, N; NaN until all `feet` have told theirs."""
+        """Return the sum of the mean forces, N; NaN unless all `feet` have one."""
         means = [float(mean.mean[0]) for mean in self.vertical_forces.values()]
         return sum(means) if len(means) == feet else math.nan
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Snapshot:
     """
-    One row of the demo's story.
+    Measurements to show.
 
     Attributes
     ----------
     time
         Since the motion began, simulated s.
-    doing
-        What the robot does, in words.
+    activity
+        What the robot does, such as 'sways'.
     com_error
         Mean of the CoM's error (3,), m.
     com_error_largest
@@ -112,16 +112,16 @@ class Snapshot:
     real_time_factor
         Simulated seconds per second.
     health
-        Level (0 OK, 1 WARN, 2 ERROR, 3 STALE) and words of the worst diagnostic.
+        Level (0 OK, 1 WARN, 2 ERROR, 3 STALE) and text of the worst diagnostic.
     waiting
-        What is still missing, in words; empty once everything is there.
+        Inputs that have not arrived yet.
     exact_sensors
-        Whether the sensors are known to be right, so that errors are the URDF's.
+        Whether the sensors have no errors, so that all errors are the URDF's.
 
     """
 
     time: float
-    doing: str
+    activity: str
     com_error: Array
     com_error_largest: float
     weight: float
@@ -146,7 +146,7 @@ class Snapshot:
 
     @property
     def verdict(self) -> str:
-        """Return in words what the errors mean for the URDF."""
+        """Return what the errors mean for the URDF."""
         com_good = self.com_distance < COM_LIMIT
         weight_good = abs(self.weight_error) < WEIGHT_LIMIT
         if com_good and weight_good:
@@ -154,23 +154,23 @@ class Snapshot:
         wrong = ' and '.join(name for name, good in (
             ('the centre of mass', com_good), ('the weight', weight_good)) if not good)
         if self.exact_sensors:
-            return f'the URDF has {wrong} of this robot wrong: it needs a calibration'
-        return f'{wrong} wrong: by the sensors (tare them) or by the URDF (calibrate it)'
+            return f'wrong in the URDF: {wrong}; calibrate it'
+        return f'wrong: {wrong}; tare the sensors, or calibrate the URDF'
 
 
 @dataclass(frozen=True)
 class Comparison:
     """
-    A small table of the same things before and after, or by one way and by another.
+    A small table that compares values, such as before and after.
 
     Attributes
     ----------
     headings
         Of the columns with values, such as ``('before', 'after')``.
     rows
-        What it is about, and a value with its unit for each heading; '' where there is none.
+        A label, and a value with its unit for each heading; '' without a value.
     verdict
-        What it means, in a sentence.
+        Conclusion, in a sentence.
 
     """
 
@@ -204,19 +204,19 @@ def line(shot: Snapshot) -> str:
     if shot.waiting:
         return 'waiting for ' + ', '.join(shot.waiting)
     if math.isnan(shot.com_distance):
-        return f'{shot.doing}; {shot.health[1]}'
+        return f'{shot.activity}; {shot.health[1]}'
     feet = ' '.join(f'{name}={force:.1f}N{"" if contact else "(free)"}'
                     for name, (force, contact) in shot.contacts.items())
     rates = ' '.join(f'{name}={rate:.0f}Hz' for name, rate in shot.rates.items())
-    return (f't={shot.time:.1f}s {shot.doing}: CoM off by {_millimetres(shot.com_error)}; '
+    return (f't={shot.time:.1f}s {shot.activity}: CoM off by {_millimetres(shot.com_error)}; '
             f'weight {_weight(shot)}; {feet}; {rates}; real time x{shot.real_time_factor:.2f}; '
             f'{shot.health[1]}')
 
 
 def summary(shot: Snapshot) -> str:
-    """Return what the whole run showed, for the end."""
+    """Return the summary of the whole run."""
     if math.isnan(shot.com_distance):
-        return 'Nothing was measured: ' + (line(shot) if shot.waiting else shot.health[1])
+        return 'No measurements: ' + (line(shot) if shot.waiting else shot.health[1])
     return '\n'.join((
         f'Over {shot.time:.1f} s of simulated time (x{shot.real_time_factor:.2f} real time):',
         f'  CoM off by {_millimetres(shot.com_error)}, at most '
@@ -244,13 +244,13 @@ def save_picture(shot: Snapshot, whole: Snapshot, title: str, path: str) -> None
     from rich.console import Console
     console = Console(record=True, width=100, file=io.StringIO())
     console.print(table(shot, whole, title))
-    # Without the fonts that rich would have fetched from the web when somebody looks at it.
+    # Without the fonts that a browser would load from the web.
     svg = re.sub(r'(?s)@font-face {.*?}\s*', '', console.export_svg(title='make demo'))
     Path(path).write_text(svg, encoding='utf-8')
 
 
 def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
-    rows = [('robot', shot.doing, f't = {shot.time:.1f} s')]
+    rows = [('robot', shot.activity, f't = {shot.time:.1f} s')]
     if not math.isnan(whole.com_distance):
         rows += [('CoM - truth', _coloured_com(shot), _coloured_com(whole)),
                  ('weight', _coloured_weight(shot), _coloured_weight(whole))]
@@ -308,14 +308,14 @@ def _rate(name: str, rate: float) -> str:
     return f'[{GOOD if rate > 1.0 else BAD}]{name} {rate:.0f} Hz[/]'
 
 
-def _health(level: int, words: str) -> str:
-    return f'[{(GOOD, "yellow", BAD, BAD)[level]}]{_plain(words)}[/]'
+def _health(level: int, text: str) -> str:
+    return f'[{(GOOD, "yellow", BAD, BAD)[level]}]{_plain(text)}[/]'
 
 
 def _factor(factor: float) -> str:
     return '-' if math.isnan(factor) else f'x {factor:.2f}'
 
 
-def _plain(words: str) -> str:
-    """Keep what looks like markup of ``rich`` as it is."""
-    return words.replace('[', r'\[')
+def _plain(text: str) -> str:
+    """Escape markup of ``rich``."""
+    return text.replace('[', r'\[')
