@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""A simulated robot that is not as its URDF says: com_estimator tells, by the feet."""
+"""A simulated robot whose masses differ from its URDF: com_estimator reports it."""
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
@@ -19,43 +19,33 @@ from biped_com_ros.nodes.simulator.node import Simulator
 from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import pytest
-import rclpy
-from rclpy.parameter import Parameter
+from support.messages import parameters
 from support.ros_rig import NodeRig
 
 EXTRA, FORWARD = 0.3, 0.08  # kg more in the torso, and its centre of mass so far ahead, m
-TIMED = [Parameter('use_sim_time', value=True), Parameter('max_stamp_age', value=0.0)]
+TIMED = parameters(use_sim_time=True, max_stamp_age=0.0)
 
 
-@pytest.fixture(scope='module', autouse=True)
-def ros():
-    """Begin and end ROS."""
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
-def test_a_hidden_load_is_told_with_the_remedy():
+def test_a_hidden_load_is_reported_with_the_remedy():
     model = RobotModel.load('biped')
-    rig = NodeRig(node=Simulator(parameter_overrides=[
-        Parameter('rate', value=200.0),
-        Parameter('hidden_errors', value=[f'torso {EXTRA} {FORWARD} 0 0'])]))
+    rig = NodeRig(node=Simulator(parameter_overrides=parameters(
+        rate=200.0, hidden_errors=[f'torso {EXTRA} {FORWARD} 0 0'])))
     others = [kind(parameter_overrides=TIMED) for kind in (WrenchAggregator, ComEstimator)]
     lines = {}
 
-    def hear(array):
+    def receive(array):
         lines.update({status.name: status for status in array.status})
 
     try:
         for node in others:
             rig.executor.add_node(node)
-        rig.peer.create_subscription(DiagnosticArray, '/diagnostics', hear, 10)
+        rig.peer.create_subscription(DiagnosticArray, '/diagnostics', receive, 10)
 
-        def told():
+        def is_reported():
             line = lines.get('com_estimator: centre of mass')
             return line is not None and line.level == DiagnosticStatus.WARN
 
-        rig.until(told, 30.0, 'a warning')
+        rig.until(is_reported, 30.0, 'a warning')
         distance, = (float(pair.value) for pair in lines['com_estimator: centre of mass'].values)
         weight = lines['com_estimator: weight']
         ratio, = (float(pair.value) for pair in weight.values)

@@ -17,16 +17,14 @@ from biped_com_ros.core.com.filter import ComFilterSettings
 from biped_com_ros.nodes.com_estimator.fusion import FusionParameters, settings_of
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.sim.interface import PlantOptions
-from diagnostic_msgs.msg import DiagnosticArray
 from examples.com_filter import HIDDEN
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
 import rclpy
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import Header
+from support.messages import imu, joint_state, nanoseconds, parameters, vector, wrench_stamped
 from support.ros_rig import NodeRig
 from support.zmp_pipeline import Pipeline
 
@@ -52,12 +50,13 @@ def recording():
 
 
 class Robot(NodeRig):
-    """The node, the drivers of a robot, and a listener."""
+    """The node, the drivers of a robot, and a subscriber."""
 
     def __init__(self):
         super().__init__(node=ComEstimator(
             namespace='/fusion', cli_args=['--ros-args', '-r', '/diagnostics:=diagnostics'],
-            parameter_overrides=[Parameter('max_stamp_age', value=0.0)]))
+            parameter_overrides=parameters(max_stamp_age=0.0)))
+        self.record_statuses('/fusion/diagnostics')
         self.joints = self.publisher(JointState, '/fusion/joint_states')
         self.imu = self.publisher(Imu, '/fusion/imu')
         self.feet = [self.peer.create_publisher(
@@ -65,7 +64,7 @@ class Robot(NodeRig):
             for foot in ('left', 'right')]
         self.com = self.collect(PointStamped, '/fusion/com_estimator/com')
 
-    def listen_to_fusion(self):
+    def subscribe_to_fusion(self):
         for name, kind in (('com_fused', Odometry), ('com_bias', Vector3Stamped),
                            ('external_force', WrenchStamped)):
             setattr(self, name, self.collect(kind, f'/fusion/com_estimator/{name}'))
@@ -73,59 +72,46 @@ class Robot(NodeRig):
                    what='subscriptions of the fusion')
         self.spin(0.2)  # publishers look for subscribers ten times a second
 
+    def fusion_status(self):
+        """Return the message of the line about the fusion; '' while there is none."""
+        return self.statuses.get('com_fused', (None, ''))[1]
+
     def play(self, model, rows, wrenches=True, sign=1.0, has_imu=True, is_live=False):
         for ns, positions, velocities, quaternion, gyro, feet, _ in rows:
             stamp = (self.peer.get_clock().now() if is_live
                      else rclpy.time.Time(nanoseconds=ns)).to_msg()
-            imu = Imu(header=Header(stamp=stamp, frame_id='imu_link'))
-            _set(imu.orientation, 'xyzw', quaternion)
-            _set(imu.angular_velocity, 'xyz', gyro)
             if has_imu:
-                self.imu.publish(imu)
-            for publisher, frame, wrench in zip(
-                    self.feet, ('l_sole', 'r_sole'), sign * feet):
-                message = WrenchStamped(header=Header(stamp=stamp, frame_id=frame))
-                _set(message.wrench.force, 'xyz', wrench[:3])
-                _set(message.wrench.torque, 'xyz', wrench[3:])
-                if wrenches:
-                    publisher.publish(message)
+                self.imu.publish(imu(stamp, 'imu_link', quaternion, gyro))
+            if wrenches:
+                for publisher, frame, wrench in zip(
+                        self.feet, ('l_sole', 'r_sole'), sign * feet):
+                    publisher.publish(wrench_stamped(stamp, frame, wrench))
             self.spin(0.003)
-            self.joints.publish(JointState(
-                header=Header(stamp=stamp), name=list(model.joint_names),
-                position=positions.tolist(), velocity=velocities.tolist()))
+            self.joints.publish(joint_state(stamp, model.joint_names, positions, velocities))
             self.spin(0.002)
         self.spin(0.1)
-
-
-def _set(message, names, values):
-    for name, value in zip(names, values):
-        setattr(message, name, float(value))
-
-
-def point(value):
-    return np.array((value.x, value.y, value.z))
 
 
 def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
     model, rows = recording
     rig = Robot()
     try:
-        rig.listen_to_fusion()
+        rig.subscribe_to_fusion()
         rig.play(model, rows)
         assert len(rig.com_fused) > 0.9 * len(rows)
         last = rig.com_fused[-1]
         truth = next(row[-1] for row in rows
-                     if row[0] == last.header.stamp.sec * 10**9 + last.header.stamp.nanosec)
-        kinematic, fused = point(rig.com[-1].point), point(last.pose.pose.position)
+                     if row[0] == nanoseconds(last.header.stamp))
+        kinematic, fused = vector(rig.com[-1].point), vector(last.pose.pose.position)
         assert np.linalg.norm((kinematic - truth)[:2]) > 4e-3
         assert np.linalg.norm((fused - truth)[:2]) < 1e-3
-        bias = point(rig.com_bias[-1].vector)
+        bias = vector(rig.com_bias[-1].vector)
         np.testing.assert_allclose(bias[:2], (kinematic - truth)[:2], atol=1e-3)
         assert (last.header.frame_id, last.child_frame_id) == ('odom', 'com')
         covariance = np.reshape(last.pose.covariance, (6, 6))[:3, :3]
         assert (np.linalg.eigvalsh(covariance) > 0.0).all()
         assert np.sqrt(covariance[0, 0]) < 5e-3
-        assert np.linalg.norm(point(rig.external_force[-1].wrench.force)) < 0.5
+        assert np.linalg.norm(vector(rig.external_force[-1].wrench.force)) < 0.5
         assert rig.node.fusion.fusion.filter.mass == pytest.approx(model.mass + 0.288, rel=0.02)
     finally:
         rig.close()
@@ -133,43 +119,37 @@ def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
 
 def test_without_foot_wrenches_it_says_so_and_goes_on_by_kinematics(recording):
     model, rows = recording
-    rig, reports = Robot(), {}
+    rig = Robot()
     try:
-        rig.peer.create_subscription(
-            DiagnosticArray, '/fusion/diagnostics',
-            lambda array: reports.update({s.name: s.message for s in array.status}), 10)
-        rig.listen_to_fusion()
+        rig.subscribe_to_fusion()
         rig.play(model, rows[:60], wrenches=False)
         last = rig.com_fused[-1]
         kinematic = next(com for com in rig.com if com.header.stamp == last.header.stamp)
-        fused = point(last.pose.pose.position)
-        assert np.linalg.norm(fused - point(kinematic.point)) < 2e-3
+        fused = vector(last.pose.pose.position)
+        assert np.linalg.norm(fused - vector(kinematic.point)) < 2e-3
         rest = iter(range(60, len(rows) - 20, 20))
-        while 'no foot wrenches: nothing received on' not in reports.get('com_estimator: com_fused', ''):
+        while 'no foot wrenches: nothing received on' not in rig.fusion_status():
             start = next(rest)
             rig.play(model, rows[start:start + 20], wrenches=False)
     finally:
         rig.close()
 
 
-def test_a_lost_imu_stops_it_and_is_named_and_then_it_goes_on(recording):
+def test_a_lost_imu_stops_the_fusion_until_it_is_back(recording):
     model, rows = recording
-    rig, reports = Robot(), {}
+    rig = Robot()
 
-    def play_until(words, **options):
+    def play_until(text, **options):
         for start in range(0, 600, 20):
             start %= len(rows) - 20
             rig.play(model, rows[start:start + 20], is_live=True, **options)
             rig.node.diagnostics.publish()
             rig.spin(0.05)
-            if words in reports.get('com_estimator: com_fused', ''):
+            if text in rig.fusion_status():
                 return
-        raise AssertionError(reports)
+        raise AssertionError(rig.statuses)
     try:
-        rig.peer.create_subscription(
-            DiagnosticArray, '/fusion/diagnostics',
-            lambda array: reports.update({s.name: s.message for s in array.status}), 10)
-        rig.listen_to_fusion()
+        rig.subscribe_to_fusion()
         play_until('kinematics and foot wrenches')
         assert rig.com_fused
         play_until('stopped: nothing received on /fusion/imu', has_imu=False)
@@ -177,7 +157,7 @@ def test_a_lost_imu_stops_it_and_is_named_and_then_it_goes_on(recording):
         rig.play(model, rows[:20], is_live=True, has_imu=False)
         assert not rig.com_fused
         play_until('kinematics and foot wrenches')
-        last = point(rig.com_fused[-1].pose.pose.position)
+        last = vector(rig.com_fused[-1].pose.pose.position)
         assert np.isfinite(last).all() and np.linalg.norm(last) < 1.0
     finally:
         rig.close()
@@ -188,20 +168,17 @@ def test_the_parameters_are_those_of_the_filter():
     assert settings_of(FusionParameters(fusion_moment=0.01)).moment == 0.01
 
 
-def test_forces_of_the_wrong_sign_are_told(recording):
+def test_forces_of_the_wrong_sign_are_reported(recording):
     model, rows = recording
-    rig, reports = Robot(), {}
+    rig = Robot()
     try:
-        rig.peer.create_subscription(
-            DiagnosticArray, '/fusion/diagnostics',
-            lambda array: reports.update({s.name: s.message for s in array.status}), 10)
-        rig.listen_to_fusion()
+        rig.subscribe_to_fusion()
         for start in range(0, len(rows) - 20, 20):
             rig.play(model, rows[start:start + 20], sign=-1.0)
             rig.node.diagnostics.publish()
-            if 'sign is wrong' in reports.get('com_estimator: com_fused', ''):
+            if 'sign is wrong' in rig.fusion_status():
                 break
-        assert 'no foot carries the robot' in reports['com_estimator: com_fused']
-        assert rig.com and not rig.com_fused, 'nothing bogus comes out'
+        assert 'no foot carries the robot' in rig.fusion_status()
+        assert rig.com and not rig.com_fused, 'nothing wrong is published'
     finally:
         rig.close()
