@@ -64,9 +64,9 @@ from biped_com_ros.core.legs.playback import GaitPlayback, longest_fall
 from biped_com_ros.core.legs.player import WalkPlayer, WalkRequest, WalkState
 from biped_com_ros.core.legs.walk_session import WalkSession
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.gait_player.inputs import WalkInputs
 from biped_com_ros.nodes.gait_player.outputs import ProgressPublisher, TrajectoryPublisher
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
-from biped_com_ros.nodes.gait_player.senses import Senses
 from biped_com_ros.nodes.gait_player.stability_watch import StabilityWatch
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
@@ -121,7 +121,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
                                      self._stop_for) if params.monitor else None
         self._request: WalkRequest | None = None
         self._background: BackgroundTask[Any] = BackgroundTask()
-        self._senses: Senses | None = None
+        self._walk_inputs: WalkInputs | None = None
         self._next_ns = 0
         self._session = WalkSession(
             player, self._on_motion, self._on_hold, follow_tolerance=params.follow_tolerance,
@@ -162,7 +162,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._request = WalkRequest(
             count=count, length=params.step_length, first=self._first_foot(),
             options=params.options())
-        self._senses = Senses(self, self.model, params)
+        self._walk_inputs = WalkInputs(self, self.model, params)
         self._publish_state()
         return (f'planning {count} step{"s" if count > 1 else ""} of '
                 f'{1e3 * params.step_length:.0f} mm, {params.pattern}')
@@ -206,11 +206,11 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _continue_planning(self) -> None:
         """Plan what is requested, and begin what has been planned; after a stop, stand up."""
-        session, senses = self.session, self._senses
+        session, inputs = self.session, self._walk_inputs
         try:
-            if self._request is not None and senses is not None and senses.have_settled:
+            if self._request is not None and inputs is not None and inputs.have_settled:
                 request, self._request = self._request, None
-                self._plan(request, senses)
+                self._plan(request, inputs)
             elif self._background.poll():
                 self._publish_state()
             elif session.player.has_stopped and not self._background.is_busy:
@@ -225,10 +225,11 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
                 session.player.abandon()
             self._publish_state()
 
-    def _plan(self, request: WalkRequest, senses: Senses) -> None:
+    def _plan(self, request: WalkRequest, inputs: WalkInputs) -> None:
         """Plan in the background with the measured offset of the centre of mass."""
         player, measured = self.session.player, self.joints.positions.copy()
-        offset = senses.com_offset(measured)
+        assert self.joints.stamp_ns is not None
+        offset = inputs.com_offset(self.joints.stamp_ns, measured)
         x, y = 1e3 * offset
         self.get_logger().info(
             f'planning with measured CoM offset x = {x:.1f} mm, y = {y:.1f} mm')
@@ -244,11 +245,12 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         """Begin the planned walk, unless it has become impossible."""
         (playback, fall), session = planned, self.session
         self._require_ready()
-        assert self._senses is not None and self.joints.stamp_ns is not None
-        origin = self._senses.origin(self.joints.positions, playback.gait)
+        assert self._walk_inputs is not None and self.joints.stamp_ns is not None
+        origin = self._walk_inputs.origin(
+            self.joints.stamp_ns, self.joints.positions, playback.gait)
         if origin is not None:
             session.player.origin = origin
-            self._progress.set_frame(self._senses.com.frame)
+            self._progress.set_frame(self._walk_inputs.com.frame)
         session.reset_results()
         if self._watch is not None:
             self._watch.tolerate_falling(fall + FALL_TOLERANCE if fall else 0.0)
@@ -258,9 +260,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _end_walk(self) -> None:
         """Drop the request and the inputs that are only used in a walk."""
-        if self._senses is not None:
-            self._senses.destroy()
-        self._senses = self._request = None
+        if self._walk_inputs is not None:
+            self._walk_inputs.destroy()
+        self._walk_inputs = self._request = None
         if self._watch is not None:
             self._watch.tolerate_falling(0.0)
 
@@ -292,9 +294,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._continue_planning()
 
     def _advance(self, stamp_ns: int, positions: Array | None) -> None:
-        session, senses = self.session, self._senses
+        session, inputs = self.session, self._walk_inputs
         step = session.advance(
-            stamp_ns, positions, None if senses is None else senses.zmp_in_world)
+            stamp_ns, positions, None if inputs is None else inputs.zmp_in_world)
         if step is None:
             return
         self._progress.publish_reference(stamp_ns, step.zmp_reference, step.shares)
