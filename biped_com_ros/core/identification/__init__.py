@@ -12,8 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Where the masses really are: Muscolo et al. 2017 as printed and corrected, and beyond.
+Identification of masses and centres of mass from foot wrenches and joint torques at rest.
 
-``two_pose`` and ``planar`` are the paper; ``regressor``, ``estimator`` and what uses them are the
-same idea for any robot, any support and noisy sensors.
+``session`` is the procedure, ``pose_design`` plans the poses, ``first_moments`` has the equations,
+``estimator`` solves them, ``results`` writes them. ``paper`` reproduces Muscolo et al. 2017, whose
+idea this extends to any robot, any support and noisy sensors.
 """

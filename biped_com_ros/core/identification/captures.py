@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What is measured in one pose at rest, and how well."""
+"""Measurements in one pose at rest, and the noise of the sensors."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 SMALLEST_LOAD = 0.02
-"""A standing foot carries at least this share of the weight, or it does not stand."""
+"""A standing foot carries at least this share of the weight."""
 
 
 @dataclass(frozen=True)
 class Capture:
     """
-    Averages over an instant of rest.
+    Averages over a short time at rest.
 
     Attributes
     ----------
@@ -43,17 +43,16 @@ class Capture:
         Readings of ``config.wrench_sensors`` in their order, environment on robot, each in the
         frame of its sensor, shape (sensors, 6), N and N m; NaN where not measured.
     in_contact
-        Which of ``config.feet`` stand, shape (feet,); hands and all else touch nothing.
+        Which of ``config.feet`` stand, shape (feet,); nothing else may touch the environment.
     up
         Unit vector against gravity in `up_frame`, shape (3,).
     up_frame
-        URDF link: that of the IMU, or the sole where the floor is trusted to be level; empty
-        means the base frame.
+        URDF link: that of the IMU, or the sole on a level floor; empty means the base frame.
     torques
-        Of ``model.joint_names``, what the motor does to the link beyond, shape (n,), N m or N;
+        Of ``model.joint_names``, from the motor on the link beyond, shape (n,), N m or N;
         NaN where not measured.
     position_variance, wrench_variance, torque_variance
-        Of these averages, as far as measured; added to those of :class:`SensorNoise`.
+        Of these averages where measured; added to those of :class:`SensorNoise`.
     name
         For messages.
 
@@ -74,7 +73,7 @@ class Capture:
 @dataclass(frozen=True, kw_only=True)
 class SensorNoise:
     """
-    Standard deviations of sensors, over and above what varies within a capture.
+    Standard deviations of sensors, in addition to the variation within a capture.
 
     Attributes
     ----------
@@ -87,7 +86,7 @@ class SensorNoise:
     tilt
         Of the direction of gravity, rad.
     encoder_offset, force_bias, moment_bias, torque_bias, tilt_bias
-        Of errors that stay the same from pose to pose; they are estimated along. Zero: none.
+        Of errors that are constant over all poses; they are estimated. Zero: none.
 
     """
 
@@ -161,12 +160,12 @@ class MotorConstants:
 
 def check_capture(model: RobotModel, capture: Capture) -> None:
     """
-    Make sure that a capture can be used.
+    Check that a capture can be used.
 
     Raises
     ------
     InputError
-        If it does not fit the robot, is not finite, or a foot said to stand does not.
+        If it does not fit the robot, is not finite, or a standing foot carries nothing.
 
     """
     where = f"capture '{capture.name}'" if capture.name else 'the capture'
@@ -205,5 +204,6 @@ def _check_foot(model: RobotModel, capture: Capture, foot: str, sensors: tuple[s
                          f'{", ".join(sensors)} read {readings.tolist()}')
     force, needed = float(np.linalg.norm(readings[:, :3].sum(axis=0))), SMALLEST_LOAD * model.mass
     if force < needed * GRAVITY:
-        raise InputError(f"foot '{foot}' of {where} is said to stand but carries {force:.1f} N "
-                         f'of {GRAVITY * model.mass:.0f} N; put it down, or take it as in the air')
+        raise InputError(
+            f"foot '{foot}' of {where} is marked as standing but carries {force:.1f} N of "
+            f'{GRAVITY * model.mass:.0f} N; put it down, or mark it as in the air')

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Does the robot touch itself? Asked of coal, through Pinocchio, where the URDF has geometry."""
+"""Self-collision by coal, through Pinocchio, where the URDF has collision geometry."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ class SelfCollision:
     """
     Finds collisions of a robot with itself.
 
-    Links next to each other, and those that touch in the given postures, as they do by design,
-    are not looked at.
+    Links next to each other, and those that touch in the given postures by design, are ignored.
 
     Parameters
     ----------
@@ -44,11 +43,6 @@ class SelfCollision:
         Postures (n,) whose contacts are by design.
     clearance
         Distance that counts as touching, m.
-
-    Attributes
-    ----------
-    pair_count
-        How many pairs of shapes are looked at; 0 where there is no geometry to be read.
 
     """
 
@@ -63,7 +57,7 @@ class SelfCollision:
 
     @property
     def pair_count(self) -> int:
-        """Return how many pairs of shapes are looked at."""
+        """Return the number of pairs of shapes that are checked; 0 without geometry."""
         return len(self._geometry.collisionPairs)
 
     def touching(self, positions: Array) -> tuple[str, str] | None:
@@ -89,7 +83,7 @@ class SelfCollision:
         for i, one in enumerate(objects):
             for j in range(i):
                 a, b = int(one.parentJoint), int(objects[j].parentJoint)
-                # Up to two joints apart links are shaped around each other.
+                # Links up to two joints apart are shaped around each other.
                 near = a == b or b in _above(parents, a, 2) or a in _above(parents, b, 2)
                 if not near:
                     self._geometry.addCollisionPair(pin.CollisionPair(j, i))
@@ -124,7 +118,7 @@ def _above(parents: Sequence[int], joint: int, steps: int) -> set[int]:
 
 
 def _load(model: RobotModel) -> pin.GeometryModel:
-    """Read the collision geometry; without it if a mesh cannot be found."""
+    """Return the collision geometry; an empty one if a mesh cannot be found."""
     packages = sorted(set(re.findall(r'package://([^/"]+)/', model.urdf)))
     try:
         directories = [str(Path(find_package(name)).parent) for name in packages]
@@ -132,5 +126,5 @@ def _load(model: RobotModel) -> pin.GeometryModel:
             model.pin_model, model.urdf, pin.GeometryType.COLLISION,
             package_dirs=directories)
     except (ConfigurationError, ValueError, RuntimeError) as error:
-        _log.warning('no self-collision test for %s: %s', model.config.name, error)
+        _log.warning('self-collision of %s is not checked: %s', model.config.name, error)
         return pin.GeometryModel()

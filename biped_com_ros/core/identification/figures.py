@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Stick figures of the poses that were taken, as SVG: for people who read a report."""
+"""Stick figures of the captured poses, as SVG for the report."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ import numpy as np
 WIDTH, HEIGHT, PER_ROW = 110.0, 150.0, 8
 LIMB, SOLE, IN_AIR = '#374151', '#1d4ed8', '#9ca3af'
 
-# Seen from the front left and a little above; x forward, y left, z up.
-_LOOK = np.array(((-0.5, 0.866, 0.0), (0.15, 0.09, -0.985)))
+# View from the front left and a little above; x forward, y left, z up.
+_VIEW = np.array(((-0.5, 0.866, 0.0), (0.15, 0.09, -0.985)))
 
 
 def pose_figures(model: RobotModel, captures: Sequence[Capture],
@@ -47,9 +47,9 @@ def pose_figures(model: RobotModel, captures: Sequence[Capture],
         Masses and first moments (L, 4) whose centre of mass is shown as a dot, with its colour.
 
     """
-    draw = _Figures(model, marks)
+    draw = _FigureMaker(model, marks)
     figures = [draw.figure(capture) for capture in captures]
-    # One scale for all, so that a crouching robot looks smaller.
+    # One scale for all, so that a crouching robot is smaller.
     scale = (HEIGHT - 34.0) / max((float(np.ptp(f.points[:, 1])) for f in figures), default=1.0)
     parts = []
     for i, (capture, figure) in enumerate(zip(captures, figures)):
@@ -63,7 +63,7 @@ def pose_figures(model: RobotModel, captures: Sequence[Capture],
 
 
 class _Figure:
-    """Lines, soles and dots of one pose, projected; `points` (k, 2) holds all, m."""
+    """Projected lines, soles and dots of one pose; `points` (k, 2) has all lines and soles, m."""
 
     def __init__(self) -> None:
         self.limbs: list[Array] = []
@@ -93,8 +93,8 @@ class _Figure:
                 f'stroke-linecap="round"/>{dots}')
 
 
-class _Figures:
-    """Draws poses of a robot."""
+class _FigureMaker:
+    """Makes figures of poses of a robot."""
 
     def __init__(self, model: RobotModel, marks: Sequence[tuple[Array, str]]) -> None:
         self._model, self._marks = model, marks
@@ -107,21 +107,21 @@ class _Figures:
         state, figure = self._model.state(capture.positions), _Figure()
         level = _levelling(self._regressor.up_in_base(capture))
 
-        def seen(point: Array) -> Array:
-            projected: Array = _LOOK @ (level @ point)
+        def project(point: Array) -> Array:
+            projected: Array = _VIEW @ (level @ point)
             return projected
 
         for parent, child in self._bones:
             ends = [state.pose_in_base(link).position for link in (parent, child)]
             if np.abs(ends[0] - ends[1]).max() > 1e-4:
-                figure.limbs.append(np.array([seen(end) for end in ends]))
+                figure.limbs.append(np.array([project(end) for end in ends]))
         rows = state.placements_in_base(self._model.soles)
         for row, foot, stands in zip(rows, self._model.config.feet.values(), capture.in_contact):
-            corners = [seen(x * row[0] + y * row[1] + row[3]) for x, y in foot.polygon]
+            corners = [project(x * row[0] + y * row[1] + row[3]) for x, y in foot.polygon]
             figure.soles.append((np.array(corners), bool(stands)))
         for theta, colour in self._marks:
             com = self._regressor.com_matrix(capture.positions) @ theta.ravel()
-            figure.dots.append((seen(com / theta[:, 0].sum()), colour))
+            figure.dots.append((project(com / theta[:, 0].sum()), colour))
         return figure
 
 

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What a robot of given masses would measure in a pose: to plan poses before taking them."""
+"""Predicted measurements of a robot of given masses in a pose."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UP = np.array((0.0, 0.0, 1.0))
 def predict_capture(regressor: StaticsRegressor, positions: Array, standing: Sequence[str],
                     theta: Array, name: str = '') -> Capture:
     """
-    Return the capture that a robot standing still on level soles would give.
+    Return the predicted capture of a robot at rest on level soles.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def predict_capture(regressor: StaticsRegressor, positions: Array, standing: Seq
     positions
         Of its joints, shape (n,), rad or m.
     standing
-        Names of the feet on the ground, the first one's sole level; none: it hangs, base level.
+        Names of the feet on the ground, the first sole is level; none: hanging, the base is level.
     theta
         Masses and first moments (L, 4), kg and kg m.
     name
@@ -47,8 +47,8 @@ def predict_capture(regressor: StaticsRegressor, positions: Array, standing: Seq
 
     Notes
     -----
-    How several feet share the weight is not determined by statics; here the nearer to the centre
-    of mass, the more.
+    Statics does not determine how several feet share the weight; here the share grows with the
+    nearness to the centre of mass.
 
     """
     model, feet = regressor.model, list(regressor.model.config.feet)
@@ -74,8 +74,8 @@ def _contacts(regressor: StaticsRegressor, positions: Array, soles: Array, up: A
     mass = float(theta[:, 0].sum())
     com = regressor.com_matrix(positions) @ theta.ravel() / mass
     weight = mass * GRAVITY * up
-    apart = soles - com
-    level = apart - np.outer(apart @ up, up)
+    offsets = soles - com
+    level = offsets - np.outer(offsets @ up, up)
     nearness = 1.0 / (np.linalg.norm(level, axis=1) + 0.05)
     shares = nearness / nearness.sum()
     wrenches = np.zeros((len(soles), 6))

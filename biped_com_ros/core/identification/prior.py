@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What was known before measuring: the URDF, how far it may be off, and what a body can be.
+The prior: the URDF, its uncertainty, and physical consistency.
 
 Per link, in the coordinates of the solution: u, the mass as ``m = m0 (1 + u)``, and w (3,), the
 first moment as ``h = m c0 + m_ref sigma w`` with the reference mass m_ref near m. The prior's
@@ -20,9 +20,9 @@ negative logarithm is
 
     (u - ln(1 + u)) / rho^2  +  |w|^2 / 2,
 
-a Gamma distribution of the mass with relative standard deviation rho, which leaves it positive,
-and sigma per axis for the centre of mass. On top, with a small weight, stands what physical
-consistency comes to when only statics is measured, and needs no semidefinite program:
+a Gamma distribution of the mass with relative standard deviation rho, which keeps it positive,
+and sigma per axis for the centre of mass. A term with a small weight is added for physical
+consistency in statics, which needs no semidefinite program:
 
     m (c - c0)^T inv(Sigma0) (c - c0) / m0  +  m / m0 - ln(m / m0) - 1
 
@@ -38,28 +38,28 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.geometry import Bounds, com_bounds, spread_of_links
+from biped_com_ros.core.identification.link_geometry import Bounds, com_bounds, spread_of_links
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 BARRIER = 1e-3
-"""Weight of the barriers: far inside the bounds they change nothing that can be seen."""
+"""Weight of the barriers: far inside the bounds their effect is negligible."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prior:
     """
-    How far the URDF may be off.
+    Uncertainty of the URDF.
 
     Attributes
     ----------
     com_sigma
         Standard deviation of each link's centre of mass per axis, m.
     mass_sigma
-        Standard deviation of each link's mass as a share of it; None: as the data has it, by the
-        largest evidence among :attr:`mass_sigmas`.
+        Standard deviation of each link's mass as a share of it; None: the one of
+        :attr:`mass_sigmas` with the largest evidence.
     mass_sigmas
-        What is tried for it.
+        Candidates for it.
     consistency
         Weight of the physical-consistency term.
     com_bounds
@@ -90,9 +90,9 @@ def prior_of(model: RobotModel, com_sigma: float = 0.015) -> Prior:
     Parameters
     ----------
     model
-        The robot; its shapes are read, which takes a second where they are meshes.
+        The robot; its shapes are read, which takes about a second for meshes.
     com_sigma
-        As in :class:`Prior`; as much may stick out of the geometry, which cables and screws do.
+        As in :class:`Prior`; also the margin around the geometry, for cables and screws.
 
     """
     return Prior(com_sigma=com_sigma, com_bounds=com_bounds(model, com_sigma))
@@ -105,16 +105,16 @@ class PriorTerms:
     Parameters
     ----------
     model
-        The robot as the URDF says.
+        The robot as the URDF describes it.
     prior
-        How far it may be off.
+        Its uncertainty.
 
     Attributes
     ----------
     masses, coms
         The URDF's, (L,) kg and (L, 3) m.
     reference
-        Masses at which centimetres become kilogram metres, (L,), kg.
+        Masses that scale first moments, (L,), kg.
 
     """
 
@@ -170,11 +170,11 @@ class PriorTerms:
         gradient[:, 1:], hessian[:, 1:, 1:] = w, np.eye(3)
         self._add_shape(u, w, gradient, hessian)
         self._add_barriers(u, w, gradient, hessian)
-        order = np.concatenate((np.arange(L)[:, np.newaxis],
+        index = np.concatenate((np.arange(L)[:, np.newaxis],
                                 L + np.arange(3 * L).reshape(L, 3)), axis=1)
         full_gradient, full_hessian = np.zeros(4 * L), np.zeros((4 * L, 4 * L))
-        full_gradient[order] = gradient
-        full_hessian[order[:, :, np.newaxis], order[:, np.newaxis, :]] = hessian
+        full_gradient[index] = gradient
+        full_hessian[index[:, :, np.newaxis], index[:, np.newaxis, :]] = hessian
         return full_gradient, full_hessian
 
     def log_normalisation(self, mass_sigma: float) -> float:
@@ -234,7 +234,7 @@ def _bounds(model: RobotModel, prior: Prior) -> tuple[Array, Array]:
         if name not in model.link_names:
             raise UnknownNameError('link with mass', name, model.link_names, 'com_bounds')
         i = model.link_names.index(name)
-        com, room = model.link_coms_in_link[i], 0.5 * prior.com_sigma
-        lower[i] = np.minimum(np.array(low) - com, -room)
-        upper[i] = np.maximum(np.array(high) - com, room)
+        com, margin = model.link_coms_in_link[i], 0.5 * prior.com_sigma
+        lower[i] = np.minimum(np.array(low) - com, -margin)
+        upper[i] = np.maximum(np.array(high) - com, margin)
     return lower, upper

@@ -14,8 +14,8 @@
 """
 Captures from recordings: rosbag2 (sqlite3 and MCAP, by the rosbags package) and CSV.
 
-Still segments are found by themselves: whenever the robot has been still for long enough in a
-posture other than the last one captured.
+A segment is captured whenever the robot has been still for long enough in a posture that differs
+from the last one.
 
 A CSV has a header line and one instant per line: ``time`` (s); ``position/<joint>`` for every
 joint (rad), ``effort/<joint>`` where known (N m); ``<sensor>/fx fy fz tx ty tz`` for every wrench
@@ -39,9 +39,9 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 NEW_POSE = 0.03
-"""A posture is another one if a joint differs by more than this, rad or m."""
+"""A posture is a new one if a joint differs by more than this, rad or m."""
 
-LOOK_EVERY = 0.1  # s
+CHECK_PERIOD = 0.1  # s between checks for stillness
 
 AXES = ('fx', 'fy', 'fz', 'tx', 'ty', 'tz')
 
@@ -64,7 +64,7 @@ class Event:
     efforts
         Of those joints; empty where not recorded.
     share
-        How much of the recording has been read.
+        Share of the recording that has been read.
 
     """
 
@@ -94,7 +94,7 @@ class CaptureFinder:
     captures
         Found so far.
     rejected
-        What was wrong with segments that were still and could not be used, with how often.
+        Reasons why segments at rest were not captured, with their counts.
 
     """
 
@@ -108,32 +108,32 @@ class CaptureFinder:
         self._signs = [s.sign for s in model.config.wrench_sensors.values()]
         self._positions, self._efforts = np.full(n, np.nan), np.full(n, np.nan)
         self._wrenches, self._up = np.full((len(sensors), 6), np.nan), np.full(3, np.nan)
-        self._looked_at, self._last = -math.inf, np.full(n, math.inf)
+        self._checked_at, self._last = -math.inf, np.full(n, math.inf)
         self.captures: list[Capture] = []
         self.rejected: dict[str, int] = {}
 
     def add(self, event: Event) -> None:
-        """Take the next event."""
+        """Process the next event."""
         if event.kind == 'imu':
             self._up = rotation_from_quaternion(event.values)[2]
         elif event.kind == 'joints':
-            self._take_joints(event)
+            self._add_joints(event)
         else:
             i = self._sensor_index[event.kind]
             self._wrenches[i] = self._signs[i] * event.values
 
     def require_captures(self) -> list[Capture]:
-        """Return the captures; InputError that says why there are none."""
+        """Return the captures; InputError with the reason if there are none."""
         if self.captures:
             return self.captures
-        reasons = '; '.join(f'{why} ({count} times)' for why, count in self.rejected.items())
+        reasons = '; '.join(f'{reason} ({count} times)' for reason, count in self.rejected.items())
         missing = [name for name, i in self._index.items() if not np.isfinite(self._positions[i])]
         if missing:
             raise InputError(f'the recording has no positions of {", ".join(missing[:8])}')
         raise InputError('the robot is never still in the recording: '
                          f'{reasons or self._watch.problem}')
 
-    def _take_joints(self, event: Event) -> None:
+    def _add_joints(self, event: Event) -> None:
         if not event.names:
             return
         for k, name in enumerate(event.names):
@@ -146,15 +146,15 @@ class CaptureFinder:
         self._watch.add(
             event.time, self._positions,
             self._motors.torques_of_efforts(self._model, self._efforts), self._wrenches, self._up)
-        if event.time >= self._looked_at + LOOK_EVERY or event.time < self._looked_at:
-            self._looked_at = event.time
-            self._look()
+        if event.time >= self._checked_at + CHECK_PERIOD or event.time < self._checked_at:
+            self._checked_at = event.time
+            self._check()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if np.abs(self._positions - self._last).max() < NEW_POSE or self._watch.problem:
             return
         try:
-            self.captures.append(self._watch.capture(f'{self._looked_at:.1f} s'))
+            self.captures.append(self._watch.capture(f'{self._checked_at:.1f} s'))
         except InputError as error:
             self.rejected[str(error)] = self.rejected.get(str(error), 0) + 1
         self._last = self._positions.copy()
@@ -162,7 +162,7 @@ class CaptureFinder:
 
 def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Event]:
     """
-    Read a recording in the order of time.
+    Read a recording in the sequence of time.
 
     Parameters
     ----------
@@ -178,15 +178,15 @@ def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterat
     ConfigurationError
         If there is no such recording, or it cannot be read.
     InputError
-        If it lacks what is needed; the message says what, and what there is.
+        If topics or columns are missing; the message names them and those there are.
 
     """
     if not path.exists():
         raise ConfigurationError(f"there is no recording '{path}'")
     if path.is_dir() and not (path / 'metadata.yaml').exists():
         raise ConfigurationError(
-            f"directory '{path}' is no rosbag2, which has a metadata.yaml; give the directory "
-            'that ros2 bag record made, or an .mcap, .db3 or .csv file')
+            f"directory '{path}' is no rosbag2, because it has no metadata.yaml; give the "
+            'directory that ros2 bag record made, or an .mcap, .db3 or .csv file')
     if path.suffix == '.csv':
         return read_csv(path, model)
     return read_bag(path, model, namespace)
@@ -240,9 +240,9 @@ def read_bag(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Eve
     try:
         with AnyReader([path], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
             _require('topics', list(decoders), tuple(reader.topics), str(path))
-            wanted = [c for c in reader.connections if c.topic in decoders]
-            total = max(1, sum(connection.msgcount for connection in wanted))
-            for i, (connection, stamp, raw) in enumerate(reader.messages(wanted)):
+            connections = [c for c in reader.connections if c.topic in decoders]
+            total = max(1, sum(connection.msgcount for connection in connections))
+            for i, (connection, stamp, raw) in enumerate(reader.messages(connections)):
                 message: Any = reader.deserialize(raw, connection.msgtype)
                 yield decoders[connection.topic](message, stamp * 1e-9, i / total)
     except (OSError, ValueError, AttributeError, _reader_error()) as error:
@@ -259,7 +259,7 @@ Decoder = Callable[[Any, float, float], Event]
 
 
 def _decoders(model: RobotModel, namespace: str) -> dict[str, Decoder]:
-    """Return what turns a message of each needed topic into an event."""
+    """Return functions that convert a message to an event, by topic."""
     def full(topic: str) -> str:
         return topic if topic.startswith('/') else f'{namespace.rstrip("/")}/{topic}'
 
@@ -279,7 +279,7 @@ def _time_of(message: Any, received: float) -> float:
 
 
 def _joint_event(message: Any, received: float, share: float) -> Event:
-    # Some publishers tell efforts alone, or none of them.
+    # Some publishers publish only efforts, or none.
     positions, efforts = (np.asarray(values, dtype=float) if len(values) == len(message.name)
                           else np.zeros(0) for values in (message.position, message.effort))
     return Event(_time_of(message, received), 'joints', positions,
@@ -301,5 +301,5 @@ def _require(kind: str, needed: Iterable[str], present: tuple[str, ...], where: 
     missing = [name for name in needed if name not in present]
     if missing:
         raise InputError(
-            f"'{where}' lacks the {kind} {', '.join(missing[:8])}"
+            f"'{where}' does not have the {kind} {', '.join(missing[:8])}"
             f'{" and more" if len(missing) > 8 else ""}; it has {", ".join(sorted(present)[:20])}')

@@ -43,7 +43,7 @@ svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-ser
 
 
 def html_report(model: RobotModel, captures: Sequence[Capture], found: Identification) -> str:
-    """Return a page that needs nothing else: tables and plots."""
+    """Return a self-contained page of tables and plots."""
     title = f'Calibration of {found.robot}'
     warnings = ''.join(f'<p class="warning">{escape(text)}</p>' for text in found.warnings)
     return (
@@ -54,16 +54,16 @@ def html_report(model: RobotModel, captures: Sequence[Capture], found: Identific
             1e3 * np.linalg.norm(r.com, axis=1) for _, r in found.residuals])
         + '<h2>Joint torques against measurement, root mean square by pose</h2>'
         + _pose_plot(found, 'Nm', [_rows_rms(r.torque) for _, r in found.residuals])
-        + '<h2>How far each centre of mass moved, with 95 % intervals</h2>' + _shift_plot(found)
-        + f'<h2>Links</h2>{_link_table(found)}<h2>What the poses tell</h2>{_knowledge(found)}'
+        + '<h2>Shift of each centre of mass, with 95 % intervals</h2>' + _shift_plot(found)
+        + f'<h2>Links</h2>{_link_table(found)}<h2>What the poses determine</h2>{_knowledge(found)}'
         + f'<h2>Poses</h2>{_pictures(model, captures, found)}'
         f'{_pose_table(model, captures, found)}</body></html>\n')
 
 
 def _pictures(model: RobotModel, captures: Sequence[Capture], found: Identification) -> str:
-    words = ('<p>Soles that stand are blue; the centre of mass by the URDF is orange, by the '
-             'estimate green.</p>')
-    return words + pose_figures(model, captures, [
+    legend = ('<p>Standing soles are blue; the centre of mass by the URDF is orange, by the '
+              'estimate green.</p>')
+    return legend + pose_figures(model, captures, [
         (parameters_of(model), BEFORE), (found.parameters, AFTER)])
 
 
@@ -84,7 +84,7 @@ def _summary_table(found: Identification) -> str:
             ('Joint torque, rms', 'torque_rms', 1.0, 3, 'Nm'),
             ('Joint torque, largest', 'torque_max', 1.0, 3, 'Nm'),
             ('Weight, mean', 'weight_mean', 1.0, 2, 'N')):
-        # Nothing is minus nothing.
+        # Adding zero avoids a minus before zero.
         rows.append((title, *(f'{round(scale * getattr(r, what), digits) + 0.0:.{digits}f} {unit}'
                               for _, r in found.residuals)))
     return _table(('Residual', 'URDF', 'calibrated', 'calibrated, poses left out'), rows)
@@ -94,12 +94,11 @@ def _link_table(found: Identification) -> str:
     rows = []
     for link in found.links:
         shift = 1e3 * (link.com - link.com_before)
-        told = link.data_share
         rows.append((link.name, f'{link.mass_before:.3f}',
                      f'{link.mass:.3f} ± {1.96 * link.mass_std:.3f}',
                      *(f'{d:+.1f} ± {1.96e3 * s:.1f}' for d, s in zip(shift, link.com_std)),
-                     f'{100 * told.max():.0f} %'))
-    return _table(('Link', 'URDF kg', 'kg', 'x mm', 'y mm', 'z mm', 'told by data'), rows)
+                     f'{100 * link.data_share.max():.0f} %'))
+    return _table(('Link', 'URDF kg', 'kg', 'x mm', 'y mm', 'z mm', 'by data'), rows)
 
 
 def _knowledge(found: Identification) -> str:
@@ -113,7 +112,7 @@ def _knowledge(found: Identification) -> str:
         f'{report.condition_number:.3g}. One more pose like these would add '
         f'{gain.min():.2f} to {gain.max():.2f} nats. Assumed relative standard deviation of '
         f'masses {found.mass_sigma:g}; residuals are {found.noise_scale:.2f} times the assumed '
-        f'noise.</p><p>Links whose centre of mass only the prior tells: {escape(prior)}.</p>')
+        f'noise.</p><p>Links whose centre of mass is from the prior alone: {escape(prior)}.</p>')
 
 
 def _pose_table(model: RobotModel, captures: Sequence[Capture], found: Identification) -> str:
@@ -126,9 +125,9 @@ def _pose_table(model: RobotModel, captures: Sequence[Capture], found: Identific
     return _table(('Pose', 'standing', 'URDF mm', 'left out mm', 'misfit / noise'), rows)
 
 
-def _millimetres(apart: Array) -> str:
-    """Say a distance; hanging, there is none."""
-    return f'{1e3 * np.linalg.norm(apart):.2f}' if np.isfinite(apart).all() else '-'
+def _millimetres(offset: Array) -> str:
+    """Return a distance as text; hanging poses have none."""
+    return f'{1e3 * np.linalg.norm(offset):.2f}' if np.isfinite(offset).all() else '-'
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -139,7 +138,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _pose_plot(found: Identification, unit: str, series: Sequence[Array]) -> str:
-    """Return dots per pose of before, after and left out."""
+    """Return a plot of dots per pose: before, after and left out."""
     names, colours = [name for name, _ in found.residuals], (BEFORE, AFTER, VALIDATED)
     values = np.array(series)
     known = values[np.isfinite(values)]
@@ -147,7 +146,7 @@ def _pose_plot(found: Identification, unit: str, series: Sequence[Array]) -> str
         return '<p>Not measured.</p>'
     top, count, width, height = _round_top(float(known.max())), values.shape[1], 900.0, 240.0
     parts = [_axis(top, unit, width, height)]
-    radii = (3.0, 4.5, 2.5)  # what is left out lies within what is fitted, mostly
+    radii = (3.0, 4.5, 2.5)  # dots of left-out poses are usually on top of fitted ones
     for name, colour, radius, row in zip(names, colours, radii, values):
         for i, value in enumerate(row):
             if np.isfinite(value):
@@ -179,7 +178,7 @@ def _axis(top: float, unit: str, width: float, height: float) -> str:
 
 
 def _shift_plot(found: Identification) -> str:
-    """Return bars of how far each link's centre of mass moved per axis, with intervals."""
+    """Return a bar plot of the shift of each link's centre of mass per axis, with intervals."""
     links = sorted(found.links, key=lambda link: -link.mass)[:24]
     shift = np.array([link.com - link.com_before for link in links]) * 1e3
     spread = np.array([1.96e3 * link.com_std for link in links])

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""How well masses and first moments explain what was measured, in metres and newton metres."""
+"""Residuals of measurements, given masses and first moments."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Offsets:
 
     @staticmethod
     def from_vector(values: Array, joints: int) -> Offsets:
-        """Take apart (n + 3 + 6 sensors + n,)."""
+        """Split a vector (n + 3 + 6 sensors + n,)."""
         n = joints
         return Offsets(values[:n], values[n:n + 3],
                        values[n + 3:len(values) - n].reshape(-1, 6), values[len(values) - n:])
@@ -72,8 +72,8 @@ class Residuals:
     Attributes
     ----------
     com
-        Centre of pressure minus model's centre of mass, horizontally, along base axes levelled,
-        shape (captures, 2), m; NaN where no foot stands.
+        Centre of pressure minus the model's centre of mass, along the levelled base axes, shape
+        (captures, 2), m; NaN where no foot stands.
     weight
         Measured minus expected, N, shape (captures,).
     torque, torque_expected
@@ -87,9 +87,9 @@ class Residuals:
     torque_expected: Array
 
     @staticmethod
-    def joined(parts: Sequence[Residuals], order: NDArray[np.intp]) -> Residuals:
-        """Put parts together and then in an order."""
-        return Residuals(*(np.concatenate([getattr(part, name) for part in parts])[order]
+    def joined(parts: Sequence[Residuals], index: NDArray[np.intp]) -> Residuals:
+        """Concatenate parts and select captures by index."""
+        return Residuals(*(np.concatenate([getattr(part, name) for part in parts])[index]
                            for name in ('com', 'weight', 'torque', 'torque_expected')))
 
     @property
@@ -132,7 +132,7 @@ def residuals_of(regressor: StaticsRegressor, captures: Sequence[Capture], theta
     theta
         Masses and first moments (L, 4), kg and kg m.
     offsets
-        Constant errors of the sensors, taken off first.
+        Constant errors of the sensors, subtracted first.
 
     """
     if not captures:
@@ -169,10 +169,10 @@ def _compare_contact(regressor: StaticsRegressor, capture: Capture,
     carried = np.where(regressor.carried_links(capture)[:, np.newaxis], theta, 0.0)
     mass = float(carried[:, 0].sum())
     com = regressor.com_matrix(capture.positions) @ carried.ravel() / mass
-    # At the height of the soles horizontal forces have no lever: they are noise at rest.
+    # Horizontal forces are noise at rest; at the height of the soles they have no lever.
     pressure = centre_of_pressure(total.tolist(), up.tolist(), height)
-    apart = (np.nan if pressure is None else np.array(pressure)) - com
+    offset = (np.nan if pressure is None else np.array(pressure)) - com
     forward = np.array((1.0, 0.0, 0.0)) - up[0] * up
     forward /= np.linalg.norm(forward)
-    across = np.array((apart @ forward, apart @ np.cross(up, forward)))
+    across = np.array((offset @ forward, offset @ np.cross(up, forward)))
     return across, float(total[:3] @ up) - GRAVITY * mass

@@ -75,7 +75,7 @@ def write_results(directory: Path, model: RobotModel, captures: Sequence[Capture
     Returns
     -------
     dict of str to Path
-        By what they are: urdf, numbers, report.
+        By kind: urdf, numbers, report.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def numbers(found: Identification) -> dict[str, Any]:
 
 
 def summary(found: Identification) -> str:
-    """Say in a few lines what was found."""
+    """Return the result in a few lines of text."""
     report, before, after = found.identifiability, found.before, found.validated
     lines = [
         f'{found.robot}: {found.mass:.3f} kg +- {found.mass_std:.3f} (URDF '
@@ -121,6 +121,6 @@ def summary(found: Identification) -> str:
         f'centre of mass against measurement {1e3 * before.com_rms:.2f} -> '
         f'{1e3 * after.com_rms:.2f} mm, joint torques {before.torque_rms:.3g} -> '
         f'{after.torque_rms:.3g} Nm (poses left out of the estimate)',
-        f'{report.determined} of {report.unknowns} masses and first moments are told by the data '
-        f'rather than the prior, {report.prior_only} only by the prior']
+        f'{report.determined} of {report.unknowns} masses and first moments are determined by the '
+        f'data, {report.prior_only} by the prior alone']
     return '\n'.join([*lines, *found.warnings])

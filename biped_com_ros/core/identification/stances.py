@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Postures over standing feet: where the base is, where swinging feet are, where the CoM is."""
+"""Postures over standing feet, given by base, swing feet and centre of mass."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
-CLOSE_ENOUGH = 5e-4
-"""How far the centre of mass may be from where it was asked to be, m."""
+COM_TOLERANCE = 5e-4
+"""Tolerance of the centre of mass, m."""
 
-_ROUNDS = 8
+_ITERATIONS = 8
 
 
 def _zeros() -> Array:
@@ -37,20 +37,20 @@ def _zeros() -> Array:
 @dataclass(frozen=True, eq=False)
 class Placement:
     """
-    A posture by what matters for balance.
+    A posture by the coordinates of balance.
 
     Attributes
     ----------
     standing
-        Feet on the ground, by name; none: the robot hangs, and only `free_joints` counts.
+        Feet on the ground, by name; none: the robot hangs, and only `free_joints` is used.
     free_joints
         Positions of all joints (n,); those of the legs are replaced while it stands.
     height, rpy
-        Of the base over where it is in posture `stand`, m, and its turn, rad.
+        Of the base relative to posture `stand`, m and rad.
     com_target
-        Where the centre of mass shall be over the ground, x, y in the base of posture `stand`, m.
+        Of the centre of mass over the ground, x, y in the base of posture `stand`, m.
     swing_offset, swing_rpy
-        How far the feet in the air are from where they are in posture `stand`, m and rad.
+        Of the feet in the air relative to posture `stand`, m and rad.
 
     """
 
@@ -111,26 +111,26 @@ class Stances:
 
     def home(self, standing: tuple[str, ...], lift: float = 0.0) -> Placement:
         """
-        Return the plain posture on some feet, those in the air lifted by `lift`, m.
+        Return the home posture on some feet, those in the air lifted by `lift`, m.
 
-        Hanging, it is the one on all feet, in which the robot is lifted and let down.
+        Hanging, it is that on all feet, in which the robot is lifted and lowered.
         """
         if not standing:
             return Placement((), self.positions(self.home(self._feet)))
         corners, middle = self.polygon(standing), self.polygon(self._feet).mean(axis=0)
         center = corners.mean(axis=0)
         inward = middle - center
-        # Not further out than needed: ankles do not roll far.
-        room = margin(tuple(map(tuple, corners.tolist())), tuple(center.tolist())).distance
-        center = center + 0.4 * room * inward / max(float(np.linalg.norm(inward)), 1e-9)
+        # Towards the other feet, because ankles do not roll far.
+        distance = margin(tuple(map(tuple, corners.tolist())), tuple(center.tolist())).distance
+        center = center + 0.4 * distance * inward / max(float(np.linalg.norm(inward)), 1e-9)
         return Placement(standing, self._stand, com_target=center, height=-0.02 * self.leg_length,
                          swing_offset=np.array((0.0, 0.0, lift)))
 
     def target_on(self, foot: str) -> tuple[float, float]:
-        """Return where the plain posture on one foot has the centre of mass, in its sole, m."""
+        """Return the centre of mass of the home posture on one foot, x, y in its sole, m."""
         row = self._soles[self._feet.index(foot)]
-        away = self.home((foot,)).com_target - row[3, :2]
-        return float(row[0, :2] @ away), float(row[1, :2] @ away)
+        offset = self.home((foot,)).com_target - row[3, :2]
+        return float(row[0, :2] @ offset), float(row[1, :2] @ offset)
 
     def positions(self, placement: Placement) -> Array:
         """
@@ -149,12 +149,12 @@ class Stances:
                  for i, foot in enumerate(self._feet) if foot not in placement.standing}
         offset = np.array((0.0, 0.0, placement.height))
         q, legs = placement.free_joints.copy(), self._hips.leg_joints
-        # From anywhere else Newton's method may end with a knee bent the other way.
+        # Otherwise Newton's method may converge to a knee bent the other way.
         self._hips.reset()
-        for _ in range(_ROUNDS):
+        for _ in range(_ITERATIONS):
             q[legs] = self._hips.positions(offset, turn, swing)[legs]
             missing = placement.com_target - (offset + turn @ self.model.state(q).com_in_base)[:2]
-            if np.abs(missing).max() < CLOSE_ENOUGH:
+            if np.abs(missing).max() < COM_TOLERANCE:
                 return q
             offset[:2] += missing
         raise InputError(

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""From a stream of sensor readings to captures: while the robot is still, on which feet."""
+"""Captures from a stream of readings: stillness, averages, and which feet stand."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class StillnessOptions:
     Attributes
     ----------
     duration
-        How long, s; a capture averages over it.
+        Time for which the robot must be still, s; a capture averages over it.
     joint_range
-        Largest range of a joint meanwhile, rad or m; noise of the encoders is averaged out first.
+        Largest range of a joint, rad or m, after averaging over the noise of the encoders.
     tilt_range
-        The same of the direction of gravity, rad.
+        Largest range of the direction of gravity, rad.
     force_deviation
         Largest standard deviation of a force, N.
-    least_samples
-        Fewer readings are no average.
+    min_samples
+        Smallest number of readings in a capture.
 
     """
 
@@ -52,7 +52,7 @@ class StillnessOptions:
     joint_range: float = 0.004
     tilt_range: float = 0.004
     force_deviation: float = 6.0
-    least_samples: int = 10
+    min_samples: int = 10
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -71,7 +71,7 @@ class _Sample:
 
 class CaptureWindow:
     """
-    Keeps the last readings, says whether the robot was still, and averages them.
+    Keeps the last readings, decides whether the robot is still, and averages them.
 
     Parameters
     ----------
@@ -91,18 +91,18 @@ class CaptureWindow:
         self._samples: deque[_Sample] = deque()
 
     def clear(self) -> None:
-        """Forget everything, as after a movement."""
+        """Drop all readings, as after a movement."""
         self._samples.clear()
 
     def add(self, time: float, positions: Array, torques: Array, wrenches: Array,
             up: Array) -> None:
         """
-        Take the readings of an instant.
+        Add the readings of an instant.
 
         Parameters
         ----------
         time
-            s; time that goes back clears what was before.
+            s; if it goes back, earlier readings are dropped.
         positions, torques
             Of ``model.joint_names``, (n,); torques may be NaN.
         wrenches
@@ -121,13 +121,13 @@ class CaptureWindow:
 
     @property
     def problem(self) -> str:
-        """Return why there is nothing to capture, or ''."""
+        """Return what keeps the readings from being captured, or ''."""
         o, samples = self.options, self._samples
-        if len(samples) < o.least_samples:
+        if len(samples) < o.min_samples:
             return f'only {len(samples)} readings in the last {o.duration} s'
         lasted = samples[-1].time - samples[0].time
         if lasted < 0.9 * o.duration:
-            return f'watching for {lasted:.1f} of {o.duration} s'
+            return f'only {lasted:.1f} of {o.duration} s of readings'
         return self._motion()
 
     def capture(self, name: str = '') -> Capture:
@@ -137,11 +137,11 @@ class CaptureWindow:
         Raises
         ------
         InputError
-            If the robot is not still, or a foot hardly touches the ground.
+            If the robot is not still, or a foot carries too little weight to stand.
 
         """
         if self.problem:
-            raise InputError(f'nothing to capture: {self.problem}; hold the robot still')
+            raise InputError(f'the robot cannot be captured: {self.problem}; hold the robot still')
         positions, torques, wrenches, up = (
             np.array([getattr(s, what) for s in self._samples])
             for what in ('positions', 'torques', 'wrenches', 'up'))
@@ -168,11 +168,11 @@ class CaptureWindow:
         deviation = np.nan_to_num(forces.std(axis=0)).max(initial=0.0)
         if deviation > o.force_deviation:
             return (f'forces vary by {deviation:.1f} N (allowed {o.force_deviation}): '
-                    'something pushes, or the robot sways')
+                    'keep hands off the robot, and let it settle')
         return ''
 
     def _standing(self, wrenches: Array, positions: Array, up: Array) -> NDArray[np.bool_]:
-        """Tell feet on the ground from feet in the air by what their sensors carry."""
+        """Return which feet are on the ground, by the load of their sensors, (feet,)."""
         model, names = self.model, tuple(self.model.config.wrench_sensors)
         state = model.state(positions)
         up_in_base = state.pose_in_base(self.up_frame).rotation @ up
@@ -191,10 +191,10 @@ class CaptureWindow:
     def _stands(self, foot: str, load: float, hanging: float) -> bool:
         weight = GRAVITY * self.model.mass
         if not math.isfinite(load):
-            raise InputError(f"the wrench sensor of foot '{foot}' gives no readings")
+            raise InputError(f"the wrench sensor of foot '{foot}' has no readings")
         if load > 0.04 * weight:
             return True
-        # Halfway between hanging free and nothing, or what an offset of the sensor may be.
+        # Halfway between hanging and no load, or the largest offset of a sensor.
         if load > -hanging + max(0.5 * hanging, 0.02 * weight):
             raise InputError(
                 f"foot '{foot}' carries {load:.1f} N of {weight:.0f} N: it hardly touches the "
@@ -204,7 +204,7 @@ class CaptureWindow:
 
 def carried_share(model: RobotModel, wrenches: Array) -> float:
     """
-    Return about how much of the robot's weight its feet carry, however they are turned.
+    Return the approximate share of the weight that the feet carry, in any orientation.
 
     Parameters
     ----------
@@ -222,12 +222,12 @@ def carried_share(model: RobotModel, wrenches: Array) -> float:
 
 
 def _smoothed(values: list[Array]) -> Array:
-    """Return means over a tenth of the time each: what moves shows, what is noisy does not."""
+    """Return means over a tenth of the time each, which reduces noise but not movements."""
     return np.array([part.mean(axis=0) for part in np.array_split(np.array(values), 10)])
 
 
 def _variance_of_mean(values: Array) -> Array:
-    """Return it for readings that share noise with the next ones: count ten as one."""
+    """Return the variance of the mean; ten correlated readings count as one."""
     independent = max(1.0, len(values) / 10.0)
     variance: Array = values.var(axis=0) / independent
     return variance

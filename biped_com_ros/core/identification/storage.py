@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Captures on disk: complete after every single one, whatever happens next."""
+"""Captures on disk; the file is complete after every capture."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _ARRAYS = ('positions', 'wrenches', 'in_contact', 'up', 'torques', 'position_var
 
 class CaptureLog:
     """
-    Captures of one robot in a JSON file, written anew as a whole each time.
+    Captures of one robot in a JSON file, which is rewritten with every capture.
 
     Parameters
     ----------
     path
         The file; read if it exists.
     model
-        The robot; a file of another one is refused, and left alone.
+        The robot; a file of another one is not used, nor changed.
 
     Attributes
     ----------
     captures
-        All of them, in the order in which they were taken.
+        In the sequence in which they were taken.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class CaptureLog:
         self._write()
 
     def clear(self) -> Path | None:
-        """Begin anew; what was there is kept beside, and its path returned."""
+        """Remove all captures; the old file is kept under the returned path."""
         kept = None
         if self.path.exists():
             kept = _unused(self.path)
@@ -85,11 +85,10 @@ class CaptureLog:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
                 f"captures in '{self.path}' cannot be read ({error}); move the file away to "
-                'begin anew') from None
+                'begin again') from None
 
     def _check(self, values: dict[str, Any]) -> None:
-        mine = self._header()
-        for key, value in mine.items():
+        for key, value in self._header().items():
             if values.get(key) != value:
                 raise ConfigurationError(
                     f"captures in '{self.path}' are of another robot or version: {key} is "
@@ -108,7 +107,7 @@ class CaptureLog:
 
 def make_directory(path: Path) -> None:
     """
-    Make a directory for results, before anybody works for them.
+    Make a directory for results.
 
     Raises
     ------
@@ -121,13 +120,13 @@ def make_directory(path: Path) -> None:
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
         raise ConfigurationError(
-            f"nothing can be written to '{path}': {error.strerror}; give another directory"
+            f"directory '{path}' cannot be written to: {error.strerror}; give another directory"
         ) from None
 
 
 def write_atomically(path: Path, text: str) -> None:
     """
-    Write a file so that at any time there is either the old or the new one.
+    Write a file atomically: at any time there is either the old or the new one.
 
     Raises
     ------
@@ -157,7 +156,7 @@ def _plain(capture: Capture) -> dict[str, Any]:
 
 
 def _without_nan(value: Any) -> Any:
-    """Put null, as JSON has no NaN, for what was not measured."""
+    """Replace NaN by None, because JSON has no NaN."""
     if isinstance(value, list):
         return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value

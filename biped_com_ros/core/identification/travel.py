@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-How fast to go along a path: gently, so that a robot on one foot does not sway.
+Timing of a path, so slow at its ends and corners that the robot does not sway.
 
-A robot that starts, stops or turns a corner at once is shaken like a bell; then it takes seconds
-until it is still, or it falls. So speed rises and falls smoothly, and corners are stopped at.
+Sudden starts, stops and corners excite oscillations: the robot needs seconds until it is still, or
+falls on one foot. So speed rises and falls smoothly, and is zero at corners.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PERIOD = 0.1
 @dataclass(frozen=True)
 class Travel:
     """
-    A path in time: knots of cubic splines, as a joint trajectory controller joins them.
+    A path with times: knots of cubic splines, as a joint trajectory controller interpolates them.
 
     Attributes
     ----------
@@ -56,18 +56,18 @@ class Travel:
 
     @property
     def duration(self) -> float:
-        """Return how long it takes, s."""
+        """Return the duration, s."""
         return float(self.times[-1]) if len(self.times) else 0.0
 
 
 def travel(start: Array, path: Array, speed: float, ramp: float = RAMP) -> Travel:
     """
-    Give a path its times.
+    Return the timing of a path.
 
     Parameters
     ----------
     start
-        Where the joints are, (n,), rad.
+        Measured joint positions, (n,), rad.
     path
         Joint positions to go through, (steps, n), rad.
     speed
@@ -108,7 +108,7 @@ def _legs(points: Array) -> list[tuple[int, int]]:
 def _leg(points: Array, speed: float, ramp: float) -> tuple[Array, Array, Array]:
     """Return times, positions and velocities of a part from rest to rest."""
     along = np.concatenate(([0.0], np.cumsum(np.abs(np.diff(points, axis=0)).max(axis=1))))
-    # A short part never gets to full speed: the ramps keep their slope.
+    # A short part does not reach full speed; the ramps keep their slope.
     length = float(along[-1])
     top = min(speed, speed * np.sqrt(length / (speed * ramp)))
     rise = ramp * top / speed
@@ -117,7 +117,7 @@ def _leg(points: Array, speed: float, ramp: float) -> tuple[Array, Array, Array]
     s, rate = _progress(t, top, rise, duration)
     s = np.clip(s, 0.0, length)
     positions = np.column_stack([np.interp(s, along, column) for column in points.T])
-    # Slopes over the distance of a knot, so that small bends of the path are rounded.
+    # Slopes over the distance between knots, so that small bends are rounded.
     reach = max(top * PERIOD, 1e-6)
     ahead, behind = np.minimum(s + reach, length), np.maximum(s - reach, 0.0)
     slope = np.column_stack([np.interp(ahead, along, column) - np.interp(behind, along, column)

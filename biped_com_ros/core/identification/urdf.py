@@ -12,12 +12,12 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-A URDF with other inertials and nothing else changed.
+Replaces inertials of a URDF and changes nothing else.
 
-The text is edited in place, number by number, so that comments, order, white space and everything
-that other tools put into a URDF stay as they are. A link's inertia is scaled with its mass and
-moves with its centre of mass: rotating nothing, statics cannot know more. If that leaves it
-outside of what a body can have, it is brought back by as little as needed.
+The text is edited in place, number by number, so that comments, sequence, white space and elements
+of other tools stay as they are. A link's inertia is scaled with its mass and moves with its centre
+of mass, because statics does not measure inertia. If it is not physically consistent, it is
+replaced by the nearest inertia that is.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 
 @dataclass(frozen=True)
 class NewInertial:
-    """Mass (kg) and centre of mass (in the link's frame, (3,), m) that a link shall have."""
+    """New mass (kg) and centre of mass (in the link's frame, (3,), m) of a link."""
 
     mass: float
     com: Array
@@ -97,7 +97,7 @@ def with_inertials(urdf: str, inertials: Mapping[str, NewInertial]) -> str:
 
 def consistent_inertia(inertia: ArrayLike) -> Array:
     """
-    Return the nearest inertia (3, 3) that a body can have.
+    Return the nearest physically consistent inertia (3, 3).
 
     ``tr(I) / 2 - I`` is the second moment of the mass and has no negative eigenvalue; that is the
     triangle inequality of the principal moments.
@@ -120,7 +120,7 @@ def _check(name: str, inertial: NewInertial) -> None:
 
 
 def _find_tags(text: bytes) -> dict[str, _Tags]:
-    """Find each link's tags by parsing; comments and other elements of that name do not count."""
+    """Return each link's tags by parsing, which skips comments and other elements of that name."""
     tags: dict[str, _Tags] = {}
     path: list[str] = []
     link = ''
@@ -147,7 +147,7 @@ def _find_tags(text: bytes) -> dict[str, _Tags]:
 
 
 def _blank_leading_space(text: bytes) -> bytes:
-    """Let white space before an XML declaration pass, as others do, without moving anything."""
+    """Blank an XML declaration after white space, as others accept it, keeping all offsets."""
     start = len(text) - len(text.lstrip())
     end = text.index(b'?>') + 2 if text[start:start + 5] == b'<?xml' else start
     return b' ' * end + text[end:]
@@ -203,5 +203,5 @@ def _replace_tag(start: int, tag: str, values: Mapping[str, str]) -> tuple[int, 
 
 
 def _number(value: float) -> str:
-    """Return a number with all digits that matter, without a minus before zero."""
+    """Return a number with nine digits, without a minus before zero."""
     return f'{value + 0.0:.9g}'

@@ -55,7 +55,7 @@ from dataclasses import replace
 import sys
 from typing import Any
 
-from biped_com_ros.core.identification.geometry import missing_inertials
+from biped_com_ros.core.identification.link_geometry import missing_inertials
 from biped_com_ros.core.identification.pose_design import PlannedPose
 from biped_com_ros.core.identification.session import CalibrationSession, SessionState
 from biped_com_ros.core.model.robot import RobotModel

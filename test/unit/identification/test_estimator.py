@@ -20,7 +20,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNam
 from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.identification.geometry import com_bounds
+from biped_com_ros.core.identification.link_geometry import com_bounds
 from biped_com_ros.core.identification.prior import Prior, PriorTerms
 from biped_com_ros.core.identification.report import html_report
 from biped_com_ros.core.identification.residuals import residuals_of

@@ -211,7 +211,7 @@ def test_bad_captures_are_refused_by_name():
     refused("positions of capture 'seven' must have shape", positions=good.positions[1:])
     refused('are not finite', up=np.array((0.0, np.nan, 1.0)))
     refused('unit vector', up=np.zeros(3))
-    refused("'right' of capture 'seven' is said to stand", in_contact=np.array([True, True]),
+    refused("'right' of capture 'seven' is marked as standing", in_contact=np.array([True, True]),
             wrenches=good.wrenches * [[1.0], [0.0], [1.0], [1.0]])
     broken = good.wrenches.copy()
     broken[0, 2] = np.nan

@@ -20,7 +20,7 @@ import sys
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.wrench import ComLine
-from biped_com_ros.core.identification.planar import (
+from biped_com_ros.core.identification.paper.planar import (
     LinkComs, reduced_determinant, solve_reduced, solve_two_link, two_link_from_lines,
     two_link_matrix, TwoLinkLeg)
 from biped_com_ros.core.model.robot import RobotModel

@@ -175,10 +175,10 @@ def test_a_urdf_without_inertials_is_one_line(tmp_path, capsys):
 def test_what_is_missing_is_named(recorded, tmp_path):
     true, _, instants = recorded
     path = write_csv(tmp_path / 'a.csv', true, instants[:3], ('imu/qx', 'left_foot/fz'))
-    with pytest.raises(InputError, match=r'lacks the columns left_foot/fz, imu/qx; it has '):
+    with pytest.raises(InputError, match=r'not have the columns left_foot/fz, imu/qx; it has '):
         captures_of(path, true.model)
     bag = write_bag(tmp_path / 'bag', true, instants[:3], 'SQLITE3', ('/imu',))
-    with pytest.raises(InputError, match='lacks the topics /imu; it has /joint_states'):
+    with pytest.raises(InputError, match='does not have the topics /imu; it has /joint_states'):
         captures_of(bag, true.model)
     (tmp_path / 'no.mcap').write_bytes(b'nonsense')
     with pytest.raises(ConfigurationError, match='cannot be read'):

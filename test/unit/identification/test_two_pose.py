@@ -17,7 +17,7 @@ import math
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.wrench import com_line, ComLine
-from biped_com_ros.core.identification.two_pose import (
+from biped_com_ros.core.identification.paper.two_pose import (
     AnkleLink, com_from_two_poses, LineNoise, standard_deviations)
 import numpy as np
 import pytest

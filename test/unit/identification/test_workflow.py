@@ -75,7 +75,7 @@ def test_what_moves_is_not_captured():
         watch_of(true, exact, up=lambda i: exact.up + (0.001 * i, 0, 0)).capture()
     with pytest.raises(InputError, match='only 5 readings'):
         watch_of(true, exact, samples=5).capture()
-    with pytest.raises(InputError, match='watching for'):
+    with pytest.raises(InputError, match='s of readings'):
         watch_of(true, exact, samples=20).capture()
     watch.clear()
     with pytest.raises(InputError, match='only 0 readings'):
@@ -91,7 +91,7 @@ def test_a_foot_that_hardly_touches_is_said():
     with pytest.raises(InputError, match="'right' carries .* N .* hardly touches"):
         watch_of(true, exact, wrenches=lambda i: wrenches).capture()
     wrenches[right] = np.nan
-    with pytest.raises(InputError, match="foot 'right' gives no readings"):
+    with pytest.raises(InputError, match="foot 'right' has no readings"):
         watch_of(true, exact, wrenches=lambda i: wrenches).capture()
 
 
@@ -131,7 +131,7 @@ def test_captures_of_another_robot_are_refused_and_kept(tmp_path):
         CaptureLog(path, true.model)
     blocked = tmp_path / 'file'
     blocked.write_text('')
-    with pytest.raises(ConfigurationError, match='nothing can be written.*another directory'):
+    with pytest.raises(ConfigurationError, match='cannot be written to.*another directory'):
         make_directory(blocked / 'results')
     with pytest.raises(ConfigurationError, match='cannot be written'):
         CaptureLog(blocked / 'captures.json', true.model).append(true.capture(('left',), NOISE))

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What a link's shape says about where its mass can be."""
+"""Shapes and inertias of links: where the mass of a link can be."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 SMALLEST_SPREAD = 0.01
-"""URDF inertias are often left tiny or zero: no link is taken as smaller than this, m."""
+"""Smallest radius of gyration, m; inertias in a URDF are often tiny or zero."""
 
 Bounds = tuple[tuple[float, float, float], tuple[float, float, float]]
 
@@ -55,7 +55,7 @@ def spread_of_links(model: RobotModel) -> Array:
 
 def com_bounds(model: RobotModel, margin: float = 0.0) -> dict[str, Bounds]:
     """
-    Return the box around each link's geometry, in the link's frame, as far as it is known.
+    Return the box around each link's geometry, in the link's frame, where it is known.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def com_bounds(model: RobotModel, margin: float = 0.0) -> dict[str, Bounds]:
 
 def missing_inertials(model: RobotModel) -> str:
     """
-    Name links that move and have a shape, but no mass in the URDF; '' if there are none.
+    Return a warning about moving links with a shape but without mass in the URDF, or ''.
 
-    What they weigh is found with the links that they hang on, where it is not.
+    Their mass would be attributed to the links that they are attached to.
     """
     robot = urdf_tools.parse_urdf(model.urdf)
     moved = {child.get('link') for joint in robot.findall('joint')
@@ -94,8 +94,8 @@ def missing_inertials(model: RobotModel) -> str:
                and (link.find('visual') is not None or link.find('collision') is not None)]
     if not missing:
         return ''
-    return (f'{", ".join(missing)} of the URDF: a shape but no mass; what it weighs is taken for '
-            'mass of other links: give it an <inertial>, a rough one will do')
+    return (f'{", ".join(missing)} of the URDF: a shape but no mass, which is attributed to other '
+            'links; add an <inertial>, a rough one is enough')
 
 
 def _triple(values: Array) -> tuple[float, float, float]:
@@ -125,7 +125,7 @@ def origin_of(element: ElementTree.Element) -> Pose:
 
 
 def _corners(shape: ElementTree.Element) -> Array | None:
-    """Return corners (8, 3) of a box around a shape, in the link; None if it cannot be known."""
+    """Return corners (8, 3) of a box around a shape, in the link; None if unknown."""
     half = _half_size(shape.find('geometry'))
     if half is None:
         return None
@@ -168,7 +168,7 @@ _BOXES: dict[Path, tuple[Array, Array]] = {}
 
 def _load_box(path: Path) -> tuple[Array, Array]:
     if path not in _BOXES:
-        import coal  # Only those with meshes need it.
+        import coal  # only needed for meshes
         mesh: Any = coal.MeshLoader().load(str(path))
         mesh.computeLocalAABB()
         _BOXES[path] = (np.array(mesh.aabb_local.min_), np.array(mesh.aabb_local.max_))

@@ -12,17 +12,17 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Total centre of mass from two balance configurations (Muscolo et al. 2017, section 2).
+Reproduction of Muscolo et al. 2017, section 2: total CoM from two balance configurations.
 
-On level ground the foot wrenches of one pose say nothing about the height of the centre of mass
-(:func:`biped_com_ros.core.geometry.wrench.com_line`). Leaning everything above the ankles by a
-known angle does: the x of the leaning body is the height of the upright one times the sine of the
-angle.
+On level ground the foot wrenches of one pose do not depend on the height of the centre of mass
+(:func:`biped_com_ros.core.geometry.wrench.com_line`). With everything above the ankles leaning by
+a known angle they do: the x of the leaning body is the height of the upright one times the sine of
+the angle.
 
 Everything is in a frame at the sole, z against gravity; a positive tilt leans towards x.
 
-Printed otherwise: equation (18) and the paper's listing count the foot in `m2`, its list of
-symbols does not. Here `mass` is all that the sensors carry, the ankle link included; with sensors
+Ambiguity of the print: equation (18) and the listing count the foot in `m2`, the list of symbols
+does not. Here `mass` is everything that the sensors carry, the ankle link included; with sensors
 above that link pass ``AnkleLink(0, 0, 0, U)``.
 """
 
@@ -43,7 +43,7 @@ SMALLEST_TILT = math.radians(1.0)
 @dataclass(frozen=True)
 class AnkleLink:
     """
-    What is between floor and ankle joint and so does not lean.
+    The part between floor and ankle joint, which does not lean.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class TwoPoseCom:
     Attributes
     ----------
     r_w, l_w
-        Of what leans, upright, from the ankle joint: x and z, m.
+        Centre of mass of the leaning part when upright, from the ankle joint: x and z, m.
     com_a, com_b
         Total centre of mass in the two poses, shape (3,), m.
 
@@ -85,7 +85,7 @@ class TwoPoseCom:
 @dataclass(frozen=True)
 class LineNoise:
     """
-    Standard deviations of what goes into :func:`com_from_two_poses`.
+    Standard deviations of the inputs of :func:`com_from_two_poses`.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class LineNoise:
         Of beta and delta.
     tilt
         Of the tilt, rad; take it from differences of an IMU's pitch, not from ankle encoders,
-        which do not see the sole give way.
+        which do not measure deflection of the sole.
 
     """
 
@@ -106,7 +106,7 @@ class LineNoise:
     @staticmethod
     def of_sensors(force: float, torque: float, weight: float, feet: int = 2) -> LineNoise:
         """
-        Return what white sensor noise does to the coefficients.
+        Return the noise of the coefficients that white sensor noise causes.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class LineNoise:
         weight
             Of the robot, N.
         feet
-            How many sensors are added up.
+            Number of sensors that are summed.
 
         """
         share = math.sqrt(feet) / weight
@@ -130,23 +130,23 @@ def com_from_two_poses(line_a: ComLine, line_b: ComLine, tilt: float, mass: floa
     Parameters
     ----------
     line_a, line_b
-        The lines that hold the centre of mass, upright and leaning.
+        Lines on which the centre of mass is, upright and leaning.
     tilt
-        By how much everything above the ankles leans in B, rad.
+        Lean of everything above the ankles in B, rad.
     mass
-        All that the sensors carry, m2, kg.
+        Everything that the sensors carry, m2, kg.
     ankle
         The part that does not lean.
     level_ground
-        Force beta = delta = 0, which holds for any robot at rest in a frame that is exactly
-        along gravity. As measured they only bring in the noise of the horizontal forces: at
-        10 deg and 0.5 N that is several times all the rest.
+        Set beta = delta = 0, which holds for any robot at rest in a frame that is exactly
+        along gravity. Measured values only add the noise of the horizontal forces: at 10 deg and
+        0.5 N that is several times all other noise.
 
     Raises
     ------
     InputError
-        If the tilt, or the determinant D that takes its place where beta is not zero, is too
-        small to tell the height.
+        If the tilt, or the determinant D that replaces it where beta is not zero, is too small
+        to determine the height.
 
     """
     if level_ground:
@@ -194,7 +194,7 @@ def _level(line: ComLine) -> ComLine:
 
 
 def _offset(line: ComLine, mass: float, m_w: float, ankle: AnkleLink) -> float:
-    """Return the paper's X equation as ``a``: where the leaning part's share of x is."""
+    """Return ``a`` of the paper's X equation: x of the leaning part, m."""
     static = ankle.mass * ankle.l
     return (mass * line.alpha + line.beta * (static + m_w * ankle.height)
             - ankle.mass * ankle.r) / m_w
@@ -213,5 +213,5 @@ def _check_tilt(tilt: float, D: float) -> None:
     if not min(abs(math.sin(tilt)), abs(D)) >= smallest:
         raise InputError(
             f'the two poses differ by a tilt of {math.degrees(tilt):.3f} deg (determinant '
-            f'{D:.2e}); without at least {math.degrees(SMALLEST_TILT):.0f} deg they say nothing '
-            'about the height of the centre of mass: lean further about the ankles, 5 to 10 deg')
+            f'{D:.2e}), below the {math.degrees(SMALLEST_TILT):.0f} deg that determine the height '
+            'of the centre of mass: lean further about the ankles, 5 to 10 deg')

@@ -12,19 +12,19 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Centre of mass of each link of a planar two-link leg (Muscolo et al. 2017, section 3).
+Reproduction of Muscolo et al. 2017, section 3: link CoMs of a planar two-link leg.
 
 A foot on the ground, then links b and c, which hinge at the ankle and at the knee; the paper's
 three poses are upright, leaning about the ankle by theta_b, and bent at the knee by theta_c. The
 unknowns are the centres of mass of b and c, each in its own link: r forward, l along the link.
 
-Printed otherwise, and here by default corrected:
+Errors of the printed equations, corrected here unless ``as_printed``:
 
 - (36): the last sign is +, ``m_c (l_c sin + r_c cos)``;
 - (38), (40)-(43): entry (3,3) is ``+m_c cos``, entry (4,4) is ``m_c cos``, not ``m_c sin``;
 - the listing's undefined ``mu`` is ``ma``;
 - (22), (28), (29) find the height by a rigid tilt about the ankle; they do not hold for the pose
-  bent at the knee. Its total centre of mass must come from elsewhere (the paper's bypass,
+  bent at the knee. Its total centre of mass must be known otherwise (the paper's bypass,
   :func:`solve_two_link`), or only the measured x is used, from four poses
   (:func:`two_link_from_lines`).
 """
@@ -42,18 +42,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 WORST_CONDITION = 1e4
-"""Condition number of the links' equations above which poses count as alike."""
+"""Condition number of the links' equations above which poses count as equal."""
 
 
 @dataclass(frozen=True)
 class TwoLinkLeg:
     """
-    What is known of the leg.
+    Known properties of the leg.
 
     Attributes
     ----------
     mass_a, mass_b, mass_c
-        Of foot, shin and all above the knee, kg.
+        Of foot, shin and everything above the knee, kg.
     length_a, length_b
         From floor to ankle and from ankle to knee, m (L_a, L_b).
     r_a, l_a
@@ -71,7 +71,7 @@ class TwoLinkLeg:
 
     @property
     def mass(self) -> float:
-        """All three, m2, kg."""
+        """Total mass, m2, kg."""
         return self.mass_a + self.mass_b + self.mass_c
 
     def com(self, links: LinkComs, ankle: float, knee: float) -> Array:
@@ -155,7 +155,7 @@ def solve_two_link(leg: TwoLinkLeg, com_b: ArrayLike, com_c: ArrayLike, theta_b:
     Parameters
     ----------
     leg
-        What is known.
+        Known properties.
     com_b, com_c
         Total centre of mass (x, z) leaning about the ankle and bent at the knee, m.
     theta_b, theta_c
@@ -166,7 +166,7 @@ def solve_two_link(leg: TwoLinkLeg, com_b: ArrayLike, com_c: ArrayLike, theta_b:
     Raises
     ------
     InputError
-        If the poses do not tell the links apart: theta_c near zero.
+        If the poses do not separate the links: theta_c near zero.
 
     """
     A = two_link_matrix(leg, theta_b, theta_c, as_printed)
@@ -188,7 +188,7 @@ def solve_reduced(leg: TwoLinkLeg, z_b: float, z_c: float, theta_b: float,
     Parameters
     ----------
     leg
-        What is known.
+        Known properties.
     z_b, z_c
         Heights of the total centre of mass leaning and bent, m.
     theta_b, theta_c
@@ -202,7 +202,7 @@ def solve_reduced(leg: TwoLinkLeg, z_b: float, z_c: float, theta_b: float,
     """
     determinant = reduced_determinant(leg, theta_b, theta_c)
     if not abs(determinant) > 1e-6 * leg.mass_b * leg.mass_c:
-        raise InputError(_alike(f'a knee angle of {math.degrees(theta_c):.3f} deg'))
+        raise InputError(_singular(f'a knee angle of {math.degrees(theta_c):.3f} deg'))
     _, B, _, C = two_link_right_side(leg, (0.0, z_b), (0.0, z_c), theta_b)
     cb, cc = math.cos(theta_b), math.cos(theta_c)
     return (float(leg.mass_c * (B * cc - C * cb) / determinant),
@@ -214,13 +214,13 @@ def two_link_from_lines(leg: TwoLinkLeg, ankles: Sequence[float], knees: Sequenc
     """
     Return the links' centres of mass from foot wrenches alone.
 
-    Every pose gives one equation, ``X - beta Z = alpha``, without any assumption on how the pose
-    came about; least squares over all.
+    Every pose gives one equation, ``X - beta Z = alpha``, without assumptions on the
+    pose; least squares over all.
 
     Parameters
     ----------
     leg
-        What is known.
+        Known properties.
     ankles, knees
         Joint angles of the poses, rad.
     lines
@@ -229,7 +229,7 @@ def two_link_from_lines(leg: TwoLinkLeg, ankles: Sequence[float], knees: Sequenc
     Raises
     ------
     InputError
-        If there are fewer than four poses, or they are too much alike.
+        If there are fewer than four poses, or they are too similar.
 
     """
     if not len(ankles) == len(knees) == len(lines) >= 4:
@@ -250,9 +250,9 @@ def two_link_from_lines(leg: TwoLinkLeg, ankles: Sequence[float], knees: Sequenc
 
 def _check_condition(A: Array, poses: str) -> None:
     if not np.linalg.cond(A) < WORST_CONDITION:
-        raise InputError(_alike(poses))
+        raise InputError(_singular(poses))
 
 
-def _alike(poses: str) -> str:
-    return (f'{poses} cannot tell the links apart: the equations are singular; bend ankle and '
+def _singular(poses: str) -> str:
+    return (f'{poses} cannot separate the links, because the equations are singular; bend ankle and '
             'knee further, each by 5 deg or more, and not always by the same angles')
