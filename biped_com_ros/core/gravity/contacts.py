@@ -20,7 +20,8 @@ from collections.abc import Iterable
 from biped_com_ros.core.errors import UnknownNameError
 from biped_com_ros.core.geometry.polygon import centroid, half_planes, Point
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.model.robot import FrameSet, RobotModel
+from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 

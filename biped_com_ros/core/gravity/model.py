@@ -43,8 +43,10 @@ from biped_com_ros.core.geometry.wrench import sum_wrenches
 from biped_com_ros.core.gravity.attitude import MountedImu
 from biped_com_ros.core.gravity.contacts import find_contacts
 from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
+from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.model.kinematics import Kinematics
 from biped_com_ros.core.model.limits import effort_limits
-from biped_com_ros.core.model.robot import FrameSet, Kinematics, RobotModel, RobotState
+from biped_com_ros.core.model.robot import RobotModel, RobotState
 import numpy as np
 import pinocchio as pin
 

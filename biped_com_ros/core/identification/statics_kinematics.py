@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
-from biped_com_ros.core.model.robot import FrameSet, RobotModel
+from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import NDArray
 import pinocchio as pin

@@ -27,8 +27,8 @@ from biped_com_ros.core.errors import InputError, RobotDescriptionError, Unknown
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig
-from biped_com_ros.core.model.frames import FrameSet as FrameSet, ROOT as ROOT
-from biped_com_ros.core.model.kinematics import Kinematics as Kinematics
+from biped_com_ros.core.model.frames import ROOT
+from biped_com_ros.core.model.kinematics import Kinematics
 from biped_com_ros.core.model.pinocchio_model import (
     build_model, check_names, check_postures, range_of, unbound)
 from biped_com_ros.core.model.robot_frames import RobotFrames

@@ -274,7 +274,7 @@ def _first_leader(name: str, direct: dict[str, MimicRelation]) -> MimicRelation:
         followed.add(mimic.leader)
         upper = direct[mimic.leader]
         mimic = MimicRelation(upper.leader, mimic.multiplier * upper.multiplier,
-                      mimic.multiplier * upper.offset + mimic.offset)
+                              mimic.multiplier * upper.offset + mimic.offset)
     return mimic
 
 

@@ -37,7 +37,8 @@ from typing import NamedTuple
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
-from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState, ROOT
+from biped_com_ros.core.model.frames import FrameSet, ROOT
+from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.filters import Differentiator
 from biped_com_ros.core.state.stance import Twist
 import numpy as np

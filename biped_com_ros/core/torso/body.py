@@ -21,7 +21,8 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
-from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
+from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.torso.arc import Arc, sinc, Vector, vector_of, wrench_of
 from biped_com_ros.core.torso.constant_curvature import (
     Backbone, ELONGATION, shape_from_rotation)

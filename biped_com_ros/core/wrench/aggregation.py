@@ -34,7 +34,8 @@ from biped_com_ros.core.geometry.footprint import mean_sole
 from biped_com_ros.core.geometry.pose import Array, heading_of, Vector
 from biped_com_ros.core.geometry.wrench import set_weight_matrix, sum_wrenches, wrench_adjoint
 from biped_com_ros.core.model.config import WrenchSensorConfig
-from biped_com_ros.core.model.robot import FrameSet, RobotModel, RobotState
+from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds

@@ -19,7 +19,8 @@ from biped_com_ros.core.errors import (
     ConfigurationError, InputError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model import kinematics
-from biped_com_ros.core.model.robot import FrameSet, RobotModel, SharedRobotModel
+from biped_com_ros.core.model.frames import FrameSet
+from biped_com_ros.core.model.robot import RobotModel, SharedRobotModel
 import numpy as np
 import pinocchio as pin
 import pytest

@@ -113,7 +113,7 @@ def test_robots_are_drawn_where_their_links_are():
     state = model.state(model.posture())
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     from biped_com_ros.core.geometry.pose import Pose
-    from biped_com_ros.core.model.robot import FrameSet
+    from biped_com_ros.core.model.frames import FrameSet
     for surface in looks.surfaces:
         row = state.placements_in_base(FrameSet(
             ['joint'], [surface.joint], [Pose.identity()]))[0]

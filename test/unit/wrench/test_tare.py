@@ -22,7 +22,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNam
 from biped_com_ros.core.geometry.wrench import weight_matrix
 from biped_com_ros.core.model.config import robot_config_from_mapping, WrenchSensorConfig
 from biped_com_ros.core.wrench.tare import (
-    load_offsets, RecentReadings, save_offsets, SensorOffset, JointStillness, TareLimits)
+    JointStillness, load_offsets, RecentReadings, save_offsets, SensorOffset, TareLimits)
 import numpy as np
 import pytest
 import yaml
