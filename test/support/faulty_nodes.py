@@ -25,9 +25,9 @@ from biped_com_ros.nodes.suite import node as suite
 from biped_com_ros.ros.node.diagnostics import Diagnostics
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from biped_com_ros.ros.topics.services import trigger_service
 from rclpy.node import Node
 from std_msgs.msg import Float64, String
-from std_srvs.srv import Trigger
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Faulty(Node):
         self.diagnostics = Diagnostics(self, period=0.2)
         self.publisher = self.create_publisher(String, 'tick', 10)
         self.create_subscription(Float64, 'in', self.fail_to_hear, 10)
-        self.create_service(Trigger, '~/serve', self.fail_to_serve)
+        trigger_service(self, '~/serve', self.fail_to_serve)
         self.create_timer(0.02, self.fail_to_tick)
         self.once = self.create_timer(0.1, self.create_late)
 
@@ -88,7 +88,7 @@ class Faulty(Node):
         self.publisher.publish(String(data='received'))
         raise ConfigurationError('failed to hear')
 
-    def fail_to_serve(self, request, response):
+    def fail_to_serve(self):
         raise KeyError('failed to serve')
 
 

@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Runs nodes: one process, one executor, clean ends.
+Runs nodes: one process, one executor, a clean end.
 
-The EventsExecutor of rclpy costs less than half of the SingleThreadedExecutor. Two of its
-faults are kept away from here: `spin` may hang at full load and deliver nothing, which
+Exceptions of callbacks are logged under the node's name, and the node goes on. Two faults of
+rclpy's EventsExecutor are avoided: `spin` may hang at full load and deliver nothing, which
 ``spin_until_future_complete`` with a limit does not; and callbacks with two arguments raise
 SystemError, so that no subscription of this package has one.
 """
@@ -40,8 +40,8 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.task import Future
 
-#: Seconds after which shutdown is looked for. To the SingleThreadedExecutor a signal that slips
-#: in just before it waits is lost; to the EventsExecutor it was never seen to be.
+#: Period of checks for shutdown, s. The SingleThreadedExecutor misses a signal that comes just
+#: before it waits; the EventsExecutor does not.
 _SLICE_SINGLE, _SLICE_EVENTS = 0.4, 2.0
 _ENDS = (KeyboardInterrupt, ExternalShutdownException)
 
@@ -60,7 +60,7 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 after a clean end, 1 if a node could not start (said in one line).
+        Exit code: 0 after a clean end, 1 if a node could not start (logged in one line).
 
     """
     factories = [node_factories] if callable(node_factories) else list(node_factories)
@@ -93,7 +93,7 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
 
 def spin(nodes: Sequence[Node], executor: Any = None) -> None:
     """
-    Serve the callbacks of nodes until shutdown; what a callback raises is logged.
+    Run the callbacks of nodes until shutdown; exceptions of callbacks are logged.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def _spin_some(executor: Any, nodes: Sequence[Node]) -> None:
     except _ENDS:
         raise
     except Exception as error:  # noqa: B902 - no callback may end the process
-        log_exception(_node_behind(error, nodes), error)
+        log_exception(_node_of(error, nodes), error)
         for node in nodes:
             guard_callbacks(node)  # the one that failed was created after the start
 
@@ -135,35 +135,31 @@ def _slice_of(executor: Any) -> float:
 
 def settle_memory() -> None:
     """
-    Take what exists now out of the garbage collector's sight.
+    Exclude all present objects from garbage collection.
 
-    A full collection of a node's objects takes 20 ms; what was set up stays for good anyway. No
-    collection first: it would find a few hundred objects and add those 20 ms to the start.
+    A full collection of a node's objects takes 20 ms, and what was set up stays for good. There is
+    no collection before: it would find a few hundred objects, and take 20 ms of the start.
     """
     gc.freeze()
 
 
 def guard_callbacks(node: Node) -> None:
     """
-    Let no exception out of the callbacks that a node has now.
+    Let no exception out of the callbacks of timers and subscriptions that a node has now.
 
-    Those of timers, services and subscriptions are logged with the node's name, once per 5 s,
-    and counted in its diagnostics; a service answers with its error. (Raw subscriptions are
-    left alone: `inputs` guards its own, at less cost.)
+    They are logged with the node's name, once per 5 s, and counted in its diagnostics. Left to the
+    EventsExecutor, each would be logged as FATAL and end its loop. (Inputs catch what their
+    callbacks raise themselves, and services answer with the error.)
     """
     for timer in node.timers:
-        timer.callback = guarded(node, timer.callback)
+        timer.callback = _guarded(node, timer.callback)
     for subscription in node.subscriptions:
         if not subscription.raw and _takes_one_argument(subscription.callback):
-            subscription.callback = guarded(node, subscription.callback)
-    for service in node.services:
-        if not hasattr(service.callback, '_is_guarded'):
-            service.callback = _guarded_service(node, service.callback)
+            subscription.callback = _guarded(node, subscription.callback)
 
 
-def guarded(node: Node, callback: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a callback so that what it raises is logged and counted, and goes no further."""
-    if inspect.iscoroutinefunction(callback) or hasattr(callback, '_is_guarded'):
+def _guarded(node: Node, callback: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(callback) or hasattr(callback, 'is_guarded'):
         return callback
 
     @functools.wraps(callback)
@@ -175,23 +171,8 @@ def guarded(node: Node, callback: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:  # noqa: B902 - see above
             log_exception(node, error)
             return None
-    wrapped._is_guarded = True  # type: ignore[attr-defined]
+    wrapped.is_guarded = True  # type: ignore[attr-defined]
     return wrapped
-
-
-def _guarded_service(node: Node, callback: Callable[..., Any]) -> Callable[..., Any]:
-    if inspect.iscoroutinefunction(callback):
-        return callback
-    guard = guarded(node, callback)
-
-    def answer(request: Any, response: Any) -> Any:
-        result = guard(request, response)
-        if result is None and hasattr(response, 'success'):
-            response.success = False
-            response.message = f'failed; see the log of {node.get_name()}'
-        return response if result is None else result
-    answer._is_guarded = True  # type: ignore[attr-defined]
-    return answer
 
 
 def _takes_one_argument(callback: Callable[..., Any]) -> bool:
@@ -202,8 +183,8 @@ def _takes_one_argument(callback: Callable[..., Any]) -> bool:
     return True
 
 
-def _node_behind(error: BaseException, nodes: Sequence[Node]) -> Node:
-    """Node whose method, or whose part's method, raised; the first one if none is found."""
+def _node_of(error: BaseException, nodes: Sequence[Node]) -> Node:
+    """Return the node in whose callback an exception was raised, else the first one."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         owner = frame.f_locals.get('self')
         for candidate in (owner, getattr(owner, 'node', None), getattr(owner, '_node', None)):
@@ -220,10 +201,10 @@ def _fail(message: str, nodes: Sequence[Node] = ()) -> int:
 
 
 def _end(nodes: Sequence[Node]) -> None:
-    """Destroy everything; a second interrupt meanwhile changes nothing."""
+    """Destroy all nodes, even if interrupted again."""
     for node in reversed(nodes):
         try:
             node.destroy_node()
-        except (KeyboardInterrupt, Exception) as error:  # noqa: B902 - the others have to go
+        except (KeyboardInterrupt, Exception) as error:  # noqa: B902 - the others remain
             print(f'[WARN] {node.get_name()}: {error}', file=sys.stderr)
     rclpy.try_shutdown()

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.ros.node.callback_errors import log_exception
 from rclpy.node import Node
 from rclpy.service import Service
 from std_srvs.srv import SetBool, Trigger
@@ -55,4 +56,7 @@ def _respond(node: Node, response: Any, action: Callable[[], str | None]) -> Any
     except BipedComError as error:
         response.message, response.success = str(error), False
         node.get_logger().error(str(error))
+    except Exception as error:  # noqa: B902 - the client gets an answer
+        response.message, response.success = f'failed; see the log of {node.get_name()}', False
+        log_exception(node, error)
     return response
