@@ -82,11 +82,11 @@ def test_virtual_joints_and_imus_are_the_simulators(bench, shape):
     plant.reset()
     positions = body.joint_positions(shape)
     placed = positions.copy()
-    placed[2] = shape[3]  # The simulator takes z for the elongation, and compresses by itself.
-    plant._torso.place(placed)
-    plant.data.qpos[plant._torso._qpos[:, 0]] += plant._torso.compression / 6
+    # The joint z of the simulator is the elongation, to which the compression is added.
+    placed[2] = shape[3] + plant.tendon_torso.compression
+    plant.tendon_torso.place(placed)
     mujoco.mj_forward(plant.model, plant.data)
-    np.testing.assert_allclose(plant._torso.virtual_positions(), positions, atol=1e-4)
+    np.testing.assert_allclose(plant.tendon_torso.virtual_positions(), positions, atol=1e-4)
     np.testing.assert_allclose(
         plant.data.ten_length, body.backbone.lengths(shape), atol=5e-5)
     lower, upper = (quaternion_from_rotation(plant.data.body(f'link/{name}').xmat.reshape(3, 3))
@@ -203,11 +203,11 @@ def test_a_bend_moves_the_centre_of_mass_as_in_the_simulator(bench):
     plant, model, body = bench.plant, bench.model, bench.body
     plant.reset()
     shape = make_shape(math.radians(12.0), 0.6)
-    plant._torso.place((0.0, 0.0, 0.0, *body.joint_positions(shape)[3:]))
+    plant.tendon_torso.place((0.0, 0.0, 0.0, *body.joint_positions(shape)[3:]))
     mujoco.mj_forward(plant.model, plant.data)
     positions = plant.observation.joint_positions.copy()
     positions[model.joint_index(body.joint_names)] = body.joint_positions(
-        shape - (0.0, 0.0, 0.0, plant._torso.compression))
+        shape - (0.0, 0.0, 0.0, plant.tendon_torso.compression))
     base = plant.data.body('link/pelvis')
     com = model.state(positions).com_in_base
     moved = base.xpos + base.xmat.reshape(3, 3) @ com
@@ -218,7 +218,7 @@ def test_a_bend_changes_what_the_arms_have_to_hold_as_in_the_simulator(bench):
     """Gravity compensation by the virtual joints, against MuJoCo's vertebrae."""
     plant, model, body = bench.plant, bench.model, bench.body
     plant.reset('arms_forward')
-    plant._torso.place((0.0, 0.0, 0.0, *body.joint_positions(make_shape(0.25, 1.2))[3:]))
+    plant.tendon_torso.place((0.0, 0.0, 0.0, *body.joint_positions(make_shape(0.25, 1.2))[3:]))
     mujoco.mj_forward(plant.model, plant.data)
     arms = [*model.config.groups['left_arm'], *model.config.groups['right_arm']]
     true = [plant.data.joint(f'joint/{name}').qfrc_bias[0] for name in arms]
