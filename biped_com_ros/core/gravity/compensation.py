@@ -116,7 +116,7 @@ class GravityCompensator:
     support
         The support of the last call that succeeded; None with ``fixed`` and before.
     gains
-        Share of the computed effort that is used, by joint, (n,).
+        Share of the computed effort that is used, by joint, (n,); None: all of it.
 
     Raises
     ------
@@ -132,7 +132,7 @@ class GravityCompensator:
             model, settings.gravity, settings.contacts or None, settings.lever)
         self.guard = EffortGuard(self.gravity_model.effort_limits, settings.safety)
         self.imu = MountedImu(model, model.config.imu.frame)
-        self.gains = np.ones(len(model.joint_names))
+        self.gains: Array | None = None
         self.configure(settings)
         self.reset()
 
@@ -260,12 +260,12 @@ class GravityCompensator:
             raise InputError(self.upright.problem)
         if self.settings.support == FIXED:
             self.support = None
-            return load.fixed_base_efforts() * self.gains
+            return self._scaled(load.fixed_base_efforts())
         support = self._distribution(load, self._shares(load, stamp_ns))
         if problem := support_problem(support, self.settings.cop_tolerance):
             raise InputError(problem)
         self.support = support
-        return support.efforts * self.gains
+        return self._scaled(support.efforts)
 
     @property
     def mode(self) -> str:
@@ -274,6 +274,9 @@ class GravityCompensator:
             return FIXED if self.settings.support == FIXED else 'unknown'
         return ', '.join(contact.name for contact, is_loaded in zip(
             self.gravity_model.contacts, self.support.loaded) if is_loaded)
+
+    def _scaled(self, efforts: Array) -> Array:
+        return efforts if self.gains is None else efforts * self.gains
 
     def _fixed_shares(self, support: str) -> list[float] | None:
         if support in (AUTO, FIXED):
@@ -354,6 +357,6 @@ def support_problem(support: Support, tolerance: float) -> str:
             outside = -(e * normal + n * about_x + m * about_y)
             if not outside <= tolerance * weight:
                 return (f"the centre of pressure of '{contact.name}' would have to be "
-                        f'{1e3 * outside / max(normal, _PULL * weight):.0f} mm outside its sole: the '
-                        'centre of mass is not over the contacts; check posture and wrenches')
+                        f'{1e3 * outside / max(normal, _PULL * weight):.0f} mm outside its sole: '
+                        'the centre of mass is not over the contacts; check posture and wrenches')
     return ''

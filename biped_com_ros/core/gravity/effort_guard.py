@@ -118,6 +118,7 @@ class EffortGuard:
         limits = np.where(np.isfinite(self._limits), self._limits, settings.unlimited)
         self.settings = settings
         self.bounds, self._rates = settings.clamp * limits, settings.max_rate * limits
+        self._lower = -self.bounds
 
     def start(self) -> None:
         """Ramp up from now on."""
@@ -200,9 +201,8 @@ class EffortGuard:
 
     def _clamp_and_limit_rate(self, dt: float) -> Array:
         """Set the efforts; nothing else does, and there is no way around either limit."""
-        bounds, change = self.bounds, self._rates * dt
-        self.efforts = _clip(
-            _clip(self._demand, -bounds, bounds), self.efforts - change, self.efforts + change)
+        clamped, change = _clip(self._demand, self._lower, self.bounds), self._rates * dt
+        self.efforts = _clip(clamped, self.efforts - change, self.efforts + change)
         return self.efforts
 
 

@@ -165,7 +165,8 @@ class EffortSupervisor:
         """
         if self._guard.idle:
             return None
-        self._restart_if_set_back(now)
+        if now < self._stepped_at - _SET_BACK:
+            self._restart(now)
         self._measure_period(now)
         self.target = None
         try:
@@ -197,7 +198,8 @@ class EffortSupervisor:
         """
         if self._guard.idle:
             return None
-        self._restart_if_set_back(now)
+        if now < self._stepped_at - _SET_BACK:
+            self._restart(now)
         age = now - self._received_at
         if age <= self.joint_state_timeout:
             return None
@@ -213,16 +215,14 @@ class EffortSupervisor:
         self._stepped_at = max(self._stepped_at, now)
         return efforts
 
-    def _restart_if_set_back(self, now: float) -> None:
-        """Forget what was measured by a clock that was set back since the last step."""
-        if now < self._stepped_at - _SET_BACK:
-            self._stamps_ns.clear()
-            self._compensator.reset()
-            self._stepped_at = self._received_at = now
+    def _restart(self, now: float) -> None:
+        """Forget what was measured by a clock that was set back."""
+        self._stamps_ns.clear()
+        self._compensator.reset()
+        self._stepped_at = self._received_at = now
 
     def _measure_period(self, now: float) -> None:
-        period = min(max(now - self._received_at, 0.0), _MOST_LATE)
-        self._period += _SMOOTHING * (period - self._period)
+        self._period += _SMOOTHING * (min(now - self._received_at, _MOST_LATE) - self._period)
         self._received_at = max(self._received_at, now)
 
     def _check_ages(self, stamp_ns: int) -> None:

@@ -125,7 +125,9 @@ def make_compensator(model: RobotModel, params: GravityCompensationParameters
         raise ConfigurationError(
             f"parameter 'gains': {params.gains} must be {len(params.gain_joints)} values, one per "
             f'joint of gain_joints ({", ".join(params.gain_joints) or "none"})')
-    compensator.gains[model.joint_index(params.gain_joints)] = np.array(params.gains)
+    if params.gain_joints:
+        compensator.gains = np.ones(len(model.joint_names))
+        compensator.gains[model.joint_index(params.gain_joints)] = params.gains
     return compensator
 
 
