@@ -31,20 +31,20 @@ from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.nodes.torso_controller.parameters import (
     find_weakness, make_controller, TorsoControllerParameters)
-from biped_com_ros.ros.node.executor import make_executor
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Vector3, Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 import numpy as np
 import pytest
 from rcl_interfaces.srv import SetParameters
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
+from support.messages import imu, joint_state, parameters, wrench_stamped
+from support.ros_rig import NodeRig
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 import yaml
@@ -61,19 +61,19 @@ def body():
     return body
 
 
-class Rig:
-    """The node, a torso that has the shape its tendons ask for, and a listener."""
+class TorsoRig(NodeRig):
+    """The node, a torso with the shape that its tendons command, and a subscriber."""
 
-    def __init__(self, body, **parameters):
+    def __init__(self, body, **values):
         self.body, self.limits = body, make_controller(body, PARAMETERS).length_limits
         self.lean = Rotation.from_euler('xyz', (0.05, -0.1, 0.6))  # of the pelvis in the world
         self.flip, self.silent, self.north = Rotation.identity(), set(), Rotation.identity()
         self.shape, self.cut, self.spoilt = np.zeros(4), (), set()
-        self.lengths, self.shapes, self.joints, self.diagnostics = [], [], [], {}
-        self.got, self.lines = {}, {}
+        self.lengths, self.shapes, self.joints, self.got = [], [], [], {}
         space = f'torso_{next(COUNTER)}'
-        self.executor = make_executor()
-        self.peer = Node('robot', namespace=space)
+        super().__init__(namespace=space, node=TorsoController(
+            namespace=space, parameter_overrides=parameters(**{
+                'robot': 'biped', 'max_acceleration': 10.0, **values})))
         create = self.peer.create_publisher
         self._imus = create(Imu, 'imu', 10), create(Imu, 'torso_imu', 10)
         self._tendons = create(JointState, 'tendon_states', 10)
@@ -81,9 +81,6 @@ class Rig:
         self.hand = create(WrenchStamped, 'left_hand/wrench', 10)
         self.hand_force = None
         self.joy = create(Joy, 'joy', 10)
-        overrides = [Parameter(k, value=v) for k, v in {
-            'robot': 'biped', 'max_acceleration': 10.0, **parameters}.items()]
-        self.node = TorsoController(namespace=space, parameter_overrides=overrides)
         for kind, topic, store in (
                 (Float64MultiArray, 'tendon_lengths', self._on_lengths),
                 (Vector3Stamped, 'shape', self.shapes.append),
@@ -96,9 +93,7 @@ class Rig:
         self.peer.create_subscription(
             MarkerArray, 'torso_controller/markers', self._keep('markers'), 10)
         self.peer.create_subscription(TFMessage, '/tf', self._keep('tf'), 10)
-        self.peer.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, 10)
-        self.executor.add_node(self.peer)
-        self.executor.add_node(self.node)
+        self.record_statuses()
         self.peer.create_timer(0.005, self.sense)
         self.freeze = self.peer.create_client(SetBool, 'torso_controller/freeze')
         self.until(lambda: self.shapes, what='shapes')
@@ -106,11 +101,10 @@ class Rig:
     def _keep(self, name):
         return lambda message: self.got.__setitem__(name, message)
 
-    def _diagnose(self, message):
-        for status in message.status:
-            self.lines[status.name.split(': ', 1)[-1]] = status.message
-            if 'torso_controller: torso' in status.name:
-                self.diagnostics = {'level': status.level, 'words': status.message}
+    @property
+    def status(self):
+        """(level, message) of the line about the torso."""
+        return self.statuses.get('torso', (None, ''))
 
     def _on_lengths(self, message):
         lengths = np.array(message.data)
@@ -123,51 +117,30 @@ class Rig:
         self.shape[:2] = self.body.backbone.shape_from_lengths(lengths).shape[:2] * 0.95
 
     def sense(self):
+        """Publish what the sensors measure."""
         stamp = self.peer.get_clock().now().to_msg()
         upper = self.lean * Rotation.from_matrix(self.body.backbone.tip(self.shape).rotation)
         for name, publisher, frame, attitude in (
                 ('imu', self._imus[0], 'imu_link', self.lean),
                 ('torso_imu', self._imus[1], 'torso_imu_link', self.north * upper * self.flip)):
             if name not in self.silent:
-                message = Imu()
-                message.header.frame_id, message.header.stamp = frame, stamp
-                q = message.orientation
-                q.x, q.y, q.z, q.w = attitude.as_quat().tolist()
-                if name in self.spoilt:
-                    message.angular_velocity.y = math.nan
-                publisher.publish(message)
+                gyro = (0.0, math.nan if name in self.spoilt else 0.0, 0.0)
+                publisher.publish(imu(stamp, frame, attitude.as_quat(), gyro))
         if self.hand_force is not None:
-            message = WrenchStamped()
-            message.header.frame_id, message.header.stamp = 'l_gripper', stamp
-            force = message.wrench.force
-            force.x, force.y, force.z = self.hand_force.tolist()
-            self.hand.publish(message)
+            self.hand.publish(wrench_stamped(stamp, 'l_gripper', (*self.hand_force, 0, 0, 0)))
         if 'tendons' not in self.silent:
             # What holds the bend against the spring: k_b theta / 2 r, more or less.
             angles, (a, b) = np.radians((180.0, 270.0, 0.0, 90.0)), self.shape[:2]
             tensions = 12.0 + 2.6 / 0.068 * (a * np.cos(angles) + b * np.sin(angles))
             tensions[list(self.cut)] = 0.0
-            message = JointState(
-                name=[f'tendon_{i}' for i in range(4)],
-                effort=np.clip(tensions, 1e-3, None).tolist(),
-                position=self.body.backbone.lengths(self.shape).tolist())
-            message.header.stamp = stamp
+            message = joint_state(
+                stamp, [f'tendon_{i}' for i in range(4)], self.body.backbone.lengths(self.shape),
+                efforts=np.clip(tensions, 1e-3, None))
             if 'tendons' in self.spoilt:
                 message.effort[1] = math.inf
             if 'unit' in self.spoilt:
                 message.position = [1e3 * length for length in message.position]
             self._tendons.publish(message)
-
-    def until(self, condition, timeout=10.0, what='condition'):
-        end = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < end, f'waited in vain for {what}: {self.diagnostics}'
-            self.executor.spin_once(timeout_sec=0.02)
-
-    def spin(self, seconds):
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0.0:
-            self.executor.spin_once(timeout_sec=left)
 
     def send(self, bend, direction=0.0, elongation=0.0):
         self.until(lambda: self.target.get_subscription_count(), what='target')
@@ -177,12 +150,6 @@ class Rig:
         v = self.shapes[-1].vector
         return v.x * np.array((math.cos(v.y), math.sin(v.y)))
 
-    def call(self, client, request):
-        self.until(client.service_is_ready, what='service')
-        future = client.call_async(request)
-        self.until(future.done, what='answer')
-        return future.result()
-
     def change(self, transition):
         client = self.peer.create_client(ChangeState, 'torso_controller/change_state')
         request = ChangeState.Request(transition=Transition(id=transition))
@@ -191,26 +158,22 @@ class Rig:
     def set_parameters(self, **values):
         """Set parameters of the node as a user does; return the reasons why not."""
         request = SetParameters.Request(
-            parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()])
+            parameters=[p.to_parameter_msg() for p in parameters(**values)])
         client = self.peer.create_client(SetParameters, 'torso_controller/set_parameters')
         return [result.reason for result in self.call(client, request).results
                 if not result.successful]
 
-    def says(self, words):
-        self.until(lambda: words in self.diagnostics.get('words', ''), what=words)
-
-    def close(self):
-        self.executor.shutdown()
-        self.node.destroy_node()
-        self.peer.destroy_node()
+    def reports(self, text):
+        """Wait until the line about the torso has a text."""
+        self.until(lambda: text in self.status[1], what=text)
 
 
 @pytest.fixture
 def rig(body):
     rigs = []
 
-    def start(**parameters):
-        rigs.append(Rig(body, **parameters))
+    def start(**values):
+        rigs.append(TorsoRig(body, **values))
         return rigs[-1]
     yield start
     for each in rigs:
@@ -231,7 +194,7 @@ def test_it_goes_to_the_target_and_tells_the_shape(rig, body):
     assert (transform.header.frame_id, transform.child_frame_id) == ('pelvis', 'torso_tip')
     tip = robot.got['markers'].markers[0].points[-1]
     assert tip.x > 0.003 and tip.y > 0.003 and tip.z > 0.1
-    robot.until(lambda: robot.diagnostics.get('level') == DiagnosticStatus.OK, what='OK')
+    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='OK')
 
 
 def test_a_joystick_drives_it_and_its_silence_stops_it(rig):
@@ -240,22 +203,22 @@ def test_a_joystick_drives_it_and_its_silence_stops_it(rig):
     for _ in range(10):
         robot.joy.publish(Joy(axes=[1.0, 0.0]))  # left
         robot.spin(0.05)
-    robot.says('no message from joy')
+    robot.reports('no message from joy')
     held = robot.bend()
     assert 0.005 < held[1] < 0.1 and abs(held[0]) < 0.01
     robot.spin(0.5)
     np.testing.assert_allclose(robot.bend(), held, atol=0.01)
     robot.joy.publish(Joy(axes=[math.nan, 0.0]))
-    robot.says('joystick axes must be finite')
+    robot.reports('joystick axes must be finite')
     robot.joy.publish(Joy(axes=[]))
-    robot.says('joy has 0 axes')
+    robot.reports('joy has 0 axes')
 
 
 def test_the_silence_of_who_sets_targets_stops_it(rig):
     robot = rig(target_timeout=0.3, max_speed=0.1)
     robot.until(lambda: robot.lengths, what='lengths')
     robot.send(0.2)
-    robot.says('no message from ~/target')
+    robot.reports('no message from ~/target')
     held = robot.bend()
     assert 0.005 < held[0] < 0.15
     robot.spin(0.3)
@@ -268,9 +231,9 @@ def test_targets_that_cannot_be_are_named_and_lengths_stay_inside(rig):
     robot = rig()
     robot.until(lambda: robot.lengths, what='lengths')
     robot.send(1.0, 2.0)
-    robot.says('bend 57.3 deg is more than 15.0 deg')
+    robot.reports('bend 57.3 deg is more than 15.0 deg')
     robot.send(math.nan)
-    robot.says('must be finite')
+    robot.reports('must be finite')
     assert np.isfinite(robot.lengths[-1]).all()
     robot.send(0.05)
     robot.until(lambda: np.hypot(*(robot.bend() - (0.05, 0.0))) < 0.01, what='back')
@@ -280,13 +243,13 @@ def test_without_torso_imu_it_goes_on_in_open_loop(rig):
     robot = rig()
     robot.until(lambda: robot.lengths, what='lengths')
     robot.silent.add('torso_imu')
-    robot.says('open loop: no fresh torso IMU')
+    robot.reports('open loop: no fresh torso IMU')
     count = len(robot.lengths)
     robot.send(0.15, math.pi / 2)
     robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
     assert len(robot.lengths) > count + 5
     robot.silent.clear()
-    robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')
+    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='OK again')
 
 
 @pytest.mark.parametrize('source, words', [
@@ -296,16 +259,16 @@ def test_measurements_that_are_no_numbers_are_not_used(rig, source, words):
     robot = rig()
     robot.until(lambda: robot.lengths, what='lengths')
     robot.spoilt.add(source)
-    robot.says(words)
+    robot.reports(words)
     topic = 'tendon_states' if source == 'tendons' else source
     robot.until(lambda: any(f'/{topic}' in name and ('inf' in line or 'nan' in line)
-                            for name, line in robot.lines.items()), what='the reason')
+                            for name, (_, line) in robot.statuses.items()), what='the reason')
     count = len(robot.lengths)
     robot.send(0.15, math.pi / 2)
     robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
     assert len(robot.lengths) > count + 5
     robot.spoilt.clear()
-    robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')
+    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='OK again')
 
 
 def test_lengths_in_millimetres_are_not_used(rig):
@@ -315,18 +278,18 @@ def test_lengths_in_millimetres_are_not_used(rig):
     robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
     robot.spoilt.add('unit')
     robot.until(lambda: any('/tendon_states' in name and 'cannot be true, only 0.0645' in line
-                            for name, line in robot.lines.items()), what='the reason')
+                            for name, (_, line) in robot.statuses.items()), what='the reason')
     assert abs(robot.node.controller.yaw_offset.value) < 0.1
     assert abs(robot.shape[1] - 0.15) < 0.03
     robot.spoilt.clear()
-    robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')
+    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='OK again')
 
 
 def test_a_flipped_imu_is_named(rig):
     robot = rig()
     robot.until(lambda: robot.lengths, what='lengths')
     robot.flip = Rotation.from_euler('x', 180, degrees=True)
-    robot.says('is it flipped')
+    robot.reports('is it flipped')
     robot.send(0.1)
     robot.until(lambda: abs(robot.shape[0] - 0.1) < 0.03, what='bend in open loop')
 
@@ -335,8 +298,8 @@ def test_a_broken_tendon_is_an_error_and_holds(rig):
     robot = rig(broken_time=0.3)
     robot.until(lambda: robot.lengths, what='lengths')
     robot.cut = (2,)
-    robot.says('tendon 2 stays without tension')
-    assert robot.diagnostics['level'] == DiagnosticStatus.ERROR
+    robot.reports('tendon 2 stays without tension')
+    assert robot.status[0] == DiagnosticStatus.ERROR
     before = robot.bend()
     robot.send(0.2)
     robot.spin(0.5)
@@ -348,11 +311,11 @@ def test_a_slack_tendon_is_named_and_all_pull_more(rig):
     robot.until(lambda: 'tensions' in robot.got, what='tensions')
     before = sum(robot.got['tensions'].data)
     robot.cut = (1,)
-    robot.says('tendon 1 is slack')
-    assert robot.diagnostics['level'] == DiagnosticStatus.WARN
+    robot.reports('tendon 1 is slack')
+    assert robot.status[0] == DiagnosticStatus.WARN
     robot.until(lambda: sum(robot.got['tensions'].data) > before + 20.0, what='more pull')
     robot.cut = ()
-    robot.until(lambda: robot.diagnostics['level'] == DiagnosticStatus.OK, what='OK again')
+    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='OK again')
 
 
 def test_imus_that_disagree_about_north(rig):
@@ -387,7 +350,7 @@ def test_gains_limits_and_co_contraction_can_be_set_while_it_runs(rig):
 
 def test_what_a_hand_feels_goes_into_the_tensions(rig, body):
     robot = rig(hand_topics=['left_hand/wrench', 'right_hand/wrench'], observer_time=0.0)
-    robot.until(lambda: robot.diagnostics.get('level') == DiagnosticStatus.OK, what='rest')
+    robot.until(lambda: robot.status[0] == DiagnosticStatus.OK, what='rest')
     at_rest = np.array(robot.got['tensions'].data)
     # 5 N down in the left hand, whose frame the standing posture gives.
     state = body.model.state(body.model.posture())
@@ -409,7 +372,7 @@ def test_freezing(rig):
     robot.until(lambda: robot.lengths, what='lengths')
     assert robot.call(robot.freeze, SetBool.Request(data=True)).success
     robot.send(0.2)
-    robot.says('frozen')
+    robot.reports('frozen')
     assert np.hypot(*robot.bend()) < 0.01
     assert robot.call(robot.freeze, SetBool.Request(data=False)).success
     robot.send(0.2)
