@@ -34,7 +34,7 @@ import rclpy
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from support.messages import imu, joint_state, wrench_stamped
 from support.ros_rig import NodeRig
 from support.statics_data import NOISE, TrueRobot
 from trajectory_msgs.msg import JointTrajectory
@@ -80,28 +80,17 @@ class Robot:
     def publish(self, capture):
         """Publish one pose once."""
         stamp = self.rig.peer.get_clock().now().to_msg()
-        joints = JointState(name=list(self.true.model.joint_names),
-                            position=capture.positions.tolist(), effort=capture.torques.tolist(),
-                            velocity=[0.0] * len(capture.positions))
-        imu = Imu()
-        x, y, z, w = quaternion_with(capture.up)
-        q = imu.orientation
-        q.x, q.y, q.z, q.w = x, y, z, w
-        imu.header.frame_id = self.true.model.config.imu.frame
-        for message, publisher in ((joints, self._joints), (imu, self._imu)):
-            message.header.stamp = stamp
-            publisher.publish(message)
+        true = self.true.model
+        self._joints.publish(joint_state(
+            stamp, true.joint_names, capture.positions, [0.0] * len(capture.positions),
+            capture.torques))
+        self._imu.publish(imu(stamp, true.config.imu.frame, quaternion_with(capture.up)))
         for (sensor, publisher), wrench in zip(self._wrenches, capture.wrenches):
-            message = WrenchStamped()
-            message.header.stamp, message.header.frame_id = stamp, sensor.frame
-            f, m = message.wrench.force, message.wrench.torque
-            f.x, f.y, f.z, m.x, m.y, m.z = wrench.tolist()
-            publisher.publish(message)
+            publisher.publish(wrench_stamped(stamp, sensor.frame, wrench))
 
-    def ask(self, name):
+    def trigger(self, name):
         """Call a service of the calibrator."""
-        client = self.rig.peer.create_client(Trigger, f'com_calibrator/{name}')
-        return self.rig.call(client, Trigger.Request())
+        return self.rig.trigger(f'com_calibrator/{name}')
 
     @property
     def session(self):
@@ -137,7 +126,7 @@ def take(robot, standing, name):
     count = len(robot.session.log.captures)
     robot.session.window.clear()
     robot.stand(capture, lambda: not robot.session.window.problem)
-    answer = robot.ask('capture')
+    answer = robot.trigger('capture')
     assert answer.success, answer.message
     assert len(robot.session.log.captures) == count + 1
     return answer
@@ -145,14 +134,14 @@ def take(robot, standing, name):
 
 def test_by_hand_from_captures_to_results(robot, tmp_path):
     robot.wait_for_plan()
-    refused = robot.ask('solve')
+    refused = robot.trigger('solve')
     assert not refused.success and 'too few' in refused.message
-    assert not robot.ask('publish').success
+    assert not robot.trigger('publish').success
     feet = (('left',), ('right',), ('left', 'right'))
     for i in range(9):
         answer = take(robot, feet[i % 3], str(i))
     assert 'CoM uncertainty' in answer.message
-    assert robot.ask('solve').success
+    assert robot.trigger('solve').success
     robot.rig.until(lambda: robot.session.identification is not None, 30.0, 'the estimate')
     found, model = robot.session.identification, robot.true.model
     assert abs(found.mass - robot.true.static.mass) < 0.15
@@ -162,7 +151,7 @@ def test_by_hand_from_captures_to_results(robot, tmp_path):
         assert (directory / name).stat().st_size > 1000
     received = robot.rig.peer.create_subscription(String, 'robot_description', lambda m: None, 1)
     robot.rig.peer.destroy_subscription(received)
-    assert robot.ask('publish').success
+    assert robot.trigger('publish').success
     messages = []
     robot.rig.peer.create_subscription(String, 'robot_description', messages.append, LATCHED)
     robot.rig.until(lambda: messages, what='robot_description')
@@ -177,15 +166,15 @@ def test_captures_survive_a_restart(tmp_path):
     at = first.true.capture(wanted.standing, None, wanted.positions)
     first.session.window.clear()
     first.stand(at, lambda: not first.session.window.problem)
-    assert 'captured pose 1' in first.ask('capture').message
+    assert 'captured pose 1' in first.trigger('capture').message
     first.close()
     second = Robot(tmp_path, automatic=False)
     try:
         second.wait_for_plan()
         assert len(second.session.log.captures) == 2
         assert [pose.name for pose in second.session.queue] == ['pose 2', 'pose 3', 'pose 4']
-        assert 'pose 2 skipped' in second.ask('skip').message
-        answer = second.ask('reset')
+        assert 'pose 2 skipped' in second.trigger('skip').message
+        answer = second.trigger('reset')
         assert answer.success and 'captures.1.json' in answer.message
         assert (Path(tmp_path) / 'sabian' / 'captures.1.json').exists()
     finally:
@@ -202,7 +191,7 @@ def test_a_moving_robot_is_not_captured(robot):
         return count[0] > 60 and 'moved' in robot.session.window.problem
 
     robot.stand(capture, moving)
-    answer = robot.ask('capture')
+    answer = robot.trigger('capture')
     assert not answer.success and 'hold the robot still' in answer.message
     assert not robot.session.log.captures
 
@@ -264,7 +253,7 @@ def test_offsets_of_a_tare_are_taken_off(robot):
     robot.rig.until(lambda: robot.node.inputs.offsets.any(), what='offsets')
     capture = robot.true.capture(('left', 'right'), None)
     robot.stand(capture, lambda: not robot.session.window.problem)
-    assert robot.ask('capture').success
+    assert robot.trigger('capture').success
     found = robot.session.log.captures[0].wrenches
     names = list(robot.true.model.config.wrench_sensors)
     for sensor, first in (('right_foot', 0.0), ('left_foot', 6.0)):

@@ -34,6 +34,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64, Float64MultiArray, String
 from std_srvs.srv import Trigger
+from support.messages import imu, joint_state, set_fields
 from support.ros_rig import NodeRig
 from trajectory_msgs.msg import JointTrajectory
 import yaml
@@ -51,7 +52,7 @@ def model():
     return RobotModel.load('biped')
 
 
-class Rig(NodeRig):
+class GaitRig(NodeRig):
     """The node, and a robot that follows trajectories exactly."""
 
     def __init__(self, model, **parameters):
@@ -99,24 +100,18 @@ class Rig(NodeRig):
         self._clock.publish(Clock(clock=stamp))
         if not self.is_stuck:
             self._follow(now)
-        imu = Imu()
-        imu.header.stamp, imu.header.frame_id = stamp, self.model.config.imu.frame
-        imu.orientation.z, imu.orientation.w = np.sin(0.5 * YAW), np.cos(0.5 * YAW)
-        self._imu.publish(imu)
+        self._imu.publish(imu(
+            stamp, self.model.config.imu.frame, (0.0, 0.0, np.sin(0.5 * YAW), np.cos(0.5 * YAW))))
         self._dcm_margin.publish(Float64(data=self.dcm_margin))
         for publisher, kind, xyz in ((self._com, 'point', (1.0, 2.0, 0.4)),
                                      (self._zmp, 'point', (1.0, 2.0, 0.0)),
                                      (self._bias, 'vector', self.bias)):
             message = PointStamped() if kind == 'point' else Vector3Stamped()
             message.header.stamp, message.header.frame_id = stamp, 'odom'
-            value = getattr(message, kind)
-            value.x, value.y, value.z = map(float, xyz)
+            set_fields(getattr(message, kind), 'xyz', xyz)
             publisher.publish(message)
         if 'joints' not in self.silent:
-            joints = JointState(name=list(self.model.joint_names),
-                                position=self.positions.tolist())
-            joints.header.stamp = stamp
-            self._joints.publish(joints)
+            self._joints.publish(joint_state(stamp, self.model.joint_names, self.positions))
 
     def _follow(self, now):
         """Do as the last trajectory says."""
@@ -189,7 +184,7 @@ def make(model):
     rigs = []
 
     def make_rig(**parameters):
-        rigs.append(Rig(model, **parameters))
+        rigs.append(GaitRig(model, **parameters))
         return rigs[-1]
 
     yield make_rig

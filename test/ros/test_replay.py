@@ -35,7 +35,8 @@ from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import Float64, Header
+from std_msgs.msg import Float64
+from support.messages import imu, joint_state, stamp_of, wrench_stamped
 from support.ros_rig import NodeRig
 from support.zmp_pipeline import Pipeline
 from visualization_msgs.msg import MarkerArray
@@ -67,27 +68,16 @@ def motion():
 
 
 def messages(pipeline, ns):
-    """Return what the robot's drivers say at an instant."""
-    seen, stamp = pipeline.observation, rclpy.time.Time(nanoseconds=ns).to_msg()
-    joints = JointState(header=Header(stamp=stamp), name=list(pipeline.model.joint_names),
-                        position=seen.joint_positions.tolist(),
-                        velocity=seen.joint_velocities.tolist())
-    imu = Imu(header=Header(stamp=stamp, frame_id='imu_link'))
-    fill(imu.orientation, 'xyzw', seen.imu_quaternions[0])
-    fill(imu.angular_velocity, 'xyz', seen.angular_velocities[0])
-    found = {'joint_states': joints, 'imu': imu}
+    """Return the messages of the robot's drivers at an instant, by topic."""
+    measured, stamp = pipeline.observation, stamp_of(ns)
+    found = {
+        'joint_states': joint_state(stamp, pipeline.model.joint_names, measured.joint_positions,
+                                    measured.joint_velocities),
+        'imu': imu(stamp, 'imu_link', measured.imu_quaternions[0], measured.angular_velocities[0])}
     for foot, frame, wrench in zip(
             ('left', 'right'), ('l_sole', 'r_sole'), pipeline.wrenches):
-        message = WrenchStamped(header=Header(stamp=stamp, frame_id=frame))
-        fill(message.wrench.force, 'xyz', wrench[:3])
-        fill(message.wrench.torque, 'xyz', wrench[3:])
-        found[f'wrench_aggregator/{foot}/wrench'] = message
+        found[f'wrench_aggregator/{foot}/wrench'] = wrench_stamped(stamp, frame, wrench)
     return ns, found
-
-
-def fill(message, names, values):
-    for name, value in zip(names, values):
-        setattr(message, name, float(value))
 
 
 class Robot(NodeRig):
@@ -131,11 +121,11 @@ class Robot(NodeRig):
     def finish(self, ns):
         """Wait until the last instant has gone through both nodes."""
         last = ('zmp_monitor/zmp', 'com_estimator/com_fused')
-        self.until(lambda: all(self.outputs[topic] and stamp_of(self.outputs[topic][-1]) == ns
+        self.until(lambda: all(self.outputs[topic] and stamp_in(self.outputs[topic][-1]) == ns
                                for topic in last), what='the last instant')
         self.spin(0.1)
 
-    def said(self, topic, kind):
+    def messages(self, topic, kind):
         """Return the messages of an output."""
         return [deserialize_message(raw, kind) for raw in self.outputs[topic]]
 
@@ -144,7 +134,7 @@ class Robot(NodeRig):
         self.com.destroy_node()
 
 
-def stamp_of(raw):
+def stamp_in(raw):
     seconds, nanoseconds = np.frombuffer(raw, '<u4', 2, 4).tolist()
     return seconds * 10**9 + nanoseconds
 
@@ -165,7 +155,7 @@ def play_live(robot, motion, bag):
 
 
 def have_all(taps, ns):
-    return all(tap and stamp_of(tap[-1]) == ns for tap in taps.values())
+    return all(tap and stamp_in(tap[-1]) == ns for tap in taps.values())
 
 
 def write_bag(path, taps):
@@ -177,7 +167,7 @@ def write_bag(path, taps):
             f'/{topic}', '/'.join((*kind.__module__.split('.')[:2], kind.__name__)),
             typestore=store) for topic, kind in INPUTS.items()}
         for stamp, topic, raw in sorted(
-                (stamp_of(raw), topic, raw) for topic, tap in taps.items() for raw in tap):
+                (stamp_in(raw), topic, raw) for topic, tap in taps.items() for raw in tap):
             writer.write(connections[topic], stamp, raw)
 
 
@@ -214,11 +204,11 @@ def test_a_bag_gives_the_same_as_live_to_the_last_bit(motion, tmp_path):
     finally:
         replayed.close()
     for topic, kind in {**STAMPED, **PLAIN}.items():
-        once, again = (robot.said(topic, kind) for robot in (live, replayed))
+        once, again = (robot.messages(topic, kind) for robot in (live, replayed))
         assert once == again, topic
         assert len(once) > 0.9 * COUNT, topic
     # Of latched topics only the last message is kept for those who are slow.
     shown, again = ({str(message.markers[0].header.stamp): message
-                     for message in robot.said('zmp_monitor/markers', MarkerArray)}
+                     for message in robot.messages('zmp_monitor/markers', MarkerArray)}
                     for robot in (live, replayed))
     assert again and again == {stamp: shown[stamp] for stamp in again}
