@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""Strip charts: what a few numbers did during the last seconds."""
+"""Strip charts: the last seconds of some numbers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.viz import palette
 import numpy as np
 
-#: Seconds that are shown, and samples per second that are kept.
+#: Seconds shown, and samples per second.
 SPAN, RATE = 30.0, 10.0
 
-#: After so many updates the page makes a chart anew, which takes it a millisecond: one made while
-#: its tab was hidden had no width, and its time axis gets no numbers later (uPlot lays axes out
+#: Updates after which a chart's axes are laid out again, which takes the browser a millisecond: a
+#: chart created in a hidden tab has no width, and its time axis no numbers (uPlot lays axes out
 #: when their scales change).
 RENEWED = 10
 
@@ -42,7 +42,7 @@ class Strips:
     names
         Of the series.
     span, rate
-        How long samples are kept, s, and how many per second.
+        Duration, s, and samples per second.
 
     """
 
@@ -54,7 +54,7 @@ class Strips:
         self._period, self.last = 1.0 / rate, -math.inf
 
     def add(self, time: float, values: Mapping[str, float]) -> bool:
-        """Take a sample, unless the last one is too young for that; tell whether it was taken."""
+        """Add a sample unless the last one is too recent; return whether it was added."""
         if time < self.last + 0.999 * self._period:
             return False
         self.last = time
@@ -65,15 +65,14 @@ class Strips:
         return True
 
     def has(self, name: str) -> bool:
-        """Tell whether there is anything known of a series."""
+        """Whether a series has any value."""
         return bool(np.isfinite(self._values[self._index[name]]).any())
 
     def data(self, names: Sequence[str]) -> tuple[Array, ...]:
         """
-        Return times before the last sample, s, and the series, from when one of them was known.
+        Return times relative to the last sample, s, and the series, from their first value on.
 
-        Gaps are bridged with the value before, at the beginning with the first one: charts
-        cannot draw them.
+        Gaps, which charts cannot draw, are filled with the value before, or with the first one.
         """
         series = self._values[[self._index[name] for name in names]]
         known = np.flatnonzero(np.isfinite(series).any(axis=0))
@@ -84,7 +83,7 @@ class Strips:
 
 
 def _bridged(values: Array) -> Array:
-    """Return values without gaps; zeros where nothing is known."""
+    """Return values with filled gaps; zeros without any value."""
     known = np.isfinite(values)
     if not known.any():
         return np.zeros(len(values))
@@ -94,20 +93,20 @@ def _bridged(values: Array) -> Array:
 
 class Chart:
     """
-    A chart on the page; it shows the series of which anything is known.
+    A chart on the page; it shows the series that have values.
 
     Parameters
     ----------
     gui
-        viser's, inside the container that gets the chart.
+        viser's, inside the container of the chart.
     strips
-        Where the series come from.
+        Data of the series.
     title
-        What is shown, with its unit.
+        Quantity and unit.
     series
         Colours by name of a series.
     at_least
-        What the vertical axis covers at least, so that noise does not look like motion.
+        Minimum range of the vertical axis, so that noise does not look like motion.
 
     """
 
@@ -116,7 +115,7 @@ class Chart:
                  height: int = 150) -> None:
         self._strips, self._colours = strips, dict(series)
         self._shown: tuple[str, ...] = ()
-        # Without colours: the page then takes those that fit, light or dark.
+        # Without colours, which then follow the light or dark theme.
         axis = {'font': '11px sans-serif', 'grid': {'width': 1}, 'ticks': {'show': False}}
         self._at_least = self._range = at_least
         self._updates = 0
@@ -128,7 +127,7 @@ class Chart:
             legend={'show': True, 'live': False}, visible=False)
 
     def update(self) -> None:
-        """Send the series; without any the chart is hidden."""
+        """Send the series; a chart without values is hidden."""
         known = tuple(name for name in self._colours if self._strips.has(name))
         if known != self._shown:
             self._shown, self._handle.visible = known, bool(known)
@@ -138,9 +137,9 @@ class Chart:
         if known:
             data = self._strips.data(known)
             self._updates += 1
-            wanted = round_range(data[1:], self._at_least)
-            if wanted != self._range or self._updates % RENEWED == 0:
-                self._range = wanted
+            limits = round_range(data[1:], self._at_least)
+            if limits != self._range or self._updates % RENEWED == 0:
+                self._range = limits
                 self._handle.scales = self._scales()
             self._handle.data = data
 
@@ -149,7 +148,7 @@ class Chart:
 
 
 def round_range(series: Sequence[Array], at_least: tuple[float, float]) -> tuple[float, float]:
-    """Return round limits that hold all values and `at_least`, and seldom change."""
+    """Return round limits around all values and `at_least`, which change rarely."""
     low = min(at_least[0], *(float(values.min()) for values in series))
     high = max(at_least[1], *(float(values.max()) for values in series))
     magnitude = 10.0 ** math.floor(math.log10(high - low))

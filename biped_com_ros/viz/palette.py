@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""Which colour means what; scene, charts and legend all take them from here."""
+"""Colours of scene, charts and legend."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class Mark:
 
     Attributes
     ----------
-    words
-        What it is.
+    label
+        Its name in the legend.
     colour
         Of its ball or disc.
     size
         Radius as a share of the robot's height.
     on_ground
-        Whether it is a disc on the ground, and no ball.
+        Whether it is a disc on the ground instead of a ball.
 
     """
 
-    words: str
+    label: str
     colour: Colour
     size: float
     on_ground: bool = False
@@ -66,12 +66,12 @@ TENDON: Colour = (190, 90, 40)
 
 
 def css(colour: Colour) -> str:
-    """Return a colour as style sheets and charts write it."""
+    """Return a colour in CSS notation."""
     return '#{:02x}{:02x}{:02x}'.format(*colour)
 
 
 def of_margin(margin: float, good: float = 0.02) -> Colour:
-    """Return what a stability margin looks like: good from `good` metres on, bad from 0 down."""
+    """Return the colour of a stability margin, m: `BAD` up to 0, `GOOD` from `good` on."""
     if not margin > 0.0:
         return BAD if margin <= 0.0 else QUIET
     share = min(margin / good, 1.0)

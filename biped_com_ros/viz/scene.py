@@ -15,8 +15,7 @@
 """
 The robot and its measurements in 3-D.
 
-Everything of a robot hangs on one frame, the base; what did not move since the last frame is
-not sent again.
+All parts of a robot are children of one frame, the base. What has not moved is not sent again.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from biped_com_ros.viz.view import View
 from biped_com_ros.viz.visuals import Looks, looks_of
 import numpy as np
 
-#: Movements below these are not sent, m and of a quaternion.
+#: Smaller movements are not sent, m and of a quaternion.
 _STILL, _STILL_TURN = 5e-5, 5e-5
-#: An arrow that carries the whole robot is this long, as a share of the robot's height.
+#: Length of the arrow of a force equal to the weight, as a share of the robot's height.
 _ARROW = 0.55
-_GROUND = 0.002  # m above the ground: drawn on it, not in it
+_GROUND = 0.002  # m; height of what is drawn on the ground
 _IDENTITY_WXYZ = (1.0, 0.0, 0.0, 0.0)
 
 
-class Node:
-    """A thing in the scene that is moved, shown and hidden, and sent only when it changes."""
+class SceneNode:
+    """An object in the scene, which is sent only when it changes."""
 
     def __init__(self, handle: Any, shown: bool = True) -> None:
         self.handle, self.shown = handle, shown
@@ -54,7 +53,7 @@ class Node:
             self.shown = self.handle.visible = shown
 
     def move(self, position: Array, wxyz: Array | None = None) -> None:
-        """Put it somewhere in its parent, turned by a quaternion (w, x, y, z)."""
+        """Set its pose in its parent; the quaternion is (w, x, y, z)."""
         if np.abs(position - self._position).max() > _STILL:
             self._position = self.handle.position = position.copy()
         if wxyz is not None and np.abs(wxyz - self._wxyz).max() > _STILL_TURN:
@@ -63,7 +62,7 @@ class Node:
 
 class Scene:
     """
-    What the page draws in 3-D.
+    The 3-D part of the page.
 
     Parameters
     ----------
@@ -75,7 +74,7 @@ class Scene:
     Attributes
     ----------
     looks
-        How the robot is drawn, and what could not be.
+        The robot's visuals, and their problems.
     height
         Of the standing robot, m.
 
@@ -94,7 +93,7 @@ class Scene:
         self._add_marks()
 
     def draw(self, view: View, state: RobotState | None) -> None:
-        """Bring the scene up to date; `state` is that of the view, None: not known."""
+        """Update the scene; `state` is the view's, None: unknown."""
         if state is not None:
             self._draw_robot(state)
         for kind, mark in palette.MARKS.items():
@@ -105,14 +104,14 @@ class Scene:
 
     def frame(self, camera: Any) -> None:
         """
-        Have a browser's camera see all of the robot.
+        Point a browser's camera at the whole robot.
 
-        Where the page is higher than wide, as on a phone, the controls cover its lower half.
+        On a page that is higher than wide, as on a phone, the controls cover the lower half.
         """
         if camera.image_width < camera.image_height:
             look_at = np.array((0.0, 0.0, -0.07 * self.height))
             camera.position = look_at + self.height * np.array((2.9, -1.75, 0.78))
-            camera.look_at = look_at  # after the position, which takes it along
+            camera.look_at = look_at  # after the position, which changes it
 
     def show(self, what: str, shown: bool) -> None:
         """Show or hide a group: ``robot``, ``links`` or ``forces``."""
@@ -123,7 +122,7 @@ class Scene:
             mesh.visible = shown
 
     def set_opacity(self, opacity: float) -> None:
-        """Make the robot solid (1), or so that one looks into it."""
+        """Set the robot's opacity, 0 to 1."""
         for mesh in self._meshes:
             mesh.opacity = None if opacity > 0.99 else opacity
 
@@ -137,7 +136,7 @@ class Scene:
             (0.0, 0.0, -state.placements_in_base(model.soles)[:, 3, 2].min()))))
 
     def _measure(self, state: RobotState) -> float:
-        """Return how high the robot stands, from its surfaces."""
+        """Return the height of the standing robot, from its surfaces."""
         placements = state.placements_in_base(self._frames)
         row = {int(joint): i for i, joint in enumerate(self._frames.joints)}
         tops = [(surface.triangles.vertices @ placements[row[surface.joint]][:3, 2]).max()
@@ -160,8 +159,8 @@ class Scene:
             shadow_opacity=0.22, plane_color=(247, 248, 250), plane_opacity=0.0)
 
     def _add_robot(self, joints: list[int]) -> None:
-        self._base = Node(self._scene.add_frame('/robot', show_axes=False))
-        self._joint_nodes = [Node(self._scene.add_frame(f'/robot/{joint}', show_axes=False))
+        self._base = SceneNode(self._scene.add_frame('/robot', show_axes=False))
+        self._joint_nodes = [SceneNode(self._scene.add_frame(f'/robot/{joint}', show_axes=False))
                              for joint in joints]
         self._meshes = [
             self._scene.add_mesh_simple(
@@ -178,25 +177,25 @@ class Scene:
         for kind, mark in palette.MARKS.items():
             shape, size = (disc, (mark.size * h, mark.size * h, 1.0)) if mark.on_ground else (
                 ball, mark.size * h)
-            self._marks[kind] = Node(self._scene.add_mesh_simple(
+            self._marks[kind] = SceneNode(self._scene.add_mesh_simple(
                 f'/marks/{kind}', shape.vertices, shape.faces, color=mark.colour, scale=size,
                 cast_shadow=False, receive_shadow=False, visible=False), shown=False)
-        self._plumb = Node(self._scene.add_line_segments(
+        self._plumb = SceneNode(self._scene.add_line_segments(
             '/marks/plumb', np.zeros((1, 2, 3)), palette.MARKS['com'].colour,
             thickness=0.003 * h, visible=False), shown=False)
         sizes = 0.012 * h * np.cbrt(self._model.link_masses / self._model.link_masses.max())
         count = len(self._model.link_names)
-        self._links = Node(self._scene.add_batched_meshes_simple(
+        self._links = SceneNode(self._scene.add_batched_meshes_simple(
             '/marks/links', ball.vertices.astype(np.float32), ball.faces.astype(np.uint32),
             np.tile(_IDENTITY_WXYZ, (count, 1)), np.zeros((count, 3)), batched_scales=sizes,
             batched_colors=palette.LINK_COM, cast_shadow=False, receive_shadow=False,
             visible=False), shown=False)
         self._link_positions = np.zeros((count, 3))
-        self._arrows = Node(self._scene.add_arrows(
+        self._arrows = SceneNode(self._scene.add_arrows(
             '/marks/forces', np.zeros((1, 2, 3)), palette.FORCE, shaft_radius=0.007 * h,
             head_radius=0.018 * h, head_length=0.04 * h, visible=False), shown=False)
         self._area: Any = None
-        self._edge = Node(self._scene.add_line_segments(
+        self._edge = SceneNode(self._scene.add_line_segments(
             '/marks/polygon', np.zeros((1, 2, 3)), palette.GOOD, thickness=0.006 * h,
             visible=False), shown=False)
         self._corners, self._area_colour = np.empty((0, 3)), palette.QUIET
@@ -221,17 +220,17 @@ class Scene:
             point = point + (0.0, 0.0, _GROUND)
         node.move(point)
         if kind == 'com':
-            # Down to where the robot stands.
             ground = view.polygon[:, 2].mean() if len(view.polygon) else 0.0
             self._plumb.handle.points = np.array(
                 [[point, (point[0], point[1], ground)]], dtype=np.float32)
             self._plumb.show(True)
 
     def _draw_links(self, positions: Array | None) -> None:
-        wanted = positions is not None and 'links' not in self._hidden
-        self._links.show(wanted)
-        if wanted and positions is not None and (
-                np.abs(positions - self._link_positions).max() > _STILL):
+        if positions is None or 'links' in self._hidden:
+            self._links.show(False)
+            return
+        self._links.show(True)
+        if np.abs(positions - self._link_positions).max() > _STILL:
             self._link_positions = positions.copy()
             self._links.handle.batched_positions = positions.astype(np.float32)
 
@@ -283,7 +282,7 @@ def wxyz_of(rotations: Array) -> Array:
     """Return the quaternions (N, 4), w first and not negative, of rotations (N, 3, 3)."""
     r = rotations
     xx, yy, zz = r[:, 0, 0], r[:, 1, 1], r[:, 2, 2]
-    # The largest of the four is found without cancellation; the others follow from it.
+    # The largest of the four is computed without cancellation; the others follow from it.
     squares = np.stack((1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz),
                        axis=1)
     sums = np.empty((len(r), 4, 4))

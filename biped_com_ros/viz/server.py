@@ -13,11 +13,11 @@
 # limitations under the License.
 
 """
-The web server behind the page, kept to this computer.
+The web server of the page.
 
-It serves everything the page needs out of the installed package, to browsers on this computer
-only unless told otherwise, and takes connections from its own page only: any other page that is
-open in the same browser could press the buttons, too.
+It serves the page from the installed package, by default to browsers on this computer only, and
+accepts connections from its own page only: otherwise any other site that is open in the same
+browser could use the buttons.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def open_server(host: str, port: int, label: str) -> Any:
     Parameters
     ----------
     host, port
-        Where; a port that is taken is counted up until one is free, 0 lets the system choose.
+        Address; if the port is in use, the next free one; 0: any.
     label
-        Shown over the controls.
+        Title of the controls.
 
     Raises
     ------
     ConfigurationError
-        If viser is not installed, or nothing can be served on that host.
+        If viser is not installed, or the host is not an address of this computer.
 
     """
     viser = import_viser()
@@ -60,9 +60,9 @@ def open_server(host: str, port: int, label: str) -> Any:
     if not used:
         server.stop()
         raise ConfigurationError(
-            f'viser {viser.__version__} starts its server in an unknown way, so that pages of '
-            'other sites could not be kept away; take another version: pip install viser==1.1.1')
-    # A page that anybody on the internet can open is nothing a robot should have a button for.
+            f'with viser {viser.__version__} other sites cannot be kept from connecting to the '
+            'page; install another version: pip install viser==1.1.1')
+    # viser can publish the page on the internet; disabled for a page that controls a robot.
     server.request_share_url = lambda verbose=True: None
     return server
 
@@ -81,7 +81,7 @@ def import_viser() -> Any:
     Raises
     ------
     ConfigurationError
-        If it is not installed; says how to.
+        If it is not installed.
 
     """
     try:
@@ -96,7 +96,7 @@ def import_viser() -> Any:
 
 
 def _check_host(host: str) -> None:
-    """Raise where nothing can be served: viser would try port after port for ever."""
+    """Raise if the host is not valid: viser would try ports for ever."""
     import socket
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -105,14 +105,14 @@ def _check_host(host: str) -> None:
             probe.bind(address)
     except OSError as error:
         raise ConfigurationError(
-            f"nothing can be served on host '{host}': {error.strerror or error}; valid: "
-            "'127.0.0.1' (this computer only), '0.0.0.0' (everybody in the network), or an "
+            f"the page cannot be served on host '{host}': {error.strerror or error}; valid: "
+            "'127.0.0.1' (this computer only), '0.0.0.0' (the whole network), or an "
             'address of this computer') from None
 
 
 @contextlib.contextmanager
 def _checked_origins(pattern: re.Pattern[str]) -> Iterator[list[bool]]:
-    """Have viser's server, while it starts, check where the pages come from that connect."""
+    """Let the server that viser starts meanwhile check the origin of connections."""
     import websockets.asyncio.server
     library: Any = websockets.asyncio.server
     serve = library.serve
@@ -120,7 +120,7 @@ def _checked_origins(pattern: re.Pattern[str]) -> Iterator[list[bool]]:
 
     def checked(*arguments: Any, **options: Any) -> Any:
         used.append(True)
-        # None: programs that are no browsers, which have no need of a browser to do harm.
+        # None: clients other than browsers, which this check cannot protect from.
         return serve(*arguments, origins=[pattern, None], **options)
 
     library.serve = checked

@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
+from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 _SIDES = 24
-#: Vertices of mesh files that are closer to each other than this become one, m; more, where
-#: otherwise a file would have more triangles than that.
+#: Closer vertices of mesh files are merged, m; the distance is increased for files with more
+#: triangles than the limit.
 _DETAIL, _TRIANGLES = 0.002, 2000
 
 
@@ -42,7 +42,7 @@ class Triangles:
     Attributes
     ----------
     vertices
-        Shape (V, 3), m. Where an edge is sharp they are there once per side.
+        Shape (V, 3), m; those of sharp edges are there once per side.
     faces
         Indices into the vertices, shape (F, 3), counterclockwise from outside.
 
@@ -107,14 +107,14 @@ def sphere(radius: float) -> Triangles:
 
 def mesh_file(path: Path, scale: Array) -> Triangles:
     """
-    Read an STL, DAE, OBJ, PLY or GLB file and thin it out.
+    Read an STL, DAE, OBJ, PLY or GLB file, and simplify it.
 
     Parameters
     ----------
     path
         The file.
     scale
-        What its coordinates are multiplied by to be metres, shape (3,).
+        Factors from its coordinates to metres, shape (3,).
 
     Raises
     ------
@@ -130,7 +130,7 @@ def mesh_file(path: Path, scale: Array) -> Triangles:
     try:
         mesh: Any = trimesh.load(path, force='mesh', process=False)
         vertices, faces = np.array(mesh.vertices, dtype=np.float64), np.array(mesh.faces)
-    except Exception as error:  # noqa: B902 - each format raises what it likes
+    except Exception as error:  # noqa: B902 - each format raises other errors
         raise RobotDescriptionError(f"mesh file '{path}' cannot be read: {error}") from None
     if not len(faces) or not np.isfinite(vertices).all():
         raise RobotDescriptionError(f"mesh file '{path}' has no usable triangles")
@@ -145,8 +145,7 @@ def thinned(surface: Triangles, detail: float) -> Triangles:
     """
     Merge vertices that are closer than `detail` and on the same side of an edge.
 
-    Which of six sides a face looks to decides about the latter; so edges stay sharp and round
-    things round.
+    The sides are the six directions of the axes: edges stay sharp, and round surfaces smooth.
     """
     corners = surface.vertices[surface.faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -155,9 +154,9 @@ def thinned(surface: Triangles, detail: float) -> Triangles:
     cells = np.round(corners.reshape(-1, 3) / detail).astype(np.int64)
     cells -= cells.min(axis=0)
     _, depth, height = cells.max(axis=0) + 1
-    # One number per cell: sorting these takes a tenth of the time of sorting rows.
+    # One number per cell: ten times faster to sort than rows.
     cell = (cells[:, 0] * depth + cells[:, 1]) * height + cells[:, 2]
-    # All sides of an edge meet in the middle of the cell, so that no gap opens between them.
+    # All sides of an edge use the same point, so that there is no gap between them.
     _, cell, count = np.unique(cell, return_inverse=True, return_counts=True)
     sums = [np.bincount(cell, axis) for axis in corners.reshape(-1, 3).T]
     middles = np.stack(sums, axis=1) / count[:, np.newaxis]
@@ -169,6 +168,6 @@ def thinned(surface: Triangles, detail: float) -> Triangles:
 
 
 def _used(surface: Triangles) -> Triangles:
-    """Return the surface without vertices that no face needs."""
+    """Return the surface without unused vertices."""
     kept, faces = np.unique(surface.faces, return_inverse=True)
     return Triangles(surface.vertices[kept], faces.reshape(-1, 3))

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""What the browser page shows at one moment, as plain numbers."""
+"""Contents of the page at one moment, as plain numbers."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class FootView:
     Attributes
     ----------
     wrench
-        Of the ground on the robot, in the sole frame, force first, shape (6,); NaN: unknown.
+        Of the ground on the robot, in the sole frame, force first, (6,), N, N m; NaN: unknown.
     cop
-        Centre of pressure in the sole frame, shape (3,), m; NaN: unknown or in the air.
+        Centre of pressure in the sole frame, (3,), m; NaN: unknown, or no contact.
     contact
-        Whether it stands.
+        Whether there is contact.
 
     """
 
@@ -45,8 +45,8 @@ class FootView:
 
 
 @dataclass
-class Report:
-    """One line of ``/diagnostics``: its level (0 well, 1 warning, 2 error, 3 stale) and words."""
+class HealthLine:
+    """One status of ``/diagnostics``; level 0: OK, 1: warning, 2: error, 3: stale."""
 
     level: int
     name: str
@@ -56,18 +56,18 @@ class Report:
 @dataclass
 class View:
     """
-    Everything that is shown; NaN and empty stand for unknown.
+    All that the page shows; NaN and empty: unknown.
 
     Attributes
     ----------
     positions, efforts
         Of the joints in the order of the model, shape (n,), rad or m, N m or N.
     feedforward
-        Efforts that gravity_compensation asks for, by joint, N m.
+        Efforts commanded by gravity_compensation, by joint, N m.
     base
         Pose of the base in the world.
     points
-        By kind, see `biped_com_ros.viz.palette`, in the world, shape (3,), m.
+        By kind, see `palette.MARKS`, in the world, shape (3,), m.
     link_coms
         In the world, shape (L, 3), m.
     feet
@@ -75,23 +75,23 @@ class View:
     polygon
         Corners of the support polygon in the world, shape (k, 3), m.
     margin, dcm_margin
-        Distance of ZMP and DCM from its edge, negative outside, m.
+        Distances of ZMP and DCM from its edge, negative outside, m.
     time_to_edge
-        Until the DCM is out, s.
+        Until the DCM leaves the polygon, s.
     phase
-        Which feet carry, in words.
+        Support phase, as zmp_monitor names it.
     tendon_lengths, tensions, expected_tensions
-        Measured and expected, m and N.
+        Measured lengths, measured and expected tensions, m and N.
     torso
         Bend and direction, rad, and elongation, m, shape (3,).
     health
-        What the nodes say of themselves.
+        Diagnostics of the nodes.
     calibration
-        What com_calibrator says of its progress.
+        Progress of com_calibrator.
     gait
-        What gait_player does.
+        State of gait_player.
     base_from
-        Where the base's pose comes from: ``tf``, ``odom``, or nowhere.
+        Source of the base's pose: ``tf``, ``odom``, or empty for none.
 
     """
 
@@ -111,23 +111,23 @@ class View:
     tensions: Array = field(default_factory=lambda: np.empty(0))
     expected_tensions: Array = field(default_factory=lambda: np.empty(0))
     torso: Array = field(default_factory=lambda: np.full(3, math.nan))
-    health: list[Report] = field(default_factory=list)
+    health: list[HealthLine] = field(default_factory=list)
     calibration: str = ''
     gait: str = ''
     base_from: str = ''
 
     def point(self, kind: str) -> Array | None:
-        """Return a point, or None where it is not known."""
+        """Return a point, or None if it is unknown."""
         value = self.points.get(kind)
         return value if value is not None and np.isfinite(value).all() else None
 
     def error(self, kind: str, reference: str = 'truth') -> float:
-        """Return the distance between two points, m; NaN where one is not known."""
+        """Return the distance between two points, m; NaN if one is unknown."""
         here, there = self.point(kind), self.point(reference)
         return math.nan if here is None or there is None else float(np.linalg.norm(here - there))
 
     def offset(self, kind: str) -> tuple[float, float] | None:
-        """Return how far off a point is on the level and in height, m; None: not known."""
+        """Return a point's horizontal and vertical error, m; None if unknown."""
         here, there = self.point(kind), self.point('truth')
         if here is None or there is None:
             return None

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""What a robot looks like: the <visual> elements of its URDF, one surface per joint and colour."""
+"""Surfaces of a robot, from the <visual> elements of its URDF."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import BipedComError, RobotDescriptionError
-from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.resources import resolve_uri
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.viz.shapes import Array, box, cylinder, joined, mesh_file, sphere, Triangles
+from biped_com_ros.viz.palette import Colour
+from biped_com_ros.viz.shapes import box, cylinder, joined, mesh_file, sphere, Triangles
 import numpy as np
 
-Colour = tuple[int, int, int]
-
 _DEFAULT: Colour = (186, 190, 198)
-#: Half the thickness of the sticks of a robot without any looks, m.
+#: Radius of the sticks of a robot without visuals, m.
 _STICK = 0.008
 
 
@@ -61,14 +60,14 @@ class Surface:
 @dataclass(frozen=True)
 class Looks:
     """
-    What there is to draw.
+    Visuals of a robot.
 
     Attributes
     ----------
     surfaces
         One per joint and colour.
     problems
-        What could not be drawn, in words.
+        Visuals that cannot be drawn, and why.
 
     """
 
@@ -80,8 +79,8 @@ def looks_of(model: RobotModel) -> Looks:
     """
     Return the surfaces of a robot.
 
-    A mesh file that is missing or broken is a problem and no more; a robot that has no visuals
-    at all is drawn as sticks from joint to joint.
+    A mesh file that is missing or broken is listed as a problem; a robot without any visuals is
+    drawn as sticks from joint to joint.
     """
     robot = ElementTree.fromstring(model.urdf.strip())
     materials = {str(material.get('name')): colour for material in robot.findall('material')
@@ -125,12 +124,12 @@ def _shape(visual: ElementTree.Element, link: str) -> Triangles:
 
 @lru_cache(maxsize=128)
 def _mesh(uri: str, scale: tuple[float, ...]) -> Triangles:
-    """Read a file once, however many links show it."""
+    """Read a file, once for all links that use it."""
     return mesh_file(find_mesh(uri), np.array(scale))
 
 
 def find_mesh(uri: str) -> Path:
-    """Return the file of a URI; of ``package:///name`` too, which some descriptions have."""
+    """Return the file of a URI; some descriptions write ``package:///name``."""
     return resolve_uri(uri.replace('package:///', 'package://', 1))
 
 
@@ -172,7 +171,7 @@ def _colour_of(visual: ElementTree.Element, materials: dict[str, Colour]) -> Col
 
 
 def _sticks(model: RobotModel) -> Iterator[Surface]:
-    """Yield sticks from each joint to those that hang on it, for a URDF without visuals."""
+    """Yield sticks from each joint to its children, for a URDF without visuals."""
     pin_model = model.pin_model
     for child in range(2, pin_model.njoints):
         end = np.array(pin_model.jointPlacements[child].translation)

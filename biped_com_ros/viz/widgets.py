@@ -12,35 +12,36 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""Pieces of the page as HTML: figures, bars, the legend, the state of health."""
+"""Parts of the page as HTML: figures, bars, the legend, diagnostics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 import math
+from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.viz import palette
 from biped_com_ros.viz.charts import SPAN
-from biped_com_ros.viz.view import Report, View
+from biped_com_ros.viz.view import HealthLine, View
 import numpy as np
 
-# The page's own colours, which follow whether it is light or dark.
+# Colours of the page's theme, light or dark.
 _TEXT = 'font-size:12.5px;line-height:1.45;padding:2px 14px 2px 10px;'
 _FAINT = 'color:var(--mantine-color-dimmed);'
 _ABSENT = 'color:var(--mantine-color-placeholder)'
 _TRACK = 'rgba(128,140,158,0.18)'
 _NUMBER = 'font-variant-numeric:tabular-nums;text-align:right;white-space:nowrap;'
-#: Bars are yellow from this share of a limit on, and red from the second.
+#: Shares of a limit from which bars are yellow, and red.
 _HIGH, _FULL = 0.7, 0.95
-#: Longer times to the edge are those of any robot that stands, s.
+#: Longer times to the edge, s, are not shown: any standing robot has them.
 _SOON = 0.5
-#: What is shown on a narrow screen only.
+#: Class of what is shown on a narrow screen only.
 _BRIEF = 'biped-com-brief'
-#: On a narrow screen viser has all panels in a sheet over the lower part of the page, which leaves
-#: a part of the width free and puts the figures below all controls. Where its markup is another
-#: one, that is how it stays.
+#: On a narrow screen viser shows all panels in a sheet over the lower part of the page. This style
+#: lets the sheet have the full width, and puts the figures above the controls. With other versions
+#: of viser, whose markup differs, it has no effect.
 NARROW = ('<style>'
           f'.{_BRIEF}{{display:none}}'
           '@media (max-width:36em){'
@@ -53,25 +54,25 @@ NARROW = ('<style>'
           '.mantine-Paper-root [style*="width: 20em"]>:last-child>:nth-child(3){order:1}'
           '}</style>')
 
-#: What the page's words mean.
+#: Terms of the page.
 GLOSSARY = {
-    'CoM': 'Centre of mass: the whole weight acts as if it were in this point.',
-    'URDF': 'The file that describes the robot. Its masses are seldom those of the real robot.',
-    'CoM fused with forces': 'The centre of mass that agrees with the URDF and with what the feet '
-                             'feel. Its height is learnt while the robot sways.',
-    'error': 'Distance from the true centre of mass, which only the simulator knows: on the '
-             'level, and how much too high or too low.',
-    'support': 'The ground between the outlines of the feet that stand.',
-    'ZMP': 'Zero-moment point: where the force of the ground acts on all feet together. At the '
-           'edge of the support the robot begins to tip.',
-    'DCM': 'Divergent component of motion: where the centre of mass is going. Once it is outside '
-           'the support only a step keeps the robot from falling.',
-    'to the edge': 'How far inside the support the ZMP is.',
-    'tare': 'Have the force sensors read zero while nothing touches the feet.',
-    'feedforward': 'Torque sent to the joints in advance that carries the weight, so that the '
+    'CoM': 'Centre of mass: the point at which the whole weight acts.',
+    'URDF': 'The file that describes the robot. Its masses often differ from the real ones.',
+    'CoM fused with forces': 'The centre of mass estimated from the URDF and the forces at the '
+                             'feet. Its height is estimated while the robot sways.',
+    'error': 'Distance from the true centre of mass, which only the simulator has: horizontal, '
+             'and how much too high or too low.',
+    'support': 'Support polygon: the convex hull of the soles in contact.',
+    'ZMP': 'Zero-moment point: where the resultant force of the ground acts. When it reaches the '
+           'edge of the support polygon, the robot begins to tip.',
+    'DCM': 'Divergent component of motion: the point towards which the centre of mass diverges. '
+           'Once it is outside the support polygon, only a step prevents a fall.',
+    'to the edge': 'Distance of the ZMP from the edge of the support polygon.',
+    'tare': 'Measure and subtract the offsets of the force sensors, with the feet in the air.',
+    'feedforward': 'Joint torques that carry the weight, computed from the model, so that the '
                    'robot does not sag.',
-    'calibration': 'Find the masses that the links really have, from poses in which the robot '
-                   'is weighed by its feet.'}
+    'calibration': 'Estimate the true masses of the links from measurements at the feet in '
+                   'several poses.'}
 
 
 def box(content: str) -> str:
@@ -79,13 +80,19 @@ def box(content: str) -> str:
     return f'<div style="{_TEXT}">{content}</div>'
 
 
-def words(text: str) -> str:
-    """Return plain words."""
+def put(handle: Any, content: str) -> None:
+    """Send HTML to the page if it has changed."""
+    if handle.content != content:
+        handle.content = content
+
+
+def paragraph(text: str) -> str:
+    """Return plain text."""
     return box(f'<span style="overflow-wrap:anywhere">{escape(text)}</span>')
 
 
 def dot(colour: palette.Colour, flat: bool = False) -> str:
-    """Return a coloured spot; a flat one for what lies on the ground."""
+    """Return a coloured spot; a flat one for points on the ground."""
     height, radius = ('6px', '3px') if flat else ('10px', '5px')
     return (f'<span style="display:inline-block;width:10px;height:{height};border-radius:{radius};'
             f'background:{palette.css(colour)};margin-right:7px;vertical-align:middle;'
@@ -93,23 +100,23 @@ def dot(colour: palette.Colour, flat: bool = False) -> str:
 
 
 def number(value: float, unit: str, digits: int = 1) -> str:
-    """Return a figure with its unit, or a dash."""
+    """Return a number with its unit, or a dash."""
     if not math.isfinite(value):
         return f'<span style="{_ABSENT}">–</span>'
     return f'{value:.{digits}f}&thinsp;<span style="{_FAINT}">{unit}</span>'
 
 
 def legend(view: View) -> str:
-    """Say which colour is what, where it is, and how far it is from the truth."""
+    """Return the legend: colours, coordinates and errors of the points."""
     rows = []
     for kind, mark in palette.MARKS.items():
         point = view.point(kind)
         error = view.offset(kind) if kind in ('com', 'fused', 'calibrated') else None
-        words = escape(mark.words) if point is not None else (
-            f'<span style="{_ABSENT}">{escape(mark.words)}</span>')
-        rows.append((dot(mark.colour, mark.on_ground) + words,
+        label = escape(mark.label) if point is not None else (
+            f'<span style="{_ABSENT}">{escape(mark.label)}</span>')
+        rows.append((dot(mark.colour, mark.on_ground) + label,
                      '' if point is None else _coordinates(point, mark.on_ground),
-                     '' if error is None else _off(*error)))
+                     '' if error is None else _error(*error)))
     others = (dot(palette.LINK_COM) + 'CoM of a link',
               _line(palette.FORCE) + 'force of the ground',
               _line(palette.GOOD) + 'support polygon, by margin')
@@ -120,9 +127,9 @@ def legend(view: View) -> str:
                f'<div style="{_FAINT}margin-top:5px">Charts: the last {SPAN:.0f} s</div>')
 
 
-def _off(level: float, up: float) -> str:
-    """Say how far off a point is on the level and in height, from m: only one tips a robot."""
-    return f'{1e3 * level:.2f}, {1e3 * abs(up):.1f} {"high" if up >= 0.0 else "low"}'
+def _error(horizontal: float, up: float) -> str:
+    """Return a horizontal and a vertical error, m, as text."""
+    return f'{1e3 * horizontal:.2f}, {1e3 * abs(up):.1f} {"high" if up >= 0.0 else "low"}'
 
 
 def _line(colour: palette.Colour) -> str:
@@ -143,25 +150,25 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def headline(view: View, weight: float) -> str:
-    """Say in large letters whether the robot stands well."""
+    """Return the stability margin in large letters, the stance and the forces."""
     vertical = {name: float(foot.wrench[2]) for name, foot in view.feet.items()}
     known = [force for force in vertical.values() if math.isfinite(force)]
     total = sum(known) if known else math.nan
     rows = [('stands on', escape(_stance(view.phase))),
-            ('weight felt / expected', f'{number(total, "N")} / {number(weight, "N")}')]
+            ('weight measured / expected', f'{number(total, "N")} / {number(weight, "N")}')]
     rows += [(f'{escape(name)} foot', number(force, 'N')) for name, force in vertical.items()]
     if view.time_to_edge < _SOON:
-        rows.append(('has to react within', number(view.time_to_edge, 's', 2)))
+        rows.append(('time to the edge', number(view.time_to_edge, 's', 2)))
     return box(_margin(view) + _table(rows))
 
 
 def brief(view: View) -> str:
-    """Say the same in a line, for where there is no room for more."""
+    """Return the margin alone, for a narrow screen."""
     return f'<div class="{_BRIEF}">{box(_margin(view))}</div>'
 
 
 def _margin(view: View) -> str:
-    margin = ('margin not known' if not math.isfinite(view.margin) else
+    margin = ('margin unknown' if not math.isfinite(view.margin) else
               f'{1e3 * view.margin:.0f} mm to the edge' if view.margin > 0.0 else
               f'{1e3 * abs(view.margin):.0f} mm over the edge')
     return ('<div style="display:flex;align-items:center;margin:2px 0 4px;font-size:17px;'
@@ -177,18 +184,18 @@ def _stance(phase: str) -> str:
 def effort_bars(names: Sequence[str], groups: Mapping[str, Sequence[str]], efforts: Array | None,
                 limits: Array, feedforward: Mapping[str, float]) -> str:
     """
-    Draw one bar per joint: effort against limit, to both sides of zero.
+    Return one bar per joint: effort relative to its limit, to both sides of zero.
 
     Parameters
     ----------
     names, limits
-        Joints, and the largest effort of each, N m or N; 0: none is known.
+        Joints, and the effort limit of each, N m or N; 0: unknown.
     groups
         Names by group.
     efforts
         Measured, in the order of the names; None: not measured.
     feedforward
-        Asked for by gravity_compensation, by name; drawn as a stroke.
+        Commanded by gravity_compensation, by name; drawn as a stroke.
 
     """
     index = {name: i for i, name in enumerate(names)}
@@ -239,11 +246,11 @@ def _plain(value: float) -> str:
 
 
 def tendons(view: View, largest: float) -> str:
-    """Draw the tendons' lengths and tensions, and how the torso is bent."""
+    """Return the tendons' lengths and tensions, and the bend of the torso."""
     count = max(len(view.tendon_lengths), len(view.tensions), len(view.expected_tensions))
     if not count:
-        return box(f'<span style="{_FAINT}">no tendons heard of (tendon_states, '
-                   'torso_controller)</span>')
+        return box(f'<span style="{_FAINT}">no data from tendon_states and '
+                   'torso_controller</span>')
     top = max(largest, float(np.nanmax(view.tensions, initial=0.0)), 1.0)
     rows = [(f'tendon {i}', number(1e3 * _at(view.tendon_lengths, i), 'mm'),
              _tension_bar(_at(view.tensions, i), top), number(_at(view.tensions, i), 'N'),
@@ -269,10 +276,10 @@ def _tension_bar(tension: float, top: float) -> str:
             '</span>')
 
 
-def health(reports: Sequence[Report]) -> str:
-    """Say what is not well, worst first, in the nodes' own words; then how much is well."""
+def health(reports: Sequence[HealthLine]) -> str:
+    """Return the diagnostics that are not OK, worst first, and the number of those that are."""
     if not reports:
-        return box(f'<span style="{_FAINT}">no node says anything on /diagnostics</span>')
+        return box(f'<span style="{_FAINT}">nothing received on /diagnostics</span>')
     order = {2: 0, 3: 1, 1: 2}
     bad = sorted((report for report in reports if report.level),
                  key=lambda report: (order.get(report.level, 3), report.name))
@@ -283,27 +290,27 @@ def health(reports: Sequence[Report]) -> str:
     well = len(reports) - len(bad)
     nodes = sorted({report.name.partition(':')[0] for report in reports})
     rows.append(f'<div style="margin-top:4px">{dot(palette.GOOD)}{well} of {len(reports)} checks '
-                f'are well <span style="{_FAINT}">({escape(", ".join(nodes))})</span></div>')
+                f'are OK <span style="{_FAINT}">({escape(", ".join(nodes))})</span></div>')
     return box(''.join(rows))
 
 
 def glossary() -> str:
-    """Say what the page's words mean."""
-    return box(''.join(f'<div style="margin-bottom:6px"><b>{escape(word)}</b><br>{escape(meaning)}'
-                       '</div>' for word, meaning in GLOSSARY.items()))
+    """Return the glossary."""
+    return box(''.join(f'<div style="margin-bottom:6px"><b>{escape(term)}</b><br>{escape(meaning)}'
+                       '</div>' for term, meaning in GLOSSARY.items()))
 
 
 def note(text: str, good: bool | None = None) -> str:
-    """Return words with a spot that says how good they are; None: neither."""
+    """Return text with a green or red spot, grey for None."""
     colour = palette.QUIET if good is None else palette.GOOD if good else palette.BAD
     return box(f'<div style="display:flex;align-items:baseline">{dot(colour)}'
                f'<span style="overflow-wrap:anywhere">{escape(text)}</span></div>')
 
 
 def before_after(before: float, after: float) -> str:
-    """Compare the error of the CoM before and after a calibration, m."""
+    """Return the errors of the CoM before and after a calibration, m."""
     gain = before / after if after > 0.0 else math.inf
     return box(_table([
         ('<b>error of the CoM</b>', ''), ('by the URDF', number(1e3 * before, 'mm', 2)),
         ('by the calibrated URDF', number(1e3 * after, 'mm', 2)),
-        ('better by', f'{gain:.0f} times' if math.isfinite(gain) else '–')]))
+        ('improvement', f'{gain:.0f} times' if math.isfinite(gain) else '–')]))

@@ -45,7 +45,7 @@ MODEL = RobotModel.load('biped')
 
 
 class Polling:
-    """Page inputs and the robot they listen to."""
+    """Page inputs and the node that publishes for them."""
 
     def __init__(self):
         self.polled, self.robot = PolledNode('viewer_inputs'), Node('robot')
@@ -54,7 +54,7 @@ class Polling:
 
     @property
     def view(self):
-        """Return what was heard."""
+        """Return the received data."""
         return self.inputs.view
 
     def publish(self, topic, message, until, ns=1_000_000_000, qos=10):
@@ -62,7 +62,7 @@ class Polling:
         publisher = self.robot.create_publisher(type(message), topic, qos)
         end = time.monotonic() + 10.0
         while not until():
-            assert time.monotonic() < end, f'{topic} was not heard of'
+            assert time.monotonic() < end, f'{topic} was not received'
             if hasattr(message, 'header'):
                 ns += 1_000_000
                 message.header.stamp.sec, message.header.stamp.nanosec = divmod(ns, 10 ** 9)
@@ -92,8 +92,8 @@ def joint_state(names, positions, efforts):
 
 
 def test_only_the_last_message_is_taken_with_a_queue_of_one(polling):
-    heard = []
-    polling.polled.subscribe(Float64, 'numbers', lambda m: heard.append(m.data), latest())
+    received = []
+    polling.polled.subscribe(Float64, 'numbers', lambda m: received.append(m.data), latest())
     publisher = polling.robot.create_publisher(Float64, 'numbers', 10)
     end = time.monotonic() + 10.0
     while publisher.get_subscription_count() == 0:
@@ -101,18 +101,18 @@ def test_only_the_last_message_is_taken_with_a_queue_of_one(polling):
         time.sleep(0.01)
     for i in range(20):
         publisher.publish(Float64(data=float(i)))
-    while not heard:
+    while not received:
         assert time.monotonic() < end
         time.sleep(0.05)
         polling.polled.poll()
-    assert heard == [19.0]
+    assert received == [19.0]
     polling.polled.unsubscribe()
     while publisher.get_subscription_count():
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
-def test_the_robot_stands_where_tf_says_or_else_odometry_or_else_on_the_ground(polling):
+def test_the_base_comes_from_tf_or_odometry_or_else_is_on_the_ground(polling):
     # Another order than the model's; the torso comes from another node.
     virtual = MODEL.config.torso.joints
     names = [name for name in MODEL.joint_names if name not in virtual][::-1]
@@ -120,10 +120,10 @@ def test_the_robot_stands_where_tf_says_or_else_odometry_or_else_on_the_ground(p
     polling.publish('joint_states', joint_state(
         names, [values[name] for name in names], range(len(names))),
         lambda: polling.view.positions is not None)
-    wanted = MODEL.positions({name: values[name] for name in names})
-    np.testing.assert_allclose(polling.view.positions, wanted)
+    expected = MODEL.positions({name: values[name] for name in names})
+    np.testing.assert_allclose(polling.view.positions, expected)
     assert polling.view.efforts[MODEL.joint_names.index(names[3])] == 3.0
-    state = MODEL.state(wanted).in_world(polling.view.base)
+    state = MODEL.state(expected).in_world(polling.view.base)
     assert state.soles_in_world[:, 2].min() == pytest.approx(0.0, abs=1e-12)
 
     odometry = Odometry(child_frame_id=MODEL.config.base_link)
@@ -142,7 +142,7 @@ def test_the_robot_stands_where_tf_says_or_else_odometry_or_else_on_the_ground(p
     np.testing.assert_allclose(polling.view.base.rotation, np.diag((-1.0, -1.0, 1.0)), atol=1e-12)
 
 
-def test_estimates_are_compared_with_the_truth_of_their_instant_and_forgotten(polling):
+def test_estimates_are_compared_with_the_truth_of_their_instant_and_expire(polling):
     for i in range(5):
         truth = PointStamped()
         truth.header.stamp.sec, truth.point.x = 10 + i, float(i)
@@ -152,7 +152,7 @@ def test_estimates_are_compared_with_the_truth_of_their_instant_and_forgotten(po
             assert time.monotonic() < end
             time.sleep(0.01)
         publisher.publish(truth)
-        while polling.inputs._truths.get((10 + i) * 10 ** 9) is None:
+        while (point := polling.view.point('truth')) is None or point[0] != i:
             assert time.monotonic() < end
             time.sleep(0.02)
             polling.inputs.update(0.0)
@@ -208,7 +208,7 @@ def test_a_calibrated_urdf_gives_another_com(polling):
     heavier = MODEL.urdf.replace('<mass value="', '<mass value="1', 1)
     calibrated = RobotModel(MODEL.config, heavier)
     polling.publish('robot_description', String(data=heavier),
-                    lambda: polling.inputs._calibrated is not None, qos=rclpy.qos.QoSProfile(
+                    lambda: polling.inputs.calibrated is not None, qos=rclpy.qos.QoSProfile(
                         depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL))
     stand = MODEL.posture()
     polling.publish('joint_states', joint_state(MODEL.joint_names, stand, stand),
@@ -224,16 +224,16 @@ def test_a_calibrated_urdf_gives_another_com(polling):
 
 
 class Acting:
-    """Page actions, and nodes they act upon."""
+    """Page actions, and the nodes they use."""
 
     def __init__(self):
         self.rig = NodeRig('viewer')
-        self.told = []
-        self.actions = PageActions(self.rig.node, MODEL, lambda *news: self.told.append(news))
+        self.notes = []
+        self.actions = PageActions(self.rig.node, MODEL, lambda *note: self.notes.append(note))
 
     def until_ready(self, command):
-        """Wait until a command can be carried out."""
-        self.rig.until(lambda: command not in self.actions.missing(), what=command)
+        """Wait until a command can be executed."""
+        self.rig.until(lambda: command not in self.actions.unavailable(), what=command)
 
 
 @pytest.fixture
@@ -244,16 +244,16 @@ def acting():
     one.rig.close()
 
 
-def test_commands_without_their_node_say_which(acting):
-    missing = acting.actions.missing()
-    assert missing['tare'] == 'wrench_aggregator does not run'
-    assert missing['calibration/start'] == 'com_calibrator does not run'
-    assert missing['step'] == 'gait_player does not run'
-    acting.actions.carry_out('tare', None)
-    assert acting.told == [('sensors', 'wrench_aggregator does not run', False)]
+def test_commands_without_their_node_name_it(acting):
+    missing = acting.actions.unavailable()
+    assert missing['tare'] == 'wrench_aggregator is not running'
+    assert missing['calibration/start'] == 'com_calibrator is not running'
+    assert missing['step'] == 'gait_player is not running'
+    acting.actions.execute('tare', None)
+    assert acting.notes == [('sensors', 'wrench_aggregator is not running', False)]
 
 
-def test_answers_of_services_are_told(acting):
+def test_responses_of_services_are_shown(acting):
     from biped_com_ros.core.errors import InputError
 
     def refuse():
@@ -263,28 +263,27 @@ def test_answers_of_services_are_told(acting):
     switch_service(acting.rig.peer, 'torso_controller/freeze', switched.append)
     for command in ('tare', 'freeze'):
         acting.until_ready(command)
-    acting.actions.carry_out('tare', None)
-    acting.rig.until(lambda: ('sensors', 'the left foot carries 17 N', False) in acting.told,
+    acting.actions.execute('tare', None)
+    acting.rig.until(lambda: ('sensors', 'the left foot carries 17 N', False) in acting.notes,
                      what='a refusal')
-    acting.actions.carry_out('freeze', True)
+    acting.actions.execute('freeze', True)
     acting.rig.until(lambda: switched == [True], what='a freeze')
-    acting.rig.until(lambda: ('torso', 'done', True) in acting.told, what='an answer')
+    acting.rig.until(lambda: ('torso', 'done', True) in acting.notes, what='an answer')
 
 
 def test_pushes_and_targets_go_where_the_robot_faces(acting):
     pushes = acting.rig.collect(WrenchStamped, 'simulator/push')
     targets = acting.rig.collect(Vector3Stamped, 'torso_controller/target')
-    acting.rig.until(lambda: acting.actions._push.get_subscription_count()
-                     and acting.actions._target.get_subscription_count(), what='listeners')
+    acting.rig.until(lambda: acting.actions.is_discovered, what='subscribers')
     yaw = math.radians(90.0)
-    acting.actions.carry_out('push', ('left', 0.2), yaw)
+    acting.actions.execute('push', ('left', 0.2), yaw)
     acting.rig.until(lambda: pushes, what='a push')
     force = pushes[0].wrench.force
     # Left of a robot that faces along y is -x.
     assert (force.x, force.y) == pytest.approx((-0.2 * MODEL.mass * 9.81, 0.0), abs=1e-9)
     heaviest = MODEL.link_names[int(np.argmax(MODEL.link_masses))]
     assert pushes[0].header.frame_id == heaviest
-    acting.actions.carry_out('torso', (-3.0, 4.0))
+    acting.actions.execute('torso', (-3.0, 4.0))
     acting.rig.until(lambda: targets, what='a target')
     assert targets[0].vector.x == pytest.approx(math.radians(5.0))
     assert targets[0].vector.y == pytest.approx(math.atan2(4.0, -3.0))
@@ -292,11 +291,11 @@ def test_pushes_and_targets_go_where_the_robot_faces(acting):
 
 def test_feedforward_goes_through_the_lifecycle(acting):
     from lifecycle_msgs.srv import ChangeState, GetState
-    wished, state = [], SimpleNamespace(id=1)
+    transitions, state = [], SimpleNamespace(id=1)
     after = {1: 2, 3: 3, 4: 2}  # configure: inactive; activate: active; deactivate: inactive
 
     def change(request, response):
-        wished.append(request.transition.id)
+        transitions.append(request.transition.id)
         state.id, response.success = after[request.transition.id], True
         return response
 
@@ -307,15 +306,15 @@ def test_feedforward_goes_through_the_lifecycle(acting):
     acting.rig.peer.create_service(GetState, 'gravity_compensation/get_state', get)
     acting.until_ready('feedforward')
     acting.rig.until(lambda: acting.actions.feedforward_is_on is False, what='a state')
-    acting.actions.carry_out('feedforward', True)
+    acting.actions.execute('feedforward', True)
     acting.rig.until(lambda: acting.actions.feedforward_is_on, what='feedforward')
-    acting.actions.carry_out('feedforward', False)
+    acting.actions.execute('feedforward', False)
     acting.rig.until(lambda: acting.actions.feedforward_is_on is False, what='none')
-    assert wished == [1, 3, 4]
+    assert transitions == [1, 3, 4]
 
 
 @pytest.mark.parametrize(('optional', 'code'), [(True, 0), (False, 1)])
-def test_without_viser_it_ends_and_says_what_to_install(optional, code):
+def test_without_viser_it_ends_and_names_the_package(optional, code):
     program = ("import sys; sys.modules['viser'] = None; from biped_com_ros.nodes.viewer.node "
                "import main; sys.exit(main(['--ros-args', '-p', "
                f"'optional:={str(optional).lower()}']))")
@@ -325,7 +324,7 @@ def test_without_viser_it_ends_and_says_what_to_install(optional, code):
     assert 'pip install viser' in ended.stderr and 'Traceback' not in ended.stderr
 
 
-def test_contacts_are_taken_though_latched(polling):
+def test_latched_contacts_are_received(polling):
     polling.publish('wrench_aggregator/left/contact', Bool(data=True),
                     lambda: polling.view.feet['left'].contact,
                     qos=rclpy.qos.QoSProfile(

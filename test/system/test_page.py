@@ -198,12 +198,12 @@ def live(stage):
 
 def test_controls_are_grey_and_say_why_while_nothing_runs(stage):
     browser = stage[0]
-    browser.wait_for('Tare', 'wrench_aggregator does not run', 'simulator does not run',
-                     'torso_controller does not run', 'gravity_compensation does not run',
-                     'gait_player does not run', 'com_calibrator does not run')
+    browser.wait_for('Tare', 'wrench_aggregator is not running', 'simulator is not running',
+                     'torso_controller is not running', 'gravity_compensation is not running',
+                     'gait_player is not running', 'com_calibrator is not running')
     for name in ('Tare', 'Push', 'Turn on', 'Upright', 'Single step', 'Start anew', 'Solve'):
         assert not browser.button(name), name
-    assert 'margin not known' in browser.text
+    assert 'margin unknown' in browser.text
 
 
 def test_other_sites_may_not_connect(stage):
@@ -229,7 +229,7 @@ def test_figures_are_those_of_the_nodes(live):
     browser.wait_for('tendon 3', 'torso is bent by')
     browser.tab('Balance')
     browser.tab('Health')
-    browser.wait_for('checks are well', 'com_estimator', 'torso_controller')
+    browser.wait_for('checks are OK', 'com_estimator', 'torso_controller')
     browser.tab('Controls')
 
 
@@ -352,7 +352,7 @@ def test_the_robot_is_drawn_and_moves_and_what_was_captured_is_solved_and_used(l
     browser.wait_for('published on')
     browser.until(lambda: robot.last['robot_description'].data != given, 'another URDF')
     browser.wait_for('by the calibrated URDF')
-    assert 'better by' in browser.text
+    assert 'improvement' in browser.text
     before, after = (robot.com_error(RobotModel(MODEL.config, urdf))
                      for urdf in (MODEL.urdf, robot.last['robot_description'].data))
     assert before > 0.004

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""What the buttons of the page do: commands -> services and topics."""
+"""Executes the commands of the page: services and topics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from typing import Any
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
-from biped_com_ros.viz.page import NEEDS, PUSHES
+from biped_com_ros.viz.controls import NODES, PUSH_DIRECTIONS
 from geometry_msgs.msg import Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
@@ -32,7 +32,7 @@ import numpy as np
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
-#: Commands that are a service without arguments, and under which controls the answer is told.
+#: Commands that call std_srvs/Trigger: service, and group of controls that shows the response.
 _TRIGGERS = {
     'tare': ('wrench_aggregator/tare', 'sensors'),
     'untare': ('wrench_aggregator/untare', 'sensors'),
@@ -43,34 +43,34 @@ _TRIGGERS = {
     **{f'calibration/{name}': (f'com_calibrator/{name}', 'calibration')
        for name in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}
 
-#: Those that are a service which takes true or false.
+#: Commands that call std_srvs/SetBool.
 _SWITCHES = {'freeze': ('torso_controller/freeze', 'torso'), 'hang': ('simulator/hang', 'push')}
 
-Say = Callable[[str, str, 'bool | None'], None]
+ShowNote = Callable[[str, str, 'bool | None'], None]
 
 
 class PageActions:
     """
-    Carries out commands of the page.
+    Executes commands of the page.
 
     Parameters
     ----------
     node
-        Who calls and publishes.
+        Node with the clients and publishers.
     model
         The robot.
-    say
-        Called with (group of controls, words, whether it went well) when there is news.
+    show_note
+        Called with (group of controls, text, success or None) for each result.
 
     Attributes
     ----------
     feedforward_is_on : bool or None
-        Whether gravity_compensation is active; None: not known.
+        Whether gravity_compensation is active; None: unknown.
 
     """
 
-    def __init__(self, node: Node, model: RobotModel, say: Say) -> None:
-        self._node, self._model, self._say = node, model, say
+    def __init__(self, node: Node, model: RobotModel, show_note: ShowNote) -> None:
+        self._node, self._model, self._show_note = node, model, show_note
         self.feedforward_is_on: bool | None = None
         self._triggers = {name: node.create_client(Trigger, service)
                           for name, (service, _) in _TRIGGERS.items()}
@@ -80,19 +80,26 @@ class PageActions:
         self._get = node.create_client(GetState, 'gravity_compensation/get_state')
         self._push = node.create_publisher(WrenchStamped, 'simulator/push', 10)
         self._target = node.create_publisher(Vector3Stamped, 'torso_controller/target', 10)
-        self._pushed = model.link_names[int(np.argmax(model.link_masses))]
-        self._asked: Any = None
+        self._heaviest_link = model.link_names[int(np.argmax(model.link_masses))]
+        self._state_request: Any = None
+        self._state = State.PRIMARY_STATE_UNKNOWN
 
-    def carry_out(self, command: str, value: Any, yaw: float = 0.0) -> None:
+    @property
+    def is_discovered(self) -> bool:
+        """Whether there are subscribers for pushes and for torso targets."""
+        return bool(self._push.get_subscription_count()
+                    and self._target.get_subscription_count())
+
+    def execute(self, command: str, value: Any, yaw: float = 0.0) -> None:
         """
-        Do what a control asks for; how it went is told later.
+        Execute a command; the result is shown later.
 
         Parameters
         ----------
         command, value
             As `biped_com_ros.viz.page.Page` gives them.
         yaw
-            Where the robot faces in the world, rad.
+            Heading of the robot in the world, rad.
 
         """
         if command in _TRIGGERS:
@@ -103,23 +110,23 @@ class PageActions:
         elif command == 'torso':
             self._send_target(*value)
         elif command in _SWITCHES:
-            self._tell_later(self._switches[command].call_async(SetBool.Request(data=value)),
-                             _SWITCHES[command][1])
+            self._show_response(self._switches[command].call_async(SetBool.Request(data=value)),
+                                _SWITCHES[command][1])
         elif command == 'feedforward':
             self._switch_feedforward(value)
 
-    def missing(self) -> dict[str, str]:
-        """Return why commands cannot be carried out now, by command, and ask for states."""
+    def unavailable(self) -> dict[str, str]:
+        """Return the commands that cannot be executed now, and why; requests states, too."""
         clients = {**self._triggers, **self._switches}
         ready = {name: client.service_is_ready() for name, client in clients.items()}
-        # Of what listens to a topic only the services tell which node it is.
+        # Subscribers are anonymous; the services of the same node are not.
         ready['push'], ready['torso'] = ready['reset'], ready['freeze']
         ready['feedforward'] = self._get.service_is_ready() and self._change.service_is_ready()
         if ready['feedforward']:
-            self._ask()
+            self._request_state()
         else:
-            self.feedforward_is_on, self._asked = None, None
-        reasons = {name: f'{NEEDS[name]} does not run' for name, is_ready in ready.items()
+            self.feedforward_is_on, self._state_request = None, None
+        reasons = {name: f'{NODES[name]} is not running' for name, is_ready in ready.items()
                    if not is_ready}
         if self._model.config.torso is None:
             reasons['torso'] = reasons['freeze'] = (
@@ -132,37 +139,35 @@ class PageActions:
         group = _TRIGGERS[command][1]
         client = self._triggers[command]
         if not client.service_is_ready():
-            self._say(group, f'{NEEDS[command]} does not run', False)
+            self._show_note(group, f'{NODES[command]} is not running', False)
             return
-        self._say(group, f'asked {client.srv_name}', None)
-        self._tell_later(client.call_async(Trigger.Request()), group)
+        self._show_note(group, f'calling {client.srv_name}', None)
+        self._show_response(client.call_async(Trigger.Request()), group)
 
-    def _tell_later(self, future: Any, group: str) -> None:
-        future.add_done_callback(partial(self._answered, group))
+    def _show_response(self, future: Any, group: str) -> None:
+        future.add_done_callback(partial(self._on_response, group))
 
-    def _answered(self, group: str, future: Any) -> None:
-        answer = future.result()
-        if answer is not None:
-            self._say(group, answer.message or ('done' if answer.success else 'refused'),
-                      answer.success)
+    def _on_response(self, group: str, future: Any) -> None:
+        response = future.result()
+        if response is not None:
+            self._show_note(group, response.message or ('done' if response.success else 'refused'),
+                            response.success)
 
     # -- feedforward
 
-    def _ask(self) -> None:
-        if self._asked is None or self._asked.done():
-            self._asked = self._get.call_async(GetState.Request())
-            self._asked.add_done_callback(self._got_state)
+    def _request_state(self) -> None:
+        if self._state_request is None or self._state_request.done():
+            self._state_request = self._get.call_async(GetState.Request())
+            self._state_request.add_done_callback(self._on_state)
 
-    def _got_state(self, future: Any) -> None:
-        answer = future.result()
-        if answer is not None:
-            self._state = answer.current_state.id
+    def _on_state(self, future: Any) -> None:
+        response = future.result()
+        if response is not None:
+            self._state = response.current_state.id
             self.feedforward_is_on = self._state == State.PRIMARY_STATE_ACTIVE
 
-    _state = State.PRIMARY_STATE_UNKNOWN
-
     def _switch_feedforward(self, on: bool) -> None:
-        """Go through the states of the lifecycle, to active or to inactive."""
+        """Change the state of the lifecycle node, to active or to inactive."""
         if not on:
             self._transit(Transition.TRANSITION_DEACTIVATE)
         elif self._state == State.PRIMARY_STATE_UNCONFIGURED:
@@ -170,38 +175,39 @@ class PageActions:
         else:
             self._transit(Transition.TRANSITION_ACTIVATE)
 
-    def _transit(self, transition: int, *later: int) -> None:
+    def _transit(self, transition: int, *others: int) -> None:
         future = self._change.call_async(ChangeState.Request(transition=Transition(id=transition)))
-        future.add_done_callback(partial(self._transited, later))
+        future.add_done_callback(partial(self._on_transition, others))
 
-    def _transited(self, later: tuple[int, ...], future: Any) -> None:
-        answer = future.result()
-        if answer is None or not answer.success:
-            self._say('feedforward', 'gravity_compensation refuses; its log says why', False)
-        elif later:
-            self._transit(*later)
+    def _on_transition(self, others: tuple[int, ...], future: Any) -> None:
+        response = future.result()
+        if response is None or not response.success:
+            self._show_note('feedforward', 'gravity_compensation refused the transition; the '
+                            'reason is in its log', False)
+        elif others:
+            self._transit(*others)
         else:
-            self._ask()
+            self._request_state()
 
     # -- topics
 
     def _send_push(self, direction: str, share: float, yaw: float) -> None:
-        """Push the heaviest link along the robot's own directions."""
-        forward, left = PUSHES[direction]
+        """Push the heaviest link in a direction relative to the robot."""
+        forward, left = PUSH_DIRECTIONS[direction]
         force = share * self._model.mass * GRAVITY
         message = WrenchStamped()
-        message.header.frame_id = self._pushed
+        message.header.frame_id = self._heaviest_link
         message.header.stamp = stamp_to_msg(now_ns(self._node))
         message.wrench.force.x = force * (forward * math.cos(yaw) - left * math.sin(yaw))
         message.wrench.force.y = force * (forward * math.sin(yaw) + left * math.cos(yaw))
         self._push.publish(message)
-        self._say('push', f'pushed {direction} at {self._pushed} with {force:.1f} N', True)
+        self._show_note('push', f'{self._heaviest_link} pushed {direction} with {force:.1f} N', True)
 
     def _send_target(self, forward: float, left: float) -> None:
-        """Bend the torso; `forward` and `left` in degrees, together the direction."""
+        """Bend the torso; components forward and to the left in degrees."""
         message = Vector3Stamped()
         message.header.stamp = stamp_to_msg(now_ns(self._node))
         message.vector.x = math.radians(math.hypot(forward, left))
         message.vector.y = math.atan2(left, forward)
         self._target.publish(message)
-        self._say('torso', f'asked to bend by {math.hypot(forward, left):.1f} deg', True)
+        self._show_note('torso', f'target: bend {math.hypot(forward, left):.1f} deg', True)

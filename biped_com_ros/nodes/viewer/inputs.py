@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""What the page shows, as it comes in: messages -> `View`."""
+"""Converts received messages to a `View`."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from biped_com_ros.ros.fast.polling import latest, PolledNode
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
-from biped_com_ros.viz.view import FootView, Report, View
+from biped_com_ros.viz.view import FootView, HealthLine, View
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PolygonStamped, PoseArray, Vector3Stamped
 import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray, String
 
-#: Seconds after which what fell silent is no longer shown; diagnostics come once per second.
-_FRESH, _FRESH_HEALTH = 1.0, 3.5
-_REMEMBERED = 40  # true CoMs kept until the estimate of the same stamp comes
+#: Time without messages after which data are not shown, s; diagnostics are sent once per second.
+_TIMEOUT, _HEALTH_TIMEOUT = 1.0, 3.5
+_KEPT = 40  # true CoMs kept until the estimate of the same stamp has arrived
 #: Kind of point: topic.
 _POINTS = {'zmp': 'zmp_monitor/zmp', 'zmp_model': 'zmp_monitor/zmp_model',
            'dcm': 'zmp_monitor/dcm'}
@@ -48,19 +48,21 @@ _NUMBERS = {'margin': 'zmp_monitor/margin', 'dcm_margin': 'zmp_monitor/dcm_margi
 
 class PageInputs:
     """
-    Subscribes to all that is shown, and keeps a `View` of it.
+    Subscribes to all that the page shows, and keeps a `View` of it.
 
     Parameters
     ----------
     polled
-        Where to subscribe.
+        Node for the subscriptions.
     model
         The robot.
 
     Attributes
     ----------
     view : View
-        What was heard; what falls silent becomes unknown again.
+        Received data; without messages for a second they become unknown.
+    calibrated : RobotModel or None
+        The robot by another URDF than the drawn one.
 
     """
 
@@ -71,30 +73,29 @@ class PageInputs:
         self._truths: OrderedDict[int, Array] = OrderedDict()
         self._com_stamp = 0
         self._now = 0.0
-        self._heard: dict[str, float] = {}
-        self._reports: dict[str, tuple[Report, float]] = {}
-        self._calibrated: RobotModel | None = None
-        self._problem = ''
+        self._received_at: dict[str, float] = {}
+        self._health: dict[str, tuple[HealthLine, float]] = {}
+        self.calibrated: RobotModel | None = None
         self._expiries = self._make_expiries()
         self._subscribe_to_robot()
         self._subscribe_to_estimates()
         self._subscribe_to_feet()
         self._subscribe_to_torso()
-        self._subscribe_to_words()
+        self._subscribe_to_status()
 
     def update(self, now: float) -> View:
-        """Take what has come since the last time; `now` in seconds that never jump."""
+        """Process the messages since the last call; `now` in s, from a monotonic clock."""
         self._now = now
         self._polled.poll()
-        for key, forget in self._expiries.items():
-            if now - self._heard.get(key, -math.inf) > _FRESH and key in self._heard:
-                del self._heard[key]
-                forget()
+        for key, at in list(self._received_at.items()):
+            if now - at > _TIMEOUT:
+                del self._received_at[key]
+                self._expiries[key]()
         self._match_truth()
-        self._stand_in_for_base()
-        self._weigh_anew()
-        self.view.health = [report for report, at in self._reports.values()
-                            if now - at < _FRESH_HEALTH]
+        self._assume_base()
+        self._update_calibrated_com()
+        self.view.health = [line for line, at in self._health.values()
+                            if now - at < _HEALTH_TIMEOUT]
         return self.view
 
     # -- subscriptions
@@ -128,10 +129,10 @@ class PageInputs:
                     [f'poses.{i}.position.{axis}' for i in range(count) for axis in 'xyz'],
                     self._on_links, max_age=0.0, qos=latest())
         for name, topic in _NUMBERS.items():
-            def take(message: Float64, name: str = name) -> None:
+            def on_number(message: Float64, name: str = name) -> None:
                 setattr(view, name, message.data)
-                self._hear(name)
-            self._polled.subscribe(Float64, topic, take, latest())
+                self._mark_received(name)
+            self._polled.subscribe(Float64, topic, on_number, latest())
         self._polled.subscribe(
             PolygonStamped, 'zmp_monitor/support_polygon', self._on_polygon, latest())
 
@@ -154,18 +155,18 @@ class PageInputs:
         subscribe(Float64MultiArray, 'torso_controller/tensions', self._on_tensions, latest())
         subscribe(Vector3Stamped, 'torso_controller/shape', self._on_shape, latest())
 
-    def _subscribe_to_words(self) -> None:
+    def _subscribe_to_status(self) -> None:
         subscribe = self._polled.subscribe
         subscribe(DiagnosticArray, '/diagnostics', self._on_diagnostics, latest(
             STATE_OUTPUT, 30))
-        subscribe(String, 'zmp_monitor/support_phase', partial(self._on_words, 'phase'), LATCHED)
-        subscribe(String, 'com_calibrator/progress', partial(self._on_words, 'calibration'),
+        subscribe(String, 'zmp_monitor/support_phase', partial(self._on_text, 'phase'), LATCHED)
+        subscribe(String, 'com_calibrator/progress', partial(self._on_text, 'calibration'),
                   LATCHED)
-        subscribe(String, 'gait_player/state', partial(self._on_words, 'gait'), LATCHED)
+        subscribe(String, 'gait_player/state', partial(self._on_text, 'gait'), LATCHED)
         subscribe(String, 'robot_description', self._on_description, latest(LATCHED, 5))
 
     def _make_expiries(self) -> dict[str, Callable[[], Any]]:
-        """Return what makes each thing unknown again."""
+        """Return the functions that set expired data to unknown."""
         view = self.view
 
         def set_to(name: str, value: Any) -> Callable[[], None]:
@@ -184,13 +185,13 @@ class PageInputs:
             expiries[f'{name}/wrench'] = partial(foot.wrench.fill, math.nan)
             expiries[f'{name}/cop'] = partial(foot.cop.fill, math.nan)
 
-        def forget_tendons() -> None:
+        def clear_tendons() -> None:
             view.tendon_lengths = view.tensions = nothing
 
-        return {**expiries, 'tendons': forget_tendons}
+        return {**expiries, 'tendons': clear_tendons}
 
-    def _hear(self, key: str) -> None:
-        self._heard[key] = self._now
+    def _mark_received(self, key: str) -> None:
+        self._received_at[key] = self._now
 
     # -- the robot
 
@@ -198,13 +199,13 @@ class PageInputs:
                    efforts: Array) -> None:
         self.view.positions = positions[self._order]
         self.view.efforts = efforts[self._order]
-        self._hear('joints')
+        self._mark_received('joints')
 
     def _on_odometry(self, stamp_ns: int, position: Array, quaternion: Array, _: Array) -> None:
         if self.view.base_from != 'tf':
             self.view.base, self.view.base_from = Pose.from_quaternion(
                 quaternion, position.copy()), 'odom'
-            self._hear('base')
+            self._mark_received('base')
 
     def _on_tf(self, message: Any) -> None:
         for transform in message.transforms:
@@ -213,32 +214,33 @@ class PageInputs:
                 p, q = transform.transform.translation, transform.transform.rotation
                 self.view.base, self.view.base_from = Pose.from_quaternion(
                     np.array((q.x, q.y, q.z, q.w)), np.array((p.x, p.y, p.z))), 'tf'
-                self._hear('base')
+                self._mark_received('base')
 
-    def _stand_in_for_base(self) -> None:
-        """Without anything about the base: level, the lowest sole on the ground."""
+    def _assume_base(self) -> None:
+        """Assume, without data, a level base with the lowest sole on the ground."""
         if not self.view.base_from and self.view.positions is not None:
             state = self._model.state(self.view.positions)
             height = -float(state.placements_in_base(self._model.soles)[:, 3, 2].min())
             self.view.base = Pose(np.eye(3), np.array((0.0, 0.0, height)))
 
     def _on_description(self, message: String) -> None:
-        """Take a URDF that is not the one the robot is drawn by: a calibrated one."""
+        """Use a URDF other than the drawn one: the calibrated one."""
         if message.data == self._model.urdf:
             return
         try:
-            self._calibrated = RobotModel(self._model.config, message.data)
+            self.calibrated = RobotModel(self._model.config, message.data)
         except BipedComError as error:
-            self._polled.node.get_logger().warning(f'robot_description cannot be used: {error}')
+            self._polled.node.get_logger().warning(
+                f'robot_description is invalid and not used: {error}')
 
-    def _weigh_anew(self) -> None:
+    def _update_calibrated_com(self) -> None:
         """Compute the CoM of the calibrated URDF, if there is one."""
         self.view.points.pop('calibrated', None)
-        calibrated, positions = self._calibrated, self.view.positions
+        calibrated, positions = self.calibrated, self.view.positions
         if (calibrated is not None and positions is not None and 'com' in self.view.points
                 and calibrated.joint_names == self._model.joint_names):
-            # Where the URDF's CoM is now, plus what the calibration changes: the joints may be
-            # a few milliseconds younger than the base.
+            # The CoM by the URDF plus the change by the calibration, since the joints may be a
+            # few milliseconds newer than the base.
             moved = (calibrated.state(positions).com_in_base
                      - self._model.state(positions).com_in_base)
             self.view.points['calibrated'] = (
@@ -255,66 +257,66 @@ class PageInputs:
 
     def _on_truth(self, stamp_ns: int, point: Array) -> None:
         self._truths[stamp_ns] = point.copy()
-        while len(self._truths) > _REMEMBERED:
+        while len(self._truths) > _KEPT:
             self._truths.popitem(last=False)
-        self._hear('truth')
+        self._mark_received('truth')
 
     def _match_truth(self) -> None:
-        """Show the truth of the estimate's instant, or else the last one."""
-        if 'truth' in self._heard and self._truths:
+        """Use the truth of the estimate's instant, or else the last one."""
+        if 'truth' in self._received_at and self._truths:
             last = next(reversed(self._truths.values()))
             self.view.points['truth'] = self._truths.get(self._com_stamp, last)
 
     def _on_point(self, kind: str, stamp_ns: int, point: Array) -> None:
         self.view.points[kind] = point.copy()
-        self._hear(kind)
+        self._mark_received(kind)
 
     def _on_links(self, stamp_ns: int, values: Array) -> None:
         self.view.link_coms = values.reshape(-1, 3).copy()
-        self._hear('links')
+        self._mark_received('links')
 
     def _on_polygon(self, message: PolygonStamped) -> None:
         self.view.polygon = np.array(
             [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3)
-        self._hear('polygon')
+        self._mark_received('polygon')
 
     def _on_foot(self, name: str, stamp_ns: int, wrench: Array) -> None:
         self.view.feet[name].wrench[...] = wrench
-        self._hear(f'{name}/wrench')
+        self._mark_received(f'{name}/wrench')
 
     def _on_cop(self, name: str, stamp_ns: int, point: Array) -> None:
         self.view.feet[name].cop[...] = point
-        self._hear(f'{name}/cop')
+        self._mark_received(f'{name}/cop')
 
     # -- torso and efforts
 
     def _on_feedforward(self, message: JointState) -> None:
         self.view.feedforward = dict(zip(message.name, message.effort))
-        self._hear('feedforward')
+        self._mark_received('feedforward')
 
     def _on_tendons(self, message: JointState) -> None:
         order = np.argsort(message.name)
         for name, values in (('tendon_lengths', message.position), ('tensions', message.effort)):
             setattr(self.view, name, np.array(values)[order] if len(values) == len(order)
                     else np.empty(0))
-        self._hear('tendons')
+        self._mark_received('tendons')
 
     def _on_tensions(self, message: Float64MultiArray) -> None:
         self.view.expected_tensions = np.array(message.data)
-        self._hear('tensions')
+        self._mark_received('tensions')
 
     def _on_shape(self, message: Vector3Stamped) -> None:
         self.view.torso = np.array((message.vector.x, message.vector.y, message.vector.z))
-        self._hear('torso')
+        self._mark_received('torso')
 
-    # -- words
+    # -- status
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
-            self._reports[status.name] = (Report(
+            self._health[status.name] = (HealthLine(
                 int.from_bytes(status.level, 'little'), status.name, status.message), self._now)
 
-    def _on_words(self, name: str, message: String) -> None:
+    def _on_text(self, name: str, message: String) -> None:
         setattr(self.view, name, message.data)
 
 

@@ -13,14 +13,14 @@
 # limitations under the License.
 
 """
-``viewer``: the robot and all its measurements on a page in the browser, with buttons.
+``viewer``: the robot and its measurements on a page in the browser, with buttons.
 
-It serves the page to this computer only (parameter `host`), out of the installed package: no
-internet is needed. It subscribes while a browser looks on, and costs next to nothing otherwise. A
-thread of its own draws; the buttons' services are called from the node's executor.
+It serves the page to this computer only (parameter `host`), from the installed package: no
+internet is needed. It subscribes only while a browser shows the page. Drawing has its own thread;
+the services of the buttons are called from the node's executor.
 
-Whatever is missing leaves a gap on the page: with a real robot there is no truth, and without
-torso_controller no torso; a control whose node does not run is grey and says so.
+Data without a source are not shown, such as the true state of a real robot. A control whose node
+is not running is disabled, and the node is named.
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ class ViewerParameters(RobotChoice):
     """Parameters of `viewer`."""
 
     host: str = parameter(
-        '127.0.0.1', 'Who may look: 127.0.0.1 this computer only, 0.0.0.0 everybody in the '
-        'network, who may press the buttons, too', read_only=True)
+        '127.0.0.1', 'Address to serve: 127.0.0.1 for this computer only, 0.0.0.0 for the '
+        'whole network, which can then use the buttons, too', read_only=True)
     port: int = parameter(
-        8080, 'Port of the page; if it is taken, the next one that is free; 0: any', '', 0,
+        8080, 'Port of the page; if it is in use, the next free one; 0: any', '', 0,
         65535, read_only=True)
     rate: float = parameter(
-        20.0, 'How often the page is drawn', 'Hz', 1.0, 60.0, read_only=True)
+        20.0, 'Frames per second', 'Hz', 1.0, 60.0, read_only=True)
     optional: bool = parameter(
-        False, 'Whether to end quietly, and not with an error, where viser is not installed',
+        False, 'Whether to exit without an error if viser is not installed',
         read_only=True)
 
 
 class Viewer(Node):
-    """Wires messages to the page and its buttons to services, as the module says."""
+    """Connects the page to topics and services."""
 
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('viewer', **node_kwargs)
@@ -86,9 +86,10 @@ class Viewer(Node):
         self.page = Page(self.params.host, self.params.port, 'biped_com_ros',
                          lambda *command: self._commands.put(command))
         if self.params.port and not self.page.url.endswith(f':{self.params.port}'):
-            self.get_logger().warning(f'port {self.params.port} is taken')
-        # To the terminal itself: people have to see it among the log lines.
-        print(f'\n  The page is ready: open {self.page.url} in a browser.\n', flush=True)
+            self.get_logger().warning(
+                f'port {self.params.port} is in use; the page is at {self.page.url}')
+        # Printed, so that it stands out from the log lines.
+        print(f'\n  Open {self.page.url} in a browser.\n', flush=True)
         self._url = self.create_publisher(String, '~/url', LATCHED)
         self._url.publish(String(data=self.page.url))
         self.diagnostics.add('page', self._report)
@@ -100,47 +101,46 @@ class Viewer(Node):
         except ConfigurationError as error:
             if not self.params.optional:
                 raise
-            self.get_logger().info(f'no page in the browser: {error}')
+            self.get_logger().info(f'the page is not served: {error}')
             raise SystemExit(0) from None
 
     def _on_robot(self, model: RobotModel) -> None:
         for problem in self.page.set_robot(model):
             self.get_logger().warning(f'not drawn: {problem}')
-        self._actions = PageActions(self, model, self.page.say)
-        # Pinocchio's memory must not be shared between threads: the drawer has its own model.
+        self._actions = PageActions(self, model, self.page.controls.show_note)
+        # Pinocchio's data must not be shared between threads: the drawer has its own model.
         own = RobotModel(model.config, model.urdf)
         self._drawer = Drawer(self, self.page, own, self.params.rate)
         self.page.on_visitors(self._drawer.wake)
-        self.create_timer(_COMMAND_PERIOD, self._work, clock=steady_clock())
+        self.create_timer(_COMMAND_PERIOD, self._execute_commands, clock=steady_clock())
         self.create_timer(_CHECK_PERIOD, self._check, clock=steady_clock())
         self._check()
         self._drawer.start()
 
-    def _work(self) -> None:
-        """Carry out what was asked for on the page."""
+    def _execute_commands(self) -> None:
         assert self._actions is not None and self._drawer is not None
         while True:
             try:
                 command, value = self._commands.get_nowait()
             except Empty:
                 return
-            self._actions.carry_out(command, value, self._drawer.yaw)
+            self._actions.execute(command, value, self._drawer.yaw)
 
     def _check(self) -> None:
-        """See which controls can work now; nobody needs to know while nobody looks."""
+        """Update which controls are available."""
         assert self._actions is not None
-        self.page.set_missing(self._actions.missing())
+        self.page.controls.set_unavailable(self._actions.unavailable())
         if self._actions.feedforward_is_on is not None:
-            self.page.set_feedforward(self._actions.feedforward_is_on)
+            self.page.controls.set_feedforward(self._actions.feedforward_is_on)
 
     def _report(self) -> Report:
         visitors = self.page.visitors
         drawn = self._drawer.rate if self._drawer is not None else 0.0
-        return OK, f'{self.page.url}, {visitors} browser(s) look on', {
+        return OK, f'{self.page.url}, {visitors} browser(s) connected', {
             'browsers': visitors, 'frames per second': drawn if visitors else 0.0}
 
     def destroy_node(self) -> None:
-        """End the drawing and the page, too."""
+        """Stop drawing and close the page, too."""
         drawer, page = getattr(self, '_drawer', None), getattr(self, 'page', None)
         if drawer is not None:
             drawer.end()
@@ -151,21 +151,23 @@ class Viewer(Node):
 
 class Drawer(threading.Thread):
     """
-    Draws while somebody looks on.
+    Draws the page while a browser shows it.
 
     Parameters
     ----------
     node
-        Where complaints go.
-    page, model, rate
-        What is drawn, of which robot, and how often, Hz.
+        Logs errors.
+    page, model
+        The page and the robot.
+    rate
+        Frames per second.
 
     Attributes
     ----------
     yaw : float
-        Where the robot faces, rad.
+        Heading of the robot, rad.
     rate : float
-        Frames per second, measured.
+        Measured frames per second.
 
     """
 
@@ -173,38 +175,38 @@ class Drawer(threading.Thread):
         super().__init__(name='drawer', daemon=True)
         self._node, self._page, self._model = node, page, model
         self._period = 1.0 / rate
-        self._woken, self._ending = threading.Event(), False
+        self._wake_event, self._ending = threading.Event(), False
         self.yaw = self.rate = 0.0
 
     def wake(self) -> None:
-        """Look whether there are visitors."""
-        self._woken.set()
+        """Check for visitors."""
+        self._wake_event.set()
 
     def end(self) -> None:
-        """Stop, and wait for it."""
+        """Stop the thread, and wait for its end."""
         self._ending = True
-        self._woken.set()
+        self._wake_event.set()
         if self.is_alive():
             self.join(timeout=2.0)
 
     def run(self) -> None:
-        """Subscribe and draw while there are visitors; wait while there are none."""
+        """Subscribe and draw while there are visitors, else wait."""
         polled = PolledNode(f'{self._node.get_name()}_inputs', self._node.context)
         while not self._ending:
             if not self._page.visitors:
-                self._woken.wait()
-                self._woken.clear()
+                self._wake_event.wait()
+                self._wake_event.clear()
                 continue
             inputs = PageInputs(polled, self._model)
             try:
-                self._draw_while_seen(inputs)
-            except Exception as error:  # noqa: B902 - whatever it is, the page has to go on
+                self._draw(inputs)
+            except Exception as error:  # noqa: B902 - the page goes on after any error
                 log_exception(self._node, error)
                 time.sleep(self._period)
             polled.unsubscribe()
         polled.destroy()
 
-    def _draw_while_seen(self, inputs: PageInputs) -> None:
+    def _draw(self, inputs: PageInputs) -> None:
         due = counted_from = time.monotonic()
         frames = 0
         while self._page.visitors and not self._ending:

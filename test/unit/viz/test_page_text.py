@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the page says: charts without gaps, words without markup, the worst first."""
+"""Text and charts of the page."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ import re
 
 from biped_com_ros.viz import palette, widgets
 from biped_com_ros.viz.charts import Chart, RENEWED, round_range, Strips
-from biped_com_ros.viz.view import FootView, Report, View
+from biped_com_ros.viz.view import FootView, HealthLine, View
 import numpy as np
 import pytest
 
 
-class Words(HTMLParser):
-    """Collects the words of HTML, and checks that what is opened is closed."""
+class TextCollector(HTMLParser):
+    """Collects the text of HTML, and checks that all tags are closed."""
 
     def __init__(self, html):
         super().__init__()
@@ -49,51 +49,51 @@ class Words(HTMLParser):
         self.text += f' {data}'
 
 
-def words(html):
-    """Return the words of HTML, separated by single blanks."""
-    return ' '.join(Words(html).text.replace('\u2009', ' ').split())
+def text_of(html):
+    """Return the text of HTML, separated by single blanks."""
+    return ' '.join(TextCollector(html).text.replace('\u2009', ' ').split())
 
 
-def test_the_legend_tells_the_distance_from_the_truth():
+def test_the_legend_shows_the_errors():
     view = View(points={'truth': np.array((0.010, 0.0, 0.4)), 'com': np.array((0.013, 0.004, 0.4)),
                         'fused': np.array((0.010, 0.001, 0.3955)),
                         'zmp': np.array((0.02, -0.01, 0.0))})
-    text = words(widgets.legend(view))
+    text = text_of(widgets.legend(view))
     assert 'CoM by the URDF 13, 4, 400 5.00, 0.0 high' in text
     assert 'CoM fused with forces 10, 1, 396 1.00, 4.5 low' in text
     assert view.offset('calibrated') is None
     assert 'ZMP measured 20, -10' in text
     for mark in palette.MARKS.values():
-        assert mark.words in text
+        assert mark.label in text
         assert palette.css(mark.colour) in widgets.legend(view)
 
 
-def test_the_headline_tells_margin_stance_and_weight():
+def test_the_headline_shows_margin_stance_and_weight():
     feet = {'left': FootView(np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))),
             'right': FootView(np.array((0.0, 0.0, 15.5, 0.0, 0.0, 0.0)))}
     view = View(feet=feet, margin=0.042, phase='double', time_to_edge=0.5)
-    text = words(widgets.headline(view, 35.3))
+    text = text_of(widgets.headline(view, 35.3))
     assert '42 mm to the edge' in text and 'stands on both feet' in text
     assert '35.5 N / 35.3 N' in text and 'left foot 20.0 N' in text
     assert palette.css(palette.GOOD) in widgets.headline(view, 35.3)
     view.margin, view.phase = -0.003, 'single left'
-    assert '3 mm over the edge' in words(widgets.headline(view, 35.3))
-    assert 'the left foot' in words(widgets.headline(view, 35.3))
+    assert '3 mm over the edge' in text_of(widgets.headline(view, 35.3))
+    assert 'the left foot' in text_of(widgets.headline(view, 35.3))
     assert palette.css(palette.BAD) in widgets.headline(view, 35.3)
-    assert 'margin not known' in words(widgets.headline(View(), 35.3))
-    assert words(widgets.brief(view)) == words(widgets.headline(view, 35.3)).split(' stands')[0]
+    assert 'margin unknown' in text_of(widgets.headline(View(), 35.3))
+    assert text_of(widgets.brief(view)) == text_of(widgets.headline(view, 35.3)).split(' stands')[0]
 
 
-def test_a_time_to_the_edge_is_told_only_when_it_is_short():
-    assert 'react' not in words(widgets.headline(View(time_to_edge=0.85), 35.3))
-    assert 'has to react within 0.21 s' in words(widgets.headline(View(time_to_edge=0.21), 35.3))
+def test_a_time_to_the_edge_is_shown_only_when_it_is_short():
+    assert 'time to the edge' not in text_of(widgets.headline(View(time_to_edge=0.85), 35.3))
+    assert 'time to the edge 0.21 s' in text_of(widgets.headline(View(time_to_edge=0.21), 35.3))
 
 
-def test_the_words_of_the_page_are_explained():
-    text = words(widgets.glossary())
+def test_the_terms_of_the_page_are_explained():
+    text = text_of(widgets.glossary())
     for word, meaning in widgets.GLOSSARY.items():
         assert f'{word} {meaning}' in text
-    shown = words(widgets.legend(View())) + words(widgets.headline(View(margin=0.1), 1.0))
+    shown = text_of(widgets.legend(View())) + text_of(widgets.headline(View(margin=0.1), 1.0))
     for word in ('CoM', 'URDF', 'CoM fused with forces', 'error', 'support', 'ZMP', 'DCM',
                  'to the edge'):
         assert word in shown and word in widgets.GLOSSARY
@@ -108,7 +108,7 @@ def test_the_page_is_readable_light_and_dark():
 
 
 def test_the_very_edge_is_no_minus_nothing_over_it():
-    assert '-' not in words(widgets.headline(View(margin=0.0), 35.3)).partition(' mm over')[0]
+    assert '-' not in text_of(widgets.headline(View(margin=0.0), 35.3)).partition(' mm over')[0]
 
 
 def test_margins_go_from_red_to_green():
@@ -121,16 +121,16 @@ def test_margins_go_from_red_to_green():
     assert all(a <= b for a, b in zip(greens, greens[1:]))
 
 
-def test_health_is_told_worst_first_and_in_the_nodes_own_words():
-    reports = [Report(0, 'zmp_monitor: zmp', 'fine'), Report(1, 'simulator: simulation', 'slow'),
-               Report(2, 'com_estimator: input /imu', 'nobody publishes it; check <driver>'),
-               Report(3, 'torso: x', 'old')]
-    text = words(widgets.health(reports))
+def test_health_shows_the_worst_first_as_the_nodes_word_it():
+    reports = [HealthLine(0, 'zmp_monitor: zmp', 'fine'), HealthLine(1, 'simulator: simulation', 'slow'),
+               HealthLine(2, 'com_estimator: input /imu', 'nobody publishes it; check <driver>'),
+               HealthLine(3, 'torso: x', 'old')]
+    text = text_of(widgets.health(reports))
     order = [text.index(name) for name in ('com_estimator', 'torso: x', 'simulator')]
     assert order == sorted(order)
     assert 'check <driver>' in text and 'fine' not in text
-    assert '1 of 4 checks are well' in text
-    assert 'no node says anything' in words(widgets.health([]))
+    assert '1 of 4 checks are OK' in text
+    assert 'nothing received on /diagnostics' in text_of(widgets.health([]))
 
 
 def test_bars_are_as_long_as_the_share_of_the_limit():
@@ -140,35 +140,35 @@ def test_bars_are_as_long_as_the_share_of_the_limit():
     assert 'left:38.0%;width:12.0%' in html
     assert f'left:50.0%;width:37.5%;height:9px;background:{palette.css(palette.FAIR)}' in html
     assert 'left:calc(75.0% - 1px)' in html
-    text = words(html)
+    text = text_of(html)
     assert 'leg knee -24.0 / 100 N m hip 75.0 / 100 N m others neck 1.00 / ? N m' in text
-    assert '–' in words(widgets.effort_bars(['knee'], {}, None, np.ones(1), {}))
+    assert '–' in text_of(widgets.effort_bars(['knee'], {}, None, np.ones(1), {}))
 
 
-def test_tendons_that_are_not_heard_of_are_not_drawn():
-    assert 'no tendons' in words(widgets.tendons(View(), 60.0))
+def test_tendons_without_data_are_not_drawn():
+    assert 'no data from tendon_states' in text_of(widgets.tendons(View(), 60.0))
     view = View(tendon_lengths=np.array((0.12, 0.13)), tensions=np.array((30.0, math.nan)),
                 torso=np.array((0.1, math.pi / 2, -0.001)))
-    text = words(widgets.tendons(view, 60.0))
+    text = text_of(widgets.tendons(view, 60.0))
     assert 'tendon 0 120.0 mm 30.0 N –' in text and 'tendon 1 130.0 mm – –' in text
     assert '5.73 °' in text and '90 °' in text and '-1.00 mm' in text
 
 
 @pytest.mark.parametrize('text', ['<script>alert(1)</script>', 'a & b < c'])
-def test_what_nodes_say_is_never_markup(text):
+def test_text_of_nodes_is_never_markup(text):
     view = View(phase=text, calibration=text)
-    for html in (widgets.headline(view, 1.0), widgets.note(text), widgets.words(text),
-                 widgets.health([Report(2, text, text)]),
+    for html in (widgets.headline(view, 1.0), widgets.note(text), widgets.paragraph(text),
+                 widgets.health([HealthLine(2, text, text)]),
                  widgets.effort_bars([text], {text: [text]}, None, np.ones(1), {})):
-        assert '<script' not in html and text in words(html)
+        assert '<script' not in html and text in text_of(html)
 
 
 def test_before_and_after_are_compared():
-    text = words(widgets.before_after(0.0034, 0.0002))
+    text = text_of(widgets.before_after(0.0034, 0.0002))
     assert 'by the URDF 3.40 mm' in text and '0.20 mm' in text and '17 times' in text
 
 
-def test_strips_keep_the_last_samples_and_no_more_than_asked_for():
+def test_strips_keep_the_last_samples_and_no_more_than_requested():
     strips = Strips(['a', 'b'], span=1.0, rate=10.0)
     taken = [strips.add(0.02 * i, {'a': float(i)}) for i in range(101)]
     assert sum(taken) == 21
@@ -180,7 +180,7 @@ def test_strips_keep_the_last_samples_and_no_more_than_asked_for():
     assert np.isfinite(strips.data(['a', 'b'])).all()
 
 
-def test_strips_bridge_gaps_and_begin_with_what_is_known():
+def test_strips_bridge_gaps_and_begin_with_the_first_value():
     strips = Strips(['a', 'b'], span=1.0, rate=10.0)
     nothing = math.nan
     for i, (a, b) in enumerate(
@@ -192,14 +192,14 @@ def test_strips_bridge_gaps_and_begin_with_what_is_known():
     np.testing.assert_allclose(b, (5.0, 5.0, 6.0))
 
 
-@pytest.mark.parametrize(('values', 'at_least', 'wanted'), [
+@pytest.mark.parametrize(('values', 'at_least', 'limits'), [
     ((3.4, 3.5), (0.0, 1.0), (0.0, 4.0)), ((74.4, 74.6), (0.0, 20.0), (0.0, 80.0)),
     ((0.0, 0.01), (-20.0, 20.0), (-20.0, 20.0)), ((-33.0, 7.0), (-20.0, 20.0), (-40.0, 20.0))])
-def test_axes_end_at_round_numbers(values, at_least, wanted):
-    assert round_range([np.array(values)], at_least) == pytest.approx(wanted)
+def test_axes_end_at_round_numbers(values, at_least, limits):
+    assert round_range([np.array(values)], at_least) == pytest.approx(limits)
 
 
-def test_a_chart_is_made_anew_from_time_to_time():
+def test_the_axes_of_a_chart_are_laid_out_again_from_time_to_time():
     """One made in a hidden tab has no width, and gets no numbers on its time axis later."""
     strips, sent = Strips(['a'], rate=10.0), []
 

@@ -1,0 +1,206 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The page's controls, by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+import re
+from typing import Any
+
+from biped_com_ros.viz import widgets
+from biped_com_ros.viz.view import View
+import numpy as np
+
+CommandHandler = Callable[[str, Any], None]
+
+#: Node that executes a command.
+NODES = {
+    'tare': 'wrench_aggregator', 'untare': 'wrench_aggregator', 'push': 'simulator',
+    'reset': 'simulator', 'hang': 'simulator', 'torso': 'torso_controller',
+    'freeze': 'torso_controller',
+    'feedforward': 'gravity_compensation', 'step': 'gait_player', 'walk': 'gait_player',
+    'stop': 'gait_player',
+    **{f'calibration/{command}': 'com_calibrator'
+       for command in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}
+#: Directions of a push: forward and left.
+PUSH_DIRECTIONS = {
+    'forward': (1.0, 0.0), 'back': (-1.0, 0.0), 'left': (0.0, 1.0), 'right': (0.0, -1.0)}
+
+#: Group of controls under which the reason is shown why a command is not available.
+_GROUPS = {'tare': 'sensors', 'push': 'push', 'torso': 'torso', 'step': 'walk',
+           'feedforward': 'feedforward', 'calibration/start': 'calibration'}
+_CAPTURED = re.compile(r'(\d+) of (\d+) captured')
+
+
+class Controls:
+    """
+    Buttons, sliders and switches; each sends a command.
+
+    Parameters
+    ----------
+    gui
+        viser's, inside the container of the controls.
+    on_command
+        Called with the name of a command and its value.
+
+    """
+
+    def __init__(self, gui: Any, on_command: CommandHandler) -> None:
+        self._on_command = on_command
+        self._controls: dict[str, list[Any]] = {}
+        self._notes: dict[str, Any] = {}
+        self._reasons: dict[str, str] = {}
+        self._make_sensor_controls(gui)
+        self._make_feedforward_control(gui)
+        self._make_push_controls(gui)
+        self._make_torso_controls(gui)
+        self._make_walk_controls(gui)
+        self._make_calibration_controls(gui)
+
+    def set_unavailable(self, reasons: Mapping[str, str]) -> None:
+        """Disable the controls of these commands, and show the reasons."""
+        for command, controls in self._controls.items():
+            is_disabled = bool(reasons.get(command))
+            for control in controls:
+                if control.disabled != is_disabled:
+                    control.disabled = is_disabled
+        for command, group in _GROUPS.items():
+            reason = reasons.get(command, '')
+            if self._reasons.get(command) != reason:
+                self._reasons[command] = reason
+                self.show_note(group, reason)
+
+    def show_note(self, group: str, text: str, good: bool | None = None) -> None:
+        """Show the result of a command under its group; an empty text hides the note."""
+        handle = self._notes[group]
+        handle.visible = bool(text)
+        if text:
+            widgets.put(handle, widgets.note(text, good))
+
+    def set_feedforward(self, is_on: bool) -> None:
+        """Show whether gravity feedforward is on."""
+        label = 'Turn off' if is_on else 'Turn on'
+        if self._feedforward.label != label:
+            self._feedforward.label = label
+            self._feedforward_on = is_on
+            self.show_note('feedforward', 'on' if is_on else 'off', is_on or None)
+
+    def update(self, view: View) -> None:
+        """Show the progress of the gait and of the calibration."""
+        self._gait.visible = bool(view.gait)
+        widgets.put(self._gait, widgets.paragraph(f'gait_player: {view.gait}'))
+        captured = _CAPTURED.search(view.calibration)
+        if captured:
+            self._progress.value = 100.0 * int(captured[1]) / max(int(captured[2]), 1)
+        widgets.put(self._progress_text, widgets.paragraph(view.calibration))
+        before, after = view.error('com'), view.error('calibrated')
+        self._before_after.visible = bool(np.isfinite(after))
+        if np.isfinite(after):
+            widgets.put(self._before_after, widgets.before_after(before, after))
+
+    # -- set-up
+
+    def _make_sensor_controls(self, gui: Any) -> None:
+        with gui.add_folder('Foot sensors'):
+            self._button(gui, 'tare', 'Tare', 'With the feet in the air: measure the offsets of '
+                         'the force sensors, and subtract them from now on')
+            self._button(gui, 'untare', 'Forget the tare', 'Use the readings without a tare',
+                         main=False)
+            self._note(gui, 'sensors')
+
+    def _make_feedforward_control(self, gui: Any) -> None:
+        with gui.add_folder('Gravity feedforward'):
+            self._feedforward_on = False
+            self._feedforward: Any = gui.add_button(
+                'Turn on', hint='Joint efforts that carry the weight of the robot')
+            self._controls['feedforward'] = [self._feedforward]
+            self._feedforward.on_click(
+                lambda event: self._on_command('feedforward', not self._feedforward_on))
+            self._note(gui, 'feedforward')
+
+    def _make_push_controls(self, gui: Any) -> None:
+        with gui.add_folder('Simulated robot'):
+            strength = gui.add_slider(
+                'force [% of weight]', min=2, max=60, step=1, initial_value=15)
+            towards = gui.add_dropdown('towards', tuple(PUSH_DIRECTIONS))
+            button = gui.add_button('Push', hint='A short push on the heaviest link')
+            button.on_click(lambda event: self._on_command(
+                'push', (towards.value, 0.01 * strength.value)))
+            self._controls['push'] = [strength, towards, button]
+            hang = gui.add_checkbox('hangs in the air', False,
+                                    hint='Lift the robot off the ground, for a tare')
+            hang.on_update(lambda event: self._on_command('hang', hang.value))
+            self._controls['hang'] = [hang]
+            self._button(gui, 'reset', 'Put it on its feet again', 'Reset the simulation',
+                         main=False)
+            self._note(gui, 'push')
+
+    def _make_torso_controls(self, gui: Any) -> None:
+        with gui.add_folder('Torso'):
+            sliders = [gui.add_slider(label, min=-15.0, max=15.0, step=0.5, initial_value=0.0)
+                       for label in ('forward [deg]', 'left [deg]')]
+
+            def send(_: Any = None) -> None:
+                self._on_command('torso', tuple(slider.value for slider in sliders))
+
+            def centre(_: Any) -> None:
+                for slider in sliders:
+                    slider.value = 0.0
+                send()
+
+            for slider in sliders:
+                slider.on_update(lambda event: send() if event.client is not None else None)
+            button = gui.add_button('Upright', hint='Set both angles to zero', color='gray')
+            button.on_click(centre)
+            freeze = gui.add_checkbox('hold still', False, hint='Stop, and ignore targets')
+            freeze.on_update(lambda event: self._on_command('freeze', freeze.value))
+            self._controls['torso'] = [*sliders, button]
+            self._controls['freeze'] = [freeze]
+            self._note(gui, 'torso')
+
+    def _make_walk_controls(self, gui: Any) -> None:
+        with gui.add_folder('Walk'):
+            self._button(gui, 'step', 'Single step', 'Shift the weight, lift a foot, set it down')
+            self._button(gui, 'walk', 'Walk', 'As many steps as parameter steps of gait_player')
+            self._button(gui, 'stop', 'Stop', 'Finish the step and stand on both feet', main=False)
+            self._gait = gui.add_html('', visible=False)
+            self._note(gui, 'walk')
+
+    def _make_calibration_controls(self, gui: Any) -> None:
+        with gui.add_folder('Calibration of the masses'):
+            self._progress = gui.add_progress_bar(0.0)
+            self._progress_text = gui.add_html('')
+            for command, label, hint in (
+                    ('start', 'Start', 'Plan poses and move through them'),
+                    ('reset', 'Start anew', 'Discard the poses captured so far (a backup is '
+                     'kept), and start again'),
+                    ('capture', 'Capture now', 'Measure the present posture'),
+                    ('skip', 'Skip this pose', 'Go on to the next one'),
+                    ('solve', 'Solve', 'Estimate the masses from the captured poses'),
+                    ('publish', 'Use the result', 'Publish the calibrated URDF on '
+                     'robot_description; the page then compares the errors before and after')):
+                self._button(gui, f'calibration/{command}', label, hint,
+                             main=command in ('start', 'solve'))
+            self._before_after = gui.add_html('', visible=False)
+            self._note(gui, 'calibration')
+
+    def _button(self, gui: Any, command: str, label: str, hint: str,
+                main: bool = True) -> None:
+        button = gui.add_button(label, hint=hint, color=None if main else 'gray')
+        button.on_click(lambda event: self._on_command(command, None))
+        self._controls.setdefault(command, []).append(button)
+
+    def _note(self, gui: Any, group: str) -> None:
+        self._notes[group] = gui.add_html('', visible=False)
