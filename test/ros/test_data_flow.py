@@ -1,0 +1,151 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Through which files two messages pass on their way, so that a reader's way stays short.
+
+doc/architecture.rst draws both walks. A walk has stations: functions that transform the values of
+the message. What counts are the files on the call stack at each station, from where the message
+arrives to where the result is published.
+"""
+
+from contextlib import contextmanager
+from pathlib import Path
+import sys
+
+import biped_com_ros
+from biped_com_ros.core.model.robot import RobotModel
+import pytest
+from support.gravity_rig import GravityRig
+from support.monitored_robot import MonitoredRobot, record
+
+PACKAGE = Path(biped_com_ros.__file__).parent
+DOCUMENT = PACKAGE.parent / 'doc' / 'architecture.rst'
+
+ZMP_STATIONS = ('codec/reading.py', 'fast/vector_reader.py', 'SoleWrench.move',
+                'ReferenceSynchronizer.add', 'FootContacts.update', 'sum_wrenches',
+                'centre_of_pressure', 'Template.serialize')
+EFFORT_STATIONS = ('codec/reading.py', 'EffortSupervisor.update', 'GravityCompensator.efforts',
+                   'EffortGuard.update', 'Template.serialize')
+
+
+class Walk:
+    """
+    Records which functions of the package a message passes.
+
+    Attributes
+    ----------
+    visited
+        The stations that were passed.
+    files
+        The files on the way, in order.
+
+    """
+
+    def __init__(self, topic, stations):
+        self._topic, self._stations = topic, stations
+        self._frames, self._marked, self._publishes = [], set(), False
+        self.visited, self.is_complete = [], False
+
+    def __call__(self, frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if self.is_complete or event != 'call' or PACKAGE not in path.parents:
+            return
+        self._frames.append(frame)
+        name, subject = frame.f_code.co_qualname, frame.f_locals.get('self')
+        if name.endswith('.publish') and getattr(subject, 'topic', '') == self._topic:
+            self._publishes = True
+        for station in self._stations:
+            if station in (name, '/'.join(path.parts[-2:])) and (
+                    station != 'Template.serialize' or self._publishes):
+                self._visit(station, frame)
+
+    def _visit(self, station, frame):
+        self.visited += [station] * (station not in self.visited)
+        self.is_complete = station == self._stations[-1]
+        while frame is not None:
+            self._marked.add(id(frame))
+            frame = frame.f_back
+
+    @property
+    def files(self):
+        return [Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
+                for frame in self._frames if id(frame) in self._marked]
+
+    @property
+    def crossings(self):
+        """Changes between `core` and what knows ROS (`ros` and `nodes`)."""
+        sides = [file.startswith('core/') for file in self.files]
+        return sum(one != other for one, other in zip(sides, sides[1:]))
+
+
+@contextmanager
+def walking(topic, stations):
+    walk = Walk(topic, stations)
+    sys.setprofile(walk)
+    try:
+        yield walk
+    finally:
+        sys.setprofile(None)
+    assert walk.visited == list(stations), walk.files
+
+
+@pytest.fixture(scope='module')
+def wrench_walk():
+    """The last wrench of an instant arrives at `zmp_monitor`."""
+    _, samples = record(0.2)
+    rig = MonitoredRobot(marker_rate=0.0)
+    try:
+        rig.play(samples[:-1])
+        send = rig.senders(samples[-1])
+        for source in ('joints', 'base', 'left'):
+            send[source]()
+            rig.spin(0.02)
+        send['right']()
+        with walking(f'{rig.space}/zmp_monitor/zmp', ZMP_STATIONS) as walk:
+            rig.spin(0.1)
+    finally:
+        rig.close()
+    return walk
+
+
+@pytest.fixture(scope='module')
+def joints_walk():
+    """Joint states arrive at `gravity_compensation`."""
+    rig = GravityRig(RobotModel.load('talos'))
+    try:
+        rig.play(0.5)
+        rig.missing = {'imu', 'left', 'right'}
+        with walking(rig.node.get_fully_qualified_name() + '/effort', EFFORT_STATIONS) as walk:
+            rig.step(0.05)
+    finally:
+        rig.close()
+    return walk
+
+
+def test_a_foot_wrench_to_the_zmp(wrench_walk):
+    assert len(set(wrench_walk.files)) <= 15, wrench_walk.files
+    assert wrench_walk.crossings <= 4, wrench_walk.files
+
+
+def test_joint_states_to_the_efforts(joints_walk):
+    assert len(set(joints_walk.files)) <= 10, joints_walk.files
+    assert joints_walk.crossings <= 4, joints_walk.files
+
+
+@pytest.mark.parametrize('name', ['wrench_walk', 'joints_walk'])
+def test_the_documentation_names_the_files_in_this_order(name, request):
+    text, at = DOCUMENT.read_text(), 0
+    for file in dict.fromkeys(request.getfixturevalue(name).files):
+        found = text.find(f'``{file}``', at)
+        assert found >= 0, f'{file} is missing, or in another place'
