@@ -106,37 +106,6 @@ def test_a_model_brings_its_configured_polygons():
     assert polygon.unevenness < 1e-4
 
 
-@pytest.mark.parametrize(('point', 'distance', 'edge', 'nearest'), [
-    ((0.5, 0.2), 0.2, 0, (0.5, 0.0)), ((1.9, 0.5), 0.1, 1, (2.0, 0.5)),
-    ((1.0, 1.5), -0.5, 2, (1.0, 1.0)), ((-3.0, -4.0), -5.0, 0, (0.0, 0.0)),
-    ((0.0, 0.5), 0.0, 3, (0.0, 0.5))])
-def test_margin(point, distance, edge, nearest):
-    found = margin(SQUARE, point)
-    assert found.distance == pytest.approx(distance, abs=1e-15)
-    assert (found.edge, found.nearest) == (edge, nearest)
-
-
-def placements(rng, tilt, size):
-    """Return two soles far away, turned, tilted, and out of one plane, as `tilt` says."""
-    return [[*Rotation.from_rotvec(rng.normal(size=3) * (tilt, tilt, 0.3)).as_matrix().T.tolist(),
-             [100.0 + 0.1 * rng.normal(), side * size * rng.uniform(0.1, 0.15),
-              tilt * size * rng.random()]]
-            for side in (1.0, -1.0)]
-
-
-def moved(rng, soles, far):
-    """Return soles that slid, turned, or both, about so far, m and rad."""
-    slide, turn = far * rng.permuted((1.0, rng.integers(2)))
-    return [[*Rotation.from_rotvec(turn * rng.normal(size=3)).apply(axes).tolist(),
-             (position + slide * rng.normal(size=3)).tolist()] for *axes, position in soles]
-
-
-def test_lines_and_points_have_no_inside():
-    assert margin(((0.0, 0.0), (1.0, 0.0)), (0.5, 0.25)).distance == -0.25
-    assert margin(((1.0, 1.0),), (1.0, 3.0)).distance == -2.0
-    assert margin(((0.0, 0.0), (1.0, 0.0)), (0.5, 0.0)).distance <= 0.0
-
-
 def test_margin_of_a_point_in_the_world():
     sole = pose(0.7, 0.3, (0.6, 0.8, 0.0), (3.0, -2.0, 1.4))
     polygon = support_polygon([sole], [FOOT])
@@ -144,27 +113,6 @@ def test_margin_of_a_point_in_the_world():
     expected = margin(convex_hull(FOOT), (0.0, 0.0)).distance
     assert polygon.margin(inside).distance == pytest.approx(expected)
     assert expected > 0.03
-
-
-@pytest.mark.parametrize('points', [[], [(0.0, math.nan)], [(1.0, 2.0), (math.inf, 0.0)]])
-def test_a_hull_needs_finite_points(points):
-    with pytest.raises(InputError, match='one or more finite points'):
-        convex_hull(points)
-
-
-def test_planes():
-    normal = np.array((0.3, -0.2, 0.8))
-    plane = Plane.across(normal, np.array((1.0, 2.0, 3.0)))
-    np.testing.assert_allclose(plane.rotation.T @ plane.rotation, np.eye(3), atol=1e-15)
-    assert np.linalg.det(plane.rotation) == pytest.approx(1.0)
-    np.testing.assert_allclose(plane.normal, normal / np.linalg.norm(normal), atol=1e-15)
-    assert plane.rotation[1, 0] == 0.0 and plane.rotation[0, 0] > 0.0
-    point = np.array((0.4, 0.7, 5.0))
-    below = plane.below(point)
-    np.testing.assert_array_equal(below[:2], point[:2])
-    in_plane = plane.to_plane(below)
-    assert abs(in_plane[2]) < 1e-15
-    np.testing.assert_allclose(plane.to_world(in_plane[:2]), below, atol=1e-15)
 
 
 def test_time_to_the_edge_by_integrating_the_pendulum():
