@@ -16,7 +16,7 @@ The whole calibration, through simulator and nodes, on robots whose truth is kno
 
 `simulator` and `com_calibrator` run as processes of their own, as a user starts them: the robot
 has 15 mm per axis and 5 kg hidden, its sensors are noisy and its encoders off by 0.1 degrees. It
-is hoisted, let down, moved from pose to pose and captured; what `calibration.json` says at the
+is hoisted, let down, moved from pose to pose and captured; `calibration.json` at the
 end is tested on other poses, with the truth from MuJoCo.
 
     python benchmarks/calibration.py [--robot NAME] [--poses K] [--seed N] [--factor F]
@@ -66,7 +66,7 @@ def start(node: str, parameters: dict[str, Any], directory: Path,
 
 
 def run(name: str, options: argparse.Namespace, directory: Path) -> dict[str, Any]:
-    """Calibrate one robot and return what calibration.json says."""
+    """Calibrate one robot and return the contents of calibration.json."""
     model = RobotModel.load(name)
     errors = hidden_lumps(dict(zip(model.link_names, model.link_masses.tolist())), options.seed)
     lines = [f'{link} {e.mass:.17g} {" ".join(f"{x:.17g}" for x in e.com)}'
@@ -94,14 +94,14 @@ def run(name: str, options: argparse.Namespace, directory: Path) -> dict[str, An
 def wait_for(directory: Path, log: Path, processes: list[subprocess.Popen[bytes]],
              timeout: float) -> dict[str, Any]:
     """Show how far it is until the results are there."""
-    results, said, end = directory / 'calibration.json', 0, time.monotonic() + timeout
+    results, shown, end = directory / 'calibration.json', 0, time.monotonic() + timeout
     while not results.exists():
         if time.monotonic() > end or any(process.poll() is not None for process in processes):
-            raise SystemExit(f'no result; the calibrator said last:\n{log.read_text()[-2000:]}')
+            raise SystemExit(f'no result; last output of the calibrator:\n{log.read_text()[-2000:]}')
         lines = log.read_text().splitlines()
-        for line in lines[said:]:
+        for line in lines[shown:]:
             console.print(f'  {line}', highlight=False, markup=False, soft_wrap=True)
-        said = len(lines)
+        shown = len(lines)
         time.sleep(1.0)
     time.sleep(0.5)
     found: dict[str, Any] = json.loads(results.read_text())

@@ -15,7 +15,7 @@
 How well masses and centres of mass are found, on robots whose truth is known.
 
 For each seed a robot is drawn that differs from its URDF: every link's centre of mass by 15 mm
-per axis, 5 kg more on three links. It takes the planned poses, and MuJoCo's inverse statics says
+per axis, 5 kg more on three links. It takes the planned poses, and MuJoCo's inverse statics gives
 what its sensors read; noise is added. The estimate from these is tested on other poses. Beside
 it: ordinary least squares on the same equations, and the base parameters of the figaroh package
 (pip install figaroh) where that is installed.
@@ -100,7 +100,7 @@ class Study:
         return design
 
     def draw(self, seed: int) -> StaticRobot:
-        """Return a robot that is not as its URDF says."""
+        """Return a robot that differs from its URDF."""
         masses = dict(zip(self.model.link_names, self.model.link_masses.tolist()))
         return StaticRobot(self.model.config, self.model.urdf, hidden_lumps(masses, seed),
                            self.model.joint_names)

@@ -162,8 +162,8 @@ def test_captures_survive_a_restart(tmp_path):
     first = Robot(tmp_path, automatic=False)
     first.wait_for_plan()
     take(first, ('left', 'right'), 'one')
-    wanted = first.session.queue[0]
-    at = first.true.capture(wanted.standing, None, wanted.positions)
+    planned = first.session.queue[0]
+    at = first.true.capture(planned.standing, None, planned.positions)
     first.session.window.clear()
     first.stand(at, lambda: not first.session.window.problem)
     assert 'captured pose 1' in first.trigger('capture').message

@@ -44,21 +44,21 @@ def ros():
 
 
 def record(path, storage):
-    """Move a simulated robot from pose to pose, and keep what its sensors say."""
+    """Move a simulated robot from pose to pose, and record its sensors."""
     values = {'record': str(path), 'record_storage': storage, 'rate': 100.0,
               'real_time_factor': 0.0, 'hidden_errors': [f'torso {HIDDEN} 0 0 0']}
     rig = NodeRig(node=Simulator(parameter_overrides=[
         Parameter(name, value=value) for name, value in values.items()]))
     try:
-        heard = rig.collect(JointState, 'joint_states')
+        states = rig.collect(JointState, 'joint_states')
         mover = rig.publisher(
             JointTrajectory, 'joint_trajectory_controller/joint_trajectory')
         for target in TARGETS:
             point = JointTrajectoryPoint(positions=list(target.values()))
             point.time_from_start = Duration(seconds=MOVE).to_msg()
             mover.publish(JointTrajectory(joint_names=list(target), points=[point]))
-            end = seconds(heard[-1]) + MOVE + REST if heard else MOVE + REST
-            rig.until(lambda end=end: heard and seconds(heard[-1]) > end, 30.0, 'rest')
+            end = seconds(states[-1]) + MOVE + REST if states else MOVE + REST
+            rig.until(lambda end=end: states and seconds(states[-1]) > end, 30.0, 'rest')
     finally:
         rig.close()
 

@@ -27,7 +27,7 @@ NOISE = SensorNoise()
 
 
 class TrueRobot:
-    """A robot that is not as its URDF says, and captures of it."""
+    """A robot that differs from its URDF, and captures of it."""
 
     def __init__(self, name, seed=0, **lumps):
         self.model = RobotModel.load(name)

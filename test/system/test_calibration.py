@@ -38,13 +38,13 @@ POSES, LIMIT = 6, 200.0  # s, on a busy machine
 pytestmark = pytest.mark.timeout(450)
 SENSORS = {'force_noise': 0.05, 'torque_noise': 0.002, 'effort_noise': 0.01,
            'encoder_noise': 0.0002}
-#: Of the small robot; what demo/calibration.yaml says for it.
+#: Of the small robot, as in demo/calibration.yaml.
 NOISE = ('--force-noise=0.05', '--moment-noise=0.003', '--torque-noise=0.01',
          '--encoder-noise=0.0005', '--tilt-noise=0.0003', '--com-sigma=0.006')
 
 
 class Run:
-    """A simulated robot that is not as its URDF says, and its calibration."""
+    """A simulated robot that differs from its URDF, and its calibration."""
 
     def __init__(self, directory):
         self.model, self.directory = RobotModel.load('biped'), directory
@@ -89,7 +89,7 @@ class Run:
         return len(json.loads(path.read_text())['captures']) if path.exists() else 0
 
     def until(self, condition, what):
-        """Wait; on failure show what the calibrator said."""
+        """Wait; on failure show the log of the calibrator."""
         end = time.monotonic() + LIMIT
         while not condition():
             logs = [p.read_text()[-1500:] for p in self.directory.glob('com_calibrator.*.log')]

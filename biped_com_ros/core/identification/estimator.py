@@ -175,14 +175,14 @@ class Estimator:
                   folds: int) -> Residuals:
         """Cross-validate: leave out a part of the captures, estimate, and test on the part."""
         tested: list[Residuals] = []
-        order = np.arange(len(captures)) % max(2, min(folds, len(captures)))
-        for fold in np.unique(order):
-            left_out = np.flatnonzero(order == fold)
+        fold_of = np.arange(len(captures)) % max(2, min(folds, len(captures)))
+        for fold in np.unique(fold_of):
+            left_out = np.flatnonzero(fold_of == fold)
             x, _ = system.optimum(mass_sigma, left_out)
             tested.append(residuals_of(
                 self.regressor, [captures[i] for i in left_out.tolist()], system.parameters(x),
                 system.offsets(x)))
-        inverse = np.argsort(np.argsort(order, kind='stable'), kind='stable')
+        inverse = np.argsort(np.argsort(fold_of, kind='stable'), kind='stable')
         return Residuals.joined(tested, inverse)
 
 

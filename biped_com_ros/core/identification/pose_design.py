@@ -298,16 +298,16 @@ class PoseDesigner:
         """Sort: hanging, on all feet, on each foot; within these the nearest pose next."""
         feet = tuple(self.model.config.feet)
         groups = [(), feet, *[(foot,) for foot in feet]]
-        ordered: list[Candidate] = []
+        sequence: list[Candidate] = []
         at = self.model.posture('stand')
         for group in groups:
             left = [c for c in chosen if c.placement.standing == group]
             while left:
                 nearest = min(left, key=lambda c: float(np.abs(c.positions - at).max()))
                 left.remove(nearest)
-                ordered.append(nearest)
+                sequence.append(nearest)
                 at = nearest.positions
-        return ordered
+        return sequence
 
     def _connect(self, candidates: list[Candidate],
                  progress: Progress) -> tuple[PlannedPose, ...]:

@@ -193,7 +193,7 @@ def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterat
 
 
 def read_csv(path: Path, model: RobotModel) -> Iterator[Event]:
-    """Read a CSV as the module says; see :func:`read_recording`."""
+    """Read a CSV in the format of this module; see :func:`read_recording`."""
     sensors = tuple(model.config.wrench_sensors)
     needed = ['time', *(f'position/{name}' for name in model.joint_names),
               *(f'{sensor}/{axis}' for sensor in sensors for axis in AXES),

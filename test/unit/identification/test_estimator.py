@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The estimate against the truth: how good, how honest, and what it says of bad data."""
+"""The estimate against the truth: accuracy, calibrated uncertainty, and warnings about bad data."""
 
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -224,7 +224,7 @@ def test_a_dead_torque_sensor_is_named_and_left_out():
 
 
 def test_torques_at_an_end_stop_are_left_out():
-    """A joint that leans on its limit: the stop carries, and the motor does not tell."""
+    """A joint that leans on its limit: the end stop carries load, too."""
     true = TrueRobot('sabian', seed=4)
     captures = true.captures(10)
     joint = true.model.joint_names.index('l_elbow')

@@ -107,14 +107,13 @@ def g1():
 
 
 class Poses:
-    """Random poses of one robot, and the first moments' columns of what they tell."""
+    """Random poses of one robot, and the first moments' columns of their equations."""
 
     def __init__(self, name):
         self.model = RobotModel.load(name)
         self.n, self.regressor = len(self.model.joint_names), StaticsRegressor(self.model)
         self.rng = np.random.default_rng(1)
         self.hips = HipShift(self.model, self.model.posture('stand'))
-        self._home = self.hips._home[0]
         self._moments = np.arange(4 * len(self.model.link_names)) % 4 > 0
 
     def free(self):
@@ -125,11 +124,10 @@ class Poses:
         rng, q = self.rng, self.free()
         while True:
             yaw = Pose.from_rpy((0.0, 0.0, rng.uniform(-0.3, 0.3)), np.zeros(3)).rotation
-            self.hips._home[0] = Pose(yaw @ self._home.rotation, self._home.position
-                                      + (*rng.uniform(-0.08, 0.08, 2), 0.0))
+            left = Pose(yaw, np.array((*rng.uniform(-0.08, 0.08, 2), 0.0)))
             turn = Pose.from_rpy(rng.uniform(-0.2, 0.2, 3), np.zeros(3)).rotation
             try:
-                legs = self.hips.positions(rng.uniform(-0.05, 0.05, 3), turn)
+                legs = self.hips.positions(rng.uniform(-0.05, 0.05, 3), turn, {0: left})
             except InputError:
                 continue
             q[self.hips.leg_joints] = legs[self.hips.leg_joints]

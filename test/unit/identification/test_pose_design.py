@@ -115,7 +115,7 @@ def test_better_than_random(designed):
     assert '8 poses' in design.summary() and '% better' in design.summary()
 
 
-def test_progress_is_told(designed):
+def test_progress_is_reported(designed):
     _, _, reports = designed
     stages = {what for what, _, _ in reports}
     assert {'looking for safe poses', 'choosing', 'exchanging', 'finding paths'} <= stages
@@ -146,7 +146,7 @@ def test_predictions_are_mujocos(name):
         np.testing.assert_allclose(found.torques, expected.torques, atol=1e-6)
 
 
-def test_self_collision_is_seen():
+def test_self_collision_is_found():
     model = RobotModel.load('sabian')
     collision = SelfCollision(model, [model.posture('stand')])
     assert collision.pair_count > 100
@@ -170,7 +170,7 @@ def hoisted():
     return designer, designer.design()
 
 
-def test_hanging_comes_first_and_tells_of_the_feet(hoisted):
+def test_hanging_comes_first_and_weighs_the_feet(hoisted):
     designer, design = hoisted
     assert [bool(pose.standing) for pose in design.poses] == [False, False, True, True, True]
     assert design.poses[0].support == 'hoisted' and design.poses[0].margin == np.inf
@@ -193,7 +193,7 @@ def test_a_tendon_torso_goes_where_tendons_bring_it(hoisted):
         np.testing.assert_allclose(body.joint_positions(shape), pose.positions[index], atol=1e-6)
 
 
-def test_where_the_robot_is_is_found_out(hoisted):
+def test_the_pose_of_the_robot_is_located(hoisted):
     designer, design = hoisted
     assert designer.locate(design, designer.model.posture('stand'), 0.1) is None
     near = design.poses[3].positions + 0.03
@@ -203,7 +203,7 @@ def test_where_the_robot_is_is_found_out(hoisted):
         designer.locate(design, lost, 0.1)
 
 
-def test_what_cannot_be_planned_is_said():
+def test_what_cannot_be_planned_is_refused():
     with pytest.raises(ConfigurationError, match='at least one stands'):
         DesignOptions(count=2, hoisted=2)
     with pytest.raises(ConfigurationError, match='cannot be chosen from'):

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Calibration from bags and CSV: the same estimate from each, and what is said of bad ones."""
+"""Calibration from bags and CSV: the same estimate from each, and errors for bad ones."""
 
 import csv
 import json
@@ -144,8 +144,8 @@ def test_the_command_line(recorded, tmp_path, capsys):
     true, poses, instants = recorded
     path, out = write_csv(tmp_path / 'a.csv', true, instants), tmp_path / 'out'
     assert main([str(path), '--robot', 'sabian', '--out', str(out), '--still', '0.5']) == 0
-    said = capsys.readouterr().out
-    assert 'sabian: ' in said and 'report.html' in said
+    printed = capsys.readouterr().out
+    assert 'sabian: ' in printed and 'report.html' in printed
     calibrated = RobotModel(true.model.config, (out / 'calibrated.urdf').read_text())
     assert calibrated.mass == pytest.approx(true.static.mass, abs=0.2)
     assert len(CaptureLog(out / 'captures.json', true.model).captures) == len(poses)
@@ -160,16 +160,16 @@ def test_the_command_line(recorded, tmp_path, capsys):
     (['.', '--robot', 'sabian', '--still', '0'], "'duration' must be above 0")))
 def test_mistakes_are_one_line(arguments, message, capsys):
     assert main(arguments) == 1
-    said = ' '.join(capsys.readouterr().err.split())
-    assert message in said and 'Traceback' not in said
+    printed = ' '.join(capsys.readouterr().err.split())
+    assert message in printed and 'Traceback' not in printed
 
 
 def test_a_urdf_without_inertials_is_one_line(tmp_path, capsys):
     urdf = tmp_path / 'light.urdf'
     urdf.write_text(re.sub('(?s)<inertial>.*?</inertial>', '', RobotModel.load('sabian').urdf))
     assert main(['.', '--robot', 'sabian', '--urdf', str(urdf)]) == 1
-    said = ' '.join(capsys.readouterr().err.split())
-    assert 'export the URDF with its inertials' in said and 'Traceback' not in said
+    printed = ' '.join(capsys.readouterr().err.split())
+    assert 'export the URDF with its inertials' in printed and 'Traceback' not in printed
 
 
 def test_what_is_missing_is_named(recorded, tmp_path):

@@ -44,7 +44,7 @@ def watch_of(true, capture, samples=60, **changes):
 
 
 @pytest.mark.parametrize('standing', (('left',), ('right',), ('left', 'right')))
-def test_a_still_robot_is_averaged_and_its_feet_are_told_apart(standing):
+def test_a_still_robot_is_averaged_and_its_standing_feet_are_found(standing):
     true = TrueRobot('talos')
     exact = true.capture(standing)
     found = watch_of(true, exact).capture('one')
@@ -82,7 +82,7 @@ def test_what_moves_is_not_captured():
         watch.capture()
 
 
-def test_a_foot_that_hardly_touches_is_said():
+def test_a_foot_that_hardly_touches_is_refused():
     true = TrueRobot('talos')
     exact = true.capture(('left',))
     wrenches = exact.wrenches.copy()
@@ -142,10 +142,10 @@ class Balance(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open, self.seen = [], set()
+        self.open, self.tags = [], set()
 
     def handle_starttag(self, tag, attrs):
-        self.seen.add(tag)
+        self.tags.add(tag)
         if tag != 'meta':
             self.open.append(tag)
 
@@ -164,7 +164,7 @@ def test_results(tmp_path):
     assert data['links']['pelvis']['com_std'] and data['mass'] == found.mass
     page, balance = paths['report'].read_text(), Balance()
     balance.feed(page)
-    assert not balance.open and {'svg', 'table', 'circle', 'rect'} <= balance.seen
+    assert not balance.open and {'svg', 'table', 'circle', 'rect'} <= balance.tags
     assert page.count('<g transform') == len(captures) and page.count('<polygon') == 30
     assert page.count('<circle') >= 8 * len(captures) and 'http' not in page.replace(
         'http://www.w3.org/2000/svg', '')
