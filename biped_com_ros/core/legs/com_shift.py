@@ -200,7 +200,7 @@ class ComShift:
 
     @property
     def _normal(self) -> Array:
-        """Normal of the first sole, base axes, (3,)."""
+        """Return the normal of the first sole, base axes, (3,)."""
         normal: Array = self._legs[0].sole(self._data).rotation[:, 2]
         return normal
 

@@ -231,7 +231,7 @@ class Leg:
 
     def positions(self, sole_in_base: Pose, knee: int = KNEE_FORWARD) -> Array:
         """
-        Return the positions (6,) of :meth:`inverse`.
+        Return the valid solution of :meth:`inverse`, (6,).
 
         Raises
         ------

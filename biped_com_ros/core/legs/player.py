@@ -167,7 +167,7 @@ class WalkPlayer:
 
     @property
     def step(self) -> tuple[int, int]:
-        """Number of finished steps, and of all."""
+        """Return the number of finished steps, and of all."""
         playback = self._playback
         if playback is not None:
             swings = playback.gait.swings

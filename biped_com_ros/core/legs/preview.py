@@ -79,7 +79,7 @@ class PreviewController:
 
     @property
     def horizon_samples(self) -> int:
-        """Number of future samples of the reference that are used."""
+        """Return the number of future samples of the reference that are used."""
         return len(self.preview_gains)
 
     def track(self, reference: Array, start: Array) -> Array:

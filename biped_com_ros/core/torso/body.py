@@ -132,7 +132,7 @@ class TorsoBody:
         return vx, vy, vz, wx - yaw_rate * sine, pitch_rate, yaw_rate
 
     def shape(self, joint_positions: Array) -> Array:
-        """Return the shape (4,) for positions (6,) of the virtual joints."""
+        """Convert positions (6,) of the virtual joints to bend, torsion and elongation, (4,)."""
         roll, pitch, yaw = joint_positions[3:].tolist()
         turns = (Pose.from_rpy((roll, 0.0, 0.0), np.zeros(3)).rotation,
                  Pose.from_rpy((0.0, pitch, 0.0), np.zeros(3)).rotation,

@@ -131,22 +131,22 @@ class TorsoCommand(NamedTuple):
 
     @property
     def lengths(self) -> Array:
-        """Commanded lengths as an array (n,), m."""
+        """Return the commanded lengths as an array (n,), m."""
         return np.array(self.commanded)
 
     @property
     def tensions(self) -> Array:
-        """Expected tensions as an array (n,), N."""
+        """Return the expected tensions as an array (n,), N."""
         return np.array(self.expected)
 
     @property
     def reference(self) -> Array:
-        """Reference as a shape (4,)."""
+        """Return the reference as a shape (4,)."""
         return self.reference_arc.shape
 
     @property
     def shape(self) -> Array:
-        """Shape (4,) of the backbone."""
+        """Return the backbone as an array (4,)."""
         return self.arc.shape
 
 

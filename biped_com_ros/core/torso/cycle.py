@@ -220,7 +220,7 @@ class ControlCycle:
             self._groups.reset()
             missing = 0
         else:
-            missing = self._groups.open(ns)
+            missing = self._groups.start_group(ns)
         if ns != self._plan_timer.last_ns:
             self._plan(ns)
         elif missing >> LOWER & 1:

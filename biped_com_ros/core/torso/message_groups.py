@@ -56,7 +56,7 @@ class MessageGroups:
         """Take no sensor for in step, and wait for none."""
         self._in_step_count, self.missing = [0] * self._count, 0
 
-    def open(self, ns: int) -> int:
+    def start_group(self, ns: int) -> int:
         """Open the group with stamp `ns`; return the sensors to wait for as a bit mask."""
         before, counts, missing = self.ns, self._in_step_count, 0
         for i, latest in enumerate(self._latest):

@@ -57,7 +57,7 @@ class TargetInput:
         if frozen:
             self.controller.hold()
 
-    def set(self, source: str, shape: Array, now_ns: int) -> bool:
+    def set_target(self, source: str, shape: Array, now_ns: int) -> bool:
         """
         Set the target to a shape (4,); return whether it was accepted.
 

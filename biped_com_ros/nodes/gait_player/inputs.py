@@ -81,7 +81,7 @@ class WalkInputs:
 
     @property
     def zmp_in_world(self) -> Array | None:
-        """The measured ZMP, (3,), in the frame of :attr:`com`; None if unknown."""
+        """Return the measured ZMP, (3,), in the frame of :attr:`com`; None if unknown."""
         if self._zmp.stale(0.1) or self._zmp.frame != self.com.frame:
             return None
         return self._zmp.values

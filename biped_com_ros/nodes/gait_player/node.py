@@ -147,7 +147,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     @property
     def session(self) -> WalkSession:
-        """The walk session; InputError if the robot cannot walk at all."""
+        """Return the walk session; InputError if the robot cannot walk at all."""
         if self._session is None:
             raise InputError(self._planning_problem)
         return self._session

@@ -27,7 +27,7 @@ _PATTERNS = {QUASI_STATIC: GaitOptions(), PREVIEW: QUICK}
 
 
 def _timing(description: str, largest: float = 60.0) -> Any:
-    return parameter(0.0, f"{description}; 0: that of the pattern", 's', 0.0, largest)
+    return parameter(0.0, f'{description}; 0: that of the pattern', 's', 0.0, largest)
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
 
     @property
     def controller(self) -> TendonController:
-        """The controller; the node has to be configured."""
+        """Return the controller; the node has to be configured."""
         return self.cycle.controller
 
     # -- lifecycle
@@ -232,7 +232,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
             self._set_target('joy', np.array((*bend, 0.0, 0.0)))
 
     def _set_target(self, source: str, shape: Array) -> None:
-        if self._target.set(source, shape, now_ns(self)):
+        if self._target.set_target(source, shape, now_ns(self)):
             self._refused_target = ''
 
     def _refuse_target(self, reason: str) -> None:
@@ -306,7 +306,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
 
     @property
     def problem(self) -> str:
-        """Description of what is wrong with commands and targets; '' if nothing is."""
+        """Describe what is wrong with commands and targets; '' if nothing is."""
         return '; '.join(filter(None, (self.cycle.problem, self._target_problem)))
 
     def _report(self) -> Report:

@@ -19,7 +19,7 @@ import copy
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
-from biped_com_ros.core.legs.player import WalkRequest, WalkPlayer, WalkState
+from biped_com_ros.core.legs.player import WalkPlayer, WalkRequest, WalkState
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 
-from biped_com_ros.core.torso.message_groups import MIN_IN_STEP, MessageGroups
+from biped_com_ros.core.torso.message_groups import MessageGroups, MIN_IN_STEP
 from hypothesis import given, strategies as st
 import pytest
 
@@ -47,7 +47,7 @@ class Replay:
         if who == GUIDE:
             if instants.missing:
                 self.done.append((instants.ns, GUIDE))
-            if not instants.open(ns):
+            if not instants.start_group(ns):
                 self.done.append((ns, GUIDE))
         elif instants.add(who, ns) and not instants.missing:
             self.done.append((instants.ns, who))
@@ -91,7 +91,7 @@ def test_every_instant_is_done_once_and_before_the_next(steps, regular):
 def test_other_rates_and_stamps_are_never_waited_for(every, shift):
     instants = MessageGroups(1)
     for k in range(1, 200):
-        assert not instants.open(k * PERIOD)
+        assert not instants.start_group(k * PERIOD)
         if not k % every:
             instants.add(0, k * PERIOD + shift)
         assert not instants.is_in_step(0)
@@ -101,7 +101,7 @@ def test_other_rates_and_stamps_are_never_waited_for(every, shift):
 def test_who_lets_an_instant_pass_is_not_waited_for_until_it_is_in_step_again(comes_late):
     instants, waited = MessageGroups(1), []
     for k in range(1, 4 * MIN_IN_STEP):
-        waited.append(bool(instants.open(k * PERIOD)))
+        waited.append(bool(instants.start_group(k * PERIOD)))
         if k == 2 * MIN_IN_STEP + 1 and comes_late:
             instants.add(0, (k - 1) * PERIOD)  # after the guide has gone on
         if k != 2 * MIN_IN_STEP:
@@ -115,7 +115,7 @@ def test_who_lets_an_instant_pass_is_not_waited_for_until_it_is_in_step_again(co
 def test_who_tells_of_a_later_instant_is_missing_no_more():
     instants = MessageGroups(2)
     for k in range(1, MIN_IN_STEP + 2):
-        instants.open(k * PERIOD)
+        instants.start_group(k * PERIOD)
         if k <= MIN_IN_STEP:
             instants.add(0, k * PERIOD)
             instants.add(1, k * PERIOD)

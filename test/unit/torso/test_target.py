@@ -50,7 +50,7 @@ def move(target, seconds):
 
 
 def test_a_source_that_stops_holds_the_torso(target):
-    assert target.set('joy', FAR, START)
+    assert target.set_target('joy', FAR, START)
     move(target, 0.1)
     assert not target.check(START + 500 * MS)
     np.testing.assert_array_equal(goal(target), FAR)
@@ -60,38 +60,38 @@ def test_a_source_that_stops_holds_the_torso(target):
     move(target, 0.05)
     assert target.check(START + 800 * MS)
     np.testing.assert_array_equal(goal(target), held)  # held once
-    assert target.set('joy', NEAR, START + 900 * MS) and not target.check(START + 900 * MS)
+    assert target.set_target('joy', NEAR, START + 900 * MS) and not target.check(START + 900 * MS)
     np.testing.assert_array_equal(goal(target), NEAR)
 
 
 def test_a_source_without_a_timeout_may_stop(target):
-    assert target.set('~/target', FAR, START)
+    assert target.set_target('~/target', FAR, START)
     assert not target.check(START + 100_000 * MS)
     np.testing.assert_array_equal(goal(target), FAR)
 
 
 def test_a_clock_that_is_set_back_restarts_the_timeout(target):
-    target.set('joy', FAR, START)
+    target.set_target('joy', FAR, START)
     assert not target.check(7 * MS) and not target.check(400 * MS)
     assert 'for 0.6 s' in target.check(607 * MS)
 
 
 def test_frozen_or_disabled_it_accepts_no_targets(target):
-    target.set('joy', FAR, START)
+    target.set_target('joy', FAR, START)
     target.freeze(True)
     assert np.hypot(*goal(target)[:2]) < 1e-12  # it has not moved yet
-    assert not target.set('joy', FAR, START)
+    assert not target.set_target('joy', FAR, START)
     target.freeze(False)
-    assert target.set('joy', NEAR, START)
+    assert target.set_target('joy', NEAR, START)
     target.enable(False)
-    assert not target.set('joy', FAR, START) and not target.source
+    assert not target.set_target('joy', FAR, START) and not target.source
     assert not target.check(START + 10_000 * MS)
     np.testing.assert_array_equal(goal(target), NEAR)
 
 
 def test_targets_that_are_not_finite_are_refused(target):
-    target.set('joy', NEAR, START)
+    target.set_target('joy', NEAR, START)
     with pytest.raises(InputError, match='four finite numbers'):
-        target.set('~/target', np.full(4, math.nan), START)
+        target.set_target('~/target', np.full(4, math.nan), START)
     assert target.source == 'joy'
     np.testing.assert_array_equal(goal(target), NEAR)
