@@ -102,14 +102,14 @@ def test_one_file_only_touches_private_parts_of_ros(part):
 def test_private_parts_are_found(tmp_path):
     assert len(private_parts_of(PACKAGE / COMPAT)) == 2
     path = tmp_path / 'file.py'
-    path.write_text('''
+    path.write_text("""
 from rclpy.experimental import EventsExecutor
 import rosidl_parser.definition
 from rclpy import _rclpy_pybind11
 def function(self, node):
     self.handle = node.handle
     return getattr(node, '_parameter_overrides', None)
-''')
+""")
     assert [text.split(': ')[-1] for text in private_parts_of(path)] == [
         'rclpy.experimental.EventsExecutor', 'rosidl_parser.definition', 'rclpy._rclpy_pybind11',
         'handle', '_parameter_overrides']

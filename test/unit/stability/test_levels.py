@@ -18,7 +18,6 @@ import math
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.stability.levels import (
     FallWatch, Level, StabilityThresholds, tilt_of, Trigger)
-import numpy as np
 import pytest
 
 MS = 1_000_000
