@@ -50,7 +50,7 @@ from sensor_msgs.msg import JointState
 #: Parameters by what is measured. The naive node does what the first one does, without TF.
 THREE = 'com_estimator, three outputs'
 EVERYTHING = 'com_estimator, all outputs'
-COMPLETE = ('_com', '_velocity', '_dcm', '_links', '_frames.bundle', '_markers._out')
+COMPLETE = ('_com', '_velocity', '_dcm', '_links', '_frames._transforms', '_markers._out')
 
 
 class Variant(NamedTuple):

@@ -64,7 +64,7 @@ def speaking_out(node_class: Callable[..., Any]) -> Callable[..., Any]:
 
     def make(**options: Any) -> Any:
         node = node_class(**options)
-        for part in (node._frames.bundle, *vars(node).values()):
+        for part in (node._frames._transforms, *vars(node).values()):
             if isinstance(part, Output):
                 part.assume_subscribers()
         return node

@@ -23,7 +23,7 @@ from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.topics.outputs import (
     point_publisher, pose_array_publisher, vector_publisher)
-from biped_com_ros.ros.topics.tf import TransformBroadcaster
+from biped_com_ros.ros.topics.tf import TransformOutput
 import numpy as np
 from rclpy.node import Node
 
@@ -74,22 +74,22 @@ class FrameOutput:
         pairs.append((world, params.com_frame))
         if self._sends_links:
             pairs += [(world, f'{link}_com') for link in model.link_names]
-        self._bundle = TransformBroadcaster(node, later=True).bundle(pairs)
+        self._transforms = TransformOutput(node, pairs, later=True)
         self._pose_base_link = Pose.from_rpy(model.config.base_rpy, np.zeros(3)).inverse()
         # Both are fixed to the root, so any joint positions will do.
         self._pose_base_root = model.state(model.positions({})).pose_in_base(root)
 
     def publish(self, estimate: ComEstimate) -> None:
         """Broadcast all transforms of an instant."""
-        bundle, row, located = self._bundle, self._com_row, estimate.located
-        if not bundle.has_subscribers:
+        transforms, row, located = self._transforms, self._com_row, estimate.located
+        if not transforms.has_subscribers:
             return
         if self._sends_footprint:
             self._set_base(located)
-        bundle.positions[row] = estimate.position
+        transforms.positions[row] = estimate.position
         if self._sends_links:
-            bundle.positions[row + 1:] = located.state.link_coms_in_world
-        bundle.publish(located.stamp_ns)
+            transforms.positions[row + 1:] = located.state.link_coms_in_world
+        transforms.publish(located.stamp_ns)
 
     def _set_base(self, located: LocatedState) -> None:
         base, stance = located.state.base, located.stance
@@ -97,5 +97,5 @@ class FrameOutput:
             base, stance.soles_in_world, stance.in_contact)
         poses = (base @ self._pose_base_root, footprint) if self._sends_base else (footprint,)
         for row, pose in enumerate(poses):
-            self._bundle.positions[row] = pose.position
-            self._bundle.quaternions[row] = pose.quaternion
+            self._transforms.positions[row] = pose.position
+            self._transforms.quaternions[row] = pose.quaternion

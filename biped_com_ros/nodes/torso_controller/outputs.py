@@ -29,7 +29,7 @@ from biped_com_ros.ros.topics.markers import CYAN, line_strip, marker_array, ORA
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,
     vector_publisher, wrench_publisher)
-from biped_com_ros.ros.topics.tf import TransformBroadcaster, TransformBundle
+from biped_com_ros.ros.topics.tf import TransformOutput
 import numpy as np
 
 #: Points of the backbone's line, and disks of the tendons' lines.
@@ -65,8 +65,8 @@ class TorsoOutputs:
         self._reference = vector_publisher(node, '~/reference', self._frame)
         self._wrench = wrench_publisher(node, '~/wrench', tip_frame or body.config.upper)
         self._markers = self._make_markers(node)
-        self._transform = TransformBroadcaster(node).bundle(
-            [(self._frame, tip_frame)]) if tip_frame else None
+        self._transform = TransformOutput(
+            node, [(self._frame, tip_frame)]) if tip_frame else None
         self._tf_pace, self._marker_pace = StampThrottle(tf_rate), StampThrottle(marker_rate)
         # Write into the bytes of a message, in a tenth of the time of an assignment to an array.
         self._write_tendons = struct.Struct(f'{len(names)}d').pack_into
@@ -113,7 +113,7 @@ class TorsoOutputs:
             *arc.rotate_back(force, along), *arc.rotate_back(moment, about)))
         self._wrench.publish(stamp_ns)
 
-    def _send_transform(self, transform: TransformBundle, stamp_ns: int, arc: Arc) -> None:
+    def _send_transform(self, transform: TransformOutput, stamp_ns: int, arc: Arc) -> None:
         if transform.has_subscribers:
             pose = self._body.lower_to_base @ self._body.backbone.tip(arc.shape)
             transform.positions[0], transform.quaternions[0] = pose.position, pose.quaternion

@@ -27,7 +27,7 @@ from biped_com_ros.ros.topics.outputs import (
     bool_publisher, joint_state_publisher, point_publisher, vector_publisher, wrench_publisher)
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import now_ns
-from biped_com_ros.ros.topics.tf import StaticTransformBroadcaster
+from biped_com_ros.ros.topics.tf import publish_static_transforms
 from rclpy.node import Node
 
 
@@ -70,10 +70,9 @@ def publish_sole_frames(node: Node, model: RobotModel) -> None:
     feet = {name: foot for name, foot in model.config.feet.items() if not foot.sole_is_link}
     if not feet:
         return
-    placements = {name: sole_in_link(foot) for name, foot in feet.items()}
-    StaticTransformBroadcaster(node).send(now_ns(node), [
-        (foot.sole, model.config.sole_frame(name), placements[name].rotation,
-         placements[name].position) for name, foot in feet.items()])
+    publish_static_transforms(node, now_ns(node), [
+        (foot.sole, model.config.sole_frame(name), sole_in_link(foot))
+        for name, foot in feet.items()])
 
 
 class FootOutput:

@@ -25,7 +25,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 Colour = Sequence[float]
 
 UNSUBSCRIBED_PERIOD_NS = SECOND_NS
-"""How old latched markers may be for who begins to listen."""
+"""Period of markers without subscribers, for later ones to find (latched), ns."""
 
 RED, GREEN, BLUE = (0.9, 0.15, 0.1, 1.0), (0.1, 0.75, 0.2, 1.0), (0.1, 0.35, 0.9, 1.0)
 YELLOW, WHITE = (0.95, 0.8, 0.1, 1.0), (1.0, 1.0, 1.0, 1.0)

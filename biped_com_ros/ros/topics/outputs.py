@@ -144,10 +144,6 @@ class TemplatePublisher(Output):
         super().__init__(node, lambda: node.create_publisher(
             type(prototype), topic, copy_of(qos), qos_overriding_options=overridable()), later)
 
-    def set_prototype(self, prototype: Any) -> None:
-        """Start over with a message of other strings or lengths (takes about a millisecond)."""
-        self._prototype, self._template = prototype, None
-
     @property
     def prototype(self) -> Any:
         """The message as it was set up."""

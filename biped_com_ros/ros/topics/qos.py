@@ -41,7 +41,7 @@ STATE_OUTPUT = QoSProfile(
     depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.VOLATILE)
 
-#: Things said once that late nodes must still read: robot description, offsets, static TF.
+#: Published once, for late subscribers too: robot description, offsets, static transforms.
 LATCHED = QoSProfile(
     depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -60,24 +60,16 @@ def copy_of(profile: QoSProfile) -> QoSProfile:
     return copy(profile)
 
 
-def overridable(identifier: str | None = None) -> QoSOverridingOptions:
-    """
-    Let parameters ``qos_overrides.<topic>.<publisher|subscription>...`` change the QoS.
-
-    Parameters
-    ----------
-    identifier
-        Tells apart several publishers of one topic in one node.
-
-    """
-    return QoSOverridingOptions(_OVERRIDABLE, entity_id=identifier)
+def overridable() -> QoSOverridingOptions:
+    """Let parameters ``qos_overrides.<topic>.<publisher|subscription>...`` change the QoS."""
+    return QoSOverridingOptions(_OVERRIDABLE)
 
 
 def overridden(node: Node, topic: str, profile: QoSProfile) -> tuple[str, QoSProfile]:
     """
     Return the full name of a topic and a profile as a subscription of the node would have them.
 
-    For subscriptions that another node has in its place: declares the parameters
+    For subscriptions of a `SubscriptionPool`: declares the parameters
     ``qos_overrides.<topic>.subscription.*`` as rclpy does and uses their values.
 
     Raises

@@ -18,6 +18,7 @@ from __future__ import annotations
 import builtins
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics import outputs
@@ -43,7 +44,7 @@ STAMP = 1_234_567_890_123_456_789
 def received(rig, out, message_type, **fields):
     """Set fields, publish, return what arrives."""
     heard = rig.collect(message_type, out.topic)
-    rig.until(lambda: out.has_subscribers, what='being wanted')
+    rig.until(lambda: out.has_subscribers, what='a subscriber')
     for name, value in fields.items():
         out.fields[name][...] = value
     out.publish(STAMP)
@@ -78,12 +79,12 @@ def test_outputs_made_later_are_there_right_after_the_start(rig):
 
     call_soon(rig.node, fail)  # keeps none of the others
     out = outputs.float_publisher(rig.node, 'later', later=True)
-    frames = tf.TransformBroadcaster(rig.node, later=True).bundle([('odom', 'base_link')])
+    frames = tf.TransformOutput(rig.node, [('odom', 'base_link')], later=True)
     assert not out.has_subscribers and not frames.has_subscribers
     assert rig.node.count_publishers('later') == 0
     received(rig, out, Float64, data=1.5)
     heard = rig.collect(TFMessage, '/tf')
-    rig.until(lambda: frames.has_subscribers, what='transforms being wanted')
+    rig.until(lambda: frames.has_subscribers, what='a subscriber')
     frames.publish(STAMP)
     rig.until(lambda: heard, what='transforms')
 
@@ -143,16 +144,7 @@ def test_markers(rig, plain):
     assert all(marker.pose.orientation.w == 1.0 for marker in message.markers)
 
 
-def test_prototype_can_be_replaced(rig, plain):
-    out = outputs.marker_array_publisher(
-        rig.node, 'markers', markers.marker_array(markers.line_strip('odom', 'hull', 3)),
-        {'points': 'markers[*].points'}, plain=plain)
-    out.set_prototype(markers.marker_array(markers.line_strip('odom', 'hull', 5)))
-    message = received(rig, out, MarkerArray, points=np.arange(15.0).reshape(1, 5, 3))
-    assert xyz(message.markers[0].points[4]) == [12.0, 13.0, 14.0]
-
-
-def test_wanted_only_while_somebody_listens(rig):
+def test_has_subscribers_follows_subscribers(rig):
     out = outputs.point_publisher(rig.node, 'point', 'odom')
     assert not out.has_subscribers
     subscription = rig.peer.create_subscription(PointStamped, 'point', lambda message: None, 10)
@@ -212,44 +204,45 @@ def transforms(message):
 
 
 def test_transforms(rig, plain):
-    broadcaster = tf.TransformBroadcaster(rig.node, plain)
-    heard = rig.collect(TFMessage, '/tf')
-    rig.until(lambda: broadcaster.publisher.get_subscription_count())
-    broadcaster.send(STAMP, [('odom', 'base_link', R, np.array([1.0, 2.0, 3.0])),
-                             ('odom', 'com', None, (4.0, 5.0, 6.0))])
-    broadcaster.send(STAMP, [])
-    rig.until(lambda: heard)
-    found = transforms(heard[0])
+    out = tf.TransformOutput(rig.node, [('odom', 'base_link'), ('odom', 'com')], plain)
+    messages = rig.collect(TFMessage, '/tf')
+    rig.until(lambda: out.has_subscribers)
+    out.positions[...] = (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)
+    out.quaternions[0] = Rotation.from_matrix(R).as_quat()
+    out.publish(STAMP)
+    rig.until(lambda: messages)
+    found = transforms(messages[0])
     parent, position, quaternion, stamp = found['base_link']
     assert (parent, position, stamp) == ('odom', [1.0, 2.0, 3.0], STAMP)
     np.testing.assert_allclose(Rotation.from_quat(quaternion).as_matrix(), R, atol=1e-12)
     assert found['com'] == ('odom', [4.0, 5.0, 6.0], [0.0, 0.0, 0.0, 1.0], STAMP)
 
 
-def test_a_single_transform_and_bundles(rig, plain):
-    broadcaster = tf.TransformBroadcaster(rig.node, plain)
-    heard = rig.collect(TFMessage, '/tf')
-    rig.until(lambda: broadcaster.publisher.get_subscription_count())
-    broadcaster.send(STAMP, [('a', 'b', R, (1.0, 2.0, 3.0))])
-    bundle = broadcaster.bundle([('odom', f'link{i}_com') for i in range(30)])
-    assert bundle is broadcaster.bundle([('odom', f'link{i}_com') for i in range(30)])
-    rig.until(lambda: bundle.has_subscribers)
-    bundle.positions[...] = np.arange(90.0).reshape(30, 3)
-    bundle.publish(STAMP)
-    rig.until(lambda: len(heard) == 2)
-    assert transforms(heard[0])['b'][1] == [1.0, 2.0, 3.0]
-    assert transforms(heard[1])['link29_com'][1:3] == ([87.0, 88.0, 89.0], [0, 0, 0, 1])
+def test_one_node_may_publish_several_sets_of_transforms(rig, plain):
+    single = tf.TransformOutput(rig.node, [('a', 'b')], plain)
+    many = tf.TransformOutput(rig.node, [('odom', f'link{i}_com') for i in range(30)], plain)
+    messages = rig.collect(TFMessage, '/tf')
+    rig.until(lambda: single.has_subscribers and many.has_subscribers)
+    single.positions[...] = 1.0, 2.0, 3.0
+    single.publish(STAMP)
+    rig.until(lambda: messages)
+    many.positions[...] = np.arange(90.0).reshape(30, 3)
+    many.publish(STAMP)
+    rig.until(lambda: len(messages) == 2)
+    assert transforms(messages[0])['b'][1] == [1.0, 2.0, 3.0]
+    assert transforms(messages[1])['link29_com'][1:3] == ([87.0, 88.0, 89.0], [0, 0, 0, 1])
 
 
-def test_static_transforms_are_all_there_for_those_who_come_late(rig):
-    broadcaster = tf.StaticTransformBroadcaster(rig.node)
-    broadcaster.send(STAMP, [('base', 'imu', R, (1.0, 0.0, 0.0)),
-                             ('base', 'camera', None, (2.0, 0.0, 0.0))])
-    broadcaster.send(STAMP, [('base', 'camera', None, (3.0, 0.0, 0.0))])
-    heard = rig.collect(TFMessage, '/tf_static', LATCHED)
-    rig.until(lambda: heard)
-    found = transforms(heard[-1])
-    assert found['imu'][1] == [1.0, 0.0, 0.0] and found['camera'][1] == [3.0, 0.0, 0.0]
+def test_static_transforms_are_all_there_for_late_subscribers(rig):
+    tf.publish_static_transforms(rig.node, STAMP, [
+        ('base', 'imu', Pose(R, np.array((1.0, 0.0, 0.0)))),
+        ('base', 'camera', Pose(np.eye(3), np.array((3.0, 0.0, 0.0))))])
+    messages = rig.collect(TFMessage, '/tf_static', LATCHED)
+    rig.until(lambda: messages)
+    found = transforms(messages[-1])
+    assert found['imu'][1] == [1.0, 0.0, 0.0] and found['imu'][3] == STAMP
+    np.testing.assert_allclose(Rotation.from_quat(found['imu'][2]).as_matrix(), R, atol=1e-12)
+    assert found['camera'] == ('base', [3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], STAMP)
 
 
 def without(monkeypatch, package):
@@ -270,4 +263,4 @@ def test_missing_tf_packages_are_named(rig, monkeypatch):
         tf.TransformLookup(rig.node)
     without(monkeypatch, 'tf2_msgs')
     with pytest.raises(ConfigurationError, match='ros-jazzy-tf2-msgs'):
-        tf.TransformBroadcaster(rig.node)
+        tf.TransformOutput(rig.node, [])
