@@ -147,9 +147,9 @@ def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(('chapter', 'node'), [
     ('gravity', 'gravity_compensation'), ('steps', 'gait_player')])
 def test_the_demo_starts_what_its_chapters_need(tmp_path: Path, chapter: str, node: str) -> None:
-    for chapters, wanted in ((chapter, True), (f'measure, {chapter}', True), ('all', True),
+    for chapters, expected in ((chapter, True), (f'measure, {chapter}', True), ('all', True),
                              ('none', False), ('measure', False)):
-        assert (node in planned(tmp_path, 'demo.launch.xml', chapters=chapters)) == wanted
+        assert (node in planned(tmp_path, 'demo.launch.xml', chapters=chapters)) == expected
 
 
 # ------------------------------------------------------------------------- parameter files
@@ -169,7 +169,7 @@ def dataclass_of(node: str) -> Any:
         return module.PARAMETERS
     found = [value for name, value in vars(module).items()
              if name.endswith('Parameters') and dataclasses.is_dataclass(value)
-             and value.__module__ == module.__name__]
+             and value.__module__.startswith(f'{module.__package__}.')]
     assert len(found) == 1, f'{node} has {len(found)} dataclasses of parameters'
     return found[0]
 
@@ -187,7 +187,7 @@ def test_every_key_of_a_parameter_file_is_declared(file: Path) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Value as files write it; [''] is an empty list of strings whose type can be told."""
+    """Value as files write it; [''] is an empty list of strings with a known type."""
     value = list(value) if isinstance(value, tuple) else value
     return [] if value == [''] else value
 
