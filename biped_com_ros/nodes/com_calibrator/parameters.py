@@ -40,11 +40,11 @@ class ComCalibratorParameters(RobotNodeParameters):
         True, 'Whether to begin at once; else with ~/start', read_only=True)
     poses: int = parameter(40, 'Number of planned poses', '', 2, 500, read_only=True)
     candidates: int = parameter(
-        300, 'Number of safe random poses from which they are chosen', '', 2, 10000,
+        300, 'Number of safe random poses from which the planned ones are chosen', '', 2, 10000,
         read_only=True)
     hoisted: int = parameter(
-        2, 'Number of them with the robot hoisted, its feet in the air: only these measure the '
-        "mass below the feet's sensors", '', 0, 20, read_only=True)
+        2, 'Number of planned poses with the robot hoisted, its feet in the air: only '
+        "these measure the mass below the feet's sensors", '', 0, 20, read_only=True)
     hoist_service: str = parameter(
         '', 'std_srvs/SetBool service that lifts the robot (true) and lowers it (false), like '
         'simulator/hang; empty: an operator does it', read_only=True)
@@ -76,8 +76,8 @@ class ComCalibratorParameters(RobotNodeParameters):
     joint_speed: float = parameter(
         0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0, read_only=True)
     ramp: float = parameter(
-        1.0, 'Time from rest to that speed and back: the longer, the less the robot sways', 's',
-        0.05, 20.0, read_only=True)
+        1.0, 'Time to accelerate from rest to joint_speed, and to brake: the longer, the '
+        'less the robot sways', 's', 0.05, 20.0, read_only=True)
     arrival_tolerance: float = parameter(
         0.3, 'Largest distance of a joint from a pose in which the robot has arrived', 'rad',
         0.001, 1.0, read_only=True)
@@ -88,14 +88,15 @@ class ComCalibratorParameters(RobotNodeParameters):
         1.0, 'Duration for which the robot must be still, and over which a capture averages', 's',
         0.1, 30.0, read_only=True)
     still_joint_range: float = parameter(
-        0.004, 'Largest movement of a joint in this duration', 'rad', 1e-6, 0.1, read_only=True)
+        0.004, 'Largest movement of a joint within still_duration', 'rad', 1e-6, 0.1,
+        read_only=True)
     still_force_deviation: float = parameter(
-        6.0, 'Largest standard deviation of a force in this duration', 'N', 0.001, 1000.0,
+        6.0, 'Largest standard deviation of a force within still_duration', 'N', 0.001, 1000.0,
         read_only=True)
     motor_joints: list[str] = parameter(
         [''], 'Joints whose efforts are motor currents', read_only=True)
     motor_constants: list[float] = parameter(
-        [0.0], 'Their torque per current K, in the order of motor_joints [N m/A]', read_only=True)
+        [0.0], 'Torque per current of each of motor_joints', 'N m/A', read_only=True)
     force_noise: float = parameter(
         0.5, 'Standard deviation of forces, in addition to the variation within a capture', 'N',
         1e-4, 100.0, read_only=True)

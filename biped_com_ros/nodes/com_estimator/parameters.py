@@ -37,8 +37,8 @@ class FusionParameters:
         0.00001, 'Least standard deviation of the kinematic CoM; measured noise comes on top', 'm',
         1e-6, 1.0, read_only=True)
     fusion_kinematic_velocity: float = parameter(
-        0.0001, 'Least standard deviation of its velocity; measured noise comes on top', 'm/s',
-        1e-6, 10.0, read_only=True)
+        0.0001, 'Least standard deviation of the velocity of the kinematic CoM; measured noise '
+        'comes on top', 'm/s', 1e-6, 10.0, read_only=True)
     fusion_acceleration: float = parameter(
         0.02, 'Least standard deviation of the acceleration by the foot forces, as a mean over '
         '10 ms; measured noise comes on top', 'm/s2', 1e-4, 100.0, read_only=True)
@@ -55,14 +55,14 @@ class FusionParameters:
         0.015, 'Initial standard deviation of the first moment of the unknown load about the '
         "centre of mass of its link, over the robot's mass", 'm', 1e-6, 1.0, read_only=True)
     fusion_moment_drift: float = parameter(
-        0.00001, 'Random walk of that first moment per square root of a second', 'm', 1e-7,
-        1.0, read_only=True)
+        0.00001, 'Random walk of the first moment of the unknown load, over the mass of the '
+        'robot, per square root of a second', 'm', 1e-7, 1.0, read_only=True)
     fusion_initial_mass: float = parameter(
         0.1, "Initial standard deviation of the unknown mass, as a share of the robot's", '',
         1e-6, 1.0, read_only=True)
     fusion_mass_drift: float = parameter(
-        0.0003, 'Random walk of that mass per square root of a second', '', 1e-7, 1.0,
-        read_only=True)
+        0.0003, "Random walk of the unknown mass, as a share of the robot's, per square root of"
+        ' a second', '', 1e-7, 1.0, read_only=True)
     fusion_push_sigmas: float = parameter(
         3.8, 'A push is detected where the velocity differs by so many standard deviations from '
         'what the known forces explain', '', 1.0, 100.0, read_only=True)
@@ -101,12 +101,11 @@ class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, Weigh
     publish_link_tf: bool = parameter(
         True, 'Whether to send a frame <link>_com at the centre of mass of each link',
         read_only=True)
-    tf_rate: float = parameter(
-        30.0, 'How often transforms are sent; 0 turns them off', 'Hz', 0.0, 10000.0)
+    tf_rate: float = parameter(30.0, 'Rate of transforms; 0: off', 'Hz', 0.0, 10000.0)
     marker_density: float = parameter(
         8000.0, 'Each link is shown as a ball of its mass and this density', 'kg/m3', 1.0, 1e6,
         read_only=True)
     com_tolerance: float = parameter(
-        0.005, "Distance of the centre of pressure from the model's centre of mass, at rest, that "
-        'is accepted', 'm', 0.0, 1.0, read_only=True)
+        0.005, "Largest distance of the centre of pressure from the model's centre of mass, at"
+        ' rest', 'm', 0.0, 1.0, read_only=True)
     gravity: float = gravity_parameter(read_only=False)

@@ -40,7 +40,8 @@ class GaitPlayerParameters(RobotNodeParameters):
         [], 'Joints of the controller; empty: those of the legs', read_only=True)
     steps: int = parameter(10, 'Steps of ~/walk', '', 1, 200)
     step_length: float = parameter(
-        0.05, 'By which a foot lands ahead of the other one; negative: backwards', 'm', -1.0, 1.0)
+        0.05, 'Distance by which a foot lands ahead of the other one; negative: backwards', 'm',
+        -1.0, 1.0)
     first_foot: str = parameter(
         '', 'Foot that steps first where both are side by side; empty: the second of the YAML')
     pattern: str = parameter(
@@ -63,21 +64,24 @@ class GaitPlayerParameters(RobotNodeParameters):
         True, 'Whether to plan with the centre of mass that com_estimator measured by the forces '
         "of the feet, instead of the URDF's")
     settling_time: float = parameter(
-        1.0, 'Time for which it is measured before a walk is planned', 's', 0.0, 10.0)
+        1.0, 'Time for which the centre of mass is measured before a walk is planned', 's', 0.0,
+        10.0)
     max_com_offset: float = parameter(
-        0.03, 'Largest difference of these two with which the robot may walk', 'm', 0.0, 0.5)
+        0.03, "Largest distance of the measured centre of mass from the URDF's with which the"
+        ' robot may walk', 'm', 0.0, 0.5)
     monitor: str = parameter(
         'zmp_monitor', 'Node that monitors stability; empty: walk without', read_only=True)
     monitor_timeout: float = parameter(
-        5.0, 'Time without its diagnostics after which it counts as stopped', 's', 1.5, 60.0,
-        read_only=True)
+        5.0, 'Time without diagnostics of the monitor after which it counts as stopped', 's', 1.5,
+        60.0, read_only=True)
     posture_tolerance: float = parameter(
         0.05, 'Largest distance of the joints from the posture when a walk begins', 'rad', 0.001,
         0.5)
     follow_tolerance: float = parameter(
         0.2, 'Largest distance of the joints from the gait while walking', 'rad', 0.01, 2.0)
     follow_time: float = parameter(
-        0.3, 'Time for which it may be larger', 's', 0.0, 10.0)
+        0.3, 'Time for which the distance from the gait may exceed follow_tolerance', 's', 0.0,
+        10.0)
     lead: float = parameter(
         0.25, 'Time between a request and the first motion that it causes: longer than the delay '
         'of a trajectory', 's', 0.0, 5.0, read_only=True)

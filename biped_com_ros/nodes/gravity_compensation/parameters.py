@@ -56,8 +56,8 @@ class GravityCompensationParameters(ManagedNodeParameters):
         '', "Effort controller whose parameter 'joints' is compared with command_joints before "
         'anything is sent; empty: not compared', read_only=True)
     trajectory_rate: float = parameter(
-        0.0, 'How often ~/joint_trajectory (held positions or ~/reference, with efforts) is '
-        'published; 0: never', 'Hz', 0.0, 1000.0, read_only=True)
+        0.0, 'Rate of ~/joint_trajectory (held positions or ~/reference, with efforts); 0: off',
+        'Hz', 0.0, 1000.0, read_only=True)
     wrench_topics: list[str] = parameter(
         [], 'Topics (WrenchStamped in the contact frame) of the contacts; empty: '
         'wrench_aggregator/<contact>/wrench', read_only=True)
@@ -67,13 +67,15 @@ class GravityCompensationParameters(ManagedNodeParameters):
         2.0, "Fastest change of an effort, as a share of the joint's limit per second", '1/s',
         0.001, 1000.0)
     unlimited_joints: float = parameter(
-        0.0, 'Limit of joints whose URDF gives none; 0: they get no effort', 'N m', 0.0, 1e5)
+        0.0, 'Effort limit of joints that have none in the URDF; 0: they get no effort', 'N m',
+        0.0, 1e5)
     start_time: float = parameter(2.0, 'Duration of the soft start', 's', 0.01, 60.0)
     stop_time: float = parameter(1.0, 'Duration of the soft stop', 's', 0.01, 60.0)
     input_timeout: float = parameter(
-        0.1, 'Age above which an input is not used', 's', 0.001, 10.0)
+        0.1, 'Age above which an input is too old to be used', 's', 0.001, 10.0)
     hold_time: float = parameter(
-        0.2, 'How long the last efforts are then held before they ramp to zero', 's', 0.0, 10.0)
+        0.2, 'How long the last efforts are held before they ramp to zero when an input is '
+        'too old', 's', 0.0, 10.0)
     max_tilt: float = parameter(
         60.0, 'Largest tilt of the base by the IMU that is plausible', 'deg', 1.0, 180.0)
     max_turn_rate: float = parameter(
@@ -103,9 +105,9 @@ class GravityCompensationParameters(ManagedNodeParameters):
         'm', 0.001, 10.0, read_only=True)
     gravity: float = gravity_parameter()
     marker_rate: float = parameter(
-        15.0, 'How often markers are published; 0: never', 'Hz', 0.0, 1000.0, read_only=True)
+        15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 1000.0, read_only=True)
     marker_scale: float = parameter(
-        0.001, 'Length of an arrow per force', 'm/N', 0.0, 1.0, read_only=True)
+        0.001, 'Length of the force arrows per force', 'm/N', 0.0, 1.0, read_only=True)
 
 
 def make_compensator(model: RobotModel, params: GravityCompensationParameters

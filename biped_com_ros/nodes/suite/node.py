@@ -42,7 +42,7 @@ from rclpy.node import Node
 class SuiteParameters:
     """Parameters of `suite`."""
 
-    nodes: list[str] = parameter([], 'Nodes to run', read_only=True)
+    nodes: list[str] = parameter([], 'Names of the nodes to run in this process', read_only=True)
 
 
 def compose(registry: dict[str, str] = NODES) -> list[Node]:

@@ -49,12 +49,11 @@ class TorsoTeleopParameters:
     """Parameters of `torso_teleop`."""
 
     motion: str = parameter(
-        'keys', 'Who moves the stick: the keyboard, or the tour centre, border, once around, '
-        'centre', options=('keys', 'tour'), read_only=True)
-    rate: float = parameter(
-        50.0, 'How often the stick is published', 'Hz', 5.0, 200.0, read_only=True)
+        'keys', 'What moves the stick: the keyboard (keys), or a tour from the centre to the '
+        'border, once around and back (tour)', options=('keys', 'tour'), read_only=True)
+    rate: float = parameter(50.0, 'Rate of the messages on joy', 'Hz', 5.0, 200.0, read_only=True)
     step: float = parameter(
-        0.1, 'How far a key press pushes the stick', '', 0.01, 1.0, read_only=True)
+        0.1, 'Change of the deflection of the stick per key press', '', 0.01, 1.0, read_only=True)
 
 
 class Stick:

@@ -31,10 +31,10 @@ class ZmpMonitorParameters(FootWrenchParameters, ContactParameters, WeightParame
         'configuration', "Outlines of the soles: from the robot's YAML, or from the collision "
         'geometry of its URDF', options=('configuration', 'collision'), read_only=True)
     contact_engage_dwell: float = parameter(
-        0.0, 'How long the force has to stay above contact_engage for a contact to begin; 0, since '
-        'a landing foot affects the ZMP at once', 's', 0.0, 1.0, read_only=True)
+        0.0, 'Time the force has to stay above contact_engage for contact to begin; 0, since a '
+        'landing foot affects the ZMP at once', 's', 0.0, 1.0, read_only=True)
     min_force_share: float = parameter(
-        0.03, 'Least normal force, as a share of body weight, for a ZMP or CoP', '', 0.001, 0.9,
+        0.03, 'Smallest normal force, as a share of body weight, for a ZMP or CoP', '', 0.001, 0.9,
         read_only=True)
     model_method: str = parameter(
         'full', "How the model's ZMP is computed: with the whole angular momentum, with links as "
@@ -55,11 +55,11 @@ class ZmpMonitorParameters(FootWrenchParameters, ContactParameters, WeightParame
         1.0, 'Tilt of the base above which the robot has fallen', 'rad', 0.02, 3.1,
         read_only=True)
     margin_hysteresis: float = parameter(
-        0.005, 'By how much margins have to exceed the threshold for a level to end', 'm', 0.0, 1.0,
-        read_only=True)
+        0.005, 'Distance by which margins have to exceed the threshold for a level to end', 'm',
+        0.0, 1.0, read_only=True)
     tilt_hysteresis: float = parameter(
-        0.05, 'By how much the tilt has to be below the threshold for a level to end', 'rad', 0.0, 1.0,
-        read_only=True)
+        0.05, 'Angle by which the tilt has to be below the threshold for a level to end', 'rad',
+        0.0, 1.0, read_only=True)
     level_dwell: float = parameter(
         0.01, 'How long a threshold has to be exceeded for a level to begin', 's', 0.0, 10.0,
         read_only=True)
@@ -70,8 +70,8 @@ class ZmpMonitorParameters(FootWrenchParameters, ContactParameters, WeightParame
         0.01, 'Distance of a sole from the plane of support above which soles are reported '
         'as uneven', 'm', 0.0, 10.0)
     difference_warning: float = parameter(
-        0.03, "Root mean square difference of model's and measured ZMP that is too large", 'm',
-        0.0, 10.0)
+        0.03, "Root mean square difference of model's and measured ZMP above which a warning "
+        'is given', 'm', 0.0, 10.0)
     trail: int = parameter(
         60, 'Number of past points of the trails of ZMP markers', '', 2, 10000, read_only=True)
     force_scale: float = parameter(
