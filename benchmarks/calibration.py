@@ -97,7 +97,8 @@ def wait_for(directory: Path, log: Path, processes: list[subprocess.Popen[bytes]
     results, shown, end = directory / 'calibration.json', 0, time.monotonic() + timeout
     while not results.exists():
         if time.monotonic() > end or any(process.poll() is not None for process in processes):
-            raise SystemExit(f'no result; last output of the calibrator:\n{log.read_text()[-2000:]}')
+            raise SystemExit(
+                f'no result; last output of the calibrator:\n{log.read_text()[-2000:]}')
         lines = log.read_text().splitlines()
         for line in lines[shown:]:
             console.print(f'  {line}', highlight=False, markup=False, soft_wrap=True)

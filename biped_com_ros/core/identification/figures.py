@@ -21,6 +21,8 @@ from html import escape
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.residuals import level_rotation
+from biped_com_ros.core.identification.stances import sole_corners
 from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -105,7 +107,7 @@ class _FigureMaker:
 
     def figure(self, capture: Capture) -> _Figure:
         state, figure = self._model.state(capture.positions), _Figure()
-        level = _levelling(self._regressor.up_in_base(capture))
+        level = level_rotation(self._regressor.up_in_base(capture))
 
         def project(point: Array) -> Array:
             projected: Array = _VIEW @ (level @ point)
@@ -117,7 +119,7 @@ class _FigureMaker:
                 figure.limbs.append(np.array([project(end) for end in ends]))
         rows = state.placements_in_base(self._model.soles)
         for row, foot, stands in zip(rows, self._model.config.feet.values(), capture.in_contact):
-            corners = [project(x * row[0] + y * row[1] + row[3]) for x, y in foot.polygon]
+            corners = [project(corner) for corner in sole_corners(row, foot)]
             figure.soles.append((np.array(corners), bool(stands)))
         for theta, colour in self._marks:
             com = self._regressor.com_matrix(capture.positions) @ theta.ravel()
@@ -133,10 +135,3 @@ def _links(urdf: str) -> list[tuple[str, str]]:
         if parent is not None and child is not None:
             pairs.append((str(parent.get('link')), str(child.get('link'))))
     return pairs
-
-
-def _levelling(up: Array) -> Array:
-    """Return the rotation (3, 3) after which `up` is z and forward stays forward."""
-    forward = np.array((1.0, 0.0, 0.0)) - up[0] * up
-    forward /= np.linalg.norm(forward)
-    return np.array((forward, np.cross(up, forward), up))

@@ -172,7 +172,11 @@ def _compare_contact(regressor: StaticsRegressor, capture: Capture,
     # Horizontal forces are noise at rest; at the height of the soles they have no lever.
     pressure = centre_of_pressure(total.tolist(), up.tolist(), height)
     offset = (np.nan if pressure is None else np.array(pressure)) - com
+    return level_rotation(up)[:2] @ offset, float(total[:3] @ up) - GRAVITY * mass
+
+
+def level_rotation(up: Array) -> Array:
+    """Return the rotation (3, 3) that makes `up` vertical and keeps forward ahead."""
     forward = np.array((1.0, 0.0, 0.0)) - up[0] * up
     forward /= np.linalg.norm(forward)
-    across = np.array((offset @ forward, offset @ np.cross(up, forward)))
-    return across, float(total[:3] @ up) - GRAVITY * mass
+    return np.array((forward, np.cross(up, forward), up))

@@ -15,12 +15,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.polygon import convex_hull, margin
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.legs.keyframes import HipShift
+from biped_com_ros.core.model.config import FootConfig
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
@@ -102,12 +104,8 @@ class Stances:
 
     def polygon(self, standing: tuple[str, ...]) -> Array:
         """Return the corners (k, 2) of the support polygon in the base of ``stand``, m."""
-        points = []
-        for foot in standing:
-            row, config = self._soles[self._feet.index(foot)], self.model.config.feet[foot]
-            for x, y in config.polygon:
-                points.append((x * row[0] + y * row[1] + row[3])[:2].tolist())
-        return np.array(convex_hull(points))
+        return np.array(convex_hull(
+            [corner[:2].tolist() for corner in self._corners(self._soles, standing)]))
 
     def home(self, standing: tuple[str, ...], lift: float = 0.0) -> Placement:
         """
@@ -163,15 +161,11 @@ class Stances:
 
     def stability_margin(self, positions: Array, standing: tuple[str, ...]) -> float:
         """Return how far inside the support polygon the centre of mass is, m; negative outside."""
-        state, model = self.model.state(positions), self.model
-        rows = state.placements_in_base(model.soles)
+        state = self.model.state(positions)
+        rows = state.placements_in_base(self.model.soles)
         first = rows[self._feet.index(standing[0])]
-        points = []
-        for foot in standing:
-            row = rows[self._feet.index(foot)]
-            for x, y in model.config.feet[foot].polygon:
-                corner = x * row[0] + y * row[1] + row[3]
-                points.append((first[:2] @ (corner - first[3])).tolist())
+        points = [(first[:2] @ (corner - first[3])).tolist()
+                  for corner in self._corners(rows, standing)]
         x, y = (first[:2] @ (state.com_in_base - first[3])).tolist()
         return float(margin(convex_hull(points), (x, y)).distance)
 
@@ -179,7 +173,16 @@ class Stances:
         """Return the height of the lowest corner of the soles in the air, m; inf without any."""
         rows = self.model.state(positions).placements_in_base(self.model.soles)
         first = rows[self._feet.index(standing[0])]
-        heights = [float(first[2] @ (x * row[0] + y * row[1] + row[3] - first[3]))
-                   for row, foot in zip(rows, self._feet) if foot not in standing
-                   for x, y in self.model.config.feet[foot].polygon]
-        return min(heights, default=float('inf'))
+        swinging = [foot for foot in self._feet if foot not in standing]
+        return min((float(first[2] @ (corner - first[3]))
+                    for corner in self._corners(rows, swinging)), default=float('inf'))
+
+    def _corners(self, rows: Array, feet: Sequence[str]) -> list[Array]:
+        """Return the corners (3,) of all soles of `feet`, given the poses of all soles."""
+        return [corner for foot in feet for corner in sole_corners(
+            rows[self._feet.index(foot)], self.model.config.feet[foot])]
+
+
+def sole_corners(row: Array, foot: FootConfig) -> list[Array]:
+    """Return the corners (3,) of a sole, given its axes and position (4, 3)."""
+    return [x * row[0] + y * row[1] + row[3] for x, y in foot.polygon]

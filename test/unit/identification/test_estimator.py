@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The estimate against the truth: accuracy, calibrated uncertainty, and warnings about bad data."""
+"""The estimate against the truth: accuracy, uncertainty, and warnings about bad data."""
 
 from dataclasses import replace
 from xml.etree import ElementTree
