@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from operator import attrgetter
 import os
 import time
 from typing import Any, NamedTuple
@@ -50,18 +49,18 @@ from sensor_msgs.msg import JointState
 #: Parameters by what is measured. The naive node does what the first one does, without TF.
 THREE = 'com_estimator, three outputs'
 EVERYTHING = 'com_estimator, all outputs'
-COMPLETE = ('_com', '_velocity', '_dcm', '_links', '_frames._transforms', '_markers._out')
+COMPLETE = ('com', 'com_velocity', 'dcm', 'link_coms', 'markers')
 
 
 class Variant(NamedTuple):
-    """A com_estimator: its parameters, and what somebody listens to."""
+    """A com_estimator: its parameters, and its topics that have subscribers (and /tf has)."""
 
     parameters: dict[str, float]
-    wanted: tuple[str, ...] = COMPLETE
+    topics: tuple[str, ...] = COMPLETE
 
 
 VARIANTS = {
-    THREE: Variant({'marker_rate': 1e4, 'tf_rate': 0.0}, ('_com', '_links', '_markers._out')),
+    THREE: Variant({'marker_rate': 1e4, 'tf_rate': 0.0}, ('com', 'link_coms', 'markers')),
     EVERYTHING: Variant({'marker_rate': 1e4}),
     'com_estimator, all and TF at every update': Variant({'marker_rate': 1e4, 'tf_rate': 1e4}),
     'com_estimator, all at default rates': Variant({})}
@@ -75,9 +74,9 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
         'relay': Relay(), 'naive': NaiveEstimator(),
         **{name: _estimator(robot, i, variant.parameters)
            for i, (name, variant) in enumerate(VARIANTS.items())}}
-    wanted = {attrgetter(output)(nodes[name])
-              for name, variant in VARIANTS.items() for output in variant.wanted}
-    with _listened_to(wanted):
+    topics = {f'{nodes[name].get_fully_qualified_name()}/{topic}'
+              for name, variant in VARIANTS.items() for topic in variant.topics}
+    with subscribed({'/tf', *topics}):
         try:
             calls = {name: _call(node, message) for name, node in nodes.items()}
             return alternate(calls, rounds, budget=2e-3)
@@ -121,12 +120,18 @@ def _call(node: Node, message: _Message) -> Callable[[], object]:
 
 
 @contextmanager
-def _listened_to(outputs: Collection[Output]) -> Iterator[None]:
-    """Let these outputs believe that somebody listens, and no other one."""
+def subscribed(topics: Collection[str]) -> Iterator[None]:
+    """Let exactly those outputs have subscribers whose full topic name is among these."""
+    known: dict[Output, bool] = {}
+
+    def is_subscribed(output: Output) -> bool:
+        if output not in known:
+            known[output] = output.publisher.topic_name in topics
+        return known[output]
     names = 'has_subscribers', 'has_current_subscribers'
     saved = [getattr(Output, name) for name in names]
     for name in names:
-        setattr(Output, name, property(lambda self: self in outputs))
+        setattr(Output, name, property(is_subscribed))
     try:
         yield
     finally:

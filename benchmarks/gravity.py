@@ -197,12 +197,12 @@ def time_nodes(robot: str, rounds: int) -> dict[str, np.ndarray]:
     import rclpy
     rclpy.init()
     calls, nodes = node_calls(robot)
-    from benchmarks.callbacks import _listened_to
-    outputs = next(node for node in nodes if node.get_name() == 'gravity_compensation_1')
-    subscribed = {outputs._effort_output._effort, outputs._support_output._shares,
-                  *outputs._support_output._wrenches}
+    from benchmarks.callbacks import subscribed
+    name = '/gravity_compensation_1'
+    wrenches = [f'{foot}/wrench' for foot in RobotModel.load(robot).config.feet]
+    topics = {f'{name}/{topic}' for topic in ('effort', 'shares', *wrenches)}
     try:
-        with _listened_to(subscribed):
+        with subscribed(topics):
             return alternate(calls, 5 * rounds, budget=2e-3)
     finally:
         for node in nodes:

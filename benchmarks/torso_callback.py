@@ -32,7 +32,7 @@ import math
 import sys
 import time
 
-from benchmarks.callbacks import _call, _listened_to, _Message
+from benchmarks.callbacks import _call, _Message, subscribed
 from benchmarks.common import (
     attempt, ATTEMPTS, console, machine, microseconds, print_table, print_targets, Target)
 from benchmarks.subject import Relay
@@ -42,7 +42,6 @@ from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.message_groups import MIN_IN_STEP
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.ros.fast.codec import Template
-from biped_com_ros.ros.topics.outputs import TemplatePublisher
 from geometry_msgs.msg import Quaternion
 import numpy as np
 import rclpy
@@ -62,8 +61,11 @@ WARM_UP = MIN_IN_STEP + 1
 LOWER, UPPER, JOINTS, TENDONS = 'base IMU', 'torso IMU', 'joint states', 'tendon states'
 SIMULATED = LOWER, UPPER, JOINTS, TENDONS
 
-DEMO = ('_lengths', '_joints')
-"""Outputs that somebody listens to in the demo without a viewer."""
+DEMO = {'/torso_controller/tendon_lengths', '/torso_controller/joint_states'}
+"""Topics with subscribers in the demo without a viewer."""
+
+EVERYTHING = {*DEMO, *(f'/torso_controller/{name}' for name in (
+    'tensions', 'shape', 'reference', 'wrench', 'markers')), '/tf'}
 
 NO_STAMP = 'tendons with other stamps'
 
@@ -126,23 +128,21 @@ def measure(rounds: int) -> tuple[Array, Results]:
     relay = Relay()
     node = TorsoController(parameter_overrides=[
         Parameter('robot', value='biped'), Parameter('max_stamp_age', value=0.0)])
-    subject, outputs = Subject(node), vars(node.outputs)
+    subject = Subject(node)
     call = _call(relay, _Message(RobotModel.load('biped')))
-    everything = {output for output in outputs.values() if isinstance(output, TemplatePublisher)}
-    demo = {outputs[name] for name in DEMO}
-    cases = {', '.join(order): (order, demo, 0) for order in orders()}
-    cases[NO_STAMP] = SIMULATED, demo, PERIOD // 3
-    cases['everything listened to'] = SIMULATED, everything, 0
+    cases = {', '.join(order): (order, DEMO, 0) for order in orders()}
+    cases[NO_STAMP] = SIMULATED, DEMO, PERIOD // 3
+    cases['everything subscribed'] = SIMULATED, EVERYTHING, 0
     relay_times = np.empty((rounds, len(cases)))
     results: Results = {
         name: (order, np.empty((rounds, len(order)))) for name, (order, _, _) in cases.items()}
     gc.collect()
     gc.disable()
     try:
-        for turn, (k, (name, (order, wanted, late))) in itertools.product(
+        for turn, (k, (name, (order, topics, late))) in itertools.product(
                 range(rounds), enumerate(cases.items())):
             relay_times[turn, k] = _turn(call)
-            with _listened_to(wanted):
+            with subscribed(topics):
                 subject.instants(order, WARM_UP, late)
                 results[name][1][turn] = subject.instants(order, TURN, late)
     finally:

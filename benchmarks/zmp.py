@@ -212,15 +212,13 @@ def time_nodes(robot: str, rounds: int) -> tuple[dict[str, np.ndarray], dict[str
     import rclpy
     rclpy.init()
     calls, nodes = node_calls(robot)
-    from benchmarks.callbacks import _listened_to
-    wanted = set()
-    for node in nodes[2:4]:
-        outputs = node._outputs
-        wanted |= {outputs._points['zmp'], outputs._points['dcm'], outputs._polygon._out,
-                   *outputs._numbers.values()}
-    wanted |= {outputs._points['zmp_model'], outputs._difference, nodes[4]._fusion._fused}
+    from benchmarks.callbacks import subscribed
+    margins, everything, fused = (node.get_fully_qualified_name() for node in nodes[2:5])
+    topics = {f'{name}/{topic}' for name in (margins, everything) for topic in (
+        'zmp', 'dcm', 'support_polygon', 'margin', 'dcm_margin', 'time_to_edge')}
+    topics |= {f'{everything}/zmp_model', f'{everything}/zmp_difference', f'{fused}/com_fused'}
     try:
-        with _listened_to(wanted):
+        with subscribed(topics):
             times = alternate(calls, 5 * rounds, budget=3e-4)
             messages = FourMessages(RobotModel.load(robot), nodes[2].inputs, since_ns=10**12)
             one_by_one = time_callbacks(

@@ -92,11 +92,6 @@ class Output:
         """Whether anything subscribes now, on latched topics too; asks the middleware."""
         return bool(self.publisher.get_subscription_count() > 0)
 
-    def assume_subscribers(self) -> None:
-        """Let `has_subscribers` be true from now on, whether or not there are any."""
-        _ = self.publisher
-        self._has_subscribers, self._next_check = True, math.inf
-
 
 class TemplatePublisher(Output):
     """
