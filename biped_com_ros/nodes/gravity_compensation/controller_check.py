@@ -19,6 +19,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rcl_interfaces.srv import GetParameters
+from rclpy.client import Client
+from rclpy.node import Node
+from rclpy.task import Future
+from rclpy.timer import Timer
 from rclpy.node import Node
 
 _REQUEST = GetParameters.Request(names=['joints'])
@@ -49,8 +53,8 @@ class ControllerCheck:
 
     def __init__(self, node: Node, controller: str, joints: Sequence[str]) -> None:
         self._node, self._name, self._joints = node, controller, list(joints)
-        self._client: Any = None
-        self._timer: Any = None
+        self._client: Client | None = None
+        self._timer: Timer | None = None
         self.problem, self.state = '', 'not compared'
         if controller:
             self._client = node.create_client(GetParameters, f'{controller}/get_parameters')
@@ -85,8 +89,9 @@ class ControllerCheck:
         # A request to a controller that has ended meanwhile gets no response: send another one.
         self._client.call_async(_REQUEST).add_done_callback(self._on_response)
 
-    def _on_response(self, future: Any) -> None:
-        values = future.result().values
+    def _on_response(self, future: Future) -> None:
+        response: Any = future.result()
+        values = response.values
         joints = list(values[0].string_array_value) if values else []
         if not joints:
             self._set(f"controller '{self._name}' has no parameter 'joints': set controller to an "

@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
@@ -30,6 +29,8 @@ from biped_com_ros.ros.topics.outputs import (
     wrench_publisher)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 import numpy as np
+from rclpy.node import Node
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -61,7 +62,7 @@ class EffortOutput:
 
     """
 
-    def __init__(self, node: Any, model: RobotModel, command_joints: Sequence[str]) -> None:
+    def __init__(self, node: Node, model: RobotModel, command_joints: Sequence[str]) -> None:
         self.command_joints = tuple(command_joints) or model.actuated_joint_names
         self._node, self._command_index = node, model.joint_index(self.command_joints)
         self._effort_index = model.joint_index(model.actuated_joint_names)
@@ -113,12 +114,12 @@ class TrajectoryOutput:
 
     """
 
-    def __init__(self, node: Any, model: RobotModel, joints: Sequence[str], rate: float) -> None:
+    def __init__(self, node: Node, model: RobotModel, joints: Sequence[str], rate: float) -> None:
         self._node, self._model, self._pace = node, model, StampThrottle(rate)
         self._index = model.joint_index(joints)
         self._reference: Array | None = None
-        self._publisher: Any = None
-        self._subscription: Any = None
+        self._publisher: TemplatePublisher | None = None
+        self._subscription: Subscription | None = None
         if rate > 0.0:
             zeros = [0.0] * len(joints)
             point = JointTrajectoryPoint(positions=zeros, velocities=zeros, effort=zeros)
@@ -146,7 +147,7 @@ class TrajectoryOutput:
         self._publisher.fields['effort'][...] = efforts.take(self._index)
         self._publisher.publish(None)
 
-    def _on_reference(self, message: Any) -> None:
+    def _on_reference(self, message: JointState) -> None:
         positions = np.array(message.position)
         if len(message.name) != len(positions) or not np.isfinite(positions).all():
             raise InputError('~/reference must have one finite position per name')
@@ -156,7 +157,7 @@ class TrajectoryOutput:
 
     def destroy(self) -> None:
         """Destroy publisher and subscription."""
-        if self._publisher is not None:
+        if self._publisher is not None and self._subscription is not None:
             self._publisher.destroy()
             self._node.destroy_subscription(self._subscription)
 
@@ -178,7 +179,7 @@ class SupportOutput:
 
     """
 
-    def __init__(self, node: Any, contacts: Sequence[str], frames: Sequence[str],
+    def __init__(self, node: Node, contacts: Sequence[str], frames: Sequence[str],
                  marker_rate: float, force_scale: float) -> None:
         self._node, self._scale = node, force_scale
         #: Which contacts had a share in the last message of `~/support`; None: none was sent.

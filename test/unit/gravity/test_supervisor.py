@@ -113,6 +113,32 @@ def test_goes_from_idle_to_active_and_back():
     assert not robot.efforts[-1].any() and robot.supervisor.is_idle
 
 
+def test_a_stop_while_holding_ramps_at_once_and_a_start_while_ramping_ramps_up():
+    robot = Robot().started()
+    robot.missing = {JOINT_STATES}
+    robot.run(0.1)
+    robot.supervisor.stop()
+    assert robot.supervisor.state == RAMPING
+    robot.run(0.2)
+    robot.missing.clear()
+    robot.supervisor.start(robot.now)
+    np.testing.assert_allclose(robot.run(2.0), TARGET)
+    assert robot.states == [ACTIVE, HOLDING, RAMPING, STARTING, ACTIVE]
+
+
+def test_inputs_that_return_while_holding_or_ramping_are_used_at_once():
+    robot = Robot().started()
+    for missing_for, states in ((0.2, [ACTIVE, HOLDING, ACTIVE]),
+                                (0.5, [ACTIVE, HOLDING, RAMPING, STARTING, ACTIVE])):
+        robot.states.clear()
+        robot.run(0.01)
+        robot.missing = {IMU}
+        robot.run(missing_for)
+        robot.missing.clear()
+        np.testing.assert_allclose(robot.run(2.0), TARGET)
+        assert robot.states == states
+
+
 def test_waits_for_inputs_that_have_never_arrived():
     robot = Robot()
     robot.missing = {LEFT}
