@@ -19,7 +19,7 @@ What gravity compensation costs: the core's functions, and the node's callback b
     python -m benchmarks.gravity [--robot talos] [--quick]
 
 The closed form is timed with kinematics, the quadratic program where limits are active and its
-last solution was another one, as in the loop. The node takes four messages for each instant, a
+last solution was another one, as in the loop. The node receives four messages for each instant, a
 relay one: besides its callback for the joint states, all four are compared with four relays.
 """
 

@@ -15,7 +15,7 @@
 Gravity compensation of a simulated robot, in numbers and pictures.
 
 First the droop: the robot stretches its arms out and stands, held by its position controllers
-alone, then with feedforward; then a robot whose links weigh something else than its URDF says
+alone, then with feedforward; then a robot whose masses differ from its URDF
 (8 %, 5 mm), with feedforward by that URDF and by what the identification finds from 60 poses.
 
 Then the weight: the centre of mass goes over the left foot, the right foot is lifted, put down

@@ -88,7 +88,7 @@ def poses(model, count, seed=0):
                Pose(random_rotation(rng), rng.uniform(-2.0, 2.0, 3)), rng)
 
 
-def test_held_torso_is_generalized_gravity(model):
+def test_fixed_base_efforts_are_generalized_gravity(model):
     gravity, oracle = GravityModel(model), Oracle(model)
     for positions, base, _ in poses(model, POSES):
         expected = oracle.measured(oracle.put(positions, base)[6:])
@@ -126,7 +126,7 @@ def test_single_support_is_newmans_jacobian_with_a_turning_base(model):
         found = load.on_contacts(np.array([1.0, 0.0])).efforts
         np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-9)
         worst_frozen = max(worst_frozen, np.abs(oracle.measured(g[6:]) - expected).max())
-    assert worst_frozen > 0.05 * 9.81 * model.mass  # freezing the pelvis would be seen
+    assert worst_frozen > 0.05 * 9.81 * model.mass  # a fixed pelvis would be detected
 
 
 def test_double_support_balances_the_whole_body(model):
@@ -184,7 +184,7 @@ def test_double_support_against_mujoco(model):
             support.efforts, torques * oracle.actuated, rtol=0.0, atol=1e-5)
 
 
-def held_energy(gravity, up, positions):
+def fixed_base_energy(gravity, up, positions):
     """Potential energy, J, with the base at rest."""
     return gravity.weight * up @ gravity.model.state(positions).com_in_base
 
@@ -207,7 +207,7 @@ def test_virtual_work(make):
         sole = model.state(positions).placements_in_base(model.soles)[1]
         standing = load.on_contacts(np.array([0.0, 1.0])).efforts
         for energy, efforts in (
-                (partial(held_energy, gravity, up), load.fixed_base_efforts()),
+                (partial(fixed_base_energy, gravity, up), load.fixed_base_efforts()),
                 (partial(standing_energy, gravity, sole[:3] @ up), standing)):
             expected = gradient(energy, positions) * actuated
             np.testing.assert_allclose(efforts, expected, atol=1e-5)

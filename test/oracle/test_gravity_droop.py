@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""In MuJoCo: arms and legs that sag no more, and a step on the spot without steps in torque."""
+"""In MuJoCo: arms and legs without droop, and a step in place without steps in torque."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_droop_is_at_least_500_times_smaller_with_feedforward(example, robot):
 
 
 def test_a_calibrated_model_leaves_far_less_than_the_urdf(example):
-    """With noisy sensors; the wrists' last links, which hardly weigh, are found least well."""
+    """With noisy sensors; the wrists' light last links are identified least well."""
     model, options = RobotModel.load('biped'), example.HIDDEN
     without, urdf = example.droop('biped', None, options), example.droop('biped', model, options)
     calibrated = example.droop(
@@ -59,7 +59,7 @@ def test_a_calibrated_model_leaves_far_less_than_the_urdf(example):
 
 @pytest.mark.parametrize('robot', ('biped', 'talos'))
 def test_weight_goes_to_one_foot_and_back_with_continuous_torques(example, robot):
-    """At 500 Hz and without a rate limit: the shares alone see to it, whatever the feet feel."""
+    """At 500 Hz and without a rate limit: only the shares limit the steps."""
     assert example.UNLIMITED.safety.max_rate == 1000.0
     shift = example.shift_weight(robot)
     assert not shift.fell

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Simulator, estimators and gravity compensation as processes: the droop goes, and comes back."""
+"""Simulator, estimators and gravity compensation as processes: droop with and without."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 
-class Listener:
-    """Looks at a running robot."""
+class RunningRobot:
+    """Processes of a robot, and what they publish."""
 
     def __init__(self, robot, namespace, process, output):
         self.model, self.process, self.output = RobotModel.load(robot), process, output
         rclpy.init()
-        self.node, self.latest = Node('listener', namespace=namespace), None
+        self.node, self.latest = Node('observer', namespace=namespace), None
         self.node.create_subscription(
             JointState, 'joint_states', self._take, rclpy.qos.qos_profile_sensor_data)
         self.client = self.node.create_client(ChangeState, 'gravity_compensation/change_state')
@@ -52,7 +52,8 @@ class Listener:
     def until(self, condition, what, timeout=40.0):
         end = time.monotonic() + timeout
         while not condition():
-            assert time.monotonic() < end, f'waited in vain for {what}:\n{self.output.read_text()}'
+            assert time.monotonic() < end, (
+                f'timeout while waiting for {what}:\n{self.output.read_text()}')
             assert self.process.poll() is None, self.output.read_text()
             self.executor.spin_once(timeout_sec=0.05)
 
@@ -61,9 +62,9 @@ class Listener:
         if self.latest is None:
             return np.inf
         arms = self.model.group_index('left_arm')
-        wanted = self.model.posture()[arms]
-        found = [self.latest[self.model.joint_names[i]] for i in arms]
-        return float(np.degrees(np.abs(found - wanted).max()))
+        commanded = self.model.posture()[arms]
+        measured = [self.latest[self.model.joint_names[i]] for i in arms]
+        return float(np.degrees(np.abs(measured - commanded).max()))
 
     def change(self, transition):
         self.until(self.client.service_is_ready, 'lifecycle')
@@ -79,7 +80,7 @@ class Listener:
 
 @pytest.fixture
 def robot(tmp_path):
-    """Return a listener to a simulated robot with gravity compensation."""
+    """Return a simulated robot with gravity compensation."""
     output = tmp_path / 'output.txt'
     with output.open('w') as file:
         process = subprocess.Popen(
@@ -87,15 +88,15 @@ def robot(tmp_path):
              'gravity_simulation.launch.xml', 'robot:=talos', 'namespace:=gravity'],
             stdin=subprocess.DEVNULL, stdout=file, stderr=file,
             env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log')})
-    listener = Listener('talos', 'gravity', process, output)
-    yield listener
-    listener.close()
+    running = RunningRobot('talos', 'gravity', process, output)
+    yield running
+    running.close()
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
         process.wait(timeout=20)
 
 
-def test_droop_goes_with_feedforward_and_comes_back_without(robot):
+def test_no_droop_with_feedforward_and_droop_without(robot):
     robot.until(lambda: robot.droop() < 0.005, 'feedforward')
     robot.change(Transition.TRANSITION_DEACTIVATE)
     robot.until(lambda: robot.droop() > 0.3, 'droop')

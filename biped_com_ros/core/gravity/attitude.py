@@ -94,7 +94,7 @@ class UprightCheck:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all readings."""
+        """Discard all readings."""
         self.problem = ''
         self._up: list[float] | None = None
         self._ns = 0

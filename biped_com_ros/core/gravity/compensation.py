@@ -160,7 +160,7 @@ class GravityCompensator:
             settings.max_tilt, settings.max_turn_rate, settings.settle_time)
 
     def reset(self) -> None:
-        """Forget what was measured and planned, but for the IMU's orientation."""
+        """Discard measurements and plans, except for the IMU's orientation."""
         self.sharing.reset()
         self.upright.reset()
         self.support: Support | None = None

@@ -112,7 +112,7 @@ class LoadSharing:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; the next forces are used without a rate limit."""
+        """Discard all forces; the next forces are used without a rate limit."""
         self.values = [0.0] * self._count
         self.in_air = True
         self.settled = False

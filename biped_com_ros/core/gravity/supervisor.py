@@ -29,7 +29,7 @@ none arrived for 2.5 of their periods (between 30 and 100 ms). Every effort pass
 :class:`~biped_com_ros.core.gravity.effort_guard.EffortGuard`.
 
 Times are seconds of a clock that never jumps, or of the simulated one, which may be set back:
-then everything that was measured is forgotten.
+then all measurements are discarded.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class EffortSupervisor:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether efforts are held or ramp to zero although nobody stopped it."""
+        """Whether efforts are held or ramp to zero without a stop."""
         return self._guard.active and self._guard.state in (HOLDING, RAMPING)
 
     def take_problem(self) -> str:
@@ -216,7 +216,7 @@ class EffortSupervisor:
         return efforts
 
     def _restart(self, now: float) -> None:
-        """Forget what was measured by a clock that was set back."""
+        """Discard the measurements of a clock that was set back."""
         self._stamps_ns.clear()
         self._compensator.reset()
         self._stepped_at = self._received_at = now

@@ -23,7 +23,6 @@ from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.timer import Timer
-from rclpy.node import Node
 
 _REQUEST = GetParameters.Request(names=['joints'])
 
@@ -60,7 +59,7 @@ class ControllerCheck:
             self._client = node.create_client(GetParameters, f'{controller}/get_parameters')
             self._set(f"the joints of controller '{controller}' are not known yet")
 
-    def ask(self) -> None:
+    def start(self) -> None:
         """Compare anew; until then there is a problem."""
         if self._client is None:
             return

@@ -65,7 +65,7 @@ IMU = 'the IMU'
 
 
 class GravityCompensation(ManagedNode[GravityCompensationParameters]):
-    """Connects inputs, `EffortSupervisor` and outputs, as the module says."""
+    """Connects inputs, `EffortSupervisor` and outputs, see the module."""
 
     def __init__(self, **node_kwargs: Any) -> None:
         self.compensator: GravityCompensator | None = None
@@ -92,7 +92,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def start(self) -> None:
         """Begin the soft start."""
-        self._controller.ask()
+        self._controller.start()
         self._trajectory_output.start()
         self.supervisor.start(self._now())
 
@@ -106,7 +106,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         return '' if self.supervisor.is_idle else 'efforts are still ramping down'
 
     def dismantle(self) -> None:
-        """Forget what was measured."""
+        """Discard the measurements."""
         self.compensator = None
 
     # -- set-up

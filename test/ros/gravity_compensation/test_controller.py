@@ -51,7 +51,7 @@ def test_controller_in_the_same_order_gets_commands(make, talos):
     order = list(reversed(talos.actuated_joint_names))
     rig = make(controller='effort_controller', command_joints=order)
     rig.play(0.3)
-    assert not rig.commands  # nobody there yet
+    assert not rig.commands  # no controller yet
     node = controller(rig, order)
     rig.until(lambda: rig.commands and rig.is_balanced(), 'commands')
     rig.until(lambda: np.allclose(rig.commands[-1].data, rig.expected().efforts[::-1], atol=0.01),
@@ -61,11 +61,11 @@ def test_controller_in_the_same_order_gets_commands(make, talos):
 
 def test_a_controller_that_ends_without_a_response_is_asked_again(make, talos):
     rig = make(controller='effort_controller')
-    silent = Node('effort_controller', namespace=rig.namespace)  # no executor serves it
+    unresponsive = Node('effort_controller', namespace=rig.namespace)  # no executor serves it
     client = rig.peer.create_client(GetParameters, 'effort_controller/get_parameters')
     rig.until(client.service_is_ready, 'its service')
     rig.play(1.2)  # it is asked
-    silent.destroy_node()
+    unresponsive.destroy_node()
     node = controller(rig, list(talos.actuated_joint_names))
     rig.until(lambda: rig.commands and rig.is_balanced(), 'commands')
     node.destroy_node()

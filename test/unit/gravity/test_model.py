@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Gravity's efforts: wrench distribution, what is left out, and what is refused."""
+"""Gravity's efforts: wrench distribution, passive joints, and inputs that are refused."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_closed_form_is_the_weighted_pseudoinverse(count):
         np.testing.assert_allclose(total.sum(axis=0), [*force, *moment], atol=1e-9)
 
 
-def test_share_zero_carries_exactly_nothing():
+def test_a_contact_with_share_zero_has_no_wrench():
     rng = np.random.default_rng(2)
     found = wrenches_of(
         rng.normal(size=3), rng.normal(size=3), rng.normal(size=(3, 3)),
@@ -70,7 +70,7 @@ def test_share_zero_carries_exactly_nothing():
     assert np.abs(found[[0, 2]]).min() > 0.0
 
 
-def test_three_points_carry_and_two_do_not():
+def test_three_points_balance_a_moment_and_two_do_not():
     points = np.array([[0.3, 0.1, 0.0], [-0.2, 0.3, 0.1], [0.0, -0.4, 0.05]])
     force, moment = np.array([0.0, 0.0, 50.0]), np.array([1.0, -2.0, 0.5])
     found = wrenches_of(force, moment, points, np.full(3, 1.0 / 3.0), np.zeros(3))
@@ -120,7 +120,7 @@ def test_heading_changes_nothing():
     np.testing.assert_allclose(efforts[2], efforts[0], atol=1e-9)
 
 
-def test_passive_joints_get_nothing_and_unlimited_joints_no_limit():
+def test_passive_joints_get_no_effort_and_unlimited_joints_no_limit():
     model = small_robot()
     gravity = GravityModel(model)
     load = gravity.load(model.state(model.posture()), UP)
@@ -131,7 +131,7 @@ def test_passive_joints_get_nothing_and_unlimited_joints_no_limit():
     assert gravity.effort_limits[waist] == np.inf
 
 
-def test_hands_help():
+def test_hands_are_contacts_without_torque():
     model = RobotModel.load('talos')
     gravity = GravityModel(model, contacts=('left', 'right', 'left_hand'))
     load = gravity.load(model.state(model.posture()), UP)
@@ -163,7 +163,7 @@ def test_unknown_contact_is_named():
 
 
 @pytest.mark.parametrize('on_base', (True, False))
-def test_weighing_by_positions_and_imu_is_weighing_a_state(on_base):
+def test_the_load_at_positions_and_imu_is_that_of_a_state(on_base):
     """Wherever the IMU sits; where it is on another link than the base, the joints turn it."""
     model, rng = RobotModel.load('talos'), np.random.default_rng(5)
     gravity = GravityModel(model)
@@ -182,7 +182,7 @@ def test_weighing_by_positions_and_imu_is_weighing_a_state(on_base):
         np.testing.assert_allclose(found.efforts, expected.efforts, atol=1e-9)
 
 
-def test_weighing_names_what_cannot_be():
+def test_the_load_at_invalid_positions_names_them():
     model = RobotModel.load('talos')
     gravity, imu = GravityModel(model), MountedImu(model, model.config.imu.frame)
     positions = model.posture()
@@ -193,7 +193,7 @@ def test_weighing_names_what_cannot_be():
         imu.update(np.zeros(4))
 
 
-def test_a_load_stays_what_it_was_when_the_next_one_is_weighed():
+def test_a_load_does_not_change_when_the_next_one_is_computed():
     model = RobotModel.load('talos')
     gravity, up = GravityModel(model), np.array([0.0, 0.0, 1.0])
     load = gravity.load(model.state(model.posture()), up)
@@ -202,8 +202,8 @@ def test_a_load_stays_what_it_was_when_the_next_one_is_weighed():
     np.testing.assert_array_equal(load.on_contacts([0.5, 0.5]).efforts, before)
 
 
-def test_a_flat_sole_presses_at_its_centre_and_not_at_its_frame():
-    """Of two lone feet side by side, each carries its half under the middle of its area."""
+def test_a_flat_sole_has_its_centre_of_pressure_at_its_centroid():
+    """Of two feet side by side, each has its centre of pressure in the middle of its area."""
     model = RobotModel.load('icub')  # its soles' frames are 5 mm beside the middle
     gravity = GravityModel(model)
     load = gravity.load(model.state(model.posture()), UP)

@@ -41,7 +41,7 @@ def gravity(request):
 
 
 def tilted(gravity, roll, pitch, positions=None):
-    """Weigh a robot whose base leans."""
+    """Return the load of a robot whose base leans."""
     model = gravity.model
     up = np.array([np.sin(pitch), np.sin(roll), 1.0])
     positions = model.posture() if positions is None else positions
@@ -73,8 +73,8 @@ def excess(support, limits):
                              - limits.torsional_friction),
                             ('sole', limits.sole_margin - inside.min())):
             worst[kind] = max(worst.get(kind, -np.inf), value)
-    felt = gravity.fold(gravity.supports.max(axis=0)) != 0.0
-    share = np.abs(support.efforts[felt]) / gravity.effort_limits[felt]
+    moving = gravity.fold(gravity.supports.max(axis=0)) != 0.0
+    share = np.abs(support.efforts[moving]) / gravity.effort_limits[moving]
     worst['effort'] = share.max() - limits.effort_fraction
     return worst
 
@@ -158,13 +158,13 @@ def grasp_of(row):
     return np.block([[row[:3].T, np.zeros((3, 3))], [lever @ row[:3].T, row[:3].T]])
 
 
-def test_a_lone_foot_is_all_or_nothing():
+def test_a_single_foot_has_one_solution_or_none():
     gravity = GravityModel(RobotModel.load('talos'))
     bounded, one = BoundedNorm(gravity), np.array([1.0, 0.0])
     load = tilted(gravity, 0.0, 0.0)
     with pytest.raises(InputError, match='cannot balance'):
         load.on_contacts(one, bounded)  # the CoM is between the feet
-    # and is over it forgets that
+    # The solver starts anew after a problem without solution.
     np.testing.assert_allclose(load.on_contacts(EVEN, bounded).residual, 0.0, atol=1e-9)
     over = tilted(gravity, -0.1, 0.0)
     np.testing.assert_allclose(
@@ -199,7 +199,7 @@ def test_hands_push_inside_their_cone_without_torque():
     np.testing.assert_allclose(support.residual, 0.0, atol=1e-9)
 
 
-def test_rows_tell_inside_from_outside():
+def test_rows_are_negative_outside_of_the_limits():
     limits = SupportLimits(friction=0.5, torsional_friction=0.02, sole_margin=0.01)
     rows = contact_rows(ContactPoint('left', SQUARE, 0.1), limits)
     for wrench, inside in (
@@ -214,7 +214,7 @@ def test_rows_tell_inside_from_outside():
 @pytest.mark.parametrize('values', (
     {'friction': 0.0}, {'torsional_friction': -1.0}, {'sole_margin': -0.1},
     {'effort_fraction': 0.0}, {'friction': float('nan')}))
-def test_nonsense_limits_are_refused(values):
+def test_invalid_limits_are_refused(values):
     with pytest.raises(ConfigurationError, match='positive'):
         SupportLimits(**values)
 
@@ -224,7 +224,7 @@ def test_a_margin_that_leaves_no_sole_is_refused():
         contact_rows(ContactPoint('left', SQUARE, 0.1), SupportLimits(sole_margin=0.06))
 
 
-def test_solver_is_imported_when_used_and_missed_by_name(monkeypatch):
+def test_solver_is_imported_when_used_and_named_if_missing(monkeypatch):
     subprocess.run([sys.executable, '-c', 'import sys, biped_com_ros.core.gravity.support_qp; '
                     'assert "proxsuite" not in sys.modules'], check=True)
     monkeypatch.setitem(sys.modules, 'proxsuite', None)
