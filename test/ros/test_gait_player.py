@@ -63,7 +63,6 @@ class GaitRig(NodeRig):
         self.positions, self.silent, self.is_stuck = model.posture(), set(), False
         self.trajectories, self.states, self.references = [], [], []
         self.shares, self.progress, self.lines = [], [], {}
-        self.level, self.message, self.now = DiagnosticStatus.OK, 'stable', 'STABLE'
         self._begun, self._time, self._speed = time.monotonic(), 100.0, SPEED
         make, listen = self.peer.create_publisher, self.peer.create_subscription
         self._clock = make(Clock, '/clock', 10)
@@ -75,7 +74,7 @@ class GaitRig(NodeRig):
         self._event = make(DiagnosticArray, 'zmp_monitor/event', LATCHED)
         self._dcm_margin, self.dcm_margin = make(Float64, 'zmp_monitor/dcm_margin', 10), 0.02
         self._phase = make(String, 'zmp_monitor/support_phase', LATCHED)
-        self._controller = listen(
+        self.controller = listen(
             JointTrajectory, 'joint_trajectory_controller/joint_trajectory',
             self.trajectories.append, 10)
         listen(String, 'gait_player/state', lambda m: self.states.append(m.data), LATCHED)
@@ -95,7 +94,7 @@ class GaitRig(NodeRig):
                 self.lines[status.name.removeprefix('gait_player: ')] = status
 
     def _step(self):
-        now = self._now()
+        now = self.now()
         stamp = rclpy.time.Time(nanoseconds=round(1e9 * now)).to_msg()
         self._clock.publish(Clock(clock=stamp))
         if not self.is_stuck:
@@ -142,12 +141,12 @@ class GaitRig(NodeRig):
     def order(self, name):
         return self.call(self._services[name], Trigger.Request())
 
-    def _now(self):
+    def now(self):
         return self._time + self._speed * (time.monotonic() - self._begun)
 
     def freeze(self, on):
         """Let simulated time stand still, or go on."""
-        self._time, self._begun = self._now(), time.monotonic()
+        self._time, self._begun = self.now(), time.monotonic()
         self._speed = 0.0 if on else SPEED
 
     def pass_time(self, seconds):
@@ -335,9 +334,9 @@ def test_who_walks_quickly_is_not_stopped_by_a_fall_from_foot_to_foot(quick):
 def test_who_falls_for_longer_than_planned_is_stopped(quick):
     quick.dcm_margin = -0.04
     quick.report(*LOST)
-    begun = quick._now()
+    begun = quick.now()
     quick.state_is('stopping')
-    assert 0.25 < quick._now() - begun < 0.25 + 0.15 * SPEED
+    assert 0.25 < quick.now() - begun < 0.25 + 0.15 * SPEED
     quick.state_is('standing')
     quick.until(lambda: not quick.peer.count_subscribers('zmp_monitor/dcm_margin'),
                 what='the subscription to end')
@@ -429,7 +428,7 @@ def test_reasons_not_to_walk_are_reported(make, model):
     rig.until(lambda: 'joint states are missing' in rig.order('walk').message, what='silence')
     rig.silent.clear()
     rig.until_it_may()
-    rig.peer.destroy_subscription(rig._controller)
+    rig.peer.destroy_subscription(rig.controller)
     rig.until(lambda: 'no subscriber of' in rig.order('walk').message, what='the controller')
 
 

@@ -73,12 +73,12 @@ class Tour(ServedNodes):
         self.nodes = [self.simulator, self.controller, self.peer]
         for node in self.nodes:
             self.executor.add_node(node)
-        self._commands = self.simulator._commands.arrays[-1]
+        self._commands = self.simulator.commands.arrays[-1]
         self.until(self._is_driven, what='the first lengths')
         self.spin(0.3)  # until all is read that came meanwhile: one answer to each step from now
 
     def _is_driven(self):
-        self.simulator._step()
+        self.simulator.step()
         return self._commands.count
 
     def _on_reference(self, message):
@@ -89,14 +89,14 @@ class Tour(ServedNodes):
         teleop = TorsoTeleop(parameter_overrides=parameters(motion='tour', use_sim_time=True))
         self.nodes.append(teleop)
         self.executor.add_node(teleop)
-        self.until(lambda: teleop._joy.get_subscription_count(), what='who takes the stick')
+        self.until(lambda: self.peer.count_subscribers('joy'), what='a subscriber of joy')
         for _ in range(round(SETTLING / DT)):
             self.step()
 
     def step(self):
         """Let the robot go on by one step, once it was told how."""
         told = self._commands.count
-        self.simulator._step()
+        self.simulator.step()
         self.until(lambda: self._commands.count > told, what='lengths')
         assert self.controller.cycle.last_ns == self.now
         plant = self.simulator._plant
@@ -110,7 +110,7 @@ class Tour(ServedNodes):
 
     @property
     def now(self):
-        return round(1e9 * self.simulator._now())
+        return round(1e9 * self.simulator.now())
 
     def close(self):
         self.executor.shutdown()

@@ -201,8 +201,8 @@ class Leg:
 
     def pose(self, positions: Array) -> Pose:
         """Return the pose of the sole in the base for joint positions (6,)."""
-        _, _, _, ankle, R_base_ankle = self._centres(positions)
-        return Pose(R_base_ankle, np.array(ankle)) @ self._sole_in_ankle
+        _, centres, R_base_ankle = self._centres(positions)
+        return Pose(R_base_ankle, centres[5]) @ self._sole_in_ankle
 
     def inverse(self, sole_in_base: Pose, knee: int = KNEE_FORWARD) -> LegSolution:
         """
@@ -253,11 +253,9 @@ class Leg:
         Times joint velocities: velocity of the sole's origin, m/s, and angular velocity, rad/s,
         relative to the base.
         """
-        axes, hip, knee, ankle, R_base_ankle = self._centres(positions)
-        sole = (R_base_ankle @ self._sole_in_ankle.position + ankle).tolist()
-        rows = [(*_moment(axis, sole, center), *axis) for axis, center in zip(
-            axes, (hip, hip, hip, knee, ankle, ankle))]
-        return np.array(rows).T
+        axes, centres, R_base_ankle = self._centres(positions)
+        sole = R_base_ankle @ self._sole_in_ankle.position + centres[5]
+        return np.concatenate((np.cross(axes, sole - centres).T, axes.T))
 
     def jacobian_in_sole(self, positions: Array) -> Array:
         """Return the Jacobian along the axes of the sole ("body"), (6, 6)."""
@@ -307,26 +305,19 @@ class Leg:
             f'{self.joint_names[i]} at {solution.positions[i]:.4f} rad (limits '
             f'{self.lower[i]:.4f} to {self.upper[i]:.4f})' for i in solution.outside)
 
-    def _centres(self, positions: Array) -> tuple[
-            list[list[float]], list[float], list[float], list[float], Array]:
-        """Return all axes, hip, knee and ankle in the base, and the ankle's rotation."""
+    def _centres(self, positions: Array) -> tuple[Array, Array, Array]:
+        """Return axes (6, 3), centres (6, 3) on them, and the ankle's rotation, in the base."""
         yaw, roll, pitch, knee, ankle, tilt = self.angles(positions)
-        cy, sy, cr, sr = math.cos(yaw), math.sin(yaw), math.cos(roll), math.sin(roll)
-        forward, left = [cy, sy, 0.0], [-sy * cr, cy * cr, sr]
-        up = [sy * sr, -cy * sr, cr]
-        hip_at = list(self._hip)
-        knee_at = _added(hip_at, -self.thigh, _turned(forward, up, pitch))
-        ankle_at = _added(knee_at, -self.shin, _turned(forward, up, pitch + knee))
-        foot_up = _turned(forward, up, pitch + knee + ankle)
-        ahead = _turned(up, forward, -(pitch + knee + ankle))
-        signs = self._signs
-        axes = [[sign * x for x in axis] for sign, axis in zip(
-            signs, ([0.0, 0.0, 1.0], forward, left, left, left, ahead))]
-        # Rolled about its own forward axis by the last joint.
-        c, s = math.cos(tilt), math.sin(tilt)
-        rotation = np.array((ahead, [c * a + s * b for a, b in zip(left, foot_up)],
-                             [c * b - s * a for a, b in zip(left, foot_up)])).T
-        return axes, hip_at, knee_at, ankle_at, rotation
+        R_hip = _rotation(2, yaw) @ _rotation(0, roll)
+        R_foot = R_hip @ _rotation(1, pitch + knee + ankle)
+        hip_at = np.array(self._hip)
+        knee_at = hip_at - self.thigh * (R_hip @ _rotation(1, pitch))[:, 2]
+        ankle_at = knee_at - self.shin * (R_hip @ _rotation(1, pitch + knee))[:, 2]
+        forward, left = R_hip[:, 0], R_hip[:, 1]
+        axes = np.array(((0.0, 0.0, 1.0), forward, left, left, left, R_foot[:, 0]))
+        centres = np.array((hip_at, hip_at, hip_at, knee_at, ankle_at, ankle_at))
+        return (np.array(self._signs)[:, np.newaxis] * axes, centres,
+                R_foot @ _rotation(0, tilt))
 
     def ankle_target(self, sole_in_base: Pose) -> tuple[list[list[float]], list[float]]:
         """Return rotation of the ankle in the base, and position of the hip in the ankle, m."""
@@ -480,22 +471,13 @@ def _yaw_roll_pitch(R: list[list[float]], tilt: float,
     return yaw, roll, pitch, level < _SINGULAR
 
 
-def _turned(forward: list[float], up: list[float], angle: float) -> list[float]:
-    """Return `up` turned towards `forward`."""
+def _rotation(axis: int, angle: float) -> Array:
+    """Return the rotation (3, 3) about x, y or z (0, 1, 2)."""
+    rotation, (i, k) = np.eye(3), ((axis + 1) % 3, (axis + 2) % 3)
     c, s = math.cos(angle), math.sin(angle)
-    return [c * a + s * b for a, b in zip(up, forward)]
-
-
-def _added(point: list[float], length: float, direction: list[float]) -> list[float]:
-    return [a + length * b for a, b in zip(point, direction)]
-
-
-def _moment(axis: list[float], point: list[float],
-            center: list[float]) -> tuple[float, float, float]:
-    """Return axis x (point - center)."""
-    ax, ay, az = axis
-    x, y, z = point[0] - center[0], point[1] - center[1], point[2] - center[2]
-    return ay * z - az * y, az * x - ax * z, ax * y - ay * x
+    rotation[i, i] = rotation[k, k] = c
+    rotation[k, i], rotation[i, k] = s, -s
+    return rotation
 
 
 def _wrapped(angle: float) -> float:

@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Drives the torso from the keyboard, or on the tour of Russo et al. (2021), as a joystick does.
+Moves the torso from the keyboard, or on the tour of Russo et al. (2021), like a joystick.
 
-Arrow keys push the stick, space lets it go, f freezes, u takes targets again, q ends. It publishes
-``joy`` (sensor_msgs/Joy, axes left and forward) while it runs; when it ends, the torso holds.
+Arrow keys push the stick, space centres it, f freezes and u unfreezes the torso, q quits. The
+node publishes ``joy`` (sensor_msgs/Joy, axes left and forward); when it ends, the torso holds.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TorsoTeleopParameters:
 
 class Stick:
     """
-    A stick that keys push.
+    A virtual joystick that is moved by keys.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Stick:
         self.step, self.forward, self.left = step, 0.0, 0.0
 
     def press(self, key: bytes) -> None:
-        """Push the stick by an arrow key, or let it go by space; other keys do nothing."""
+        """Push the stick by an arrow key, or centre it by space; other keys do nothing."""
         if key == b' ':
             self.forward = self.left = 0.0
         forward, left = ARROWS.get(key, (0.0, 0.0))
@@ -82,7 +82,7 @@ class Stick:
 
 
 class TorsoTeleop(Node):
-    """Publishes a stick."""
+    """Publishes the position of a virtual joystick."""
 
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('torso_teleop', **node_kwargs)
@@ -92,10 +92,10 @@ class TorsoTeleop(Node):
         self._joy = self.create_publisher(Joy, 'joy', 10)
         self._freeze = self.create_client(SetBool, 'torso_controller/freeze')
         self._start, self._shape = 0, ''
-        if self._keys:  # nobody sees it on the tour
+        if self._keys:  # the tour prints nothing
             self.create_subscription(
                 Vector3Stamped, 'torso_controller/shape', self._on_shape, 10)
-        # Hands are as fast as they are; the tour keeps step with a simulation of any pace.
+        # Keys are read in real time; the tour follows simulated time.
         self.create_timer(1.0 / self._params.rate, self._tick,
                           clock=steady_clock() if self._keys else self.get_clock())
 
@@ -123,7 +123,7 @@ class TorsoTeleop(Node):
               f'{self._shape}\x1b[K', end='', flush=True)
 
     def destroy_node(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         if self._keys is not None:
             self._keys.close()
         super().destroy_node()
@@ -145,12 +145,12 @@ class _Keyboard:
         import tty
         if not sys.stdin.isatty():
             raise ConfigurationError(
-                'there is no terminal to read keys from; start torso_teleop by itself, or with '
-                'motion:=tour')
+                'no terminal to read keys from; start torso_teleop in a terminal of its own, or '
+                'with motion:=tour')
         self._file = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._file)
         tty.setcbreak(self._file)
-        print('arrows: push the stick, space: let go, f: freeze, u: unfreeze, q: end')
+        print('arrows: push the stick, space: centre it, f: freeze, u: unfreeze, q: quit')
 
     def pressed(self) -> Iterator[bytes]:
         """Yield the keys pressed since the last call."""
@@ -161,7 +161,7 @@ class _Keyboard:
             yield from split_keys(raw)
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         import termios
         with contextlib.suppress(termios.error):
             termios.tcsetattr(self._file, termios.TCSADRAIN, self._before)
@@ -169,7 +169,7 @@ class _Keyboard:
 
 
 def split_keys(pressed: bytes) -> list[bytes]:
-    """Return single keys of what a terminal sent at once; arrows have three bytes."""
+    """Split the bytes read from a terminal into keys; arrows have three bytes."""
     keys = []
     while pressed:
         size = 3 if pressed[:3] in ARROWS else 1
