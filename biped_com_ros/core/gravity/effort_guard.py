@@ -160,6 +160,11 @@ class EffortGuard:
     def _holds(self) -> bool:
         return self.active and 0.0 < self._target_age <= self.settings.hold_time
 
+    def accepts(self, target: Array) -> bool:
+        """Return whether a target has one finite value per joint."""
+        # The sum of the squares is finite only if all values are.
+        return target.shape == self._target.shape and float(target.dot(target)) < math.inf
+
     def update(self, target: Array | None, dt: float) -> Array:
         """
         Compute the efforts of the next step.
@@ -168,7 +173,7 @@ class EffortGuard:
         ----------
         target
             Efforts (n,), kept until the next ones come; None if there are none that can be
-            trusted. Targets with values that are not finite are not used.
+            trusted. Those that :meth:`accepts` rejects are not used.
         dt
             Time since the last update, s; what is negative or not finite counts as zero.
 
@@ -180,8 +185,7 @@ class EffortGuard:
         """
         elapsed = dt if 0.0 < dt < math.inf else 0.0
         step = min(elapsed, self.settings.max_step)
-        # The sum of the squares is finite only if all values are.
-        if target is not None and float(target.dot(target)) < math.inf:
+        if target is not None and self.accepts(target):
             self._target[...] = target
             self._target_age = 0.0
         else:

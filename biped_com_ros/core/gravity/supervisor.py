@@ -171,7 +171,7 @@ class EffortSupervisor:
         self.target = None
         try:
             self._check_ages(stamp_ns)
-            self.target = self._compensator.efforts_at(positions, stamp_ns)
+            self.target = self._compute(positions, stamp_ns)
             self.problem = inhibited
         except BipedComError as error:
             self._note(str(error))
@@ -203,7 +203,7 @@ class EffortSupervisor:
         age = now - self._received_at
         if age <= self.joint_state_timeout:
             return None
-        self._note(self._describe_input(JOINT_STATES) or (
+        self._note(self._describe(JOINT_STATES) or (
             f'the last joint_states arrived {1e3 * age:.0f} ms ago (limit '
             f'{1e3 * self.joint_state_timeout:.0f} ms): check the rate of the driver and the load '
             'of the computer'))
@@ -230,7 +230,21 @@ class EffortSupervisor:
         for name in self.required:
             age_ns = stamp_ns - self._stamps_ns.get(name, NEVER_NS)
             if not -self._timeout_ns <= age_ns <= self._timeout_ns:
-                raise InputError(self._describe_input(name) or self._describe_age(name, age_ns))
+                raise InputError(self._describe(name) or self._describe_age(name, age_ns))
+
+    def _compute(self, positions: Array, stamp_ns: int) -> Array:
+        efforts = self._compensator.efforts_at(positions, stamp_ns)
+        if not self._guard.accepts(efforts):
+            raise InputError(f'the computed efforts {efforts.tolist()} are not finite: check the '
+                             'inputs, and the masses in the URDF')
+        return efforts
+
+    def _describe(self, name: str) -> str:
+        """Return why an input has no usable messages; nothing may keep a step from being made."""
+        try:
+            return self._describe_input(name)
+        except Exception as error:  # noqa: B902
+            return f'{name} is not usable, for an unknown reason: {error}'
 
     def _describe_age(self, name: str, age_ns: int) -> str:
         if name not in self._stamps_ns:

@@ -56,7 +56,7 @@ class Robot:
         self.compensator = Compensator(safety)
         self.stale = {}
         self.supervisor = EffortSupervisor(
-            self.compensator, lambda name: self.stale.get(name, ''))
+            self.compensator, lambda name: self.stale[name] if name in self.stale else '')
         self.supervisor.configure((IMU, LEFT), 0.1)
         self.now, self.period, self.offset = 100.0, 1.0 / rate, 0.0
         self.delays = {IMU: 0.0, LEFT: 0.0}
@@ -253,6 +253,24 @@ def test_errors_of_the_computation_hold_then_ramp_to_zero(error):
 def test_targets_that_are_not_finite_hold_then_ramp_to_zero(value):
     robot = Robot().started()
     robot.compensator.target = np.array([30.0, value])
+    assert not robot.run(1.0).any()
+    assert robot.states == [HOLDING, RAMPING, WAITING]
+    assert 'are not finite: check' in robot.supervisor.problem
+    robot.compensator.target = TARGET
+    np.testing.assert_allclose(robot.run(2.0), TARGET)
+
+
+@pytest.mark.parametrize('missing', (IMU, JOINT_STATES))
+def test_an_input_that_cannot_be_described_does_not_keep_efforts_from_ramping(missing):
+    robot = Robot().started()
+    robot.missing, robot.stale = {missing}, None  # which raises a TypeError
+    assert not robot.run(1.0).any()
+    assert f'{missing} is not usable' in robot.supervisor.problem
+
+
+def test_targets_of_another_length_hold_then_ramp_to_zero():
+    robot = Robot().started()
+    robot.compensator.target = np.array([30.0])
     assert not robot.run(1.0).any()
     assert robot.states == [HOLDING, RAMPING, WAITING]
 
