@@ -201,7 +201,8 @@ class PageActions:
         message.wrench.force.x = force * (forward * math.cos(yaw) - left * math.sin(yaw))
         message.wrench.force.y = force * (forward * math.sin(yaw) + left * math.cos(yaw))
         self._push.publish(message)
-        self._show_note('push', f'{self._heaviest_link} pushed {direction} with {force:.1f} N', True)
+        self._show_note(
+            'push', f'{self._heaviest_link} pushed {direction} with {force:.1f} N', True)
 
     def _send_target(self, forward: float, left: float) -> None:
         """Bend the torso; components forward and to the left in degrees."""

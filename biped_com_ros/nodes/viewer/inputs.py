@@ -17,9 +17,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from functools import partial
-import math
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
@@ -38,6 +36,7 @@ from std_msgs.msg import Float64, Float64MultiArray, String
 
 #: Time without messages after which data are not shown, s; diagnostics are sent once per second.
 _TIMEOUT, _HEALTH_TIMEOUT = 1.0, 3.5
+_POINT = 'point'  # part of the view with `View.points`
 _KEPT = 40  # true CoMs kept until the estimate of the same stamp has arrived
 #: Kind of point: topic.
 _POINTS = {'zmp': 'zmp_monitor/zmp', 'zmp_model': 'zmp_monitor/zmp_model',
@@ -73,10 +72,9 @@ class PageInputs:
         self._truths: OrderedDict[int, Array] = OrderedDict()
         self._com_stamp = 0
         self._now = 0.0
-        self._received_at: dict[str, float] = {}
+        self._received_at: dict[tuple[str, str], float] = {}
         self._health: dict[str, tuple[HealthLine, float]] = {}
         self.calibrated: RobotModel | None = None
-        self._expiries = self._make_expiries()
         self._subscribe_to_robot()
         self._subscribe_to_estimates()
         self._subscribe_to_feet()
@@ -87,10 +85,7 @@ class PageInputs:
         """Process the messages since the last call; `now` in s, from a monotonic clock."""
         self._now = now
         self._polled.poll()
-        for key, at in list(self._received_at.items()):
-            if now - at > _TIMEOUT:
-                del self._received_at[key]
-                self._expiries[key]()
+        self._expire()
         self._match_truth()
         self._assume_base()
         self._update_calibrated_com()
@@ -118,7 +113,7 @@ class PageInputs:
         self._polled.subscribe(TFMessage, '/tf', self._on_tf, latest(STATE_OUTPUT, 10))
 
     def _subscribe_to_estimates(self) -> None:
-        node, view = self._polled.node, self.view
+        node = self._polled.node
         PointInput(node, 'com_estimator/com', '', self._on_com, max_age=0.0)
         OdometryInput(node, 'com_estimator/com_fused', self._on_fused, max_age=0.0)
         PointInput(node, 'simulator/truth/com', '', self._on_truth, max_age=0.0)
@@ -130,8 +125,7 @@ class PageInputs:
                     self._on_links, max_age=0.0, qos=latest())
         for name, topic in _NUMBERS.items():
             def on_number(message: Float64, name: str = name) -> None:
-                setattr(view, name, message.data)
-                self._mark_received(name)
+                self._set('', **{name: message.data})
             self._polled.subscribe(Float64, topic, on_number, latest())
         self._polled.subscribe(
             PolygonStamped, 'zmp_monitor/support_polygon', self._on_polygon, latest())
@@ -165,56 +159,43 @@ class PageInputs:
         subscribe(String, 'gait_player/state', partial(self._on_text, 'gait'), LATCHED)
         subscribe(String, 'robot_description', self._on_description, latest(LATCHED, 5))
 
-    def _make_expiries(self) -> dict[str, Callable[[], Any]]:
-        """Return the functions that set expired data to unknown."""
-        view = self.view
+    def _set(self, part: str, **values: Any) -> None:
+        """Set attributes of a foot, or of the view (''), until they expire."""
+        for name, value in values.items():
+            setattr(self.view.feet.get(part, self.view), name, value)
+            self._received_at[part, name] = self._now
 
-        def set_to(name: str, value: Any) -> Callable[[], None]:
-            return lambda: setattr(view, name, value)
-
-        nothing, three = np.empty(0), np.full(3, math.nan)
-        expiries: dict[str, Callable[[], Any]] = {
-            'joints': set_to('efforts', None), 'links': set_to('link_coms', None),
-            'polygon': set_to('polygon', np.empty((0, 3))),
-            'feedforward': set_to('feedforward', {}), 'torso': set_to('torso', three),
-            'tensions': set_to('expected_tensions', nothing), 'base': set_to('base_from', ''),
-            **{name: set_to(name, math.nan) for name in _NUMBERS},
-            **{kind: partial(view.points.pop, kind, None)
-               for kind in ('com', 'fused', 'truth', *_POINTS)}}
-        for name, foot in view.feet.items():
-            expiries[f'{name}/wrench'] = partial(foot.wrench.fill, math.nan)
-            expiries[f'{name}/cop'] = partial(foot.cop.fill, math.nan)
-
-        def clear_tendons() -> None:
-            view.tendon_lengths = view.tensions = nothing
-
-        return {**expiries, 'tendons': clear_tendons}
-
-    def _mark_received(self, key: str) -> None:
-        self._received_at[key] = self._now
+    def _expire(self) -> None:
+        """Set what has not been received for some time to unknown."""
+        for (part, name), at in list(self._received_at.items()):
+            if self._now - at > _TIMEOUT:
+                del self._received_at[part, name]
+                if part == _POINT:
+                    self.view.points.pop(name, None)
+                else:
+                    owner = self.view.feet.get(part, self.view)
+                    setattr(owner, name, getattr(type(owner)(), name))
 
     # -- the robot
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array,
                    efforts: Array) -> None:
         self.view.positions = positions[self._order]
-        self.view.efforts = efforts[self._order]
-        self._mark_received('joints')
+        self._set('', efforts=efforts[self._order])
 
     def _on_odometry(self, stamp_ns: int, position: Array, quaternion: Array, _: Array) -> None:
         if self.view.base_from != 'tf':
-            self.view.base, self.view.base_from = Pose.from_quaternion(
-                quaternion, position.copy()), 'odom'
-            self._mark_received('base')
+            self.view.base = Pose.from_quaternion(quaternion, position.copy())
+            self._set('', base_from='odom')
 
     def _on_tf(self, message: Any) -> None:
         for transform in message.transforms:
             if (transform.child_frame_id == self._model.config.base_link
                     and transform.header.frame_id not in self._links):
                 p, q = transform.transform.translation, transform.transform.rotation
-                self.view.base, self.view.base_from = Pose.from_quaternion(
-                    np.array((q.x, q.y, q.z, q.w)), np.array((p.x, p.y, p.z))), 'tf'
-                self._mark_received('base')
+                self.view.base = Pose.from_quaternion(
+                    np.array((q.x, q.y, q.z, q.w)), np.array((p.x, p.y, p.z)))
+                self._set('', base_from='tf')
 
     def _assume_base(self) -> None:
         """Assume, without data, a level base with the lowest sole on the ground."""
@@ -259,55 +240,48 @@ class PageInputs:
         self._truths[stamp_ns] = point.copy()
         while len(self._truths) > _KEPT:
             self._truths.popitem(last=False)
-        self._mark_received('truth')
+        self._received_at[_POINT, 'truth'] = self._now
 
     def _match_truth(self) -> None:
         """Use the truth of the estimate's instant, or else the last one."""
-        if 'truth' in self._received_at and self._truths:
+        if (_POINT, 'truth') in self._received_at:
             last = next(reversed(self._truths.values()))
             self.view.points['truth'] = self._truths.get(self._com_stamp, last)
 
     def _on_point(self, kind: str, stamp_ns: int, point: Array) -> None:
         self.view.points[kind] = point.copy()
-        self._mark_received(kind)
+        self._received_at[_POINT, kind] = self._now
 
     def _on_links(self, stamp_ns: int, values: Array) -> None:
-        self.view.link_coms = values.reshape(-1, 3).copy()
-        self._mark_received('links')
+        self._set('', link_coms=values.reshape(-1, 3).copy())
 
     def _on_polygon(self, message: PolygonStamped) -> None:
-        self.view.polygon = np.array(
-            [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3)
-        self._mark_received('polygon')
+        self._set('', polygon=np.array(
+            [(p.x, p.y, p.z) for p in message.polygon.points]).reshape(-1, 3))
 
     def _on_foot(self, name: str, stamp_ns: int, wrench: Array) -> None:
-        self.view.feet[name].wrench[...] = wrench
-        self._mark_received(f'{name}/wrench')
+        self._set(name, wrench=wrench.copy())
 
     def _on_cop(self, name: str, stamp_ns: int, point: Array) -> None:
-        self.view.feet[name].cop[...] = point
-        self._mark_received(f'{name}/cop')
+        self._set(name, cop=point.copy())
 
     # -- torso and efforts
 
     def _on_feedforward(self, message: JointState) -> None:
-        self.view.feedforward = dict(zip(message.name, message.effort))
-        self._mark_received('feedforward')
+        self._set('', feedforward=dict(zip(message.name, message.effort)))
 
     def _on_tendons(self, message: JointState) -> None:
         order = np.argsort(message.name)
-        for name, values in (('tendon_lengths', message.position), ('tensions', message.effort)):
-            setattr(self.view, name, np.array(values)[order] if len(values) == len(order)
-                    else np.empty(0))
-        self._mark_received('tendons')
+        lengths, tensions = (
+            np.array(values)[order] if len(values) == len(order) else np.empty(0)
+            for values in (message.position, message.effort))
+        self._set('', tendon_lengths=lengths, tensions=tensions)
 
     def _on_tensions(self, message: Float64MultiArray) -> None:
-        self.view.expected_tensions = np.array(message.data)
-        self._mark_received('tensions')
+        self._set('', expected_tensions=np.array(message.data))
 
     def _on_shape(self, message: Vector3Stamped) -> None:
-        self.view.torso = np.array((message.vector.x, message.vector.y, message.vector.z))
-        self._mark_received('torso')
+        self._set('', torso=np.array((message.vector.x, message.vector.y, message.vector.z)))
 
     # -- status
 
