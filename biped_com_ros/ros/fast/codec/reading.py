@@ -184,7 +184,7 @@ class Decoder:
 
         """
         plan = self._newest.get(len(raw))
-        if plan is not None and plan.matches(raw):
+        if plan is not None and plan.structure_of(raw) == plan.structure:
             return plan
         found = self._known(raw) or self._new(raw)
         if isinstance(found, Plan):

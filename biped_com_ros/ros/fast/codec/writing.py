@@ -24,7 +24,7 @@ from typing import Any
 from biped_com_ros.ros.fast.codec.layout import (
     fields_of, FieldType, HEADER_STAMP, Layout, LayoutError, Leaf, LITTLE_ENDIAN_CDR, Path,
     plain_by_default, set_value_at, value_at)
-from biped_com_ros.ros.topics.stamp import ns_of_msg, pack_stamp, stamp_to_msg
+from biped_com_ros.ros.topics.stamp import ns_of_msg, pack_stamp, pack_stamp_into, stamp_to_msg
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
 
@@ -113,7 +113,7 @@ class Template:
             return bytes(serialize_message(self.message(stamp_ns)))
         if stamp_ns is not None:
             if self._single_stamp:
-                self._memory[HEADER_STAMP] = pack_stamp(stamp_ns)
+                pack_stamp_into(self._buffer, 4 + HEADER_STAMP.start, stamp_ns)
             elif self._stamps:
                 self._write_stamps(stamp_ns)
         return self._memory.tobytes()
