@@ -55,13 +55,12 @@ from __future__ import annotations
 from cmath import polar
 from collections.abc import Sequence
 import contextlib
-from dataclasses import fields, replace
 import math
 import sys
 from typing import Any
 
 from biped_com_ros.core.constants import nanoseconds
-from biped_com_ros.core.errors import BipedComError, InputError
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.arc import Arc
@@ -86,8 +85,6 @@ from biped_com_ros.ros.topics.services import switch_service
 from biped_com_ros.ros.topics.stamp import now_ns
 from geometry_msgs.msg import Vector3Stamped
 import numpy as np
-from rcl_interfaces.msg import SetParametersResult
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import Joy
 
 POSTURE_PERIOD = 0.02
@@ -101,7 +98,6 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self.body: TorsoBody | None = None
         self._throttle = Throttle(5.0)
         super().__init__('torso_controller', TorsoControllerParameters, **node_kwargs)
-        self.add_on_set_parameters_callback(self._validate)
 
     @property
     def controller(self) -> TendonController:
@@ -115,6 +111,11 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self.body = make_body(model, self.params)
         make_controller(self.body, self.params)
         self.diagnostics.add('torso', self._report)
+
+    def check_parameters(self, params: TorsoControllerParameters) -> None:
+        """Refuse parameters that contradict each other."""
+        assert self.body is not None
+        make_controller(self.body, params)
 
     def build(self, model: RobotModel) -> None:
         """Make inputs, outputs and the control cycle."""
@@ -164,20 +165,6 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
             source.timeout = params.imu_timeout
         # Most of these messages are skipped.
         self._joint_states.timeout = max(params.imu_timeout, 5.0 * POSTURE_PERIOD)
-
-    def _validate(self, changes: list[Parameter]) -> SetParametersResult:
-        """Refuse parameters that contradict each other; the range of each is checked elsewhere."""
-        names = {field.name for field in fields(self.params)}
-        try:
-            changed = replace(self.params, **{
-                change.name: change.value for change in changes if change.name in names})
-            if self.body is not None:
-                make_controller(self.body, changed)
-        except BipedComError as error:
-            return SetParametersResult(successful=False, reason=str(error))
-        except TypeError:  # of another type: refused where each is checked
-            pass
-        return SetParametersResult(successful=True)
 
     def _make_inputs(self, body: TorsoBody) -> None:
         params, config, model = self.params, body.model.config, body.model

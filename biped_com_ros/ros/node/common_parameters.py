@@ -69,8 +69,8 @@ class EstimatorParameters(RobotNodeParameters):
         [0.0] * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw (rad)',
         read_only=True)
     contact_tolerance: float = parameter(
-        0.01, 'Where contacts are not measured: height above the lowest sole below which a sole is '
-        'assumed to be in contact', 'm', 0.0, 1.0, read_only=True)
+        0.01, 'Where contacts are not measured: height above the lowest sole below which a sole '
+        'is assumed to be in contact', 'm', 0.0, 1.0, read_only=True)
     marker_rate: float = parameter(
         15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 10000.0)
     sensor_timeout: float = parameter(
@@ -83,8 +83,8 @@ class FootWrenchParameters(EstimatorParameters):
     """Of an estimator that receives the wrenches of the feet, too."""
 
     wrench_topics: list[str] = parameter(
-        [], 'Topics (geometry_msgs/WrenchStamped) of the wrench of the ground on each foot, in any '
-        "frame fixed to the foot, in the order of the robot's feet; empty: "
+        [], 'Topics (geometry_msgs/WrenchStamped) of the wrench of the ground on each foot, in '
+        "any frame fixed to the foot, in the order of the robot's feet; empty: "
         'wrench_aggregator/<foot>/wrench', read_only=True)
 
 

@@ -54,7 +54,6 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
     def __init__(self, name: str, parameters_class: type[Parameters],
                  **node_kwargs: Any) -> None:
         self._kept: list[Any] = []
-        self._is_prepared = False
         super().__init__(name, parameters_class, **node_kwargs)
 
     # -- what a node implements
@@ -94,7 +93,7 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Build the node; fails while the robot's description is missing."""
-        if not self._is_prepared:
+        if not self.has_model:
             self.get_logger().error(
                 'cannot be configured: the robot description is missing; start '
                 'robot_state_publisher or set the parameter urdf')
@@ -136,7 +135,7 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
 
     def _on_model(self, model: RobotModel) -> None:
         self.prepare(model)
-        self.model, self._is_prepared = model, True
+        self.model, self.has_model = model, True
         if self.params.autostart and self.trigger_configure() == SUCCESS:
             self.trigger_activate()
 

@@ -30,9 +30,9 @@ import dataclasses
 from dataclasses import dataclass
 import math
 import typing
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import BipedComError, ConfigurationError
 from biped_com_ros.ros.fast.compat import parameter_override, parameter_overrides
 from rcl_interfaces.msg import (
     FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult)
@@ -102,7 +102,8 @@ def parameter(default: Any, description: str, unit: str = '', minimum: float | N
 
 
 def declare_parameters(node: Node, parameters_class: type[_T],
-                       on_change: Callable[[_T], None] | None = None) -> _T:
+                       on_change: Callable[[_T], None] | None = None,
+                       check: Callable[[_T], object] | None = None) -> _T:
     """
     Declare the parameters of a frozen dataclass on a node and read them.
 
@@ -115,6 +116,9 @@ def declare_parameters(node: Node, parameters_class: type[_T],
     on_change
         Called with a new instance after parameters were changed at run time; a
         ConfigurationError that it raises is logged. Invalid values are rejected before.
+    check
+        Called with a new instance before parameters are changed at run time; raises a
+        BipedComError if its values do not go together, and the change is rejected with it.
 
     Returns
     -------
@@ -127,15 +131,54 @@ def declare_parameters(node: Node, parameters_class: type[_T],
         If a value has the wrong type or is out of range.
 
     """
-    fields = _fields_of(parameters_class)
-    values = {name: _declare(node, name, *field) for name, field in fields.items()}
-    _warn_of_unknown(node, values)
-    state = {'values': values}
-    node.add_on_set_parameters_callback(lambda changes: _validate(fields, changes))
-    if on_change is not None:
-        node.add_post_set_parameters_callback(
-            lambda changes: _apply(node, parameters_class, fields, state, changes, on_change))
-    return parameters_class(**values)
+    declared = _DeclaredParameters(node, parameters_class, on_change, check)
+    return declared.instance()
+
+
+class _DeclaredParameters(Generic[_T]):
+    """The parameters of a dataclass on a node."""
+
+    def __init__(self, node: Node, parameters_class: type[_T],
+                 on_change: Callable[[_T], None] | None,
+                 check: Callable[[_T], object] | None) -> None:
+        self._node, self._class = node, parameters_class
+        self._on_change, self._check = on_change, check
+        self._fields = _fields_of(parameters_class)
+        self._values = {name: _declare(node, name, *field)
+                        for name, field in self._fields.items()}
+        _warn_of_unknown(node, self._values)
+        node.add_on_set_parameters_callback(self._validate)
+        if on_change is not None:
+            node.add_post_set_parameters_callback(self._apply)
+
+    def instance(self, **changes: Any) -> _T:
+        """Return the values, with these changes."""
+        return self._class(**{**self._values, **changes})
+
+    def _checked(self, changes: list[Parameter]) -> dict[str, Any]:
+        return {change.name: check_value(change.name, self._fields[change.name][0],
+                                         self._fields[change.name][2], change.value)
+                for change in changes if change.name in self._fields}
+
+    def _validate(self, changes: list[Parameter]) -> SetParametersResult:
+        """Return whether parameters may be changed so at run time."""
+        try:
+            checked = self._checked(changes)
+            if checked and self._check is not None:
+                self._check(self.instance(**checked))
+        except BipedComError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def _apply(self, changes: list[Parameter]) -> None:
+        checked = self._checked(changes)
+        if not checked or self._on_change is None:
+            return
+        self._values.update(checked)
+        try:
+            self._on_change(self.instance())
+        except ConfigurationError as error:
+            self._node.get_logger().error(str(error))
 
 
 def _warn_of_unknown(node: Node, known: Collection[str]) -> None:
@@ -242,30 +285,3 @@ def _invalid(name: str, value: Any, info: ParameterInfo, problem: str) -> Config
     constraint = info.constraint()
     valid = f'; valid: {constraint}' if constraint else ''
     return ConfigurationError(f"parameter '{name}': {value!r} {problem}{valid}")
-
-
-def _validate(fields: dict[str, Any], changes: list[Parameter]) -> SetParametersResult:
-    """Return whether parameters may be changed so at run time."""
-    for change in changes:
-        if change.name not in fields:
-            continue
-        kind, _, info = fields[change.name]
-        try:
-            check_value(change.name, kind, info, change.value)
-        except ConfigurationError as error:
-            return SetParametersResult(successful=False, reason=str(error))
-    return SetParametersResult(successful=True)
-
-
-def _apply(node: Node, parameters_class: Any, fields: dict[str, Any], state: dict[str, Any],
-           changes: list[Parameter], on_change: Callable[[Any], None]) -> None:
-    new = {change.name: check_value(change.name, fields[change.name][0],
-                                    fields[change.name][2], change.value)
-           for change in changes if change.name in fields}
-    if not new:
-        return
-    state['values'] = {**state['values'], **new}
-    try:
-        on_change(parameters_class(**state['values']))
-    except ConfigurationError as error:
-        node.get_logger().error(str(error))

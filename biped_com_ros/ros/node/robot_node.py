@@ -57,8 +57,8 @@ class RobotNodeMixin(Generic[Parameters]):
         Its lines on /diagnostics.
     model
         The robot; set before `build` is called.
-    is_built
-        Whether `build` is done.
+    has_model, is_built
+        Whether `model` is there, and whether `build` is done.
 
     Raises
     ------
@@ -74,9 +74,10 @@ class RobotNodeMixin(Generic[Parameters]):
     def __init__(self, name: str, parameters_class: type[Parameters],
                  **node_kwargs: Any) -> None:
         super().__init__(name, **node_kwargs)  # type: ignore[call-arg]  # the one of rclpy
-        self.is_built = False
+        self.has_model = self.is_built = False
         self._input_watch: InputWatch | None = None
-        self.params = declare_parameters(self, parameters_class, self._on_parameters)
+        self.params = declare_parameters(
+            self, parameters_class, self._on_parameters, self._check_change)
         self.diagnostics = Diagnostics(self)
         self._urdf_in_use = self.params.urdf
         self._source = RobotSource(self, self.params, self._on_model, self.diagnostics)
@@ -95,16 +96,26 @@ class RobotNodeMixin(Generic[Parameters]):
         """
         raise NotImplementedError
 
+    def check_parameters(self, params: Parameters) -> None:
+        """
+        Check parameters before they are changed at run time; called once the model is there.
+
+        Raises
+        ------
+        BipedComError
+            If they do not go together, or do not fit the robot: the change is rejected with it.
+
+        """
+
     def apply_parameters(self, params: Parameters) -> None:
         """
-        Use parameters that were changed at run time; `params` still holds the old ones.
-
-        Not called before `build` is done.
+        Use parameters that were changed after `build`; `self.params` has the old ones.
 
         Raises
         ------
         ConfigurationError
-            If they do not go together: it is logged, and the old ones stay in use.
+            If they do not go together, where `check_parameters` accepts them because they can
+            only be changed one by one: it is logged, and the old ones stay in use until they do.
 
         """
 
@@ -128,9 +139,13 @@ class RobotNodeMixin(Generic[Parameters]):
     # -- what calls it
 
     def _on_model(self, model: RobotModel) -> None:
-        self.model = model
+        self.model, self.has_model = model, True
         self.build(model)
         self.is_built = True
+
+    def _check_change(self, params: Parameters) -> None:
+        if self.has_model:
+            self.check_parameters(params)
 
     def _on_parameters(self, params: Parameters) -> None:
         if self.is_built:

@@ -131,6 +131,18 @@ def test_what_the_node_itself_refuses_is_logged(make):
     assert log == ['not now']
 
 
+def test_values_that_do_not_go_together_are_rejected_with_the_reason(rig):
+    def check(params):
+        if params.rate > 100.0 and params.source == 'imu':
+            raise ConfigurationError('too fast for the IMU')
+    declare_parameters(rig.node, Parameters, check=check)
+    result, = rig.node.set_parameters([Parameter('rate', value=200.0)])
+    assert not result.successful and result.reason == 'too fast for the IMU'
+    assert rig.node.get_parameter('rate').value == 30.0
+    assert rig.node.set_parameters_atomically(
+        [Parameter('rate', value=200.0), Parameter('source', value='fixed')]).successful
+
+
 def test_descriptions_and_services_over_dds():
     rig = NodeRig()
     changes = []
