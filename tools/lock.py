@@ -13,11 +13,10 @@
 # limitations under the License.
 
 """
-Write the lock files in requirements/ anew, for all Pythons from 3.10 to 3.13 at once.
+Write the lock files in requirements/, for Python 3.10 to 3.13.
 
-Versions that are locked stay unless they have to change; ``--upgrade`` takes the newest. Runs
-inside an environment of tools/environment.py; fetches uv for the purpose. Index options of the
-machine stay out of the files.
+Locked versions change only if they have to; ``--upgrade`` uses the newest ones. Runs in an
+environment of tools/environment.py, and installs uv. Index options of the machine are not written.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.legs.keyframes import HipShift, minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
-from biped_com_ros.demo.feedforward import ramp_up, ramp_down
+from biped_com_ros.demo.feedforward import ramp_down, ramp_up
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 import numpy as np

@@ -43,7 +43,7 @@ class Screen:
         text = outcome if isinstance(outcome, str) else comparison_text(outcome)
         print(textwrap.indent(text, '    '), flush=True)
 
-    def print(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Print a message."""
         print(text, flush=True)
 
@@ -79,7 +79,7 @@ class LiveScreen(Screen):
         self._print(outcome if isinstance(outcome, str) else comparison_table(outcome))
         self._heading = ''
 
-    def print(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         self._print(text)
 
     def update(self, shot: Snapshot, whole: Snapshot) -> None:

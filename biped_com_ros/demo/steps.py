@@ -22,7 +22,7 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.legs.kinematics import legs_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison, Skipped
-from biped_com_ros.demo.feedforward import ramp_up, ramp_down
+from biped_com_ros.demo.feedforward import ramp_down, ramp_up
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg

@@ -69,7 +69,7 @@ class Page:
 
     @property
     def visitors(self) -> int:
-        """Number of browsers that show it."""
+        """Return the number of browsers that show it."""
         return len(self._server.get_clients())
 
     def on_visitors(self, callback: Callable[[], None]) -> None:

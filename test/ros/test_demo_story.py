@@ -175,8 +175,9 @@ def test_a_failure_is_reported_and_the_story_goes_on(stage, rig):
         yield from stage.trigger('nobody/do')
         raise AssertionError('never')
 
-    outcomes = run_story(stage, rig, Chap('lacking', happy, 'it has no hands'), Chap('broken', broken),
-                    Chap('refused', refused), Chap('absent', absent), Chap('good', happy))
+    outcomes = run_story(
+        stage, rig, Chap('lacking', happy, 'it has no hands'), Chap('broken', broken),
+        Chap('refused', refused), Chap('absent', absent), Chap('good', happy))
     assert outcomes['lacking'] == 'skipped: it has no hands'
     assert outcomes['broken'].startswith('ended early:') and 'something' in outcomes['broken']
     assert outcomes['refused'] == 'ended early: it is too heavy'
@@ -228,7 +229,8 @@ def test_subscriptions_of_a_chapter_end_with_it(stage, rig):
         return Comparison(('x',), [])
 
     before = len(list(rig.node.subscriptions))
-    assert isinstance(run_story(stage, rig, Chap('subscriber', subscriber))['subscriber'], Comparison)
+    outcomes = run_story(stage, rig, Chap('subscriber', subscriber))
+    assert isinstance(outcomes['subscriber'], Comparison)
     assert len(list(rig.node.subscriptions)) == before
 
 

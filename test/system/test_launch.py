@@ -148,7 +148,7 @@ def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
     ('gravity', 'gravity_compensation'), ('steps', 'gait_player')])
 def test_the_demo_starts_what_its_chapters_need(tmp_path: Path, chapter: str, node: str) -> None:
     for chapters, expected in ((chapter, True), (f'measure, {chapter}', True), ('all', True),
-                             ('none', False), ('measure', False)):
+                               ('none', False), ('measure', False)):
         assert (node in planned(tmp_path, 'demo.launch.xml', chapters=chapters)) == expected
 
 

@@ -118,7 +118,7 @@ class Demo(Node):
         self.create_timer(self.params.period, self._show, clock=steady_clock())
 
     def _on_url(self, message: String) -> None:
-        self._screen.print(f'Page for the browser: {message.data}')
+        self._screen.show_message(f'Page for the browser: {message.data}')
 
     def _on_robot(self, model: RobotModel) -> None:
         self._actuated = model.joint_index(model.actuated_joint_names)

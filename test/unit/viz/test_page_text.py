@@ -81,7 +81,8 @@ def test_the_headline_shows_margin_stance_and_weight():
     assert 'the left foot' in text_of(widgets.headline(view, 35.3))
     assert palette.css(palette.BAD) in widgets.headline(view, 35.3)
     assert 'margin unknown' in text_of(widgets.headline(View(), 35.3))
-    assert text_of(widgets.brief(view)) == text_of(widgets.headline(view, 35.3)).split(' stands')[0]
+    headline = text_of(widgets.headline(view, 35.3))
+    assert text_of(widgets.brief(view)) == headline.split(' stands')[0]
 
 
 def test_a_time_to_the_edge_is_shown_only_when_it_is_short():
@@ -122,7 +123,8 @@ def test_margins_go_from_red_to_green():
 
 
 def test_health_shows_the_worst_first_as_the_nodes_word_it():
-    reports = [HealthLine(0, 'zmp_monitor: zmp', 'fine'), HealthLine(1, 'simulator: simulation', 'slow'),
+    reports = [HealthLine(0, 'zmp_monitor: zmp', 'fine'),
+               HealthLine(1, 'simulator: simulation', 'slow'),
                HealthLine(2, 'com_estimator: input /imu', 'nobody publishes it; check <driver>'),
                HealthLine(3, 'torso: x', 'old')]
     text = text_of(widgets.health(reports))
