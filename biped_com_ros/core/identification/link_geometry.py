@@ -25,11 +25,13 @@ from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.resources import resolve_uri
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
+from numpy.typing import ArrayLike
 
 SMALLEST_SPREAD = 0.01
 """Smallest radius of gyration, m; inertias in a URDF are often tiny or zero."""
 
-Bounds = tuple[tuple[float, float, float], tuple[float, float, float]]
+Bounds = tuple[ArrayLike, ArrayLike]
+"""Lowest and highest corner of a box, (3,) each, m."""
 
 
 def spread_of_links(model: RobotModel) -> Array:
@@ -66,7 +68,7 @@ def com_bounds(model: RobotModel, margin: float = 0.0) -> dict[str, Bounds]:
         Added on every side, m.
 
     """
-    bounds = {}
+    bounds: dict[str, Bounds] = {}
     for link in urdf_tools.parse_urdf(model.urdf).findall('link'):
         name = str(link.get('name'))
         shapes = link.findall('collision') or link.findall('visual')
@@ -75,8 +77,7 @@ def com_bounds(model: RobotModel, margin: float = 0.0) -> dict[str, Bounds]:
         corners = [_corners(shape) for shape in shapes]
         if all(c is not None for c in corners):
             points = np.concatenate([c for c in corners if c is not None])
-            low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
-            bounds[name] = (_triple(low), _triple(high))
+            bounds[name] = points.min(axis=0) - margin, points.max(axis=0) + margin
     return bounds
 
 
@@ -96,11 +97,6 @@ def missing_inertials(model: RobotModel) -> str:
         return ''
     return (f'{", ".join(missing)} of the URDF: a shape but no mass, which is attributed to other '
             'links; add an <inertial>, a rough one is enough')
-
-
-def _triple(values: Array) -> tuple[float, float, float]:
-    x, y, z = values.tolist()
-    return x, y, z
 
 
 def _inertia_along_link(link: ElementTree.Element) -> Array:

@@ -24,7 +24,7 @@ sensor of the robot's YAML (N, N m); ``imu/qx qy qz qw``, the orientation of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import csv
 from dataclasses import dataclass, field
 import math
@@ -236,15 +236,15 @@ def read_bag(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Eve
     except ImportError:
         raise ConfigurationError(
             'reading bags needs the rosbags package: pip install rosbags') from None
-    decoders = _decoders(model, namespace)
+    kinds = _kinds(model, namespace)
     try:
         with AnyReader([path], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
-            _require('topics', list(decoders), tuple(reader.topics), str(path))
-            connections = [c for c in reader.connections if c.topic in decoders]
+            _require('topics', list(kinds), tuple(reader.topics), str(path))
+            connections = [c for c in reader.connections if c.topic in kinds]
             total = max(1, sum(connection.msgcount for connection in connections))
             for i, (connection, stamp, raw) in enumerate(reader.messages(connections)):
                 message: Any = reader.deserialize(raw, connection.msgtype)
-                yield decoders[connection.topic](message, stamp * 1e-9, i / total)
+                yield _event(kinds[connection.topic], message, stamp * 1e-9, i / total)
     except (OSError, ValueError, AttributeError, _reader_error()) as error:
         raise ConfigurationError(f"recording '{path}' cannot be read: {error}") from None
 
@@ -255,46 +255,31 @@ def _reader_error() -> type[Exception]:
     return error
 
 
-Decoder = Callable[[Any, float, float], Event]
-
-
-def _decoders(model: RobotModel, namespace: str) -> dict[str, Decoder]:
-    """Return functions that convert a message to an event, by topic."""
-    def full(topic: str) -> str:
-        return topic if topic.startswith('/') else f'{namespace.rstrip("/")}/{topic}'
-
-    def wrench_of(sensor: str) -> Decoder:
-        return lambda message, time, share: _wrench_event(sensor, message, time, share)
-
+def _kinds(model: RobotModel, namespace: str) -> dict[str, str]:
+    """Return the kind of events by topic."""
     config = model.config
-    return {full('joint_states'): _joint_event, full(config.imu.topic): _imu_event,
-            **{full(sensor.topic): wrench_of(name)
-               for name, sensor in config.wrench_sensors.items()}}
+    topics = {'joint_states': 'joints', config.imu.topic: 'imu',
+              **{sensor.topic: name for name, sensor in config.wrench_sensors.items()}}
+    return {topic if topic.startswith('/') else f'{namespace.rstrip("/")}/{topic}': kind
+            for topic, kind in topics.items()}
 
 
-def _time_of(message: Any, received: float) -> float:
+def _event(kind: str, message: Any, received: float, share: float) -> Event:
+    """Convert a message; without a stamp, its time is that at which it was received, s."""
     stamp = message.header.stamp
-    stamped = stamp.sec + 1e-9 * stamp.nanosec
-    return float(stamped) if stamped > 0.0 else received
-
-
-def _joint_event(message: Any, received: float, share: float) -> Event:
-    # Some publishers publish only efforts, or none.
-    positions, efforts = (np.asarray(values, dtype=float) if len(values) == len(message.name)
-                          else np.zeros(0) for values in (message.position, message.effort))
-    return Event(_time_of(message, received), 'joints', positions,
-                 tuple(message.name) if len(positions) else (), efforts, share)
-
-
-def _imu_event(message: Any, received: float, share: float) -> Event:
-    q = message.orientation
-    return Event(_time_of(message, received), 'imu', np.array((q.x, q.y, q.z, q.w)), share=share)
-
-
-def _wrench_event(sensor: str, message: Any, received: float, share: float) -> Event:
+    time = float(stamp.sec + 1e-9 * stamp.nanosec) or received
+    if kind == 'joints':
+        # Some publishers publish only efforts, or none.
+        positions, efforts = (
+            np.asarray(values, dtype=float) if len(values) == len(message.name)
+            else np.zeros(0) for values in (message.position, message.effort))
+        names = tuple(message.name) if len(positions) else ()
+        return Event(time, kind, positions, names, efforts, share)
+    if kind == 'imu':
+        q = message.orientation
+        return Event(time, kind, np.array((q.x, q.y, q.z, q.w)), share=share)
     f, m = message.wrench.force, message.wrench.torque
-    return Event(_time_of(message, received), sensor,
-                 np.array((f.x, f.y, f.z, m.x, m.y, m.z)), share=share)
+    return Event(time, kind, np.array((f.x, f.y, f.z, m.x, m.y, m.z)), share=share)
 
 
 def _require(kind: str, needed: Iterable[str], present: tuple[str, ...], where: str) -> None:
