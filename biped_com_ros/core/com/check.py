@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Do the feet press where the model has its centre of mass? If not, what to do about it."""
+"""Compares the centre of pressure of a robot at rest with the model's centre of mass."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
 LEAST_SHARE = 0.5
-"""Share of the weight that the feet must carry for the centre of pressure to mean anything."""
+"""Least share of the weight on the feet for a comparison."""
 
 SETTLING_NS = 500_000_000
-"""For so long nothing must have moved before anything is averaged, ns."""
+"""Time without motion before averaging starts, ns."""
 
 WINDOW_NS = SECOND_NS
-"""So long it is averaged, ns."""
+"""Duration of averaging, ns."""
 
 
 @dataclass(frozen=True)
 class ComVerdict:
     """
-    What the feet say about the model's centre of mass.
+    Result of a comparison.
 
     Attributes
     ----------
     plausible
-        Whether they agree, or nothing can be said.
+        Whether they agree, or cannot be compared.
     message
-        Why, and what to do if not.
+        The result in a sentence, with the remedy if they do not agree.
     distance
-        Along the ground, m; NaN where nothing can be said.
+        Horizontal distance, m; NaN if they cannot be compared.
 
     """
 
@@ -55,12 +55,12 @@ class ComVerdict:
 
 class RestMean:
     """
-    Averages a vector over the stretches of time in which the robot rests.
+    Averages a vector while the robot rests.
 
     Parameters
     ----------
     size
-        How many numbers.
+        Number of its entries.
 
     """
 
@@ -78,7 +78,7 @@ class RestMean:
         stamp_ns
             Its time, ns.
         moved_ns
-            When the robot moved last, ns.
+            Time of the last motion, ns.
 
         Returns
         -------
@@ -104,14 +104,14 @@ class ComCheck:
     """
     Compares the centre of pressure of a robot at rest with the model's centre of mass.
 
-    At rest one is above the other; in motion they differ by the acceleration.
+    At rest one is above the other; in motion they differ by the effect of acceleration.
 
     Parameters
     ----------
     body_weight
         N, of the model.
     tolerance
-        Distance that is still plausible, m.
+        Largest plausible distance, m.
 
     """
 
@@ -120,7 +120,7 @@ class ComCheck:
 
     def verdict(self, total: Array, com: Array) -> ComVerdict:
         """
-        Judge a robot at rest.
+        Compare the two of a robot at rest.
 
         Parameters
         ----------
@@ -132,7 +132,8 @@ class ComCheck:
         """
         vertical = float(total[2])
         if vertical < LEAST_SHARE * self._weight:
-            return ComVerdict(True, 'not compared: the feet do not carry the robot', math.nan)
+            return ComVerdict(
+                True, 'not compared: the feet carry less than half the weight', math.nan)
         forward = -float(total[4]) / vertical - float(com[0])
         left = float(total[3]) / vertical - float(com[1])
         distance = math.hypot(forward, left)
@@ -140,6 +141,6 @@ class ComCheck:
         if distance <= self.tolerance:
             return ComVerdict(True, f'centre of pressure within {where} of the model', distance)
         return ComVerdict(False, (
-            f"at rest the feet press {where} from the model's centre of mass: tare with the feet "
-            "in the air; if it stays, the URDF's masses are not the robot's: calibrate "
+            f"at rest the centre of pressure is {where} from the model's CoM: tare with the feet "
+            "in the air; if it stays, the URDF's masses differ from the robot's: calibrate "
             '(calibration.launch.xml)'), distance)

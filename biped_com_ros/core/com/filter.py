@@ -12,13 +12,13 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-A centre of mass that stays right when the model is not: kinematics and foot forces fused.
+Kalman filter of the fused CoM: kinematics and foot wrenches, with an unknown load.
 
-Kinematics tell how the CoM moves, quickly but with the URDF's error; the feet tell how much weight
-there is and where, slowly. A Kalman filter joins them. Its state:
+Kinematics give the motion of the CoM quickly, but with the errors of the URDF; the foot wrenches
+give the weight and its place slowly. A Kalman filter combines them. Its state:
 
 ====== ====================================================================== ====
-k      centre of mass in the world as kinematics show it                      m
+k      kinematic centre of mass in the world                                  m
 v      velocity of the true one                                               m/s
 h      first moment of the unknown load over the robot's mass, along the
        axes of the carrier                                                    m
@@ -38,33 +38,33 @@ orientation R.
 
     c = k - s (c_kin - p) + R h                          the centre of mass
 
-with the measured foot force F and the model's mass m. All but ``(1 - s) f`` is linear, and what
-is learnt in one posture holds in another. Where the load is, h, is learnt from the moments of the
-feet alone: its traces in velocities are smaller than what else is wrong with those.
+with the measured foot force F and the model's mass m. All but ``(1 - s) f`` is linear, and an
+estimate of the load holds in any posture. The place of the load, h, is estimated from the moments
+of the feet alone: its effect on velocities is smaller than their other errors.
 
-How noisy velocities, forces and moments are is measured: white noise shows in the fourth
-differences of signals that are smooth themselves (:class:`NoiseMeter`). With good sensors the
-estimate follows the kinematics, with bad ones it is calmer. What no meter sees counts by its
-surprise: a moment that is off by more than twice what is expected, as at the touch of a foot, is
-taken to be as wrong as it surprises.
+White noise of velocities, forces and moments is measured by the fourth differences of these smooth
+signals (:class:`NoiseMeter`): with good sensors the estimate follows the kinematics, with noisy
+ones it is smoother. Other errors are recognized by large innovations: a moment whose innovation is
+more than twice the expected one, as at a touch-down, gets a variance of the size of its
+innovation.
 
-The rows of the height of h are accelerations. By noisy joint velocities, whose noise is in the
-residual, too, they would teach a height where nothing accelerates. So what is learnt of it goes by
-accelerations that stand out against noise, mostly those that the feet feel: instruments, in the
-words of regression. Where none does the height stays, and only levels are learnt.
+The rows of the height of h are accelerations. Those from noisy joint velocities, whose noise is in
+the residual as well, would give a biased height where nothing accelerates. The gain of the height
+therefore uses accelerations that exceed their noise, mostly those of the measured foot forces, as
+instrumental variables. Where there are none, the height is not corrected.
 
-Assumptions. The load is fixed to the carrier. Where an external force acts is unknown: while one
-is felt, and shortly before it was, the moments of the feet do not count. A lasting vertical force
-cannot be told from weight: what lasts is weight. A push is noticed 20 ms after it began, by what
-it has done to the velocity; until then the velocity is off by more than its covariance says. Feet
-that press less than a threshold carry nothing. At rest the feet say nothing on the height of the
-CoM: it is learnt while the robot accelerates horizontally, and until then is as good as the
-assumption that the load is near the carrier's centre of mass. Errors of the masses of what lies
-beyond the foot sensors are not seen. The covariance knows of no other errors than that one load's:
-where every link was wrong by 5 % and 5 mm, the level CoM was off by 0.3 mm instead of 0.06. The
-height suffers more: what links that accelerate differently are wrong by looks like a load's
-height. Where every link was wrong by 8 % and 5 mm it was 12 to 16 mm off after slow motions, by
-the URDF 3.5 mm, while its standard deviation was 1 mm.
+Assumptions. The load is fixed to the carrier. The point where an external force acts is unknown:
+while there is one, and shortly before, the moments of the feet are not used. A lasting vertical
+force cannot be distinguished from weight and is taken for weight. A push is detected 20 ms after
+it began, by its effect on the velocity; until then the error of the velocity exceeds its
+covariance. Feet with little normal force are ignored. At rest the height of the CoM is not
+observable: it is estimated while the robot accelerates horizontally, and until then rests on the
+assumption that the load is near the carrier's centre of mass. Mass errors of what lies beyond the
+foot sensors are not observable. The covariance contains no other model error than that one load:
+with 5 % and 5 mm of error in every link, the horizontal CoM was off by 0.3 mm instead of 0.06. The
+height suffers more, since errors of links that accelerate differently look like a load's height:
+with 8 % and 5 mm of error in every link it was 12 to 16 mm off after slow motions (3.5 mm by the
+URDF), while its standard deviation was 1 mm.
 """
 
 from __future__ import annotations
@@ -87,20 +87,20 @@ SIZE = 13
 
 _MOVING = np.ones(SIZE)
 _MOVING[H] = 0.0
-_LEARNT = 1.0 - np.outer(1.0 - _MOVING, 1.0 - _MOVING)
-"""What kinematics teach, and of which covariances they take something."""
-_UNSEEN = np.eye(3, SIZE, 3)
+_CORRECTED = 1.0 - np.outer(1.0 - _MOVING, 1.0 - _MOVING)
+"""Entries of the covariance that a correction by kinematics reduces."""
+_NO_LOAD = np.eye(3, SIZE, 3)
 _KINEMATIC = np.eye(6, SIZE)
-_SOON, _SURE = 0.01, 1.5
+_RESPONSE, _SINGLE = 0.01, 1.5
 """
-While an unknown force may move more than noise in so much time, s, each reading counts. A single
-one has to surprise by so many times more than a mean, since there are many.
+While the effect of an unknown force may exceed noise within the first time, s, every sample is
+used. The threshold of a single sample is the second factor times that of a mean.
 """
-_UNWATCHED = [(0.0, 0.0, math.inf, 0.0)] * 3
-_SURPRISING = 4.0
-"""A moment that surprises by the root of so many times what is expected counts little."""
+_NO_DETECTION = [(0.0, 0.0, math.inf, 0.0)] * 3
+_OUTLIER = 4.0
+"""Squared innovations of a moment beyond this multiple of their variance count less."""
 _MEAN_OVER = 0.01
-"""For which the settings give the noise of means, s."""
+"""The settings give the noise of means over this time, s."""
 _WORST = (*[0.001] * 3, *[0.02] * 3)
 """Noise of kinematic position, m, and velocity, m/s, until it has been measured."""
 
@@ -108,41 +108,41 @@ _WORST = (*[0.001] * 3, *[0.02] * 3)
 @dataclass(frozen=True)
 class ComFilterSettings:
     """
-    How uncertain everything is; standard deviations, those of forces as shares of the weight.
+    Uncertainties: standard deviations, those of forces as shares of the weight.
 
     Attributes
     ----------
     kinematic_position, kinematic_velocity, acceleration
-        Of the kinematic CoM, m and m/s, and of what the foot forces say, m/s^2, all as means over
-        10 ms: what there is at least; measured white noise comes on top.
+        Of the kinematic CoM, m and m/s, and of the acceleration by the foot forces, m/s^2, all as
+        means over 10 ms: the least ones, to which measured white noise is added.
     moment, momentum
-        Of the horizontal CoM that the moments of the feet tell, m, and in addition the error of
-        the model's rate of angular momentum as a share of it; measured white noise comes on top.
+        Of the horizontal CoM by the moments of the feet, m, and the relative error of the model's
+        rate of angular momentum; measured white noise is added.
     load_cutoff
         Bandwidth of the comparison of moments, Hz.
     initial_moment, moment_drift
-        Of h at first, m, and how it wanders, m per square root of a second.
+        Of h initially, m, and its random walk, m per square root of a second.
     initial_mass, mass_drift
-        Of s at first, and how it wanders per square root of a second.
+        Of s initially, and its random walk per square root of a second.
     force_drift, force_time
-        How the external force wanders while nobody pushes, share of the weight per square root
-        of a second, and how soon it is forgotten, s.
+        Random walk of the external force without a push, share of the weight per square root of a
+        second, and the time constant with which it decays, s.
     push_sigmas, push_delay, push_force
         A push begins or ends where the kinematic velocity, smoothed over `push_delay`, s, differs
-        by more than so many standard deviations from what the known forces explain. At each such
-        sample the external force becomes uncertain by `push_force`, share of the weight.
+        by more than `push_sigmas` standard deviations from what the known forces explain. At each
+        such sample `push_force`, share of the weight, is added to the external force's deviation.
     push_lever
         Of the point where a push acts from the CoM, m.
     least_acceleration
-        Horizontal one, m/s^2, from which on the moments tell the height of the load, if it stands
-        out against measured noise, too.
+        Horizontal acceleration, m/s^2, above which moments determine the height of the load, if
+        it exceeds measured noise, too.
     push_calm, push_hold
-        Moments count where less external force than this is felt, share of the weight, and for so
-        long after them no push begins, s.
+        Moments are used where the external force is less than this share of the weight, and no
+        push begins within `push_hold`, s, after them.
     unknown_acceleration
         Of the CoM while the foot forces are unknown, m/s^2.
     longest_gap
-        After a longer silence position and velocity begin anew, s; the load is kept.
+        After a longer gap position and velocity start anew, s; the load is kept.
 
     """
 
@@ -175,16 +175,16 @@ class ComFilterSettings:
                     f'{name} of the CoM filter is {value}; it must be a positive number')
 
 
-class Seen(NamedTuple):
+class KinematicCom(NamedTuple):
     """
-    What kinematics tell of an instant, in the world.
+    The kinematic CoM at an instant, in the world.
 
     Attributes
     ----------
     com, velocity
         Centre of mass by the model, m, and its velocity, m/s; shape (3,).
     carrier
-        How the link with the unknown load moves.
+        Motion of the link with the unknown load.
 
     """
 
@@ -195,14 +195,14 @@ class Seen(NamedTuple):
 
 class ComFilter:
     """
-    The fused centre of mass.
+    Estimates the fused centre of mass.
 
     Parameters
     ----------
     mass
         Of the model, kg.
     settings
-        How uncertain everything is.
+        Uncertainties.
     gravity
         m/s^2.
 
@@ -213,7 +213,8 @@ class ComFilter:
     is_started
         Whether there is an estimate.
     ahead
-        What readings since the last update make of the velocity, m/s; see :meth:`surprises`.
+        Change of the velocity by the samples since the last update, m/s; see
+        :meth:`detects_push`.
 
     """
 
@@ -267,26 +268,28 @@ class ComFilter:
         bias: Array = x.item(S) * self._lever - self._rotation.dot(x[H])
         return bias
 
-    def surprises(self, dt: float, apart: Vector) -> bool:
+    def detects_push(self, dt: float, apart: Vector) -> bool:
         """
-        Tell whether a kinematic velocity shows a push; to be asked for every reading.
+        Return whether a kinematic velocity indicates a push; call it for every sample.
 
         Parameters
         ----------
         dt
-            Time since the reading before, s.
+            Time since the sample before, s.
         apart
-            By how much it differs from the velocity that goes on by :attr:`motion`, m/s.
+            Its difference from the velocity propagated by :attr:`motion`, m/s.
 
         """
-        share, one = min(dt / self.settings.push_delay, 1.0), _SURE * self.settings.push_sigmas
-        found, surprise, ahead = self._hurries, self._surprise, self.ahead
-        for axis, (now, (expected, per_metre, limit, gain)) in enumerate(zip(apart, self._watch)):
+        share, one = min(dt / self.settings.push_delay, 1.0), _SINGLE * self.settings.push_sigmas
+        found, mean_innovation, ahead = self._responds, self._mean_innovation, self.ahead
+        for axis, (now, (expected, per_metre, limit, gain)) in enumerate(
+                zip(apart, self._detection)):
             now -= expected
             ahead[axis] += gain * (now - ahead[axis])
-            # In standard deviations: what was little while sensors were not known stays little.
+            # In standard deviations, which change as the noise of the sensors gets known.
             now *= per_metre
-            surprise[axis] = mean = surprise[axis] + share * (now - surprise[axis])
+            mean_innovation[axis] = mean = mean_innovation[axis] + share * (
+                now - mean_innovation[axis])
             if abs(now) > one or abs(mean) > limit:
                 found = True
         return found
@@ -294,10 +297,10 @@ class ComFilter:
     @property
     def motion(self) -> tuple[Vector, Vector, Vector, float]:
         """
-        Return by what it goes on.
+        Return what the estimate is propagated by.
 
-        Centre of mass, m, velocity, m/s, the part of the acceleration that is not by the feet,
-        m/s^2, and by how much an impulse of the feet moves it, 1/kg.
+        Centre of mass, m, velocity, m/s, the part of the acceleration that is not caused by the
+        feet, m/s^2, and the inverse of the estimated mass, 1/kg.
         """
         if self._motion is None:
             x, share = self.state, (1.0 - self.state.item(S)) / self._mass
@@ -313,7 +316,7 @@ class ComFilter:
 
     @property
     def mass(self) -> float:
-        """Return the mass that the feet have felt, kg."""
+        """Mass estimated from the foot forces, kg."""
         return self._mass / (1.0 - self.state.item(S))
 
     def reset(self) -> None:
@@ -321,11 +324,11 @@ class ComFilter:
         self.is_started = False
         self._motion = None
         self.ahead = [0.0] * 3
-        self._surprise = [0.0] * 3
+        self._mean_innovation = [0.0] * 3
         self._held: deque[LoadEquation] = deque()
         self._held_time = 0.0
-        self._rotation, self._lever, self._shown = np.eye(3), np.zeros(3), _UNSEEN
-        self._watch, self._hurries = _UNWATCHED, False
+        self._rotation, self._lever, self._velocity_rows = np.eye(3), np.zeros(3), _NO_LOAD
+        self._detection, self._responds = _NO_DETECTION, False
         self._kinematic_noise.reset()
         self._force_noise.reset()
         self.state[:] = 0.0
@@ -334,7 +337,7 @@ class ComFilter:
         diagonal[H] = self.settings.initial_moment ** 2
         diagonal[S] = self.settings.initial_mass ** 2
 
-    def update(self, dt: float, seen: Seen | None, force: Array | None,
+    def update(self, dt: float, kinematic_com: KinematicCom | None, force: Array | None,
                equation: LoadEquation | None = None, count: int = 1) -> None:
         """
         Take an instant.
@@ -343,40 +346,40 @@ class ComFilter:
         ----------
         dt
             Time since the instant before, s; not used for the first.
-        seen
-            What kinematics tell; None while no sole stands.
+        kinematic_com
+            The kinematic CoM; None while no sole is in contact.
         force
             Sum of the foot forces in the world, (3,), N; zero in the air; None if unknown.
         equation
-            What the moments of the feet tell; None if unknown.
+            Equation of the load by the moments of the feet; None if unknown.
         count
-            Of how many readings all that is the mean.
+            Number of samples of which all this is the mean.
 
         """
         self._motion, self.ahead = None, [0.0] * 3
         if self.is_started and 0.0 < dt <= self.settings.longest_gap:
             self._predict(dt, force, count)
-        elif seen is None:
+        elif kinematic_com is None:
             return
         else:
-            self._start(seen)
-        if seen is None:
-            self._shown, self._watch = _UNSEEN, _UNWATCHED
+            self._start(kinematic_com)
+        if kinematic_com is None:
+            self._velocity_rows, self._detection = _NO_LOAD, _NO_DETECTION
         else:
-            self._correct_by_kinematics(seen, dt, count)
-        self._hear_out(equation)
+            self._correct_by_kinematics(kinematic_com, dt, count)
+        self._apply_held(equation)
 
-    def _start(self, seen: Seen) -> None:
-        """Begin where the kinematics say, by the load as far as it is known."""
+    def _start(self, kinematic_com: KinematicCom) -> None:
+        """Start at the kinematic CoM, with the load as far as it is known."""
         s, x, P = self.settings, self.state, self.covariance
         self.is_started = True
-        self._surprise = [0.0] * 3
+        self._mean_innovation = [0.0] * 3
         self._kinematic_noise.reset()
         self._force_noise.reset()
         moving = [*range(6), *range(9, 12)]
         x[moving], P[moving], P[:, moving] = 0.0, 0.0, 0.0
-        by_load = self._rows(seen)[3:]
-        x[K], x[V] = seen.com, seen.velocity - by_load @ x
+        by_load = self._rows(kinematic_com)[3:]
+        x[K], x[V] = kinematic_com.com, kinematic_com.velocity - by_load @ x
         by_load[:, V] = 0.0
         P[V] = -by_load @ P
         P[:, V] = P[V].T
@@ -384,20 +387,20 @@ class ComFilter:
         P[K, K] = _WORST[0] ** 2 * np.eye(3)
         P[F, F] = (s.force_drift * self._weight) ** 2 * np.eye(3)
 
-    def _rows(self, seen: Seen) -> Array:
-        """Return how the kinematic CoM and its velocity depend on the state, (6, 13)."""
-        carrier = seen.carrier
+    def _rows(self, kinematic_com: KinematicCom) -> Array:
+        """Return the observation rows of the kinematic CoM and its velocity, (6, 13)."""
+        carrier = kinematic_com.carrier
         rows = _KINEMATIC.copy()
         rows[3:, H] = -carrier.turning
-        rows[3:, S] = seen.velocity - carrier.velocity
-        self._rotation, self._lever = carrier.rotation, seen.com - carrier.point
-        self._shown = rows[3:]
+        rows[3:, S] = kinematic_com.velocity - carrier.velocity
+        self._rotation, self._lever = carrier.rotation, kinematic_com.com - carrier.point
+        self._velocity_rows = rows[3:]
         return rows
 
     def _predict(self, dt: float, force: Array | None, count: int) -> None:
         s, x, A = self.settings, self.state, self._transition
         share, decay = (1.0 - x.item(S)) / self._mass, math.exp(-dt / s.force_time)
-        if force is None:  # the ground may carry it, or not
+        if force is None:  # it may be supported, or not
             acceleration, rough = share * x[F], s.unknown_acceleration ** 2
             A[V, S] = 0.0
         else:
@@ -407,61 +410,62 @@ class ComFilter:
             noise = self._force_noise.update(force, dt, count).max().item()
             rough = s.acceleration ** 2 * _MEAN_OVER / dt + noise * share ** 2
             A[V, S] = (-dt / self._mass) * push
-        x[K] += dt * (self._shown.dot(x) + 0.5 * dt * acceleration)
+        x[K] += dt * (self._velocity_rows.dot(x) + 0.5 * dt * acceleration)
         x[V] += dt * acceleration
         x[F] *= decay
-        A[K, 3:] = dt * self._shown[:, 3:]
+        A[K, 3:] = dt * self._velocity_rows[:, 3:]
         self._force_share[:], self._force_decay[:] = dt * share, decay
         self.covariance = P = A.dot(self.covariance).dot(A.T)
         diagonal = P.reshape(-1)[::SIZE + 1]
         diagonal += dt * self._drift
         diagonal[V] += rough * dt * dt
 
-    def _correct_by_kinematics(self, seen: Seen, dt: float, count: int) -> None:
-        rows = self._rows(seen)
-        residual = np.concatenate((seen.com, seen.velocity))
+    def _correct_by_kinematics(self, kinematic_com: KinematicCom, dt: float, count: int) -> None:
+        rows = self._rows(kinematic_com)
+        residual = np.concatenate((kinematic_com.com, kinematic_com.velocity))
         noise = self._kinematic_noise.update(residual, dt, count) + self._least_noise
         residual -= rows.dot(self.state)
         PHt = self.covariance.dot(rows.T)
         innovation = rows.dot(PHt)
         diagonal = innovation.reshape(-1)[::7]
-        if self._notice_push(residual[3:], diagonal[3:], noise[3:], dt, count):
+        if self._detect_push(residual[3:], diagonal[3:], noise[3:], dt, count):
             np.dot(self.covariance, rows.T, out=PHt)
             np.dot(rows, PHt, out=innovation)
         variances = diagonal[3:].copy(), count * noise[3:]
         diagonal += noise
         weights = eigenpy.LLT(innovation).solve(PHt.T)  # less than half of NumPy's time
-        # The load is not learnt from it, but counts with its uncertainty.
+        # The load is not corrected by it, but its uncertainty is taken into account.
         self.state += _MOVING * residual.dot(weights)
         P = self.covariance
-        P -= _LEARNT * PHt.dot(weights)
+        P -= _CORRECTED * PHt.dot(weights)
         self.covariance = 0.5 * (P + P.T)
-        self._watch_out(rows[3:].dot(self.state) - self.state[V], *variances, dt / count, count)
+        self._prepare_detection(
+            rows[3:].dot(self.state) - self.state[V], *variances, dt / count, count)
 
-    def _watch_out(self, apart: Array, expected: Array, white: Array, dt: float,
+    def _prepare_detection(self, apart: Array, expected: Array, white: Array, dt: float,
                    count: int) -> None:
-        """Prepare what :meth:`surprises` compares, by variances of readings `dt` apart."""
+        """Prepare the thresholds of :meth:`detects_push`, by variances of samples `dt` apart."""
         s = self.settings
-        # Of force and mass together: which of them it is takes long to tell, but moves nothing.
+        # Of force and mass together: telling them apart takes long, but has no effect here.
         by = self._transition[V, 9:]
         drift = (by.dot(self.covariance[9:, 9:]) * by).sum(axis=1)
-        white_soon = (count * dt / _SOON) ** 2 * white
-        self._hurries = bool((drift > white_soon).any())
+        white_in_response = (count * dt / _RESPONSE) ** 2 * white
+        self._responds = bool((drift > white_in_response).any())
         passed = 0.5 * min(dt / s.push_delay, 1.0)
-        self._watch = [
+        self._detection = [
             (mean, (variance + noise) ** -0.5,
              s.push_sigmas * math.sqrt((variance + passed * noise) / (variance + noise)),
              variance / (variance + noise))
             for mean, variance, noise in zip(
                 apart.tolist(), expected.tolist(), white.tolist())]
 
-    def _notice_push(self, innovation: Array, expected: Array, noise: Array, dt: float,
+    def _detect_push(self, innovation: Array, expected: Array, noise: Array, dt: float,
                      count: int) -> bool:
         """
-        Open up for an external force along the axes where the velocity surprises.
+        Increase the uncertainty of the external force along axes with a large innovation.
 
-        Innovations and their variances, expected and by noise; returns whether there is such a
-        force.
+        Takes innovations of the velocity and their variances, expected and by noise; returns
+        whether there is such an axis.
         """
         s = self.settings
         limit, passed = s.push_sigmas ** 2, 0.5 * min(dt / (count * s.push_delay), 1.0)
@@ -469,28 +473,28 @@ class ComFilter:
         for axis, (now, variance, white) in enumerate(zip(
                 innovation.tolist(), expected.tolist(), noise.tolist())):
             each, squared = count * white, now * now
-            missed[axis] = self._surprise[axis] ** 2 * (variance + each)
+            missed[axis] = self._mean_innovation[axis] ** 2 * (variance + each)
             pushed[axis] = missed[axis] > limit * (variance + passed * each)
-            if squared > _SURE ** 2 * limit * (variance + white):
+            if squared > _SINGLE ** 2 * limit * (variance + white):
                 missed[axis], pushed[axis] = squared, True
-        # It may have any direction, but seldom is one that lifts.
+        # A push may have any direction, but is seldom vertical.
         pushed[0] = pushed[1] = pushed[0] or pushed[1]
         for axis in range(3):
             if pushed[axis]:
-                self._open_up(axis, missed[axis])
+                self._inflate(axis, missed[axis])
         return any(pushed)
 
-    def _open_up(self, axis: int, missed: float) -> None:
-        """Expect any force along an axis; the velocity is off by the root of `missed`, m/s."""
-        # Nobody knows for how long it has acted: the velocity begins anew, too, and what the
-        # moments told meanwhile was told of the push.
+    def _inflate(self, axis: int, missed: float) -> None:
+        """Allow any force along an axis; `missed`: squared error of the velocity, m^2/s^2."""
+        # How long it has acted is unknown: the velocity becomes uncertain, too, and moments
+        # measured meanwhile contain the push.
         self._held.clear()
         self._held_time = 0.0
         self.covariance[3 + axis, 3 + axis] += missed
         self.covariance[9 + axis, 9 + axis] += (self.settings.push_force * self._weight) ** 2
 
-    def _hear_out(self, equation: LoadEquation | None) -> None:
-        """Use what the moments told a moment ago, if nobody has been found to push since."""
+    def _apply_held(self, equation: LoadEquation | None) -> None:
+        """Apply equations that are older than `push_hold`, if no push was detected since."""
         held = self._held
         if equation is None:
             return
@@ -506,42 +510,42 @@ class ComFilter:
         rows = np.zeros((2, SIZE))
         rows[:, H], rows[:, S] = equation.rows[:, :3], equation.rows[:, 3] + equation.residual
         residual = equation.residual - rows.dot(self.state)
-        # Noise of the velocities would look like height: whether and how much is learnt of that
-        # goes by the acceleration that the feet feel, which has nothing to do with it.
+        # Noise of the velocities would look like height: the gain of the height uses the
+        # acceleration by the foot forces, whose noise is independent of it.
         in_world, height = equation.rows[:, :3].dot(rotation.T), equation.height
-        seen = in_world[:, 2]  # more than that, or the opposite, would make it diverge
-        felt = np.clip(height, np.minimum(seen, 0.0), np.maximum(seen, 0.0))
-        witness = rows.copy()
-        in_world[:, 2] = felt
-        witness[:, H] = in_world.dot(rotation)
-        in_world[:, 2] = np.where(felt != 0.0, seen, 0.0)
+        kinematic = in_world[:, 2]  # a larger or opposite value would make it diverge
+        measured = np.clip(height, np.minimum(kinematic, 0.0), np.maximum(kinematic, 0.0))
+        instrument = rows.copy()
+        in_world[:, 2] = measured
+        instrument[:, H] = in_world.dot(rotation)
+        in_world[:, 2] = np.where(measured != 0.0, kinematic, 0.0)
         rows[:, H] = in_world.dot(rotation)
         wrong = (s.moment ** 2 + (s.momentum * equation.spin) ** 2
                  + (s.push_lever * equation.push) ** 2)
-        surprise = 0.5 * (float(residual.dot(residual)) - _SURPRISING * np.einsum(
+        excess = 0.5 * (float(residual.dot(residual)) - _OUTLIER * np.einsum(
             'ij,jk,ik', rows, self.covariance, rows).item())
-        wrong += max(surprise - _SURPRISING * (equation.scatter + wrong), 0.0)
-        self._correct(rows, witness, residual,
+        wrong += max(excess - _OUTLIER * (equation.scatter + wrong), 0.0)
+        self._correct(rows, instrument, residual,
                       equation.noise / equation.span + equation.repeats * wrong,
-                      None if felt.any() else rotation[2])
+                      None if measured.any() else rotation[2])
 
-    def _correct(self, rows: Array, witness: Array, residual: Array, variance: float,
-                 unfelt: Array | None) -> None:
+    def _correct(self, rows: Array, instrument: Array, residual: Array, variance: float,
+                 unobserved: Array | None) -> None:
         """
-        Correct by rows whose noise is that of the residual, too.
+        Correct by rows whose noise is correlated with that of the residual.
 
-        A `witness`, the part of them that is free of that noise, says how much is learnt, and of
-        what: an instrumental variable. Along the direction `unfelt`, (3,), the first moment stays:
-        what noise of orientations would tell of it is none.
+        The gain is computed with an instrumental variable, `instrument`, the part of the rows that
+        is free of that noise. Along the direction `unobserved`, (3,), the first moment is not
+        corrected.
         """
         P = self.covariance
         PRt = P.dot(rows.T)
         innovation = rows.dot(PRt)
         innovation[0, 0] += variance
         innovation[1, 1] += variance
-        gain = eigenpy.LLT(innovation).solve(witness.dot(P)).T
-        if unfelt is not None:
-            gain[H] -= np.outer(unfelt, unfelt.dot(gain[H]))
+        gain = eigenpy.LLT(innovation).solve(instrument.dot(P)).T
+        if unobserved is not None:
+            gain[H] -= np.outer(unobserved, unobserved.dot(gain[H]))
         self.state += gain.dot(residual)
         lost = gain.dot(PRt.T)
         P = P - lost - lost.T + gain.dot(innovation).dot(gain.T)

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What the robot carries and its URDF does not know, as the feet feel it.
+The load that the robot carries and its URDF does not contain, from the foot wrenches.
 
 The unknown load is fixed to one link, the *carrier*: a mass ``m u`` and a first moment ``m h``
 along the carrier's axes about its centre of mass, m being the mass of the model. (A wrong centre
@@ -20,17 +20,17 @@ of mass of the carrier itself is a first moment, too.) Newton and Euler are line
 
     F - F_model = m Y_F (h, u)        M - M_model = m Y_M (h, u)
 
-where F_model and M_model are what the model's motion demands, and Y is the rate of the momentum of
+where F_model and M_model are required by the model's motion, and Y is the rate of the momentum of
 a unit load minus its weight. Momenta and measurements go through one linear filter before they
 are compared: whatever its delay, the equation holds for a constant load, and noise of the joint
-velocities hardly matters. Used are the moments about the centre of mass along x and y; of forces,
-which tell u, the centre of mass itself is the better witness (:mod:`com_filter`).
+velocities hardly matters. The moments about the centre of mass along x and y are used; the mass u
+is better observed from the motion of the centre of mass (:mod:`filter`).
 
-Left out is the load's moment of inertia about the carrier's centre of mass: a third of a
+The load's moment of inertia about the carrier's centre of mass is neglected: a third of a
 millimetre where 8 % of the mass, 0.15 m away, turn with 1.6 rad/s^2.
 
-At rest the rows of the height of h vanish (Muscolo et al. 2017: the feet do not feel how high
-weight is). They grow with horizontal acceleration: who sways, learns the height.
+At rest the rows of the height of h vanish (Muscolo et al. 2017: foot wrenches do not depend on the
+height of the CoM). They grow with horizontal acceleration: swaying makes the height observable.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ import numpy as np
 import pinocchio as pin
 
 SETTLED = 5.0
-"""After so many delays of the filter its start is forgotten."""
+"""Number of delays of the filter after which its start has no influence."""
 _PAUSE, _LONGEST = 0.5, 2.0
-"""There is an equation after so many delays of the filter, and it speaks for at most so many."""
+"""Delays of the filter between two equations, and the most that one equation stands for."""
 _CERTAIN = 5.0
-"""By how many standard deviations an acceleration has to stand out."""
+"""Number of standard deviations by which an acceleration has to exceed its noise."""
 _MOVES = 1.0 / 3.0
-"""Where motion has its frequencies, as a share of the bandwidth."""
+"""Frequency of typical motion, as a share of the bandwidth."""
 _WORST = np.repeat((0.01, 0.002, 0.005, 0.0005), 2)
 """
 Noise of force, velocity (m/s over the weight), moment (m) and angular momentum (m s), over the
-weight, until it has been measured.
+weight, until they have been measured.
 """
 
 _MOMENTUM, _COM, _MEASURED, _PUSH = slice(0, 6), slice(6, 9), slice(9, 15), slice(15, 18)
@@ -70,7 +70,7 @@ _SIZE = 54
 
 class Carrier(NamedTuple):
     """
-    How the carrier moves, in the world.
+    Motion of the carrier in the world.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Carrier(NamedTuple):
 
 class CarrierFrame:
     """
-    Follows a link.
+    Computes the motion of a link.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class CarrierFrame:
         self._frames = FrameSet((name,), frames.joints.tolist(), (pose,))
 
     def motion(self, state: RobotState, twist: Twist) -> Carrier:
-        """Return how it moves; `state` has its base in the world, which moves by `twist`."""
+        """Return the motion of the link; `twist` is that of the base of `state` in the world."""
         placements = state.placements_in_base(self._frames)
         linear, angular = state.twists_in_base(self._frames, placements)[0]
         rows, R_world_base = placements[0], state.base.rotation
@@ -130,7 +130,7 @@ class CarrierFrame:
 
 
 def trunk(model: RobotModel) -> str:
-    """Return the heaviest link of no leg beyond the base's own joint, else of no leg."""
+    """Return the heaviest link that is not part of a leg, beyond the base if there is one."""
     leg_joints = {joint for sole in model.soles.joints.tolist()
                   for joint in model.pin_model.supports[sole].tolist() if joint > ROOT}
     joints = model.frames(model.link_names).joints.tolist()
@@ -148,7 +148,7 @@ class LoadEquation(NamedTuple):
     Attributes
     ----------
     residual
-        By how far the feet feel the weight elsewhere than the model, shape (2,), m.
+        Distance of the measured weight from that of the model, shape (2,), m.
     rows
         Shape (2, 4): the first three columns are for h, m, the last for u.
     push
@@ -156,18 +156,18 @@ class LoadEquation(NamedTuple):
     spin
         The model's rate of angular momentum about its centre of mass over the vertical force, m.
     span
-        Time for which it speaks, s.
+        Time that it stands for, s.
     repeats
-        How many such equations tell no more than one, since they went through one filter.
+        Number of successive equations that are as informative as one, being filtered alike.
     height
-        The column of the rows for the height of h, along the vertical, as far as it is certain,
-        shape (2,): by the horizontal force of the feet, and by how the carrier moves otherwise
-        than the centre of mass, where these stand out against their noise.
+        The column of the rows for the height of h, along the vertical, as far as it exceeds its
+        noise, shape (2,): by the horizontal force of the feet, and by the acceleration of the
+        carrier relative to the centre of mass.
     noise
         Noise of the sensors in the residual at the frequencies of motion, m^2 s: its variance
-        over a second.
+        over one second.
     scatter
-        Variance by noise of this one residual, m^2.
+        Variance of this one residual by noise, m^2.
 
     """
 
@@ -184,7 +184,7 @@ class LoadEquation(NamedTuple):
 
 class LoadWrench:
     """
-    Makes the equation of the load, instant by instant.
+    Computes the equations of the load from successive instants.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ class LoadWrench:
     gravity
         m/s^2.
     least_acceleration
-        Horizontal one, m/s^2, from which on moments tell the height of the load, if it stands out
-        against its noise, too.
+        Horizontal acceleration, m/s^2, above which moments determine the height of the load, if
+        it exceeds its noise, too.
 
     """
 
@@ -207,19 +207,19 @@ class LoadWrench:
         self._filter = Differentiator(cutoff, _SIZE)
         self._sample = np.zeros(_SIZE)
         self._noise = NoiseMeter(self._mass * gravity * _WORST)
-        # Noise of the momentum, whose rate counts, grows with frequency. What equations tell
-        # together goes by that of the motion, one of them by all that the filter lets pass: as
-        # white noise has in two delays, and of the momentum's what is at the cutoff.
+        # The rate of momentum is used, whose noise grows with frequency. For many equations its
+        # noise at the frequencies of motion counts; for a single one all that the filter passes:
+        # that of white noise over two delays, and that of the momentum at the cutoff.
         omega = 2.0 * math.pi * cutoff
         self._weights = 0.5 * np.repeat((
             (0.0, 0.0, 1.0, (_MOVES * omega) ** 2), (0.0, 0.0, 1.0, omega ** 2)), 2, axis=1)
-        self._age = self._silence = 0.0
+        self._age = self._since_equation = 0.0
 
     def reset(self) -> None:
         """Forget the past."""
         self._filter.reset()
         self._noise.reset()
-        self._age = self._silence = 0.0
+        self._age = self._since_equation = 0.0
 
     def update(self, state: RobotState, twist: Twist, carrier: Carrier, dt: float,
                measured: Array, push: Array, count: int = 1) -> LoadEquation | None:
@@ -231,39 +231,39 @@ class LoadWrench:
         state, twist
             The robot with its base in the world, and how that moves.
         carrier
-            How the carrier moves.
+            Motion of the carrier.
         dt
             Time since the instant before, s, positive.
         measured
             Wrench of all feet about the world's origin, shape (6,), N and N m.
         push
-            What is known of forces elsewhere, shape (3,), N.
+            Known external force elsewhere than at the feet, shape (3,), N.
         count
-            Of how many readings all that is the mean.
+            Number of samples of which all this is the mean.
 
         Returns
         -------
         LoadEquation or None
-            None until the filter has settled, while the feet do not carry, and in between: it
-            speaks a few times within its memory.
+            None until the filter has settled, while the feet are unloaded, and between two
+            equations: there are a few within the memory of the filter.
 
         """
         self._fill(state, twist, carrier, measured, push)
         noise = self._noise.update(self._noisy(), dt, count)
         filtered, rate = self._filter.update(self._sample, dt)
         self._age += dt
-        self._silence += dt
+        self._since_equation += dt
         upward, delay = filtered.item(11), self._filter.delay
-        if (self._age < SETTLED * delay or self._silence < _PAUSE * delay
+        if (self._age < SETTLED * delay or self._since_equation < _PAUSE * delay
                 or not upward > 0.1 * self._mass * self._gravity):
             return None
-        span, self._silence = min(self._silence, _LONGEST * delay), 0.0
+        span, self._since_equation = min(self._since_equation, _LONGEST * delay), 0.0
         com = filtered[_COM]
-        demanded, spin = self._demanded(filtered, rate, com)
-        residual = (filtered[_MEASURED][3:] - cross(com, filtered[_MEASURED][:3]) - demanded)[:2]
+        required, spin = self._required_moment(filtered, rate, com)
+        residual = (filtered[_MEASURED][3:] - cross(com, filtered[_MEASURED][:3]) - required)[:2]
         lasting, once = (self._weights.dot(noise) * (dt / upward ** 2)).tolist()
         scatter = once / (_LONGEST * delay)
-        if span >= _LONGEST * delay:  # alone, after a silence
+        if span >= _LONGEST * delay:  # the first one after a gap
             lasting = once
         return LoadEquation(
             residual / upward, self._rows(filtered, rate, com) * (self._mass / upward),
@@ -272,7 +272,7 @@ class LoadWrench:
             lasting, scatter)
 
     def _height(self, filtered: Array, rate: Array, noise: Array, dt: float) -> Array:
-        """Return the column for the height of the load, where it stands out against noise."""
+        """Return the column for the height of the load, where it exceeds its noise."""
         upward, passed = filtered.item(11), min(0.5 * dt / self._filter.delay, 1.0)
         force, relative = filtered[_MEASURED][:2], (
             rate[_LINEAR].reshape(3, 4)[:2, 0] * self._mass - rate[:2])
@@ -285,7 +285,7 @@ class LoadWrench:
         return np.array((-y, x)) / upward
 
     def _noisy(self) -> Array:
-        """Return what is as noisy as the sensors, along x and y, shape (8,)."""
+        """Return the quantities whose noise is measured, along x and y, shape (8,)."""
         sample = self._sample
         (x, y, z), (px, py, pz) = sample[_COM].tolist(), sample[:3].tolist()
         fx, fy, fz, mx, my, _ = sample[_MEASURED].tolist()
@@ -308,14 +308,14 @@ class LoadWrench:
         angular[:, 0] = cross(point, velocity)
         angular[:, 1:] = pin.skew(point).dot(turning) - pin.skew(velocity).dot(rotation)
 
-    def _demanded(self, filtered: Array, rate: Array, com: Array) -> tuple[Array, float]:
-        """Return the moment about the centre of mass that the model's motion takes, (3,)."""
+    def _required_moment(self, filtered: Array, rate: Array, com: Array) -> tuple[Array, float]:
+        """Return the moment about the centre of mass that the model's motion requires, (3,)."""
         # Gravity goes through that point.
         moment = rate[3:6] - cross(com, rate[:3])
         return moment, float(np.abs(moment[:2]).max())
 
     def _rows(self, filtered: Array, rate: Array, com: Array) -> Array:
-        """Return the moments about the centre of mass that unit loads take, (2, 4): h, u."""
+        """Return the moments about the centre of mass that unit loads require, (2, 4): h, u."""
         g, (x, y, _) = self._gravity, filtered[_POINT].tolist()
         force, moment = rate[_LINEAR].reshape(3, 4), rate[_ANGULAR].reshape(3, 4)
         force[2, 0] += g

@@ -12,11 +12,11 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Is the robot about to fall? Levels from margins and tilt, with hysteresis and dwell.
+Levels of stability from margins and tilt, with hysteresis and dwell.
 
-Three things are watched: the margin of the measured ZMP (a foot begins to turn over its edge when
-it vanishes), the margin of the divergent component of motion (once that is outside the support
-polygon no torque brings the robot to rest without a step), and the tilt of the base.
+Three quantities are monitored: the margin of the measured ZMP (when it vanishes, a foot begins to
+tip over its edge), the margin of the divergent component of motion (once that is outside the
+support polygon no torque brings the robot to rest without a step), and the tilt of the base.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from biped_com_ros.core.errors import ConfigurationError
 
 
 class Level(IntEnum):
-    """How bad it is."""
+    """Level of stability, worse with each step."""
 
     STABLE = 0
     MARGINAL = 1
@@ -52,11 +52,11 @@ class StabilityThresholds:
     tilt, fallen_tilt
         Of the base from upright, rad, above which it is unstable, and has fallen.
     margin_hysteresis, tilt_hysteresis
-        By how much more than the threshold things have to be well again, m and rad.
+        Distance from the threshold at which a level ends, m and rad.
     dwell
-        How long a threshold has to be passed before it counts, s.
+        Time for which a threshold has to be exceeded, s.
     recovery
-        How long all has to be well again, s.
+        Time for which all values have to be back, s.
 
     """
 
@@ -85,14 +85,14 @@ class StabilityThresholds:
 @dataclass(frozen=True)
 class Change:
     """
-    The level has changed.
+    A change of the level.
 
     Attributes
     ----------
     before, now
         The levels.
     reasons
-        What is wrong now, in words; empty when all is well.
+        The causes in text; empty for STABLE.
 
     """
 
@@ -113,9 +113,9 @@ class Trigger:
     Parameters
     ----------
     threshold, release
-        Below the first it sets, above the second it lets go.
+        It is set below the first and released above the second.
     dwell, recovery
-        How long the value has to be there, s.
+        Time for which the value has to stay there, s.
 
     """
 
@@ -126,7 +126,7 @@ class Trigger:
         self._crossed_ns: int | None = None
 
     def update(self, value: float | None, ns: int) -> bool:
-        """Take a value (None: unknown, all stays as it is) at a time, ns; return if it is set."""
+        """Take a value at a time, ns, and return whether the trigger is set; None keeps it."""
         if value is None or math.isnan(value):
             self._crossed_ns = None
             return self.is_set
@@ -144,7 +144,7 @@ class Trigger:
 
 class FallWatch:
     """
-    Watches margins and tilt.
+    Determines the level from margins and tilt.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class FallWatch:
     level
         The present one.
     reasons
-        Why, in words.
+        Its causes, as text.
 
     """
 
@@ -207,7 +207,7 @@ class FallWatch:
     def _explain(self, zmp_margin: float | None, dcm_margin: float | None,
                  tilt: float | None) -> tuple[str, ...]:
         zmp, dcm, outside, leaning, lying = (trigger.is_set for trigger in self._triggers)
-        said = (
+        causes = (
             (zmp and zmp_margin is not None,
              f'the ZMP is {_millimetres(zmp_margin)} from the edge of the support'),
             (dcm and not outside and dcm_margin is not None,
@@ -215,7 +215,7 @@ class FallWatch:
             (outside, 'the DCM left the support' if dcm_margin is None else
              f'the DCM is outside the support ({_millimetres(dcm_margin)})'),
             (leaning or lying, f'the base leans by {_degrees(tilt)}'))
-        return tuple(words for is_said, words in said if is_said)
+        return tuple(text for applies, text in causes if applies)
 
 
 def tilt_of(rotation_z: float) -> float:

@@ -15,7 +15,7 @@
 
 import functools
 
-from biped_com_ros.core.com.filter import ComFilter, ComFilterSettings, H, S, Seen
+from biped_com_ros.core.com.filter import ComFilter, ComFilterSettings, H, S, KinematicCom
 from biped_com_ros.core.com.hidden_load import Carrier, LoadEquation
 from biped_com_ros.core.errors import ConfigurationError
 from examples.com_filter import (
@@ -65,23 +65,25 @@ class Robot:
     def velocity(self):
         return self.rate(self.com)
 
-    def step(self, external=(0.0, 0.0, 0.0), dt=DT, feels=True, sees=True, jolt=0.0):
+    def step(self, external=(0.0, 0.0, 0.0), dt=DT, with_wrenches=True, with_kinematics=True,
+             jolt=0.0):
         """Let time pass; the external force acts somewhere, a jolt makes the moments wrong, m."""
         self.t += dt
         rotation, point = self.carrier(self.t)
         turning = self.rate(lambda t: self.carrier(t)[0])
         force = (MASS + LOAD) * (self.rate(self.com, 2) + (0, 0, G)) - external
-        residual, rows = self.felt(rotation, point, force[2])
-        seen = Seen(self.model_com(self.t), self.rate(self.model_com),
-                    Carrier(rotation, turning, point, self.rate(lambda t: self.carrier(t)[1])))
+        residual, rows = self.load_moment(rotation, point, force[2])
+        kinematic = KinematicCom(
+            self.model_com(self.t), self.rate(self.model_com),
+            Carrier(rotation, turning, point, self.rate(lambda t: self.carrier(t)[1])))
         self.filter.update(
-            dt, seen if sees else None, force if feels else None,
+            dt, kinematic if with_kinematics else None, force if with_wrenches else None,
             LoadEquation(
                 residual + jolt, rows, np.abs(external).max() / force[2], 0.0, dt, 0.1 / dt,
                 (rows[:, :3] @ rotation.T)[:, 2], 0.0, 0.0)
-            if feels and sees else None)
+            if with_wrenches and with_kinematics else None)
 
-    def felt(self, rotation, point, upward):
+    def load_moment(self, rotation, point, upward):
         """Return the moment of the load about the model's CoM, and that of unit loads."""
         arm = point - self.model_com(self.t)
         pull = self.rate(lambda t: self.carrier(t)[1], 2) + (0, 0, G)
@@ -137,7 +139,7 @@ def test_a_jolt_in_the_moments_counts_little():
 def test_without_foot_forces_the_known_load_still_helps():
     robot = Robot()
     robot.run(3.0)
-    robot.run(1.0, feels=False)
+    robot.run(1.0, with_wrenches=False)
     assert np.linalg.norm((robot.filter.com - robot.com())[:2]) < 2e-3
     before = np.trace(robot.filter.velocity_covariance)
     robot.run(0.2)
@@ -171,7 +173,7 @@ def test_after_a_long_silence_it_begins_anew_but_keeps_the_load():
 def test_the_covariance_stays_symmetric_and_positive():
     robot = Robot()
     for i in range(500):
-        robot.step(external=np.array((30.0, 0, 0)) * (i % 175 < 25), feels=i % 125 > 8)
+        robot.step(external=np.array((30.0, 0, 0)) * (i % 175 < 25), with_wrenches=i % 125 > 8)
     P = robot.filter.covariance
     np.testing.assert_array_equal(P, P.T)
     assert np.linalg.eigvalsh(P).min() > 0.0
