@@ -25,7 +25,7 @@ from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.viewer.actions import PageActions
 from biped_com_ros.nodes.viewer.inputs import PageInputs
-from biped_com_ros.ros.fast.polling import latest, PolledNode
+from biped_com_ros.nodes.viewer.polled_node import latest, PolledNode
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import (

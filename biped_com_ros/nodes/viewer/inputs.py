@@ -23,7 +23,7 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.ros.fast.polling import latest, PolledNode
+from biped_com_ros.nodes.viewer.polled_node import latest, PolledNode
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT

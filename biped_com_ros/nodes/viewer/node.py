@@ -38,7 +38,7 @@ from biped_com_ros.core.geometry.pose import yaw_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.viewer.actions import PageActions
 from biped_com_ros.nodes.viewer.inputs import PageInputs
-from biped_com_ros.ros.fast.polling import PolledNode
+from biped_com_ros.nodes.viewer.polled_node import PolledNode
 from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.diagnostics import Diagnostics, OK, Report

@@ -41,7 +41,7 @@ class JointPart(Structure):
     Attributes
     ----------
     number
-        What tells the parts of a reader apart.
+        Identifies the part among those of its reader.
     joints
         Indices of the joints, ascending.
     fields

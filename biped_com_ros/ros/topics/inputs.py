@@ -218,11 +218,11 @@ class JointStateInput(Input):
     JointState in a fixed order of joints.
 
     Calls back with (stamp in ns, positions (n,), velocities (n,), efforts (n,)) in the order of
-    `joint_names` followed by `optional_joints`; the order in the messages does not matter, other
-    joints are ignored. Where several nodes publish parts of the robot on one topic, the parts
-    are put together: once every joint was seen, each message of the largest part calls back, as
-    long as no part is older than `timeout`. Smaller parts are mostly older, and still under way
-    from their nodes; where they tell velocities, these bring them to the stamp of the largest.
+    `joint_names` followed by `optional_joints`; other joints in the messages are ignored. Where
+    several nodes publish parts of the robot on one topic, the parts are put together: once every
+    joint was received, each message of the largest part calls back, as long as no part is older
+    than `timeout`. Smaller parts are extrapolated to the stamp of the largest by their velocities,
+    if these are measured.
 
     Velocities that are not measured (empty or, as ros2_control reports them, NaN) are backward
     differences of the positions; efforts that are not measured are zero (see
@@ -233,14 +233,15 @@ class JointStateInput(Input):
     node, topic
         Where to subscribe.
     joint_names
-        Joints that have to be there.
+        Required joints.
     callback
         Gets good data; the arrays are reused.
     optional_joints
         Joints that may be missing; they are zero then.
+    timeout
+        Age at which a part, and the input, are stale, s.
     limits
-        Least and largest position of each joint; what is beyond by more than a twentieth of the
-        shortest range is refused. Default: none.
+        Least and largest position of each joint; messages beyond are refused. Default: none.
     options
         See `Input`.
 

@@ -50,8 +50,9 @@ class Output:
     create
         Returns the rclpy publisher.
     later
-        Create it 20 ms after the node's start, or when it is first used: the first publisher of a
-        message package takes several ms, since its libraries are loaded.
+        Create it 20 ms after the node's start, or when it is first used. A publisher takes 0.5 ms
+        to create, the first one of a message package several, since its libraries are loaded:
+        that makes the first message of ``com_estimator`` 15 ms earlier.
 
     """
 

@@ -12,20 +12,26 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The one place that knows the bytes of serialized ROS messages.
+Reads and writes numbers in the bytes of serialized ROS messages.
 
-rclpy turns messages into Python objects field by field, which costs more than all mathematics
-of a node together. Here the numbers are read from, and written into, the serialized bytes:
+rclpy converts messages to Python objects field by field. What this saves, per message:
 
-* `Layout` walks a message along its type description and finds where each value lies.
-* `Decoder` keeps a `Plan` per *structure* (all strings and sequence lengths) that it has met:
-  where the structure's bytes are the same, so are the offsets, and reading is one
-  ``np.frombuffer`` and one ``take``.
-* `Template` keeps one serialized message whose numbers are NumPy views into the bytes.
+=================================================== =========== ========
+per message                                         rclpy, us   here, us
+=================================================== =========== ========
+take and read JointState of 32 joints               29          4
+publish JointState, PointStamped or WrenchStamped   4 to 6      1.5 to 2
+publish a MarkerArray of 40 markers                 360 to 840  2
+=================================================== =========== ========
 
-Each of the three has a plain path through rclpy's own conversion, taken where bytes are not
-understood (big endian, XCDR2, wide strings), where a comparison fails, or where the environment
-variable ``BIPED_COM_PLAIN=1`` asks for it.
+* `Layout` finds the offset of each number, from the types of the fields.
+* `Decoder` keeps a `Plan` for each *structure* (all strings and sequence lengths): messages with
+  the same structure have the same offsets, and reading is one ``np.frombuffer`` and one ``take``.
+* `Template` keeps one serialized message whose numbers are NumPy views of the bytes.
+
+Decoders and templates compare what they read or write with rclpy's own conversion once. They use
+that conversion alone where the results differ, where the format is not known (big endian, XCDR2,
+wide strings), and where the environment variable ``BIPED_COM_PLAIN=1`` asks for it.
 """
 
 from __future__ import annotations

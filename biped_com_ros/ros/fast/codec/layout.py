@@ -115,7 +115,7 @@ class Leaf:
     offset
         Bytes from the first byte of the serialized message.
     dtype, count
-        Type and number of the values; `is_array` tells ``double[1]`` from ``double``.
+        Type and number of the values; `is_array` distinguishes ``double[1]`` from ``double``.
 
     """
 

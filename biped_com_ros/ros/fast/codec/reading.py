@@ -38,14 +38,14 @@ _MAX_PLANS = 32
 @dataclass
 class Selection:
     """
-    What a node wants from messages of one structure.
+    What to read from messages of one structure.
 
     Attributes
     ----------
     paths
         The float64 values to read, e.g. ``[('position', 3), ('position', 0)]``.
     data
-        Anything the node derived from the structure (names, frame, a refusal).
+        Anything derived from the structure (names, frame, why it cannot be used).
 
     """
 
@@ -92,11 +92,11 @@ class Plan:
         self._indices = None if np.array_equal(indices, np.arange(self._count)) else indices
 
     def matches(self, raw: bytes) -> bool:
-        """Tell whether a message has this structure (may deny it where only padding differs)."""
+        """Return whether a message has this structure; may be False if only padding differs."""
         return len(raw) >= self.size and self.structure_of(raw) == self.structure
 
     def matches_despite_padding(self, raw: bytes) -> bool:
-        """Tell the same from the structure's bytes alone: slower; padding may hold anything."""
+        """Return the same whatever the padding holds; slower."""
         if (not raw.startswith(LITTLE_ENDIAN_CDR)
                 or len(raw) <= (self._positions[-1] if len(self._positions) else 0)):
             return False
@@ -107,7 +107,7 @@ class Plan:
         if self._indices is None:
             out[...] = np.frombuffer(raw, FLOAT64, self._count, self._offset)
             return
-        # The bytes are not aligned, of which `take` would make a copy of its own, only slower.
+        # The bytes are not aligned: `take` would copy them first, more slowly.
         self._scratch[...] = np.frombuffer(raw, FLOAT64, self._count, self._offset)
         self._scratch.take(self._indices, None, out, 'clip')
 
@@ -225,15 +225,15 @@ class Decoder:
             plan.gather(raw, ours)
             unpacked = plan.values_of(raw)
         except (LayoutError, ValueError, IndexError) as error:
-            self._give_up(str(error))
+            self._use_rclpy(str(error))
             return None
         theirs = [value_at(message, path) for path in selection.paths]
         if not all(np.array_equal(values, theirs, equal_nan=True) for values in (ours, unpacked)):
-            self._give_up('values differ from those rclpy reads')
+            self._use_rclpy('values differ from those rclpy reads')
             return None
         return plan
 
-    def _give_up(self, reason: str) -> None:
+    def _use_rclpy(self, reason: str) -> None:
         self.plain, self.plain_reason = True, reason
 
 

@@ -138,7 +138,7 @@ class Template:
             if not raw.startswith(LITTLE_ENDIAN_CDR) or len(raw) < layout.size:
                 raise LayoutError('serialized bytes are not as expected')
         except LayoutError as error:
-            self._give_up(str(error))
+            self._use_rclpy(str(error))
             return
         self._build(raw, layout)
         self._check()
@@ -179,7 +179,7 @@ class Template:
             ns_of_msg(value_at(message, path)) == stamp_ns for path in self._stamp_paths)
         self._buffer[:] = original
         if not right:
-            self._give_up('values differ from those rclpy reads')
+            self._use_rclpy('values differ from those rclpy reads')
 
     def _overlapping(self, name: str) -> set[str]:
         """Names of later fields that overwrite some numbers of this one."""
@@ -190,7 +190,7 @@ class Template:
 
     # -- messages
 
-    def _give_up(self, reason: str) -> None:
+    def _use_rclpy(self, reason: str) -> None:
         self.plain, self.plain_reason = True, reason
 
     def _use_messages(self) -> None:
