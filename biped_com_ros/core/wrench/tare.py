@@ -40,6 +40,9 @@ from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 import numpy as np
 import yaml
 
+AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
+"""Names of the values of an offset, in order; `<sensor>/<axis>` labels them in messages."""
+
 MAX_AGE_NS = 500_000_000
 """Largest age of the last reading of a sensor that is tared, ns."""
 

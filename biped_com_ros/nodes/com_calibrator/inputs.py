@@ -20,6 +20,7 @@ from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.identification.session import CalibrationSession
+from biped_com_ros.core.wrench.tare import AXES
 from biped_com_ros.nodes.com_calibrator.parameters import (
     ComCalibratorParameters, motor_constants)
 from biped_com_ros.ros.node.robot_node import RobotNode
@@ -27,8 +28,6 @@ from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInp
 from biped_com_ros.ros.topics.qos import LATCHED
 import numpy as np
 from std_msgs.msg import Float64MultiArray
-
-AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 
 
 class CalibratorInputs:

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 import time
-from typing import Any
 
 from biped_com_ros.core.legs.stability_gate import StabilityGate
 from biped_com_ros.ros.node.diagnostics import ERROR
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.topics.stamp import now_ns
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.node import Node
 from std_msgs.msg import Float64, String
 
 
@@ -49,7 +49,7 @@ class StabilityWatch:
 
     """
 
-    def __init__(self, node: Any, monitor: str, timeout: float,
+    def __init__(self, node: Node, monitor: str, timeout: float,
                  on_error: Callable[[str], None]) -> None:
         self._node, self._monitor, self._on_error = node, monitor, on_error
         self.gate, self._dcm_margin = StabilityGate(monitor, timeout), None

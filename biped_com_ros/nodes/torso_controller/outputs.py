@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from cmath import polar
 import struct
-from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.signals.stamp_throttle import StampThrottle
@@ -31,6 +30,7 @@ from biped_com_ros.ros.topics.outputs import (
     vector_publisher, wrench_publisher)
 from biped_com_ros.ros.topics.tf import TransformOutput
 import numpy as np
+from rclpy.node import Node
 
 #: Points of the backbone's line, and disks of the tendons' lines.
 _POINTS, _DISKS = 13, 7
@@ -53,7 +53,7 @@ class TorsoOutputs:
 
     """
 
-    def __init__(self, node: Any, body: TorsoBody, tip_frame: str, tf_rate: float,
+    def __init__(self, node: Node, body: TorsoBody, tip_frame: str, tf_rate: float,
                  marker_rate: float) -> None:
         self._body, self._frame = body, body.config.lower
         names = [f'tendon_{i}' for i in range(body.backbone.count)]
@@ -125,7 +125,7 @@ class TorsoOutputs:
                        self._reference, self._wrench, self._markers):
             output.destroy()
 
-    def _make_markers(self, node: Any) -> TemplatePublisher:
+    def _make_markers(self, node: Node) -> TemplatePublisher:
         count, frame = self._body.backbone.count, self._frame
         lines = [line_strip(frame, 'backbone', _POINTS, 0, ORANGE, 0.012), *(
             line_strip(frame, 'tendons', _DISKS, i, CYAN, 0.002) for i in range(count))]

@@ -75,6 +75,21 @@ def publish_sole_frames(node: Node, model: RobotModel) -> None:
         for name, foot in feet.items()])
 
 
+class Repeater:
+    """Decides when to publish a value: when it changes, and otherwise once per period."""
+
+    def __init__(self) -> None:
+        self._value: object = None
+        self._stamp_ns = 0
+
+    def is_due(self, value: object, stamp_ns: int, period_ns: int) -> bool:
+        """Return whether to publish the value now; it counts as published then."""
+        if value == self._value and abs(stamp_ns - self._stamp_ns) < period_ns:
+            return False
+        self._value, self._stamp_ns = value, stamp_ns
+        return True
+
+
 class FootOutput:
     """Publishes wrench, CoP (in contact) and contact of one foot."""
 
@@ -83,8 +98,7 @@ class FootOutput:
         self._wrench = wrench_publisher(node, f'~/{foot.name}/wrench', frame_id)
         self._cop = point_publisher(node, f'~/{foot.name}/cop', frame_id)
         self._contact = bool_publisher(node, f'~/{foot.name}/contact', qos=LATCHED)
-        self._published: bool | None = None
-        self._published_ns = 0
+        self._contact_repeater = Repeater()
 
     def publish(self, stamp_ns: int, min_force: float, contact_period_ns: int) -> None:
         """Publish wrench, CoP (above `min_force` N) and, if it is due, contact."""
@@ -98,9 +112,7 @@ class FootOutput:
             if point is not None:
                 self._cop.fields['point'][...] = point
                 self._cop.publish(stamp_ns)
-        if (in_contact != self._published
-                or abs(stamp_ns - self._published_ns) >= contact_period_ns):
-            self._published, self._published_ns = in_contact, stamp_ns
+        if self._contact_repeater.is_due(in_contact, stamp_ns, contact_period_ns):
             self._contact.fields['data'][...] = in_contact
             self._contact.publish()
 
@@ -113,8 +125,7 @@ class ContactsOutput:
         self._contacts = joint_state_publisher(
             node, '~/contacts', [foot.name for foot in feet], ('position', 'effort'))
         self._updated_ns, self._complete_ns = [0] * len(feet), 0
-        self._published: list[bool] = []
-        self._published_ns = 0
+        self._repeater = Repeater()
 
     def update(self, foot: ContactBody, stamp_ns: int, period_ns: int) -> None:
         """Take a foot with a new wrench; publish when all feet have one, and it is due."""
@@ -128,12 +139,10 @@ class ContactsOutput:
 
     def _publish(self, stamp_ns: int, period_ns: int) -> None:
         in_contact = [foot.in_contact for foot in self._feet]
-        if in_contact == self._published and abs(stamp_ns - self._published_ns) < period_ns:
-            return
-        self._published, self._published_ns = in_contact, stamp_ns
-        self._contacts.fields['position'][...] = in_contact
-        self._contacts.fields['effort'][...] = [foot.numbers[2] for foot in self._feet]
-        self._contacts.publish(stamp_ns)
+        if self._repeater.is_due(in_contact, stamp_ns, period_ns):
+            self._contacts.fields['position'][...] = in_contact
+            self._contacts.fields['effort'][...] = [foot.numbers[2] for foot in self._feet]
+            self._contacts.publish(stamp_ns)
 
 
 class TotalOutput:

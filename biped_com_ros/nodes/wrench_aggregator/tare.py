@@ -23,7 +23,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.core.wrench.tare import (
-    JointStillness, load_offsets, RecentReadings, save_offsets, SensorOffset)
+    AXES, JointStillness, load_offsets, RecentReadings, save_offsets, SensorOffset)
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report
 from biped_com_ros.ros.node.robot_node import RobotNode
@@ -31,8 +31,6 @@ from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.services import trigger_service
 import numpy as np
-
-AXES = ('force.x', 'force.y', 'force.z', 'torque.x', 'torque.y', 'torque.z')
 
 
 class Tare:
