@@ -103,7 +103,7 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
                 ('solve', session.solve), ('reset', session.reset),
                 ('publish', self._publish_urdf)):
             trigger_service(self, f'~/{name}', action)
-        self.diagnostics.add('calibration', self._diagnose)
+        self.diagnostics.add('calibration', self._report)
         if missing := missing_inertials(model):
             self.get_logger().warning(missing)
         if params.autostart:
@@ -148,7 +148,7 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
         self._description.publish(String(data=urdf))
         return f'published on {self._description.topic_name}'
 
-    def _diagnose(self) -> Report:
+    def _report(self) -> Report:
         assert self.session is not None
         session, values = self.session, self.session.describe()
         if self.missing_inputs:
