@@ -82,7 +82,7 @@ def is_true(text: str, where: str, what: str) -> bool:
 def _perform_call(call: Call, context: Context, where: str) -> str:
     arguments = [perform_pieces(argument, context, where) for argument in call.arguments]
     try:
-        return _FUNCTIONS[call.name].function(context, where, *arguments)
+        return _FUNCTIONS[call.name][1](context, where, *arguments)
     except LaunchFileError:
         raise
     except ConfigurationError as error:
@@ -157,7 +157,7 @@ class _Parser:
     def _checked(self, call: Call, start: int) -> Call:
         if call.name not in _FUNCTIONS:
             raise self._error(str(UnknownNameError('substitution', call.name, _FUNCTIONS)), start)
-        counts = _FUNCTIONS[call.name].counts
+        counts, _ = _FUNCTIONS[call.name]
         if len(call.arguments) not in counts:
             raise self._error(f'$({call.name}) takes {" or ".join(map(str, counts))} argument(s), '
                               f'{len(call.arguments)} given', start)
@@ -166,12 +166,6 @@ class _Parser:
     def _error(self, message: str, at: int | None = None) -> LaunchFileError:
         column = (self._at if at is None else at) + 1
         return LaunchFileError(self._where, f'in "{self._text}", character {column}: {message}')
-
-
-@dataclass(frozen=True)
-class _Function:
-    counts: tuple[int, ...]
-    function: Callable[..., str]
 
 
 def _var(context: Context, _where: str, name: str) -> str:
@@ -206,13 +200,14 @@ def _command(context: Context, _where: str, command: str, on_stderr: str = 'fail
     return result.stdout
 
 
-_FUNCTIONS = {
-    'var': _Function((1,), _var),
-    'env': _Function((1, 2), _env),
-    'eval': _Function((1,), lambda _context, _where, text: evaluate_expression(text)),
-    'find-pkg-share': _Function(
-        (1,), lambda _context, _where, package: str(find_package(package))),
-    'command': _Function((1, 2), _command),
-    'dirname': _Function(
-        (0,), lambda _context, where: str(Path(where.rpartition(':')[0]).parent)),
+def _dirname(_context: Context, where: str) -> str:
+    return str(Path(where.rpartition(':')[0]).parent)
+
+
+#: Numbers of arguments, and function of (context, where, *arguments).
+_FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[..., str]]] = {
+    'var': ((1,), _var), 'env': ((1, 2), _env), 'dirname': ((0,), _dirname),
+    'eval': ((1,), lambda _context, _where, text: evaluate_expression(text)),
+    'find-pkg-share': ((1,), lambda _context, _where, package: str(find_package(package))),
+    'command': ((1, 2), _command),
 }

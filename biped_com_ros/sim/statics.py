@@ -26,7 +26,8 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim import hidden
-from biped_com_ros.sim.description import Array, GRAVITY, parse, quaternion_wxyz
+from biped_com_ros.sim.description import (
+    Array, GRAVITY, parse, quaternion_wxyz, rotation_from_rpy)
 from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.joints import ModelJoints
 from biped_com_ros.sim.mjcf import MjcfWriter, WorldOptions
@@ -174,7 +175,7 @@ class StaticRobot:
         self._joints.write(data.qpos, positions)
         mujoco.mj_kinematics(model, data)
         site = data.site(level)
-        R = ground_rotation(tilt) @ site.xmat.reshape(3, 3).T
+        R = rotation_from_rpy((*tilt, 0.0)) @ site.xmat.reshape(3, 3).T
         data.qpos[:3] = -R @ site.xpos
         data.qpos[3:7] = quaternion_wxyz(R)
         mujoco.mj_forward(model, data)
@@ -238,12 +239,3 @@ class StaticRobot:
         site = self._data.site(f'imu/{name}' if name else 'base_link')
         up: Array = site.xmat.reshape(3, 3)[2].copy()
         return up
-
-
-def ground_rotation(tilt: tuple[float, float]) -> Array:
-    """Return the rotation (3, 3) of a ground with roll and pitch (rad)."""
-    roll, pitch = tilt
-    c, s = np.cos, np.sin
-    about_x = np.array(((1.0, 0.0, 0.0), (0.0, c(roll), -s(roll)), (0.0, s(roll), c(roll))))
-    about_y = np.array(((c(pitch), 0.0, s(pitch)), (0.0, 1.0, 0.0), (-s(pitch), 0.0, c(pitch))))
-    return np.asarray(about_y @ about_x)

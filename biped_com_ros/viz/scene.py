@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, Pose, quaternion_from_rotation
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.viz import palette
@@ -280,19 +280,5 @@ class Scene:
 
 def wxyz_of(rotations: Array) -> Array:
     """Return the quaternions (N, 4), w first and not negative, of rotations (N, 3, 3)."""
-    r = rotations
-    xx, yy, zz = r[:, 0, 0], r[:, 1, 1], r[:, 2, 2]
-    # The largest of the four is computed without cancellation; the others follow from it.
-    squares = np.stack((1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz),
-                       axis=1)
-    sums = np.empty((len(r), 4, 4))
-    sums[:, range(4), range(4)] = squares
-    for (i, j), value in {
-            (0, 1): r[:, 2, 1] - r[:, 1, 2], (0, 2): r[:, 0, 2] - r[:, 2, 0],
-            (0, 3): r[:, 1, 0] - r[:, 0, 1], (1, 2): r[:, 0, 1] + r[:, 1, 0],
-            (1, 3): r[:, 0, 2] + r[:, 2, 0], (2, 3): r[:, 1, 2] + r[:, 2, 1]}.items():
-        sums[:, i, j] = sums[:, j, i] = value
-    found = sums[np.arange(len(r)), squares.argmax(axis=1)]
-    found *= np.where(found[:, :1] < 0.0, -1.0, 1.0)
-    quaternions: Array = found / np.linalg.norm(found, axis=1, keepdims=True)
-    return quaternions
+    quaternions = np.roll([quaternion_from_rotation(r) for r in rotations], 1, axis=1)
+    return np.where(quaternions[:, :1] < 0.0, -quaternions, quaternions)
