@@ -28,8 +28,6 @@ from biped_com_ros.ros.topics.stamp import ns_of_msg, pack_stamp, pack_stamp_int
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
 
-_MAX_RUNS = 6
-
 
 class Scatter:
     """Assigns an array to values that lie irregularly in a buffer, as ``scatter[...] = x``."""
@@ -104,18 +102,14 @@ class Template:
             self._use_messages()
 
     def serialize(self, stamp_ns: int | None = None) -> bytes:
-        """
-        Return the message as bytes, with the stamp in its header and those of its elements.
-
-        The plain path does the same by setting the prototype's fields.
-        """
+        """Return the message as bytes, with the stamp in its header and those of its elements."""
         if self.plain:
             return bytes(serialize_message(self.message(stamp_ns)))
         if stamp_ns is not None:
-            if self._single_stamp:
+            if self._has_header_stamp_only:
                 pack_stamp_into(self._buffer, 4 + HEADER_STAMP.start, stamp_ns)
-            elif self._stamps:
-                self._write_stamps(stamp_ns)
+            elif self._stamps is not None:
+                self._stamps[...] = np.frombuffer(pack_stamp(stamp_ns), np.uint32)
         return self._memory.tobytes()
 
     def message(self, stamp_ns: int | None = None) -> Any:
@@ -152,17 +146,16 @@ class Template:
         self.fields: dict[str, Any] = {
             name: _view(self._buffer, 4 + field.offsets(), field.dtype)
             for name, field in self._selected.items()}
-        self._stamp_paths, offsets = _stamps(layout)
-        self._single_stamp = offsets == [HEADER_STAMP.start]
-        self._stamps = _stamp_targets(self._buffer, [4 + offset for offset in offsets])
-
-    def _write_stamps(self, stamp_ns: int) -> None:
-        value = np.frombuffer(pack_stamp(stamp_ns), np.uint32)
-        for stamps in self._stamps:
-            stamps[...] = value
+        self._stamp_paths = _stamp_paths(layout.leaves)
+        stamps = {(*path, 'sec') for path in self._stamp_paths}
+        offsets = [leaf.offset for leaf in layout.leaves if leaf.path in stamps]
+        self._has_header_stamp_only = offsets == [HEADER_STAMP.start]
+        self._stamps = _view(
+            self._buffer, np.array([[4 + offset, 8 + offset] for offset in offsets]),
+            np.dtype(np.uint32)) if offsets else None
 
     def _check(self) -> None:
-        """Write unlike values everywhere and compare with what rclpy reads."""
+        """Write different values everywhere and compare with what rclpy reads."""
         original = bytes(self._buffer)
         counter = 1
         expected = {}
@@ -262,33 +255,6 @@ def _view(buffer: bytearray, offsets: np.ndarray, dtype: np.dtype) -> Any:
     return Scatter(values, (offsets - 8) // dtype.itemsize)
 
 
-def _stamp_targets(buffer: bytearray, offsets: Sequence[int]) -> list[Any]:
-    """Return what to assign a stamp to as two uint32: few strided views, or one Scatter."""
-    runs = _even_runs(offsets)
-    if len(runs) > _MAX_RUNS:
-        runs = [list(offsets)]
-    return [_view(buffer, np.array([[offset, offset + 4] for offset in run]),
-                  np.dtype(np.uint32)) for run in runs]
-
-
-def _even_runs(offsets: Sequence[int]) -> list[list[int]]:
-    """Split into runs of equal steps; in an array of structs only the first step may differ."""
-    runs: list[list[int]] = []
-    for offset in offsets:
-        run = runs[-1] if runs else None
-        if run is not None and (len(run) == 1 or offset - run[-1] == run[1] - run[0]):
-            run.append(offset)
-        else:
-            runs.append([offset])
-    return runs
-
-
-def _stamps(layout: Layout) -> tuple[list[Path], list[int]]:
-    paths = _stamp_paths(layout.leaves)
-    offsets = {leaf.path: leaf.offset for leaf in layout.leaves}
-    return paths, [offsets[path + ('sec',)] for path in paths]
-
-
 def _stamp_paths(leaves: Iterable[Leaf]) -> list[Path]:
     """Paths of the stamps in the message's own header and in those of its elements."""
     return [leaf.path[:-1] for leaf in leaves if leaf.path[-3:] == ('header', 'stamp', 'sec')
@@ -296,7 +262,7 @@ def _stamp_paths(leaves: Iterable[Leaf]) -> list[Path]:
 
 
 def _leaves_without_layout(message: Any, path: Path) -> Iterator[Leaf]:
-    """Numbers of a message, found without a thought for bytes."""
+    """Return the numbers of a message without their offsets."""
     for name, kind in fields_of(message.__class__):
         yield from _leaves_of_field(getattr(message, name), kind, path + (name,))
 
