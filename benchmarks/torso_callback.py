@@ -75,7 +75,7 @@ BEND, ROUND = math.radians(6.0), 500
 
 
 class Subject:
-    """The node and what it hears: standing arms, a torso that goes around as it is asked to."""
+    """The node and the messages of its sensors: arms at rest, a torso that follows its target."""
 
     def __init__(self, node: TorsoController) -> None:
         model, body = node.model, node.body
@@ -111,7 +111,7 @@ class Subject:
         return np.array(times) / count
 
     def _move_on(self) -> None:
-        """Let the torso go on, before anybody tells of it."""
+        """Advance the torso to the next group of messages."""
         self._now, self._step = self._now + PERIOD, (self._step + 1) % ROUND
         self._messages[UPPER].fields['attitude'][...] = self._attitudes[self._step]
         self._messages[TENDONS].fields['position'][...] = self._lengths[self._step]
@@ -192,7 +192,7 @@ def report(rounds: int) -> list[Target]:
                 ('instant', *SIMULATED, 'all', 'of four relays'), rows)
     first, *others = (', '.join(order) for order in orders())
     return [
-        Target('T1', 'largest callback of an instant as the simulator tells it, against the '
+        Target('T1', 'largest callback of a group in the order of the simulator, against the '
                "relay's", largest[first], 1.25, stretch=1.0),
         Target('T2', 'the same, whatever the order', max(largest[name] for name in others), 1.25,
                stretch=1.0),

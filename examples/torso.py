@@ -97,9 +97,9 @@ class Record:
     def direction_errors(self) -> Array:
         """Direction less reference where the bend is beyond 3 deg, rad."""
         far = np.hypot(*self.references.T) > math.radians(3.0)
-        direction, wanted = (np.arctan2(v[far, 1], v[far, 0]) for v in
-                             (self.bends, self.references))
-        return np.angle(np.exp(1j * (direction - wanted)))
+        direction, reference = (
+            np.arctan2(v[far, 1], v[far, 0]) for v in (self.bends, self.references))
+        return np.angle(np.exp(1j * (direction - reference)))
 
     @property
     def longest_slack(self) -> float:
@@ -147,11 +147,11 @@ class Bench:
         true = RobotModel.load(robot)
         torso, factor = true.config.torso, 1.0 + stiffness_error
         assert torso is not None
-        believed = replace(
+        assumed = replace(
             torso, bending_stiffness=factor * torso.bending_stiffness,
             torsion_stiffness=factor * torso.torsion_stiffness,
             axial_stiffness=factor * torso.axial_stiffness)
-        self.model = RobotModel(replace(true.config, torso=believed), true.urdf)
+        self.model = RobotModel(replace(true.config, torso=assumed), true.urdf)
         self.body = TorsoBody(self.model)
         lower, upper = (true.config.imus[name].frame for name in ('base', 'torso'))
         self.body.use_imus(lower, upper)
@@ -163,7 +163,7 @@ class Bench:
             drive=TendonDrive(stiffness=7000.0, pretension=11.9, lead=0.025))
 
     def measure(self, relative_yaw: float = 0.0) -> Measurement:
-        """Return what the robot's sensors say now; relative yaw of the IMUs is taken out."""
+        """Return the measurements of the robot, corrected by the relative yaw of the IMUs."""
         o, body = self.plant.observation, self.body
         lower, upper = (np.concatenate((o.imu_quaternions[i], o.angular_velocities[i]))
                         for i in self._imus)

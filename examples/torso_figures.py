@@ -45,7 +45,7 @@ def draw(closed: Any, opened: Any, loaded: tuple[Any, Any], body: TorsoBody,
 
 
 def _draw_workspace(body: TorsoBody) -> Any:
-    """Figure 5: what the tip reaches, seen from the side."""
+    """Figure 5: the workspace of the tip from the side."""
     points = 1e3 * Workspace(body.backbone, body.max_bend).points(9, 36)
     axes = chart('What the tip of the backbone reaches', 'x [mm]', 'z [mm]')
     axes.plot(points[:, 0], points[:, 2], '.', markersize=3)
@@ -58,7 +58,7 @@ def _draw_bend(title: str, closed: Any, opened: Any) -> Any:
     for name, values, colour, width in (
             ('open loop', np.hypot(*opened.bends.T), COLOURS[1], 1.2),
             ('closed loop', np.hypot(*closed.bends.T), COLOURS[0], 1.2),
-            ('wanted', np.hypot(*closed.references.T), '#202020', 0.6),
+            ('reference', np.hypot(*closed.references.T), '#202020', 0.6),
             ('torsion', closed.torsions, COLOURS[2], 1.2)):
         axes.plot(closed.times[thin], np.degrees(values[thin]), color=colour, label=name,
                   linewidth=width)
@@ -72,7 +72,7 @@ def _draw_path(closed: Any, body: TorsoBody) -> Any:
     limit, turn = math.degrees(body.max_bend), np.linspace(0.0, 2.0 * math.pi, 181)
     axes = chart('Path of the bend, from above', 'forward [deg]', 'left [deg]', SQUARE)
     axes.plot(limit * np.cos(turn), limit * np.sin(turn), color=GREY, label='workspace')
-    for name, bends, colour in (('wanted', closed.references, '#202020'),
+    for name, bends, colour in (('reference', closed.references, '#202020'),
                                 ('torso', closed.bends, COLOURS[0])):
         axes.plot(*np.degrees(bends[::EVERY]).T, color=colour, label=name, linewidth=0.8)
     axes.set_ylim(-1.2 * limit, 1.5 * limit)

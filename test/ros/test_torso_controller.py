@@ -184,8 +184,8 @@ def test_it_goes_to_the_target_and_tells_the_shape(rig, body):
     robot = rig()
     robot.until(lambda: robot.lengths, what='lengths')
     robot.send(0.2, 0.8)
-    wanted = make_shape(0.2, 0.8)
-    robot.until(lambda: np.hypot(*(robot.bend() - wanted[:2])) < math.radians(0.5), 10.0, 'bend')
+    target = make_shape(0.2, 0.8)
+    robot.until(lambda: np.hypot(*(robot.bend() - target[:2])) < math.radians(0.5), 10.0, 'bend')
     joints = robot.joints[-1]
     assert tuple(joints.name) == body.joint_names
     np.testing.assert_allclose(body.shape(np.array(joints.position))[:2], robot.bend(), atol=0.01)
@@ -325,7 +325,7 @@ def test_imus_that_disagree_about_north(rig):
     robot.send(0.2, 0.8)
     robot.until(lambda: np.hypot(*(robot.shape[:2] - make_shape(0.2, 0.8)[:2])) < 0.01,
                 what='the right direction')
-    robot.until(lambda: np.abs(robot.bend() - robot.shape[:2]).max() < 0.01, what='the same told')
+    robot.until(lambda: np.abs(robot.bend() - robot.shape[:2]).max() < 0.01, what='the same shape')
 
 
 def test_gains_limits_and_co_contraction_can_be_set_while_it_runs(rig):

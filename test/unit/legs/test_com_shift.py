@@ -27,7 +27,7 @@ ROBOTS = ('biped', 'talos', 'g1', 'icub')
 
 
 def soles_in_first_sole(model, positions):
-    """Poses of all soles seen from the first one."""
+    """Poses of all soles relative to the first one."""
     rows = model.state(positions).placements_in_base(model.soles)
     return [(rows[0, :3] @ row[:3].T, rows[0, :3] @ (row[3] - rows[0, 3])) for row in rows]
 

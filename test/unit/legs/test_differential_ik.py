@@ -55,9 +55,9 @@ def test_postures_of_a_step_are_those_of_the_closed_form(biped, step, share):
     assert found[legs] == pytest.approx(closed.positions[legs], abs=1e-4)
     assert np.delete(found, legs) == pytest.approx(np.delete(closed.positions, legs))
     state = biped.state(found)
-    for pose, wanted in zip(ik.soles, sole_poses(step.plan, time)):
-        assert pose.position == pytest.approx(wanted.position, abs=2e-6)
-        assert pose.rotation == pytest.approx(wanted.rotation, abs=2e-6)
+    for pose, expected in zip(ik.soles, sole_poses(step.plan, time)):
+        assert pose.position == pytest.approx(expected.position, abs=2e-6)
+        assert pose.rotation == pytest.approx(expected.rotation, abs=2e-6)
     assert ik.base.apply(state.com_in_base)[:2] == pytest.approx(com[:2], abs=2e-6)
     assert ik.base.rotation == pytest.approx(np.eye(3), abs=2e-6)
 

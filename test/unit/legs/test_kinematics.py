@@ -87,9 +87,9 @@ def jacobians_by_pinocchio(model, leg, positions):
     return np.vstack((R @ in_sole[:3], R @ in_sole[3:])), in_sole
 
 
-def assert_same_pose(found, wanted, tolerance=1e-9):
-    assert np.abs(found.position - wanted.position).max() < tolerance
-    assert np.abs(found.rotation - wanted.rotation).max() < tolerance
+def assert_same_pose(found, expected, tolerance=1e-9):
+    assert np.abs(found.position - expected.position).max() < tolerance
+    assert np.abs(found.rotation - expected.rotation).max() < tolerance
 
 
 # ---- forward
@@ -124,32 +124,32 @@ def test_ten_thousand_random_poses_are_recovered():
     leg = RobotLeg(RobotModel.load('biped'), 'left')
     worst = 0.0
     for positions in random_positions(leg, 10_000):
-        wanted = leg.pose(positions)
-        solution = leg.inverse(wanted)
+        expected = leg.pose(positions)
+        solution = leg.inverse(expected)
         assert solution.is_reachable and not solution.singular
         found = leg.pose(solution.positions)
-        worst = max(worst, np.abs(found.position - wanted.position).max(),
-                    np.abs(found.rotation - wanted.rotation).max())
+        worst = max(worst, np.abs(found.position - expected.position).max(),
+                    np.abs(found.rotation - expected.rotation).max())
     assert worst < 1e-9
 
 
 def test_joint_positions_are_recovered_where_the_hip_is_above_the_ankle(leg):
-    seen = 0
+    checked = 0
     for positions in random_positions(leg, 500):
-        wanted = leg.pose(positions)
-        solution = leg.inverse(wanted, KNEE_FORWARD if positions[3] > 0.0 else KNEE_BACKWARD)
-        if leg.ankle_target(wanted)[1][2] > 0.0:
+        expected = leg.pose(positions)
+        solution = leg.inverse(expected, KNEE_FORWARD if positions[3] > 0.0 else KNEE_BACKWARD)
+        if leg.ankle_target(expected)[1][2] > 0.0:
             assert solution.positions == pytest.approx(positions, abs=1e-9)
-            seen += 1
-    assert seen > 200
+            checked += 1
+    assert checked > 200
 
 
 def test_one_of_the_eight_solutions_is_where_the_pose_came_from(leg):
     for positions in random_positions(leg, 100):
-        wanted = leg.pose(positions)
-        solutions = leg.solutions(wanted)
+        expected = leg.pose(positions)
+        solutions = leg.solutions(expected)
         for solution in solutions:
-            assert_same_pose(leg.pose(solution.positions), wanted)
+            assert_same_pose(leg.pose(solution.positions), expected)
         assert min(np.abs(s.positions - positions).max() for s in solutions) < 1e-9
         assert solutions[0].is_valid
 

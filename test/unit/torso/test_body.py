@@ -64,7 +64,7 @@ def test_the_papers_figures_are_drawn(bench, tmp_path):
 def test_wrong_stiffness_and_a_load_in_one_hand(stiffness_error, hand):
     wrong = Bench(stiffness_error=stiffness_error, errors=(f'{hand} 0.5 0 0 0',))
     record = wrong.run(0.7 * CYCLE)
-    assert record.longest_slack < 0.01  # though the load is there at once, and nobody said so
+    assert record.longest_slack < 0.01  # though an unknown load is there at once
     closed = record.after(1.0)
     assert rms_deg(closed.bend_errors) < 0.5
     assert np.linalg.norm(closed.accelerations, axis=1).max() < 36.0

@@ -46,8 +46,8 @@ def make_controller(options=OPTIONS, bending=2.6):
     return TendonController(statics, MAX_BEND, options)
 
 
-def seen(rotation, up=(0j, 1.0)):
-    """Return what IMUs along base and tip say of a tip turned against an upright base."""
+def imus_at(rotation, up=(0j, 1.0)):
+    """Return the measurement of IMUs along base and tip, with an upright base."""
     quaternion = Rotation.from_matrix(rotation).as_quat()
     imus = ImuPair(np.eye(3), np.eye(3))
     return imus.read(UPRIGHT, np.array((*quaternion, 0.0, 0.0, 0.0)))._replace(up=up, gyros=None)
@@ -60,7 +60,7 @@ class Pendulum:
     Parameters
     ----------
     stiffness, push
-        N m/rad, and a moment (2,) that nobody told the controller of, N m.
+        N m/rad, and a moment (2,) that is unknown to the controller, N m.
 
     """
 
@@ -81,7 +81,7 @@ class Pendulum:
         return (turn * Rotation.from_rotvec((0.0, 0.0, self.torsion))).as_matrix()
 
     def measure(self, **changes):
-        return Measurement(seen(self.rotation), self.lengths.tolist(), self.tensions.tolist(),
+        return Measurement(imus_at(self.rotation), self.lengths.tolist(), self.tensions.tolist(),
                            inertia=0.03)._replace(**changes)
 
     def step(self, commands):
@@ -235,8 +235,9 @@ def test_anticipation_makes_up_for_delays(anticipation):
     for _ in range(2000):
         arc = controller.backbone.arc(complex(*pendulum.bend))
         turning = arc.twist(complex(*pendulum.rate), 0.0)[2:]
-        sight = seen(pendulum.rotation)._replace(gyros=((0j, 0.0), arc.rotate_back(*turning)))
-        late.append(pendulum.measure(orientation=sight))
+        by_imus = imus_at(pendulum.rotation)._replace(
+            gyros=((0j, 0.0), arc.rotate_back(*turning)))
+        late.append(pendulum.measure(orientation=by_imus))
         pendulum.step(controller.update(DT, late[max(0, len(late) - 16)]).lengths)
         errors.append(np.hypot(*(pendulum.bend - (0.1, 0.0))))
     swing = max(errors[-500:])
@@ -261,7 +262,7 @@ def turned(angle, rotation):
 @pytest.mark.parametrize('bend, is_measured', [(0.2, True), (0.0, True), (0.1, False)])
 def test_relative_yaw_of_the_imus_is_told_apart_from_torsion(bend, is_measured, lean):
     """It turns direction and torsion; lengths of the tendons know the direction without it."""
-    # Where nothing but torsion tells, torsion has to be that of the model: none.
+    # Where only torsion is informative, it has to be zero.
     torsion = 0.03 if bend and is_measured else 0.0
     R_world_base = lean.as_matrix()
     shape, controller = make_shape(bend, 1.0, torsion), make_controller()
@@ -270,8 +271,8 @@ def test_relative_yaw_of_the_imus_is_told_apart_from_torsion(bend, is_measured, 
     for k in range(2000):
         yaw = 0.7 + math.radians(0.05) * 0.02 * k  # 3 deg a minute
         error = R_world_base.T @ turned(yaw - drift.value, R_world_base)
-        sight = seen(error @ backbone.tip(shape).rotation, vector_of(R_world_base[2]))
-        measured = Measurement(sight, lengths, inertia=0.03)
+        by_imus = imus_at(error @ backbone.tip(shape).rotation, vector_of(R_world_base[2]))
+        measured = Measurement(by_imus, lengths, inertia=0.03)
         out = controller.update(0.02, measured)
     assert drift.value == pytest.approx(yaw, abs=math.radians(0.3))  # rate times time constant
     np.testing.assert_allclose(out.shape[:3], shape[:3], atol=math.radians(0.3))
@@ -283,8 +284,8 @@ def test_the_torso_bends_the_right_way_though_the_imus_disagree_about_north():
         controller, pendulum = make_controller(replace(OPTIONS, yaw_offset_time=time)), Pendulum()
         controller.set_target(target)
         for _ in range(1500):
-            sight = seen(turned(0.35 - controller.yaw_offset.value, pendulum.rotation))
-            pendulum.step(controller.update(DT, pendulum.measure(orientation=sight)).lengths)
+            by_imus = imus_at(turned(0.35 - controller.yaw_offset.value, pendulum.rotation))
+            pendulum.step(controller.update(DT, pendulum.measure(orientation=by_imus)).lengths)
         errors[time] = np.hypot(*(pendulum.bend - target[:2]))
     assert errors[5.0] < math.radians(0.2) < math.radians(2.0) < errors[0.0]
 
@@ -384,7 +385,7 @@ def test_a_flipped_imu_is_found_out(flip):
         wrong = (flip.inv() * Rotation.from_matrix(pendulum.rotation) * flip
                  if flip.magnitude() > 3.0 and flip.as_rotvec()[2] > 3.0
                  else Rotation.from_matrix(pendulum.rotation) * flip).as_matrix()
-        out = controller.update(DT, pendulum.measure(orientation=seen(wrong)))
+        out = controller.update(DT, pendulum.measure(orientation=imus_at(wrong)))
         pendulum.step(out.lengths)
     assert not out.is_closed_loop
     assert any('is it flipped' in problem for problem in out.problems)
@@ -449,7 +450,7 @@ def test_commands_stay_inside_limits_always(seed, size):
     for _ in range(60):
         controller.set_target(random.normal(0.0, size, 4))
         out = controller.update(random.uniform(1e-4, 1.0), Measurement(
-            seen(Rotation.random(random_state=seed).as_matrix()),
+            imus_at(Rotation.random(random_state=seed).as_matrix()),
             random.normal(0.129, 0.05 * size, 4), np.abs(random.normal(0.0, 100.0 * size, 4)),
             lambda arc: wrench_of(random.normal(0.0, 50.0 * size, 6)), random.uniform(0.0, 1.0)))
         assert (out.lengths >= low).all() and (out.lengths <= high).all()

@@ -115,21 +115,21 @@ def test_four_combinations_of_the_wrench_are_told():
     wrench = np.array((3.0, -1.0, -9.0, 0.2, -0.1, 0.05))
     load = constant_load(wrench)
     shape = VIRTUAL_WORK.equilibrium(TENSIONS, load)
-    told = STATICS.estimate_wrench(shape, TENSIONS)
-    np.testing.assert_allclose(told.directions @ wrench, told.generalized, atol=1e-7)
-    np.testing.assert_allclose(told.directions @ told.wrench, told.generalized, atol=1e-7)
+    found = STATICS.estimate_wrench(shape, TENSIONS)
+    np.testing.assert_allclose(found.directions @ wrench, found.generalized, atol=1e-7)
+    np.testing.assert_allclose(found.directions @ found.wrench, found.generalized, atol=1e-7)
     # What is missing leaves no trace, and all that is missing is of that kind.
-    np.testing.assert_allclose(told.directions @ told.unobservable, 0.0, atol=1e-12)
-    missing = wrench - told.wrench
-    inside = told.unobservable @ (told.unobservable.T @ missing)
+    np.testing.assert_allclose(found.directions @ found.unobservable, 0.0, atol=1e-12)
+    missing = wrench - found.wrench
+    inside = found.unobservable @ (found.unobservable.T @ missing)
     np.testing.assert_allclose(missing, inside, atol=1e-6)
     assert np.linalg.norm(missing) > 0.1
 
 
 def test_the_column_effect_of_a_known_load_is_not_taken_for_another():
     shape = STATICS.equilibrium(TENSIONS, WEIGHT)
-    told = STATICS.estimate_wrench(shape, TENSIONS, WEIGHT)
-    np.testing.assert_allclose(told.generalized, 0.0, atol=1e-7)
+    found = STATICS.estimate_wrench(shape, TENSIONS, WEIGHT)
+    np.testing.assert_allclose(found.generalized, 0.0, atol=1e-7)
     # Under 12 N along and 0.7 N across, both in newton metres per radian and newton.
     effect = STATICS.column_effect(ARC, WEIGHT(ARC))
     assert 1e-3 < abs(effect) < 0.05 * STATICS.stiffness.bending * 0.2
@@ -143,8 +143,8 @@ def test_the_column_effect_is_smooth_where_it_vanishes():
 
 
 def test_axial_force_and_torsion_are_told_of_a_straight_torso():
-    told = STATICS.estimate_wrench(np.array((0.0, 0.0, 0.01, -0.002)), np.zeros(4))
-    np.testing.assert_allclose(told.wrench[[2, 5]], (-100.0, 0.1), atol=1e-9)
+    found = STATICS.estimate_wrench(np.array((0.0, 0.0, 0.01, -0.002)), np.zeros(4))
+    np.testing.assert_allclose(found.wrench[[2, 5]], (-100.0, 0.1), atol=1e-9)
 
 
 def test_a_torso_turned_over_hangs():
