@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-What watching stability and the fused CoM cost, and what simplifications of the ZMP lose.
+What stability and the fused CoM cost, and the errors of simplifications of the ZMP.
 
 ::
 
@@ -35,21 +35,21 @@ from typing import Any
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
 from biped_com_ros.core.com.fusion import FusedCom
-from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
+from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.leg_odometry import LegOdometry
 from examples.zmp_methods import errors, FREQUENCIES, METHODS
 import numpy as np
 
 Call = Callable[[], object]
-#: Nobody listens but to events; people look at margins; at all of it.
+#: What has subscribers.
 QUIET = 'zmp_monitor, only events'
-MARGINS = 'the same, polygon, margins and ZMP listened to'
+MARGINS = 'the same, polygon, margins and ZMP subscribed to'
 EVERYTHING = "the same, the model's ZMP, too"
-FUSED = 'com_estimator, com_fused listened to'
+FUSED = 'com_estimator, com_fused subscribed to'
 STEP_NS = 2_000_000
-#: So many instants make a turn, of which one is the model's in zmp_monitor, and so many does the
-#: filter of the fused CoM take at once.
+#: Number of instants that are timed together: the filter of the fused CoM averages seven.
 TOGETHER = {QUIET: 10, MARGINS: 10, EVERYTHING: 10, FUSED: 7}
 
 
@@ -65,45 +65,36 @@ class Instants:
         self.wrenches = np.zeros((len(model.soles.names), 6))
         self.wrenches[:, 2] = model.mass * 9.81 / len(self.wrenches)
         self.contacts, self.ns = (True,) * len(self.wrenches), 0
+        self._gyro = np.zeros(3)
 
-    def following(self) -> tuple[RobotState, Any]:
-        """Return the robot in the world and how its base moves, as the node finds them."""
+    def following(self) -> LocatedState:
+        """Return the robot in the world, as the nodes locate it."""
         self.ns += STEP_NS
         self._positions += 1e-9
         state = self.model.state(self._positions, self._speed)
         pose = self.base.update(state, self._orientation, self.contacts)
-        return state.in_world(pose), self.base.twist(state, np.zeros(3))
+        return LocatedState(
+            self.ns, state.in_world(pose, self.base.sole_placements), self.base.stance, True,
+            lambda state: self.base.twist(state, self._gyro), wrenches=self.wrenches.tolist())
+
+    def with_twist(self) -> object:
+        """Return the twist of the next instant."""
+        return self.following().twist
 
 
 def core_calls(robot: str) -> dict[str, Call]:
     """Return what is timed without ROS."""
     model = RobotModel.load(robot)
-    monitors = [StabilityMonitor(model, MonitorSettings()) for _ in range(2)]
-    monitors[0].every_model = False
-    fusion = FusedCom(model)
+    monitor, fusion = StabilityMonitor(model, MonitorSettings()), FusedCom(model)
+    alone, watched, fused = (Instants(robot) for _ in range(3))
 
-    def watch(monitor: StabilityMonitor) -> Call:
-        instants = Instants(robot)
-        wrenches = instants.wrenches.tolist()
-
-        def call() -> object:
-            state, twist = instants.following()
-            monitor.feel(instants.ns, wrenches)
-            return monitor.update(instants.ns, state, twist, wrenches)
-        return call
-
-    def fuse() -> Call:
-        instants = Instants(robot)
-
-        def call() -> None:
-            state, twist = instants.following()
-            fusion.update(1e-9 * STEP_NS, state, twist, instants.wrenches)
-        return call
+    def fuse() -> None:
+        located = fused.following()
+        fusion.update(1e-9 * STEP_NS, located.state, located.twist, np.array(located.wrenches))
     return {
-        'kinematics, base and twist': Instants(robot).following,
-        'and stability': watch(monitors[0]),
-        "and the model's ZMP every time": watch(monitors[1]),
-        'or the fused CoM': fuse()}
+        'kinematics, base and twist': alone.with_twist,
+        'and stability': lambda: monitor.update(watched.following()),
+        'or the fused CoM': fuse}
 
 
 def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
@@ -117,9 +108,7 @@ def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
         nodes.append(make_node(robot, 'zmp_monitor', i))
         calls[name] = repeated(FourMessages(model, nodes[-1].inputs), TOGETHER[name])
     nodes.append(make_node(robot, 'com_estimator', 0))
-    fusion = nodes[-1]._fusion
-    fusion._start()
-    calls[FUSED] = repeated(FourMessages(model, fusion.inputs), TOGETHER[FUSED])
+    calls[FUSED] = repeated(FourMessages(model, nodes[-1].inputs), TOGETHER[FUSED])
     return calls, nodes
 
 
@@ -176,8 +165,8 @@ class FourMessages:
         self.single = {
             'joint states': self._sender(inputs.joints, self._joints, step=STEP_NS),
             'IMU': self._sender(inputs.inputs['orientation'], Template(imu, {}))}
-        for foot, source, sole in zip(model.soles.names, inputs.wrenches, inputs.soles):
-            message = WrenchStamped(header=Header(frame_id=sole.sole_frame), wrench=Wrench())
+        for foot, source in zip(model.soles.names, inputs.wrenches):
+            message = WrenchStamped(header=Header(frame_id=model.config.sole_frame(foot)), wrench=Wrench())
             message.wrench.force.z = float(instants.wrenches[0, 2])
             self.single[f'{foot} wrench'] = self._sender(source, Template(message, {}))
         self._all = tuple(self.single.values())
@@ -258,7 +247,7 @@ def main() -> int:
     print_table(f'Stability of {options.robot}', ('what', 'us'), [
         (name, f'{microseconds(times):.1f}') for name, times in {**core, **node}.items()])
     if single:
-        print_table('zmp_monitor, polygon, margins and ZMP listened to, callback by callback', (
+        print_table('zmp_monitor, polygon, margins and ZMP subscribed to, callback by callback', (
             'what', 'us', 'to one relay'), [
                 (name, f'{microseconds(times):.1f}', f'{ratio(single, name, "relay"):.2f}')
                 for name, times in single.items()])
