@@ -109,8 +109,8 @@ def real(rig: NodeRig, name: str) -> dict:
     """Return what the middleware knows of the node: (direction, name) -> type."""
     peer = rig.peer
     queries = {'publishes': peer.get_publisher_names_and_types_by_node,
-             'subscribes': peer.get_subscriber_names_and_types_by_node,
-             'serves': peer.get_service_names_and_types_by_node}
+               'subscribes': peer.get_subscriber_names_and_types_by_node,
+               'serves': peer.get_service_names_and_types_by_node}
     try:
         return {(direction, topic): '/'.join(kinds[0].split('/')[::2])
                 for direction, query in queries.items() for topic, kinds in query(name, NAMESPACE)

@@ -219,13 +219,13 @@ class ComEstimatorRig(NodeRig):
 
 
 def transforms(message):
-    """Return (parent, matrix (4, 4)) of each transform of a message, by child."""
+    """Return parent and matrix of each transform of a message, by child."""
     return {t.child_frame_id: (t.header.frame_id, matrix(t.transform))
             for t in message.transforms}
 
 
 def matrix(transform):
-    """Return a transform as a matrix (4, 4)."""
+    """Return a transform as a matrix, 4 by 4."""
     out, q = np.eye(4), transform.rotation
     out[:3, :3] = Rotation.from_quat([q.x, q.y, q.z, q.w]).as_matrix()
     out[:3, 3] = vector(transform.translation)

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `zmp_monitor` with the sensors of a simulated robot, and what the core gives for them."""
+"""The node `zmp_monitor` with the sensors of a simulated robot, and the results of the core."""
 
 import dataclasses
 import itertools
@@ -88,7 +88,7 @@ class MonitoredRobot(NodeRig):
         self.imu = self._publisher(Imu, 'imu') if kind == 'imu' else None
         self.odom = self._publisher(Odometry, 'odom') if kind == 'odometry' else None
         self.got = {topic: self.collect(message_type, f'{self.space}/zmp_monitor/{topic}',
-                                       LATCHED if topic == 'markers' else 10)
+                                        LATCHED if topic == 'markers' else 10)
                     for topic, message_type in OUTPUTS.items()}
         self.latched = {topic: self.collect(kind, f'{self.space}/zmp_monitor/{topic}', LATCHED)
                         for topic, kind in LATCHED_OUTPUTS.items()}

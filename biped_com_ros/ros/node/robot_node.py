@@ -14,8 +14,8 @@
 """
 What the nodes of a robot have in common: parameters, diagnostics, model, options of inputs.
 
-A node names its parameters, says in `build` what it makes for the robot, and in
-`apply_parameters` what changes at run time. The same holds for lifecycle nodes, see `lifecycle`.
+A node declares its parameters, makes inputs and outputs for the robot in `build`, and uses changed
+parameters in `apply_parameters`. Lifecycle nodes share this base, see `lifecycle`.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def test_inputs_that_are_missing_and_arrive_are_logged(own_rig, monkeypatch, cap
         log += capfd.readouterr().err
         return all(text in log for text in texts)
     rig.until(lambda: has_logged('waiting for joint states for ', 'waiting for orientation for ',
-                              f"on '{rig.space}/imu'"))
+                                 f"on '{rig.space}/imu'"))
     assert not any(rig.got.values())
     rig.warm_up()
     log = ''

@@ -217,5 +217,3 @@ def test_suite_fails_as_a_whole():
 def test_registry_names_classes_that_exist():
     for location in NODES.values():
         assert callable(suite.load_class(location))
-
-
