@@ -229,7 +229,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         nodes.append(Demo(**node_kwargs))
         return nodes[-1]
 
-    code = run([create], argv)
+    code = run(create, argv)
     for node in nodes:
         node.close()
     return code

@@ -46,14 +46,14 @@ _SLICE_SINGLE, _SLICE_EVENTS = 0.4, 2.0
 _ENDS = (KeyboardInterrupt, ExternalShutdownException)
 
 
-def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
+def run(create: Callable[[], Node | list[Node]], argv: Sequence[str] | None = None) -> int:
     """
-    Run nodes until SIGINT, SIGTERM or shutdown.
+    Run one node or several until SIGINT, SIGTERM or shutdown.
 
     Parameters
     ----------
-    node_factories
-        A callable, or several, that return a node or a list of nodes.
+    create
+        Returns a node or a list of nodes.
     argv
         Command line with ``--ros-args``; default: the process's.
 
@@ -63,8 +63,7 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
         Exit code: 0 after a clean end, 1 if a node could not start (logged in one line).
 
     """
-    factories = [node_factories] if callable(node_factories) else list(node_factories)
-    # rclpy's own handler shuts down; Python's on top would break into whatever callback runs.
+    # rclpy's own handler shuts down; Python's would interrupt any callback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # while starting: hardly anything that is built now is garbage
     try:
@@ -73,10 +72,9 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
         return _fail(f'cannot start: {error}')
     nodes: list[Node] = []
     try:
-        for factory in factories:
-            made = factory()
-            nodes.extend(made if isinstance(made, list) else [made])
-        spin(nodes)
+        created = create()
+        nodes = created if isinstance(created, list) else [created]
+        _spin(nodes)
         return 0
     except _ENDS:
         return 0
@@ -85,25 +83,15 @@ def run(node_factories: Any, argv: Sequence[str] | None = None) -> int:
     except Exception:
         if rclpy.ok():
             raise
-        return 0  # interrupted while starting: whatever it was about to create cannot be had
+        return 0  # interrupted while starting
     finally:
         gc.enable()
         _end(nodes)
 
 
-def spin(nodes: Sequence[Node], executor: Any = None) -> None:
-    """
-    Run the callbacks of nodes until shutdown; exceptions of callbacks are logged.
-
-    Parameters
-    ----------
-    nodes
-        The nodes.
-    executor
-        Default: `make_executor`.
-
-    """
-    executor = make_executor() if executor is None else executor
+def _spin(nodes: Sequence[Node]) -> None:
+    """Run the callbacks of nodes until shutdown; exceptions of callbacks are logged."""
+    executor = make_executor()
     for node in nodes:
         guard_callbacks(node)
         executor.add_node(node)
@@ -120,17 +108,14 @@ def spin(nodes: Sequence[Node], executor: Any = None) -> None:
 
 def _spin_some(executor: Any, nodes: Sequence[Node]) -> None:
     try:
-        executor.spin_until_future_complete(Future(), _slice_of(executor))
+        executor.spin_until_future_complete(
+            Future(), _SLICE_EVENTS if is_events_executor(executor) else _SLICE_SINGLE)
     except _ENDS:
         raise
     except Exception as error:  # noqa: B902 - no callback may end the process
         log_exception(_node_of(error, nodes), error)
         for node in nodes:
             guard_callbacks(node)  # the one that failed was created after the start
-
-
-def _slice_of(executor: Any) -> float:
-    return _SLICE_EVENTS if is_events_executor(executor) else _SLICE_SINGLE
 
 
 def settle_memory() -> None:
