@@ -344,19 +344,20 @@ def support_problem(support: Support, tolerance: float) -> str:
 
     """
     load, weight = support.load, support.load.gravity_model.weight
+    pull, least = _PULL * weight, -tolerance * weight
     # On plain numbers: at every message, for two contacts, arrays take three times as long.
     for contact, (x, y, z, _), (fx, fy, fz, mx, my, mz) in zip(
             load.gravity_model.contacts, load.placement_values, support.wrench_values):
         normal = z[0] * fx + z[1] * fy + z[2] * fz
-        if not normal >= -_PULL * weight:
+        if not normal >= -pull:
             return (f"'{contact.name}' would have to pull with {-normal:.1f} N: the centre of "
                     'mass is not over the contacts; check posture and wrenches')
         about_x = x[0] * mx + x[1] * my + x[2] * mz
         about_y = y[0] * mx + y[1] * my + y[2] * mz
         for e, n, m in contact.edges:
-            outside = -(e * normal + n * about_x + m * about_y)
-            if not outside <= tolerance * weight:
+            inside = e * normal + n * about_x + m * about_y
+            if not inside >= least:
                 return (f"the centre of pressure of '{contact.name}' would have to be "
-                        f'{1e3 * outside / max(normal, _PULL * weight):.0f} mm outside its sole: '
+                        f'{-1e3 * inside / max(normal, pull):.0f} mm outside its sole: '
                         'the centre of mass is not over the contacts; check posture and wrenches')
     return ''

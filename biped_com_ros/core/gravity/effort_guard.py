@@ -160,10 +160,10 @@ class EffortGuard:
     def _holds(self) -> bool:
         return self.active and 0.0 < self._target_age <= self.settings.hold_time
 
-    def accepts(self, target: Array) -> bool:
-        """Return whether a target has one finite value per joint."""
-        # The sum of the squares is finite only if all values are.
-        return target.shape == self._target.shape and float(target.dot(target)) < math.inf
+    @property
+    def has_target(self) -> bool:
+        """Whether the target of the last update was used."""
+        return self._target_age == 0.0
 
     def update(self, target: Array | None, dt: float) -> Array:
         """
@@ -173,7 +173,8 @@ class EffortGuard:
         ----------
         target
             Efforts (n,), kept until the next ones come; None if there are none that can be
-            trusted. Those that :meth:`accepts` rejects are not used.
+            trusted. Those of another shape, or not finite, are not used; see
+            :attr:`has_target`.
         dt
             Time since the last update, s; what is negative or not finite counts as zero.
 
@@ -185,7 +186,9 @@ class EffortGuard:
         """
         elapsed = dt if 0.0 < dt < math.inf else 0.0
         step = min(elapsed, self.settings.max_step)
-        if target is not None and self.accepts(target):
+        # The sum of the squares is finite only if all values are.
+        if target is not None and target.shape == self._target.shape and (
+                float(target.dot(target)) < math.inf):
             self._target[...] = target
             self._target_age = 0.0
         else:

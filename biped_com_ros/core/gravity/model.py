@@ -83,6 +83,8 @@ class GravityModel:
         N.
     supports
         Which moving joint (column) moves which contact (row): 1, else 0.
+    ones
+        Shape (K,).
     effort_limits
         Of the measured joints, shape (n,), N m or N; infinite where the URDF has none.
 
@@ -102,6 +104,7 @@ class GravityModel:
         self.levers = [contact.lever for contact in self.contacts]
         self.effort_limits = effort_limits(model)
         self.supports = self._find_supports()
+        self.ones = np.ones(len(self.contacts))
         self._kinematics = Kinematics(model.pin_model)
         # Views of Pinocchio's memory; asking for them anew takes longer than their products.
         data = self._kinematics.data
@@ -315,12 +318,14 @@ class Support:
                  wrench_values: Sequence[Sequence[float]]) -> None:
         self.load, self._shares, self.wrench_values = load, shares, wrench_values
         model = load.gravity_model
-        about_base = np.array([
-            (fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx)
-            for (fx, fy, fz, mx, my, mz), (x, y, z) in zip(wrench_values, load.points)])
+        numbers: list[float] = []
+        for (fx, fy, fz, mx, my, mz), (x, y, z) in zip(wrench_values, load.points):
+            numbers += (fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz,
+                        mz + x * fy - y * fx)
+        about_base = np.array(numbers).reshape(-1, 6)
         # Of each joint: its motion times all wrenches of the contacts that it moves. A product
         # with ones takes half the time of a sum.
-        balanced = np.ones(len(about_base)).dot(about_base.dot(load.columns) * model.supports)
+        balanced = model.ones.dot(about_base.dot(load.columns) * model.supports)
         self.efforts = model.fold(load.gravity_forces - balanced)
 
     @property

@@ -171,14 +171,19 @@ class EffortSupervisor:
         self.target = None
         try:
             self._check_ages(stamp_ns)
-            self.target = self._compute(positions, stamp_ns)
+            self.target = self._compensator.efforts_at(positions, stamp_ns)
             self.problem = inhibited
         except BipedComError as error:
             self._note(str(error))
         except Exception as error:  # noqa: B902 - whatever fails, the efforts have to ramp down
             self._note(f'computing the efforts failed: {type(error).__name__}: {error}; '
                        'please report it')
-        return self._step(None if inhibited else self.target, now)
+        efforts = self._step(None if inhibited else self.target, now)
+        if not self.problem and not self._guard.has_target:
+            self.target = None
+            self._note('the computed efforts are not finite: check the inputs, and the masses in '
+                       'the URDF')
+        return efforts
 
     def watch(self, now: float) -> Array | None:
         """
@@ -231,13 +236,6 @@ class EffortSupervisor:
             age_ns = stamp_ns - self._stamps_ns.get(name, NEVER_NS)
             if not -self._timeout_ns <= age_ns <= self._timeout_ns:
                 raise InputError(self._describe(name) or self._describe_age(name, age_ns))
-
-    def _compute(self, positions: Array, stamp_ns: int) -> Array:
-        efforts = self._compensator.efforts_at(positions, stamp_ns)
-        if not self._guard.accepts(efforts):
-            raise InputError(f'the computed efforts {efforts.tolist()} are not finite: check the '
-                             'inputs, and the masses in the URDF')
-        return efforts
 
     def _describe(self, name: str) -> str:
         """Return why an input has no usable messages; nothing may keep a step from being made."""

@@ -206,11 +206,12 @@ class SupportOutput:
         if self._shares.has_subscribers:
             self._shares.fields['data'][...] = 0.0 if support is None else support.shares
             self._shares.publish()
-        if not (is_marked or any(output.has_subscribers for output in self._wrenches)):
+        subscribed = [output.has_subscribers for output in self._wrenches]
+        if not (is_marked or any(subscribed)):
             return
         wrenches = np.zeros((len(self._wrenches), 6)) if support is None else support.wrenches
-        for output, wrench in zip(self._wrenches, wrenches):
-            if output.has_subscribers:
+        for output, wrench, is_subscribed in zip(self._wrenches, wrenches, subscribed):
+            if is_subscribed:
                 output.fields['wrench'][...] = wrench
                 output.publish(stamp_ns)
         if is_marked:

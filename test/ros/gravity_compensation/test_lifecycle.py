@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 import signal
+import time
 
 from biped_com_ros.nodes.gravity_compensation.node import GravityCompensation
 from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
@@ -76,9 +77,12 @@ def test_process_becomes_active_and_ends_cleanly(module, arguments):
     executor.add_node(peer)
     try:
         assert client.wait_for_service(15.0)
-        future = client.call_async(GetState.Request())
-        executor.spin_until_future_complete(future, 10.0)
-        assert future.result().current_state.label == 'active'
+        label, end = '', time.monotonic() + 15.0
+        while label != 'active':  # the service may respond before the node is active
+            assert time.monotonic() < end, label
+            future = client.call_async(GetState.Request())
+            executor.spin_until_future_complete(future, 10.0)
+            label = future.result().current_state.label
         process.send_signal(signal.SIGINT)
         assert process.wait(10.0) == 0, process.stdout.read()
     finally:
