@@ -17,15 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from biped_com_ros.core.constants import SECOND_NS
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 Colour = Sequence[float]
-
-UNSUBSCRIBED_PERIOD_NS = SECOND_NS
-"""Period of markers without subscribers, for later ones to find (latched), ns."""
 
 RED, GREEN, BLUE = (0.9, 0.15, 0.1, 1.0), (0.1, 0.75, 0.2, 1.0), (0.1, 0.35, 0.9, 1.0)
 YELLOW, WHITE = (0.95, 0.8, 0.1, 1.0), (1.0, 1.0, 1.0, 1.0)
