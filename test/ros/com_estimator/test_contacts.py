@@ -17,16 +17,14 @@ import time
 
 from biped_com_ros.core.geometry.footprint import footprint_position
 from biped_com_ros.core.geometry.pose import Pose
-from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Header
 from support.com_estimator_rig import SENSING
-from support.messages import vector
+from support.messages import joint_state, stamp_of, vector, wrench_stamped
 from support.stance_motion import BOTH, LEFT, NONE, RIGHT
 from visualization_msgs.msg import Marker
 
@@ -105,16 +103,14 @@ class StampedContacts:
         rig.until(lambda: self.publisher.get_subscription_count(), what='the node')
 
     def stamp(self, step):
-        ns = self.first_ns + 4_000_000 * step
-        return Time(sec=ns // 10 ** 9, nanosec=ns % 10 ** 9)
+        return stamp_of(self.first_ns + 4_000_000 * step)
 
     def publish(self, step, contacts):
         """Publish which feet are in contact from a step on."""
         source, = self.rig.node.contacts.inputs
         count = source.count
-        self.publisher.publish(JointState(
-            header=Header(stamp=self.stamp(step)), name=['right', 'left'],
-            position=[float(in_contact) for in_contact in contacts[::-1]], effort=[0.0, 0.0]))
+        self.publisher.publish(joint_state(
+            self.stamp(step), ['right', 'left'], contacts[::-1], efforts=[0.0, 0.0]))
         self.rig.until(lambda: source.count > count, what='the contacts')
 
     def play(self, steps):
@@ -174,14 +170,12 @@ class Feet:
         heading = np.arctan2(base.rotation[1, 0], base.rotation[0, 0])
         com = motion.state(rig.t).in_world(base).com_in_world - motion.sole_in_world.position
         x, y, _ = Rotation.from_euler('z', heading).inv().apply(com)
-        message = WrenchStamped(header=Header(stamp=stamp, frame_id='base_footprint'))
         force = 9.81 * weight * motion.model.mass
-        message.wrench.force.z = force
-        message.wrench.torque.x, message.wrench.torque.y = y * force, -(x + forward) * force
-        self.publisher.publish(message)
+        self.publisher.publish(wrench_stamped(
+            stamp, 'base_footprint', (0.0, 0.0, force, y * force, -(x + forward) * force, 0.0)))
 
     def verdict(self, line, level, **wrench):
-        """Return what the diagnostics say once they have this level."""
+        """Return the message of a line of the diagnostics once it has this level."""
         rig, end = self.rig, time.monotonic() + 30.0
         while time.monotonic() < end:
             rig.statuses.clear()
@@ -203,7 +197,7 @@ def test_the_model_is_compared_with_the_feet(own_rig):
     rig.until(lambda: 'within 0.0 mm (forward' in feet.verdict('centre of mass', OK))
     assert '(ratio 1.0000)' in feet.verdict('weight', OK)
     message = feet.verdict('centre of mass', WARN, forward=0.02)
-    assert 'press 20.0 mm (forward +20.0, left' in message
+    assert 'centre of pressure is 20.0 mm (forward +20.0, left' in message
     assert 'tare with the feet in the air' in message and 'calibration.launch.xml' in message
     message = feet.verdict('weight', WARN, weight=1.1)
     assert '(ratio 1.100)' in message and 'tare' in message and 'calibration.launch.xml' in message
