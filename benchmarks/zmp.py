@@ -166,7 +166,8 @@ class FourMessages:
             'joint states': self._sender(inputs.joints, self._joints, step=STEP_NS),
             'IMU': self._sender(inputs.inputs['orientation'], Template(imu, {}))}
         for foot, source in zip(model.soles.names, inputs.wrenches):
-            message = WrenchStamped(header=Header(frame_id=model.config.sole_frame(foot)), wrench=Wrench())
+            frame = model.config.sole_frame(foot)
+            message = WrenchStamped(header=Header(frame_id=frame), wrench=Wrench())
             message.wrench.force.z = float(instants.wrenches[0, 2])
             self.single[f'{foot} wrench'] = self._sender(source, Template(message, {}))
         self._all = tuple(self.single.values())

@@ -135,12 +135,12 @@ class Input:
 
     @property
     def count(self) -> int:
-        """Number of good messages."""
+        """Return the number of good messages."""
         return self._count_offset + self.reader.count
 
     @property
     def rate(self) -> float:
-        """Good messages per second, measured over the last second or so."""
+        """Return the good messages per second, measured over the last second or so."""
         now = time.monotonic()
         elapsed = now - self._rate_since
         if elapsed > 0.9:

@@ -152,11 +152,11 @@ class Vector3Input(VectorInput):
 
 class ImuInput(SensorInput):
     """
-    Imu; calls back with (stamp in ns, quaternion xyzw (4,), angular velocity (3,),
-    acceleration (3,)).
+    Imu; calls back with the stamp in ns and three arrays.
 
-    Unless `need_orientation` is False, messages without an orientation (first covariance -1,
-    REP-145) are refused, and so are quaternions whose length is not 1 within 1 %.
+    These are the quaternion xyzw (4,), angular velocity (3,) and acceleration (3,). Unless
+    `need_orientation` is False, messages without an orientation (first covariance -1, REP-145) are
+    refused, and so are quaternions whose length is not 1 within 1 %.
     """
 
     def __init__(self, node: Node, topic: str, frame_id: str,

@@ -68,7 +68,7 @@ class Output:
 
     @property
     def publisher(self) -> Publisher:
-        """The rclpy publisher."""
+        """Return the rclpy publisher."""
         if self._publisher is None:
             self._publisher = publisher = self._create()
             self._is_latched = publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
@@ -142,12 +142,12 @@ class TemplatePublisher(Output):
 
     @property
     def prototype(self) -> Any:
-        """The message as it was set up."""
+        """Return the message as it was set up."""
         return self._prototype
 
     @property
     def template(self) -> Template:
-        """The serialized message."""
+        """Return the serialized message."""
         if self._template is None:
             self._template = Template(self._prototype, self._patterns, self._plain)
             if self._template.plain_reason:
@@ -163,7 +163,7 @@ class TemplatePublisher(Output):
 
     @property
     def topic(self) -> str:
-        """The full topic name."""
+        """Return the full topic name."""
         return str(self.publisher.topic_name)
 
     def publish(self, stamp_ns: int | None = None) -> None:

@@ -79,7 +79,7 @@ class TransformOutput(Output):
 
     @property
     def template(self) -> Template:
-        """The serialized message."""
+        """Return the serialized message."""
         if self._template is None:
             self._template = Template(self._message_type(transforms=[
                 TransformStamped(header=Header(frame_id=parent), child_frame_id=child,

@@ -175,8 +175,8 @@ def padding_of(raw, layout):
 @SETTINGS
 def test_padding_may_hold_anything(message, garbage):
     converted = []
-    reader = codec.Decoder(JointState, lambda m: converted.append(m)
-                          or reversed_positions_then_efforts(m), plain=False)
+    reader = codec.Decoder(JointState, lambda m: (
+        converted.append(m) or reversed_positions_then_efforts(m)), plain=False)
     raw = bytearray(serialize_message(message))
     reader.plan_for(bytes(raw))
     for i in padding_of(raw, codec.Layout(message)):

@@ -116,6 +116,7 @@ class PlainPlan:
     """The same through rclpy's own conversion, valid for one message."""
 
     __slots__ = ('data', '_values')
+
     def __init__(self, message: Any, selection: Selection) -> None:
         self.data = selection.data
         self._values = np.array([value_at(message, path) for path in selection.paths], float)
