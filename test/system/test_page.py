@@ -133,11 +133,11 @@ class Processes:
     """Nodes in processes of their own, ended by SIGINT."""
 
     def __init__(self, directory):
-        self._directory, self._running = directory, []
+        self.directory, self._running = directory, []
 
     def start(self, module, *arguments):
         """Start a module of the package; return the file that gets its output."""
-        output = self._directory / f'{module}-{len(self._running)}.log'
+        output = self.directory / f'{module}-{len(self._running)}.log'
         self._running.append(subprocess.Popen(
             [sys.executable, '-m', f'biped_com_ros.nodes.{module}.node', '--ros-args', *arguments],
             stdout=output.open('w'), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
@@ -188,7 +188,7 @@ def live(stage):
     processes.start('suite', '-p', f'nodes:=[{", ".join(COMPOSED)}]', '-p', 'use_sim_time:=true',
                     *(o for remapping in remappings for o in ('-r', remapping)))
     calibration = ('use_sim_time:=true', 'poses:=2', 'candidates:=4', 'hoisted:=0',
-                   'automatic:=false', 'autostart:=false', f'directory:={processes._directory}')
+                   'automatic:=false', 'autostart:=false', f'directory:={processes.directory}')
     processes.start('com_calibrator', *(o for parameter in calibration for o in ('-p', parameter)))
     processes.start('gait_player', '-p', 'use_sim_time:=true', '-p', 'pattern:=preview', '-p',
                     'steps:=10')
