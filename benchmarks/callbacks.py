@@ -20,8 +20,7 @@ that published three messages (CoM, a MarkerArray of 60 links, and one array wit
 joint); so target 1 is measured with three outputs of the com_estimator of that size (CoM, markers,
 link CoMs), all at every update, and the complete set is listed beside it. The naive estimator
 publishes the complete set and is compared with that. "Complete" is what follows from kinematics:
-the fused CoM, a filter that runs while somebody listens, has a benchmark of its own
-(benchmarks/com_filter.py).
+the filter of the fused CoM is off here and has a benchmark of its own (benchmarks/com_filter.py).
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
 def _estimator(robot: str, number: int, values: dict[str, Any]) -> Node:
     node_class = load_class(NODES['com_estimator'])
     overrides = [Parameter(name, value=value)
-                 for name, value in {'robot': robot, 'base_source': 'fixed', **values}.items()]
+                 for name, value in {'robot': robot, 'base_source': 'fixed', 'fused_com': False, **values}.items()]
     node: Node = node_class(
         parameter_overrides=overrides,
         cli_args=['--ros-args', '-r', f'__node:=com_estimator_{number}'])
@@ -128,12 +127,9 @@ def subscribed(topics: Collection[str]) -> Iterator[None]:
         if output not in known:
             known[output] = output.publisher.topic_name in topics
         return known[output]
-    names = 'has_subscribers', 'has_current_subscribers'
-    saved = [getattr(Output, name) for name in names]
-    for name in names:
-        setattr(Output, name, property(is_subscribed))
+    saved = Output.has_subscribers
+    setattr(Output, 'has_subscribers', property(is_subscribed))
     try:
         yield
     finally:
-        for name, value in zip(names, saved):
-            setattr(Output, name, value)
+        setattr(Output, 'has_subscribers', saved)

@@ -218,14 +218,15 @@ def simulator_command(robot: str, rate: float, nodes: Sequence[str]) -> list[str
             '-p', f'rate:={rate}', '-p', f'virtual_joints:={virtual}', '-p', 'tendons:=true']
 
 
-def suite_command(robot: str, nodes: Sequence[str], profile: str = '') -> list[str]:
+def suite_command(robot: str, nodes: Sequence[str], profile: str = '',
+                  fused_com: bool = True) -> list[str]:
     """Return how to start the nodes in one process."""
     if nodes is IDLE:
         return ['-m', 'benchmarks.subject', *IDLE]
     start = ['-c', _PROFILED.format(file=profile)] if profile else [
         '-m', 'biped_com_ros.nodes.suite.node']
     return [*start, '--ros-args', '-p', f'nodes:=[{",".join(nodes)}]', '-p', f'robot:={robot}',
-            '-p', 'use_sim_time:=true',
+            '-p', 'use_sim_time:=true', '-p', f'fused_com:={str(fused_com).lower()}',
             '-r', 'torso_controller:~/joint_states:=joint_states',
             '-r', 'torso_controller:~/tendon_lengths:=tendon_controller/commands',
             '-r', 'gravity_compensation:~/commands:=effort_controller/commands']
@@ -280,7 +281,7 @@ class Listener:
 
 
 def measure(options: argparse.Namespace, nodes: Sequence[str], profile: str = '',
-            apart: bool = True) -> Costs:
+            apart: bool = True, fused_com: bool = True) -> Costs:
     """
     Run nodes, on a core of their own or not, and return what they take.
 
@@ -289,7 +290,7 @@ def measure(options: argparse.Namespace, nodes: Sequence[str], profile: str = ''
     """
     everywhere = os.sched_getaffinity(0)
     robot = Running(simulator_command(options.robot, options.rate, nodes))
-    suite = Running(suite_command(options.robot, nodes, profile))
+    suite = Running(suite_command(options.robot, nodes, profile, fused_com))
     listener = Listener(nodes)
     readings = []
     try:
@@ -347,7 +348,9 @@ def main() -> int:
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     console.print(machine())
     all_five, idle = measure(options, FIVE), measure(options, IDLE)
-    rows = [('five, own core', *all_five.cells(), ''), ('one, does nothing', *idle.cells(), '')]
+    rows = [('five, own core', *all_five.cells(), ''),
+            ('five, without fused CoM', *measure(options, FIVE, fused_com=False).cells(), ''),
+            ('one, does nothing', *idle.cells(), '')]
     if len(os.sched_getaffinity(0)) > 1:
         rows.append(('five, cores shared', *measure(options, FIVE, apart=False).cells(), ''))
     if options.each:

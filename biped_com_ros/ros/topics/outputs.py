@@ -85,13 +85,9 @@ class Output:
         now = monotonic()
         if now > self._next_check:
             self._next_check = now + _CHECK_PERIOD
-            self._has_subscribers = self._is_latched or self.has_current_subscribers
+            self._has_subscribers = (
+                self._is_latched or self.publisher.get_subscription_count() > 0)
         return self._has_subscribers
-
-    @property
-    def has_current_subscribers(self) -> bool:
-        """Whether anything subscribes now, on latched topics too; asks the middleware."""
-        return bool(self.publisher.get_subscription_count() > 0)
 
 
 class TemplatePublisher(Output):
