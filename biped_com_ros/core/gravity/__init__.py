@@ -14,5 +14,5 @@
 """
 Efforts that hold a robot against gravity, and what keeps them within safe limits.
 
-`effort_guard` is the last thing before a motor.
+`effort_guard` is the last step before efforts are published: the clamp and the rate limit.
 """

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The last thing before a motor: ramps, then a clamp and a rate limit that nothing can pass.
+The last step before efforts are published: ramps, then an unconditional clamp and rate limit.
 
 A function of the targets it gets and of the time that passed; no clock is read here.
 """

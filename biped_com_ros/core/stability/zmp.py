@@ -12,14 +12,15 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-The zero-moment point: as the feet feel it, and as the robot's motion demands it.
+The model-based zero-moment point: the one that the robot's motion requires.
 
-Both are the point of a plane about which a contact wrench has no moment along the plane
-(:func:`biped_com_ros.core.geometry.wrench.centre_of_pressure`). The measured wrench is the sum of
-the foot wrenches. The model's follows from Newton and Euler: with the momentum (p, L) of the whole
-robot about a point fixed in the world, ``F = p' - m g`` and ``M = L' - c x m g`` with gravity g.
+The zero-moment point is the point of a plane about which a contact wrench has no moment along the
+plane (:func:`biped_com_ros.core.geometry.wrench.centre_of_pressure`). For the measured one the
+wrench is the sum of the foot wrenches (:mod:`biped_com_ros.core.stability.monitor`). Here it
+follows from Newton and Euler: with the momentum (p, L) of the whole robot about a point fixed in
+the world, ``F = p' - m g`` and ``M = L' - c x m g`` with gravity g.
 
-On a level plane the second is Wang, Zhu and Han's equation (8). Printed there are "joint thrusts"
+On a level plane this is Wang, Zhu and Han's equation (8). Printed there are "joint thrusts"
 V_ix in x and V_iy in y; what belongs there is the rate of change of each link's angular momentum
 about its own centre of mass, around the *other* axis: -L'_y in x and +L'_x in y. With these it is
 exact (:func:`zmp_by_links`). Without them the links count as point masses; (9) is a robot at rest.
@@ -244,9 +245,9 @@ class FilteredWrenches(NamedTuple):
     Attributes
     ----------
     model
-        What the motion demands.
+        The wrench that the motion requires.
     measured
-        What the feet feel; None if that was not given.
+        The sum of the foot wrenches; None if it was not passed.
 
     """
 
@@ -256,7 +257,7 @@ class FilteredWrenches(NamedTuple):
 
 class ModelWrench:
     """
-    The contact wrench that the robot's motion demands, from one instant to the next.
+    The contact wrench that the robot's motion requires, from one instant to the next.
 
     Parameters
     ----------
