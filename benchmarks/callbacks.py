@@ -86,8 +86,8 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
 
 def _estimator(robot: str, number: int, values: dict[str, Any]) -> Node:
     node_class = load_class(NODES['com_estimator'])
-    overrides = [Parameter(name, value=value)
-                 for name, value in {'robot': robot, 'base_source': 'fixed', 'fused_com': False, **values}.items()]
+    values = {'robot': robot, 'base_source': 'fixed', 'fused_com': False, **values}
+    overrides = [Parameter(name, value=value) for name, value in values.items()]
     node: Node = node_class(
         parameter_overrides=overrides,
         cli_args=['--ros-args', '-r', f'__node:=com_estimator_{number}'])
@@ -127,9 +127,10 @@ def subscribed(topics: Collection[str]) -> Iterator[None]:
         if output not in known:
             known[output] = output.publisher.topic_name in topics
         return known[output]
+
     saved = Output.has_subscribers
-    setattr(Output, 'has_subscribers', property(is_subscribed))
+    Output.has_subscribers = property(is_subscribed)  # type: ignore
     try:
         yield
     finally:
-        setattr(Output, 'has_subscribers', saved)
+        Output.has_subscribers = saved  # type: ignore

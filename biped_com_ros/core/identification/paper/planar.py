@@ -254,5 +254,5 @@ def _check_condition(A: Array, poses: str) -> None:
 
 
 def _singular(poses: str) -> str:
-    return (f'{poses} cannot separate the links, because the equations are singular; bend ankle and '
-            'knee further, each by 5 deg or more, and not always by the same angles')
+    return (f'{poses} cannot separate the links, because the equations are singular; bend ankle '
+            'and knee further, each by 5 deg or more, and not always by the same angles')
