@@ -237,5 +237,4 @@ class StaticRobot:
         imus = self.config.imus
         name = 'base' if 'base' in imus else next(iter(imus), '')
         site = self._data.site(f'imu/{name}' if name else 'base_link')
-        up: Array = site.xmat.reshape(3, 3)[2].copy()
-        return up
+        return site.xmat.reshape(3, 3)[2].copy()

@@ -240,16 +240,14 @@ class ComFilter:
     @property
     def com(self) -> Array:
         """Centre of mass, shape (3,), m."""
-        com: Array = self.state[K] - self.bias
-        return com
+        return self.state[K] - self.bias
 
     @property
     def com_covariance(self) -> Array:
         """Of :attr:`com`, shape (3, 3), m^2."""
         rows = np.eye(3, SIZE)
         rows[:, H], rows[:, S] = self._rotation, -self._lever
-        covariance: Array = rows @ self.covariance @ rows.T
-        return covariance
+        return rows @ self.covariance @ rows.T
 
     @property
     def velocity(self) -> Array:
@@ -265,8 +263,7 @@ class ComFilter:
     def bias(self) -> Array:
         """Error of the kinematic CoM, along the axes of the world, shape (3,), m."""
         x = self.state
-        bias: Array = x.item(S) * self._lever - self._rotation.dot(x[H])
-        return bias
+        return x.item(S) * self._lever - self._rotation.dot(x[H])
 
     def detects_push(self, dt: float, apart: Vector) -> bool:
         """

@@ -215,8 +215,7 @@ class FusedCom:
         if min(wrenches[:, 2].tolist()) >= LOADED * self._weight:
             return wrenches.copy()
         share = wrenches[:, 2:3] / self._weight
-        loaded: Array = wrenches * np.clip((share - UNLOADED) / (LOADED - UNLOADED), 0.0, 1.0)
-        return loaded
+        return wrenches * np.clip((share - UNLOADED) / (LOADED - UNLOADED), 0.0, 1.0)
 
     def _forces(self, wrenches: Array | None, follows: bool) -> tuple[Vector, Vector]:
         """Return the force of all feet in the world at the instant before and at this one, N."""

@@ -88,8 +88,7 @@ class Plane(NamedTuple):
 
     def to_plane(self, points: Array) -> Array:
         """Return points (..., 3) of the world along the axes of the plane, the height last."""
-        in_plane: Array = (points - self.origin).dot(self.rotation)
-        return in_plane
+        return (points - self.origin).dot(self.rotation)
 
     def coordinates(self, x: float, y: float, z: float) -> Vector:
         """Return what :meth:`to_plane` does, of one point in plain numbers."""

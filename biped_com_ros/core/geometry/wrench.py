@@ -76,8 +76,7 @@ def wrench_adjoint(R_A_B: ArrayLike, p_B_in_A: ArrayLike) -> Array:
     """
     R, p = np.asarray(R_A_B), np.asarray(p_B_in_A)
     if R.ndim == 2 and p.ndim == 1:
-        single: Array = pin.SE3(R, p).toDualActionMatrix()  # five times faster than arrays
-        return single
+        return pin.SE3(R, p).toDualActionMatrix()  # five times faster than arrays
     adjoint = np.zeros((*R.shape[:-2], 6, 6))
     adjoint[..., :3, :3] = R
     adjoint[..., 3:, 3:] = R
@@ -87,8 +86,7 @@ def wrench_adjoint(R_A_B: ArrayLike, p_B_in_A: ArrayLike) -> Array:
 
 def transform_wrench(R_A_B: ArrayLike, p_B_in_A: ArrayLike, wrench_in_B: ArrayLike) -> Array:
     """Return wrenches (..., 6) of frame B in frame A (:func:`wrench_adjoint`)."""
-    moved: Array = (wrench_adjoint(R_A_B, p_B_in_A) @ np.asarray(wrench_in_B)[..., None])[..., 0]
-    return moved
+    return (wrench_adjoint(R_A_B, p_B_in_A) @ np.asarray(wrench_in_B)[..., None])[..., 0]
 
 
 def sum_wrenches(wrenches: Sequence[Sequence[float]], placements: Sequence[Placement],

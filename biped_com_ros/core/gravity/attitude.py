@@ -61,8 +61,7 @@ class MountedImu:
             Placements of all joints in the base, (joints, 4, 3).
 
         """
-        up: Array = self._up.dot(self._in_joint).dot(joints[self._joint])
-        return up
+        return self._up.dot(self._in_joint).dot(joints[self._joint])
 
 
 class UprightCheck:

@@ -287,8 +287,7 @@ class GravityCompensator:
             if name not in names:
                 raise UnknownNameError(
                     'support', name, (AUTO, FIXED, ALL, *names), self.model.config.name)
-        shares: list[float] = self.gravity_model.shares_of(chosen).tolist()
-        return shares
+        return self.gravity_model.shares_of(chosen).tolist()
 
     def _shares(self, load: GravityLoad, stamp_ns: int) -> list[float]:
         if self._given_shares is not None:

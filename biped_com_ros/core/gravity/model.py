@@ -131,8 +131,7 @@ class GravityModel:
 
         """
         R_imu_base = state.placements_in_base(imu)[0, :3]
-        up: Array = R_world_imu[2].dot(R_imu_base)
-        return up
+        return R_world_imu[2].dot(R_imu_base)
 
     def load(self, state: RobotState, up_in_base: Array) -> GravityLoad:
         """
@@ -342,10 +341,9 @@ class Support:
     def wrenches_at_centres(self) -> Array:
         """On the robot at each contact's centre along the axes of the contact, (K, 6)."""
         # The rows 0-2 of a placement are R_contact_base.
-        wrenches: Array = np.matmul(
+        return np.matmul(
             np.reshape(self.wrench_values, (-1, 2, 3)),
             self.load.placements[:, :3].transpose(0, 2, 1)).reshape(-1, 6)
-        return wrenches
 
     @property
     def wrenches(self) -> Array:

@@ -137,8 +137,7 @@ class MotorConstants:
             if name not in model.joint_names:
                 raise UnknownNameError('joint', name, model.joint_names, 'the motor constants')
         K = np.array([self.torque_per_ampere.get(n, math.nan) for n in model.joint_names])
-        torques: Array = K * currents
-        return torques
+        return K * currents
 
     def torques_of_efforts(self, model: RobotModel, efforts: Array) -> Array:
         """

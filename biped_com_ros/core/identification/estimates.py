@@ -148,5 +148,4 @@ class Identification:
     def com_std(self, regressor: StaticsRegressor, positions: Array) -> Array:
         """Return the standard deviation of the total centre of mass in the base, (3,), m."""
         C = regressor.com_derivative(positions, self.parameters)
-        std: Array = np.sqrt(np.einsum('ij,jk,ik->i', C, self.covariance, C))
-        return std
+        return np.sqrt(np.einsum('ij,jk,ik->i', C, self.covariance, C))

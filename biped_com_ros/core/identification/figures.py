@@ -110,8 +110,7 @@ class _FigureMaker:
         level = level_rotation(self._regressor.up_in_base(capture))
 
         def project(point: Array) -> Array:
-            projected: Array = _VIEW @ (level @ point)
-            return projected
+            return _VIEW @ (level @ point)
 
         for parent, child in self._bones:
             ends = [state.pose_in_base(link).position for link in (parent, child)]

@@ -90,8 +90,7 @@ class Equations:
 
     def residual(self, theta: Array) -> Array:
         """Return ``A theta + b``, shape (rows,), N, N m."""
-        residual: Array = self.A @ theta.ravel() + self.b
-        return residual
+        return self.A @ theta.ravel() + self.b
 
 
 class StaticsRegressor:
@@ -147,8 +146,7 @@ class StaticsRegressor:
         C, mass = self.com_matrix(positions), theta[:, 0].sum()
         # The total mass changes too, and is in the denominator.
         C[:, ::4] -= (C @ theta.ravel() / mass)[:, np.newaxis]
-        derivative: Array = C / mass
-        return derivative
+        return C / mass
 
     def torque_matrix(self, positions: Array, up: Array) -> Array:
         """
@@ -169,8 +167,7 @@ class StaticsRegressor:
         n, none = len(self.model.joint_names), np.zeros(self._sensor_count, dtype=bool)
         poses = self._kinematics.poses(positions[np.newaxis], up, '')
         A = self._matrix(poses, self._topology.layout(none))
-        rows: Array = A[6:6 + n]
-        return rows
+        return A[6:6 + n]
 
     def equations(self, capture: Capture, theta: Array,
                   noise: SensorNoise = TYPICAL_NOISE) -> Equations:
@@ -243,8 +240,7 @@ class StaticsRegressor:
             # A sensor further up carries what those below it carry.
             nested = np.minimum(self._topology.beyond_sensors[:, L:], 1.0)
             through += np.outer(nested @ share, wrench)
-        readings: Array = np.einsum('srk,sk->sr', self._kinematics.projections(k)[1][0], through)
-        return readings
+        return np.einsum('srk,sk->sr', self._kinematics.projections(k)[1][0], through)
 
     def torques(self, capture: Capture, readings: Array, theta: Array) -> Array:
         """Return joint torques, shape (n,), N m; NaN beyond contact sensors."""
@@ -262,8 +258,7 @@ class StaticsRegressor:
         layout = self._topology.layout(self._topology.contact_sensors(capture))
         readings = np.where(layout.contact[:, np.newaxis], capture.wrenches, 0.0)
         here = self._poses(capture)
-        total: Array = self._reading_matrix(here, layout)[:6] @ readings.ravel()
-        return total
+        return self._reading_matrix(here, layout)[:6] @ readings.ravel()
 
     def carried_links(self, capture: Capture) -> NDArray[np.bool_]:
         """Return which links the sensors of standing feet carry, shape (L,)."""
@@ -285,8 +280,7 @@ class StaticsRegressor:
         """Put rows together: whole (N, 6, ...), joints (N, J, ...), sensors (N, S, 6, ...)."""
         measured = np.einsum('mj,nj...->nm...', self._gearing, joints)
         flat = sensors.reshape(len(whole), -1, *sensors.shape[3:])
-        stacked: Array = np.concatenate((whole, measured, flat), axis=1)
-        return stacked
+        return np.concatenate((whole, measured, flat), axis=1)
 
     def _matrix(self, k: StaticsPoses, layout: RegressorLayout) -> Array:
         """Return A of the first configuration, shape (6 + n + 6 S, 4 L)."""

@@ -107,8 +107,7 @@ def _inertia_along_link(link: ElementTree.Element) -> Array:
     xx, xy, xz, yy, yz, zz = (float(element.get(key, '0'))
                               for key in ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'))
     R = origin_of(inertial).rotation
-    inertia: Array = R @ np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))) @ R.T
-    return inertia
+    return R @ np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))) @ R.T
 
 
 def origin_of(element: ElementTree.Element) -> Pose:

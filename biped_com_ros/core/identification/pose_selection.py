@@ -109,8 +109,7 @@ def compress(A: Array) -> Array:
     """Return fewer rows (k, 4 L) with the same information, but for a 500th of the prior's."""
     _, strengths, directions = np.linalg.svd(A, full_matrices=False)
     kept = strengths > 0.04
-    compressed: Array = strengths[kept, np.newaxis] * directions[kept]
-    return compressed
+    return strengths[kept, np.newaxis] * directions[kept]
 
 
 def _gain(A: Array, covariance: Array) -> float:
@@ -122,8 +121,7 @@ def _gain(A: Array, covariance: Array) -> float:
 def _added(covariance: Array, A: Array) -> Array:
     """Return the covariance after rows are added."""
     across = covariance @ A.T
-    updated: Array = covariance - across @ np.linalg.solve(np.eye(len(A)) + A @ across, across.T)
-    return updated
+    return covariance - across @ np.linalg.solve(np.eye(len(A)) + A @ across, across.T)
 
 
 def total_information(rows: Sequence[Array]) -> float:

@@ -129,8 +129,7 @@ class PriorTerms:
     @property
     def moment_sigma(self) -> Array:
         """Return the standard deviation of each link's first moment about ``m c0``, (L,), kg m."""
-        sigma: Array = self.reference * self.prior.com_sigma
-        return sigma
+        return self.reference * self.prior.com_sigma
 
     def scaling(self) -> Array:
         """Return T (4 L, 4 L): parameters are the URDF's plus T times (u, w link by link)."""
@@ -189,8 +188,7 @@ class PriorTerms:
     def _shape(self) -> Array:
         """Return S with ``w S w / (1 + u)`` the first part of the consistency term."""
         ratio = self.moment_sigma / self.masses
-        shape: Array = self._inverse_spread * (ratio ** 2)[:, np.newaxis, np.newaxis]
-        return shape
+        return self._inverse_spread * (ratio ** 2)[:, np.newaxis, np.newaxis]
 
     def _add_shape(self, u: Array, w: Array, gradient: Array, hessian: Array) -> None:
         kappa, S, one = self.prior.consistency, self._shape(), 1.0 + u

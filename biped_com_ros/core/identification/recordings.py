@@ -251,8 +251,7 @@ def read_bag(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Eve
 
 def _reader_error() -> type[Exception]:
     from rosbags.highlevel import AnyReaderError
-    error: type[Exception] = AnyReaderError
-    return error
+    return AnyReaderError
 
 
 def _kinds(model: RobotModel, namespace: str) -> dict[str, str]:

@@ -67,8 +67,7 @@ class Placement:
     def towards(self, other: Placement, share: float) -> Placement:
         """Return the placement at a share of the way to another on the same feet."""
         def between(begin: Array, finish: Array) -> Array:
-            mixed: Array = begin + share * (finish - begin)
-            return mixed
+            return begin + share * (finish - begin)
 
         return replace(
             self, height=self.height + share * (other.height - self.height),

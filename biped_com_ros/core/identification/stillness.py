@@ -229,5 +229,4 @@ def _smoothed(values: list[Array]) -> Array:
 def _variance_of_mean(values: Array) -> Array:
     """Return the variance of the mean; ten correlated readings count as one."""
     independent = max(1.0, len(values) / 10.0)
-    variance: Array = values.var(axis=0) / independent
-    return variance
+    return values.var(axis=0) / independent

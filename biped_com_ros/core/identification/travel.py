@@ -129,12 +129,10 @@ def _progress(t: Array, top: float, rise: float, duration: float) -> tuple[Array
     """Return distance and speed at times, the speed rising and falling as a raised cosine."""
     def risen(tau: Array) -> Array:
         phase = np.pi * np.clip(tau / rise, 0.0, 1.0)
-        inside: Array = 0.5 * top * (np.clip(tau, 0.0, rise) - rise / np.pi * np.sin(phase))
-        return inside
+        return 0.5 * top * (np.clip(tau, 0.0, rise) - rise / np.pi * np.sin(phase))
 
     def rate(tau: Array) -> Array:
-        value: Array = 0.5 * top * (1.0 - np.cos(np.pi * np.clip(tau / rise, 0.0, 1.0)))
-        return value
+        return 0.5 * top * (1.0 - np.cos(np.pi * np.clip(tau / rise, 0.0, 1.0)))
 
     left = duration - t
     cruise = top * np.clip(t - rise, 0.0, duration - 2.0 * rise)

@@ -107,8 +107,7 @@ def consistent_inertia(inertia: ArrayLike) -> Array:
     if moments[0] >= 0.0:
         return given
     second = (axes * np.maximum(moments, SMALLEST_EIGENVALUE)) @ axes.T
-    nearest: Array = np.trace(second) * np.eye(3) - second
-    return nearest
+    return np.trace(second) * np.eye(3) - second
 
 
 def _check(name: str, inertial: NewInertial) -> None:

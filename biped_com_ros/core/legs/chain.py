@@ -76,5 +76,4 @@ class LegChain:
 
     def columns(self, matrix: Array) -> Array:
         """Return the columns of this leg's joints in a matrix (k, nv)."""
-        columns: Array = matrix[:, self._columns]
-        return columns
+        return matrix[:, self._columns]

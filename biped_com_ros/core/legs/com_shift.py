@@ -111,8 +111,7 @@ class ComShift:
         sole = self._legs[index].sole(self._data)
         x, y = self._below_ankle(foot, sole) if point is None else point
         in_sole = sole.actInv(self._data.com[0])
-        offset: Array = sole.rotation @ np.array((x - in_sole[0], y - in_sole[1], 0.0))
-        return offset
+        return sole.rotation @ np.array((x - in_sole[0], y - in_sole[1], 0.0))
 
     def increment(self, displacement: Array) -> Array:
         """
@@ -201,8 +200,7 @@ class ComShift:
     @property
     def _normal(self) -> Array:
         """Return the normal of the first sole, base axes, (3,)."""
-        normal: Array = self._legs[0].sole(self._data).rotation[:, 2]
-        return normal
+        return self._legs[0].sole(self._data).rotation[:, 2]
 
     @staticmethod
     def _parts(start: float, end: float, distance: float) -> list[float]:
@@ -287,8 +285,7 @@ class _Leg(LegChain):
         J = self.jacobian(data)
         least = float(np.linalg.svd(J, compute_uv=False)[-1])
         damping = 1e-12 + (0.0 if least > _SINGULAR else 0.02 * (1.0 - least / _SINGULAR)) ** 2
-        inverse: Array = J.T @ np.linalg.inv(J @ J.T + damping * np.eye(6))
-        return inverse
+        return J.T @ np.linalg.inv(J @ J.T + damping * np.eye(6))
 
     def least_singular_value(self, data: pin.Data) -> float:
         """Return the least singular value of the leg's Jacobian."""

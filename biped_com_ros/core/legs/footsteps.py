@@ -199,8 +199,7 @@ class StepPlan:
         """Return the reference of the zero-moment point, (2,), m."""
         phase = self.phase(time)
         start = np.array(phase.zmp_from)
-        reference: Array = start + phase.progress(time) * (np.array(phase.zmp_to) - start)
-        return reference
+        return start + phase.progress(time) * (np.array(phase.zmp_to) - start)
 
     def shares(self, time: float) -> Array:
         """Return how the feet share the weight, (2,), sum 1; exactly 0 for a foot in the air."""

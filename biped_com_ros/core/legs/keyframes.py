@@ -143,8 +143,7 @@ def _error_and_jacobian(leg: LegChain, data: pin.Data, target: pin.SE3) -> tuple
 def _damped_solve(jacobian: Array, error: Array) -> Array:
     """Return the least-norm step of the joints, damped against singularities."""
     square = jacobian @ jacobian.T + _DAMPING * np.eye(6)
-    step: Array = jacobian.T @ np.linalg.solve(square, error)
-    return step
+    return jacobian.T @ np.linalg.solve(square, error)
 
 
 @dataclass(frozen=True)
@@ -232,8 +231,7 @@ class KeyframeMotion:
 
 
 def _between(start: Array, end: Array, share: float) -> Array:
-    between: Array = start + share * (end - start)
-    return between
+    return start + share * (end - start)
 
 
 def show_keyframes(model: RobotModel, sway: float = 0.35, arms: str = 'arms_up') -> list[Keyframe]:

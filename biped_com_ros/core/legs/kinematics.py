@@ -265,8 +265,7 @@ class Leg:
 
     def sole_twist(self, positions: Array, velocities: Array) -> Array:
         """Return the sole's velocity and angular velocity in the base, (6,), Wang's (6)."""
-        twist: Array = self.jacobian_in_base(positions) @ velocities
-        return twist
+        return self.jacobian_in_base(positions) @ velocities
 
     def joint_velocities(self, positions: Array, sole_twist: Array) -> Array:
         """
@@ -415,8 +414,7 @@ def wang_angles(positions: Array) -> Array:
     Pitches are the same (the paper's x axis is -y of ROS and its chain has the opposite direction:
     two signs cancel), rolls and yaw are opposite. For axes along +z, +x, +y.
     """
-    angles: Array = _WANG_SIGNS * positions[_WANG_ORDER]
-    return angles
+    return _WANG_SIGNS * positions[_WANG_ORDER]
 
 
 def wang_matrices(theta: ArrayLike, geometry: LegGeometry = WANG) -> Array:
@@ -527,8 +525,7 @@ def _check_axes(label: str, names: tuple[str, ...], twists: Array) -> Array:
         if abs(abs(cosine) - 1.0) > _STRUCTURE_TOLERANCE:
             raise _not_wang(label, f"at zero, the axis of '{name}', which should be the {kind}, "
                             f'is {np.round(axis, 4).tolist()} in the base')
-    signs: Array = np.sign(along)
-    return signs
+    return np.sign(along)
 
 
 def _check_centres(label: str, points: Array) -> None:

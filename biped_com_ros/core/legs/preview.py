@@ -123,9 +123,8 @@ class PreviewController:
             Reference at the next samples, (N, axes), m.
 
         """
-        jerk: Array = (self.preview_gains @ reference_ahead - self.state_gains @ state
-                       - self.integral_gain * error_sum)
-        return jerk
+        return (self.preview_gains @ reference_ahead - self.state_gains @ state
+                - self.integral_gain * error_sum)
 
     def _solve(self, error_weight: float, jerk_weight: float, count: int) -> None:
         """Find all gains from the Riccati equation of the system with its integrator."""
@@ -170,7 +169,6 @@ def riccati(A: Array, B: Array, Q: Array, R: float) -> Array:
         G = G + F @ W @ G @ F.T
         F = F @ W @ F
         if np.abs(P_next - P).max() <= 1e-13 * np.abs(P_next).max():
-            solution: Array = 0.5 * (P_next + P_next.T)
-            return solution
+            return 0.5 * (P_next + P_next.T)
         P = P_next
     raise ConfigurationError('the Riccati equation of the preview does not converge')

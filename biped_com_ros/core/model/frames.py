@@ -96,5 +96,4 @@ class PointSet:
         # With 'clip' it writes there without a buffer; there is nothing to clip.
         placements.take(self._joints, 0, self._rows, 'clip')
         np.multiply(terms, self._factors, terms)
-        points: Array = terms.dot(self._sums)
-        return points
+        return terms.dot(self._sums)

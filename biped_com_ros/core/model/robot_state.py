@@ -210,9 +210,8 @@ class RobotState:
         return R_world_base, placed
 
     def _place(self, frames: FrameSet) -> Array:
-        poses: Array = np.matmul(
+        return np.matmul(
             frames.placement_in_joint, self._placements.take(frames.joints, axis=0))
-        return poses
 
     def joints_of(self, frames: FrameSet) -> tuple[Array, Array]:
         """
@@ -251,8 +250,7 @@ class RobotState:
             placements = self.placements_in_base(frames)
         in_frame = np.matmul(
             self._twists.take(frames.joints, axis=0)[:, np.newaxis], frames.twist_transfer)
-        twists: Array = np.matmul(in_frame.reshape(-1, 2, 3), placements[:, :3])
-        return twists
+        return np.matmul(in_frame.reshape(-1, 2, 3), placements[:, :3])
 
     def pose_in_base(self, frame: str) -> Pose:
         """Pose of one URDF link in the base; for loops, prefer :meth:`placements_in_base`."""

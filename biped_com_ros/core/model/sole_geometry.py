@@ -119,8 +119,7 @@ def _points(collision: ElementTree.Element, link: str) -> Array:
 
 def _box(shape: ElementTree.Element) -> Array:
     signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    corners: Array = 0.5 * signs * _vector(shape.get('size'))
-    return corners
+    return 0.5 * signs * _vector(shape.get('size'))
 
 
 def _cylinder(shape: ElementTree.Element) -> Array:

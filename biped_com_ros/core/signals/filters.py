@@ -93,8 +93,7 @@ class LowPass:
         states[-1] = sample
         following = self._matrix.dot(states)
         states[:-1] = following[:-1]
-        filtered: Array = following[-1]
-        return filtered
+        return following[-1]
 
     def _design(self, dt: float) -> None:
         """Fill the matrix from (states, input) to (next states, output) for the step `dt`."""

@@ -55,9 +55,8 @@ class SoleWrench:
         if frame not in self._adjoints:
             self._adjoints[frame] = self._adjoint(frame)
         X_sole_frame = self._adjoints[frame]
-        moved: list[float] = (
+        return (
             wrench if X_sole_frame is None else X_sole_frame.dot(wrench)).tolist()
-        return moved
 
     def _adjoint(self, frame: str) -> Array:
         model, soles = self._model, self._model.soles

@@ -173,8 +173,7 @@ class Backbone:
     def lengths(self, shape: Array) -> Array:
         """Return the lengths of the tendons, (n,), m: exact helices parallel to the backbone."""
         along, across, _ = self._strides(shape)
-        lengths: Array = np.sqrt(along * along + across * across) @ WEIGHTS
-        return lengths
+        return np.sqrt(along * along + across * across) @ WEIGHTS
 
     def length_jacobian(self, shape: Array) -> Array:
         """Return the derivative (n, 4) of :meth:`lengths`."""
@@ -260,8 +259,7 @@ class Backbone:
         if disks < 1:
             raise ConfigurationError(f'tendons run through one disk or more, not {disks}')
         holes = np.array([self.holes(shape, k / disks) for k in range(disks + 1)])
-        lengths: Array = np.linalg.norm(np.diff(holes, axis=0), axis=2).sum(axis=0)
-        return lengths
+        return np.linalg.norm(np.diff(holes, axis=0), axis=2).sum(axis=0)
 
     def printed_lengths(self, shape: Array) -> Array:
         """
@@ -272,9 +270,8 @@ class Backbone:
         """
         a, b, psi, elongation = np.asarray(shape).tolist()
         phase = math.atan2(b, a) + psi + 0.5 * math.pi * np.arange(4)
-        lengths: Array = (
+        return (
             self.length + elongation + math.hypot(a, b) * self.radius * np.cos(phase))
-        return lengths
 
     def shape_from_lengths(self, lengths: Array, torsion: float = 0.0) -> LengthFit:
         """

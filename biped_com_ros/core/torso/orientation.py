@@ -128,8 +128,7 @@ class ImuPair:
 
     def read_tip(self, upper: Array) -> TipReading:
         """Return the measurement of the upper IMU; its values (7,) as for :meth:`read`."""
-        tip: list[float] = self._upper_to_tip.dot(upper).tolist()
-        return tip
+        return self._upper_to_tip.dot(upper).tolist()
 
     @staticmethod
     def combine(base: BaseReading, tip: TipReading | None,

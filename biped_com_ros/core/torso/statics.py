@@ -152,8 +152,7 @@ class WrenchEstimate:
 
         Each is a force across the tip with the moment that cancels its bending.
         """
-        null: Array = np.linalg.svd(self.directions)[2][4:].T
-        return null
+        return np.linalg.svd(self.directions)[2][4:].T
 
 
 def constant_load(wrench: Array) -> Load:
@@ -186,13 +185,11 @@ class TorsoStatics:
 
     def elastic(self, shape: Array) -> Array:
         """Return the generalized force (4,) of the elasticity, ``K shape``."""
-        force: Array = self._diagonal * shape
-        return force
+        return self._diagonal * shape
 
     def of_tendons(self, shape: Array, tensions: Array) -> Array:
         """Return the generalized force (4,) of tensions (n,), ``-J_lengths^T F``."""
-        force: Array = -self.backbone.approximate_length_jacobian(shape).T.dot(tensions)
-        return force
+        return -self.backbone.approximate_length_jacobian(shape).T.dot(tensions)
 
     def work(self, arc: Arc, load: Load) -> tuple[complex, float, float]:
         """
@@ -271,8 +268,7 @@ class TorsoStatics:
 
     def bending_moment(self, shape: Array, load: Load = no_load) -> Array:
         """Return the moment (2,) that holds a bend, ``k_b bend - J_tip^T w``, N m."""
-        moment: Array = (self.elastic(shape) - self.of_load(shape, load))[:2]
-        return moment
+        return (self.elastic(shape) - self.of_load(shape, load))[:2]
 
     def with_passive_parts(self, shape: Array, tensions: Array, load: Load = no_load) -> Array:
         """

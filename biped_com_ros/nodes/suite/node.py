@@ -141,8 +141,7 @@ def _start_all(names: Sequence[str], registry: dict[str, str]) -> list[Node]:
 
 def _start(name: str, location: str) -> Node:
     try:
-        node: Node = load_class(location)()
-        return node
+        return load_class(location)()
     except BipedComError as error:
         raise ConfigurationError(f"node '{name}' cannot start: {error}") from error
 
@@ -150,8 +149,7 @@ def _start(name: str, location: str) -> Node:
 def load_class(location: str) -> Callable[..., Any]:
     """Return the class at 'module:class'."""
     module, name = location.split(':')
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
+    return getattr(importlib.import_module(module), name)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -38,8 +38,7 @@ def pack_stamp_into(buffer: bytearray, offset: int, ns: int) -> None:
 def unpack_stamp(raw: bytes, offset: int = 0) -> int:
     """Return the stamp whose 8 serialized bytes begin at `offset`, ns."""
     seconds, nanoseconds = _STAMP.unpack_from(raw, offset)
-    ns: int = seconds * SECOND_NS + nanoseconds
-    return ns
+    return seconds * SECOND_NS + nanoseconds
 
 
 def stamp_to_msg(ns: int) -> Time:

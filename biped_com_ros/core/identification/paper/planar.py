@@ -143,8 +143,7 @@ def two_link_right_side(leg: TwoLinkLeg, com_b: ArrayLike, com_c: ArrayLike,
     La, Lb, mb, mc = leg.length_a, leg.length_b, leg.mass_b, leg.mass_c
     known_b = (mc * Lb * math.sin(theta_b), (mb + mc) * La + mc * Lb * math.cos(theta_b))
     known_c = (0.0, (mb + mc) * La + mc * Lb)
-    right: Array = (first_moments - (known_b, known_c)).ravel()
-    return right
+    return (first_moments - (known_b, known_c)).ravel()
 
 
 def solve_two_link(leg: TwoLinkLeg, com_b: ArrayLike, com_c: ArrayLike, theta_b: float,

@@ -185,8 +185,7 @@ def standard_deviations(line_a: ComLine, line_b: ComLine, tilt: float, mass: flo
     step = 1e-6
     jacobian = np.array([
         (solve(at + step * e) - solve(at - step * e)) / (2.0 * step) for e in np.eye(9)])
-    deviations: Array = np.linalg.norm(jacobian * sigma[:, np.newaxis], axis=0)
-    return deviations
+    return np.linalg.norm(jacobian * sigma[:, np.newaxis], axis=0)
 
 
 def _level(line: ComLine) -> ComLine:
