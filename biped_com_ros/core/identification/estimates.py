@@ -11,16 +11,175 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What a calibration estimates: masses, centres of mass, uncertainty, identifiability."""
+"""What a calibration estimates, with its uncertainty and the residuals of the measurements."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.wrench import centre_of_pressure, skew
+from biped_com_ros.core.identification.captures import Capture, check_capture
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.residuals import Offsets, Residuals
 import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """
+    Constant errors of sensors: measured minus true.
+
+    Attributes
+    ----------
+    positions, torques
+        Of the joints, shape (n,), rad and N m.
+    tilt
+        Rotation vector of the direction of gravity, in the frame it is measured in, (3,), rad.
+    wrenches
+        Of the wrench sensors, shape (sensors, 6), N and N m.
+
+    """
+
+    positions: Array
+    tilt: Array
+    wrenches: Array
+    torques: Array
+
+    @staticmethod
+    def from_vector(values: Array, joints: int) -> Offsets:
+        """Split a vector (n + 3 + 6 sensors + n,)."""
+        n = joints
+        return Offsets(values[:n], values[n:n + 3],
+                       values[n + 3:len(values) - n].reshape(-1, 6), values[len(values) - n:])
+
+    def corrected(self, capture: Capture) -> Capture:
+        """Return the capture without these errors."""
+        turned = capture.up - skew(self.tilt) @ capture.up
+        return replace(capture, positions=capture.positions - self.positions, up=turned,
+                       wrenches=capture.wrenches - self.wrenches,
+                       torques=capture.torques - self.torques)
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """
+    Measured minus expected, by capture.
+
+    Attributes
+    ----------
+    com
+        Centre of pressure minus the model's centre of mass, along the levelled base axes, shape
+        (captures, 2), m; NaN where no foot stands.
+    weight
+        Measured minus expected, N, shape (captures,).
+    torque, torque_expected
+        Joint torques, shape (captures, n), N m; NaN where not measured.
+
+    """
+
+    com: Array
+    weight: Array
+    torque: Array
+    torque_expected: Array
+
+    @staticmethod
+    def joined(parts: Sequence[Residuals], index: NDArray[np.intp]) -> Residuals:
+        """Concatenate parts and select captures by index."""
+        return Residuals(*(np.concatenate([getattr(part, name) for part in parts])[index]
+                           for name in ('com', 'weight', 'torque', 'torque_expected')))
+
+    @property
+    def com_rms(self) -> float:
+        """Root mean square distance of the centre of mass, m; NaN without a standing foot."""
+        squares = (self.com ** 2).sum(axis=1)
+        known = squares[np.isfinite(squares)]
+        return float(np.sqrt(known.mean())) if len(known) else float('nan')
+
+    @property
+    def torque_rms(self) -> float:
+        """Root mean square of the joint torques, N m; NaN without torques."""
+        known = self.torque[np.isfinite(self.torque)]
+        return float(np.sqrt((known ** 2).mean())) if len(known) else float('nan')
+
+    @property
+    def torque_max(self) -> float:
+        """Largest joint torque residual, N m; NaN without torques."""
+        known = np.abs(self.torque[np.isfinite(self.torque)])
+        return float(known.max()) if len(known) else float('nan')
+
+    @property
+    def weight_mean(self) -> float:
+        """Mean of the weight's residual, N; NaN without a standing foot."""
+        known = self.weight[np.isfinite(self.weight)]
+        return float(known.mean()) if len(known) else float('nan')
+
+
+def residuals_of(regressor: StaticsRegressor, captures: Sequence[Capture], theta: Array,
+                 offsets: Offsets | None = None) -> Residuals:
+    """
+    Compare captures with a robot of the parameters `theta`.
+
+    Parameters
+    ----------
+    regressor
+        Of the robot.
+    captures
+        At least one.
+    theta
+        Masses and first moments (L, 4), kg and kg m.
+    offsets
+        Constant errors of the sensors, subtracted first.
+
+    """
+    if not captures:
+        raise InputError('there is no capture to compare with')
+    for capture in captures:
+        check_capture(regressor.model, capture)
+    if offsets is not None:
+        captures = [offsets.corrected(capture) for capture in captures]
+    compared = [_compare(regressor, capture, theta) for capture in captures]
+    com, weight, torque, expected = (np.array(values) for values in zip(*compared))
+    return Residuals(com, weight, torque, expected)
+
+
+def _compare(regressor: StaticsRegressor, capture: Capture,
+             theta: Array) -> tuple[Array, float, Array, Array]:
+    n = len(regressor.model.joint_names)
+    rows, residual = regressor.residual(capture, theta)
+    torque = np.full(n, np.nan)
+    is_joint = (rows >= 6) & (rows < 6 + n)
+    torque[rows[is_joint] - 6] = -residual[is_joint]
+    if not capture.in_contact.any():
+        return np.full(2, np.nan), float('nan'), torque, capture.torques - torque
+    com, weight = _compare_contact(regressor, capture, theta)
+    return com, weight, torque, capture.torques - torque
+
+
+def _compare_contact(regressor: StaticsRegressor, capture: Capture,
+                     theta: Array) -> tuple[Array, float]:
+    """Return centre of pressure minus centre of mass, levelled, and the weight's residual."""
+    model, up = regressor.model, regressor.up_in_base(capture)
+    soles = model.state(capture.positions).placements_in_base(model.soles)[:, 3]
+    height = float((soles[capture.in_contact] @ up).mean())
+    total = regressor.total_contact(capture)
+    carried = np.where(regressor.carried_links(capture)[:, np.newaxis], theta, 0.0)
+    mass = float(carried[:, 0].sum())
+    com = regressor.com_matrix(capture.positions) @ carried.ravel() / mass
+    # Horizontal forces are noise at rest; at the height of the soles they have no lever.
+    pressure = centre_of_pressure(total.tolist(), up.tolist(), height)
+    offset = (np.nan if pressure is None else np.array(pressure)) - com
+    return level_rotation(up)[:2] @ offset, float(total[:3] @ up) - GRAVITY * mass
+
+
+def level_rotation(up: Array) -> Array:
+    """Return the rotation (3, 3) that makes `up` vertical and keeps forward ahead."""
+    forward = np.array((1.0, 0.0, 0.0)) - up[0] * up
+    forward /= np.linalg.norm(forward)
+    return np.array((forward, np.cross(up, forward), up))
 
 
 @dataclass(frozen=True, kw_only=True)

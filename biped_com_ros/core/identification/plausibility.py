@@ -22,9 +22,9 @@ import math
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
+from biped_com_ros.core.identification.estimates import residuals_of
 from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
-from biped_com_ros.core.identification.link_geometry import missing_inertials
-from biped_com_ros.core.identification.residuals import residuals_of
+from biped_com_ros.core.identification.prior import missing_inertials
 from biped_com_ros.core.model.limits import position_limits
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np

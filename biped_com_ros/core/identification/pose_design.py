@@ -14,10 +14,9 @@
 """
 Plans the poses of a calibration: safe ones with the most information, and safe paths.
 
-Candidates are random postures on the left, the right and all feet, and some hanging
-(:mod:`pose_candidates`); they keep the limits of :mod:`pose_safety`. Of them K are chosen that are
-D-optimal for the maximum a posteriori estimate (:mod:`pose_selection`) and connected by safe paths
-(:mod:`pose_paths`).
+Candidates are random postures on the left, the right and all feet, and some hanging. Of them K
+are chosen that are D-optimal for the maximum a posteriori estimate (:mod:`pose_candidates`). They
+keep the limits of :mod:`pose_safety`, and are connected by paths that keep them, too.
 """
 
 from __future__ import annotations
@@ -28,15 +27,12 @@ from dataclasses import dataclass, replace
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.design_options import (
-    DesignOptions, no_progress, Progress)
+from biped_com_ros.core.identification.design_options import DesignOptions, no_progress, Progress
 from biped_com_ros.core.identification.estimator import Estimator, TYPICAL_PRIOR
 from biped_com_ros.core.identification.first_moments import TYPICAL_NOISE
-from biped_com_ros.core.identification.pose_candidates import Candidate, CandidateSampler
-from biped_com_ros.core.identification.pose_paths import PathPlanner
-from biped_com_ros.core.identification.pose_safety import PoseSafety
-from biped_com_ros.core.identification.pose_selection import (
-    choose_greedily, exchange, total_information)
+from biped_com_ros.core.identification.pose_candidates import (
+    Candidate, CandidateSampler, choose_greedily, exchange, total_information)
+from biped_com_ros.core.identification.pose_safety import PathPlanner, PoseSafety
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.stances import Placement, Stances
 from biped_com_ros.core.legs.com_shift import ComShift

@@ -11,23 +11,137 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Checks of postures: joint limits, balance, motor torques and self-collision."""
+"""
+Checks of postures (joint limits, balance, motor torques, self-collision), and safe paths.
+
+Paths are straight in the coordinates of :class:`~.stances.Placement`, so that standing soles stay
+level and the centre of mass moves straight over the ground; every step of them is checked.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+import logging
 import math
+from pathlib import Path
+import re
 
-from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.identification.collisions import SelfCollision
 from biped_com_ros.core.identification.design_options import DesignOptions
-from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
-from biped_com_ros.core.identification.prediction import predict_capture
-from biped_com_ros.core.identification.stances import Stances
+from biped_com_ros.core.identification.first_moments import (
+    parameters_of, predict_capture, StaticsRegressor)
+from biped_com_ros.core.identification.stances import Placement, Stances
 from biped_com_ros.core.model.limits import effort_limits, position_limits
+from biped_com_ros.core.model.resources import find_package
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
+import pinocchio as pin
+
+
+_log = logging.getLogger(__name__)
+
+
+class SelfCollision:
+    """
+    Finds collisions of a robot with itself.
+
+    Links next to each other, and those that touch in the given postures by design, are ignored.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    harmless
+        Postures (n,) whose contacts are by design.
+    clearance
+        Distance that counts as touching, m.
+
+    """
+
+    def __init__(self, model: RobotModel, harmless: Sequence[Array] = (),
+                 clearance: float = 0.005) -> None:
+        self._model, self._clearance = model, clearance
+        self._data = pin.Data(model.pin_model)
+        self._geometry = _load(model)
+        self._add_pairs()
+        self._geometry_data = self._make_data()
+        self._drop_pairs(harmless)
+
+    @property
+    def pair_count(self) -> int:
+        """Return the number of pairs of shapes that are checked; 0 without geometry."""
+        return len(self._geometry.collisionPairs)
+
+    def touching(self, positions: Array) -> tuple[str, str] | None:
+        """Return the first two shapes that touch, by name, or None."""
+        if not self.pair_count:
+            return None
+        q = self._model.configuration(positions)
+        if not pin.computeCollisions(self._model.pin_model, self._data, self._geometry,
+                                     self._geometry_data, q, True):
+            return None
+        for i, result in enumerate(self._geometry_data.collisionResults):
+            if result.isCollision():
+                return self._names(i)
+        return None
+
+    def _names(self, index: int) -> tuple[str, str]:
+        pair = self._geometry.collisionPairs[index]
+        objects = self._geometry.geometryObjects
+        return str(objects[pair.first].name), str(objects[pair.second].name)
+
+    def _add_pairs(self) -> None:
+        objects, parents = self._geometry.geometryObjects, self._model.pin_model.parents
+        for i, one in enumerate(objects):
+            for j in range(i):
+                a, b = int(one.parentJoint), int(objects[j].parentJoint)
+                # Links up to two joints apart are shaped around each other.
+                near = a == b or b in _above(parents, a, 2) or a in _above(parents, b, 2)
+                if not near:
+                    self._geometry.addCollisionPair(pin.CollisionPair(j, i))
+
+    def _make_data(self) -> pin.GeometryData:
+        data = pin.GeometryData(self._geometry)
+        for request in data.collisionRequests:
+            request.security_margin = self._clearance
+        return data
+
+    def _drop_pairs(self, harmless: Sequence[Array]) -> None:
+        touching = set()
+        for positions in harmless:
+            pin.computeCollisions(self._model.pin_model, self._data, self._geometry,
+                                  self._geometry_data, self._model.configuration(positions), False)
+            touching |= {i for i, result in enumerate(self._geometry_data.collisionResults)
+                         if result.isCollision()}
+        pairs = [pin.CollisionPair(p.first, p.second)
+                 for i, p in enumerate(self._geometry.collisionPairs) if i not in touching]
+        self._geometry.removeAllCollisionPairs()
+        for pair in pairs:
+            self._geometry.addCollisionPair(pair)
+        self._geometry_data = self._make_data()
+
+
+def _above(parents: Sequence[int], joint: int, steps: int) -> set[int]:
+    found = set()
+    for _ in range(steps):
+        joint = int(parents[joint])
+        found.add(joint)
+    return found - {0}
+
+
+def _load(model: RobotModel) -> pin.GeometryModel:
+    """Return the collision geometry; an empty one if a mesh cannot be found."""
+    packages = sorted(set(re.findall(r'package://([^/"]+)/', model.urdf)))
+    try:
+        directories = [str(Path(find_package(name)).parent) for name in packages]
+        return pin.buildGeomFromUrdfString(
+            model.pin_model, model.urdf, pin.GeometryType.COLLISION,
+            package_dirs=directories)
+    except (ConfigurationError, ValueError, RuntimeError) as error:
+        _log.warning('self-collision of %s is not checked: %s', model.config.name, error)
+        return pin.GeometryModel()
 
 
 class PoseSafety:
@@ -124,3 +238,109 @@ def _limits(model: RobotModel, margin: float) -> tuple[Array, Array]:
     kept = np.minimum(margin, 0.2 * (high - low))
     stand = model.posture('stand')
     return np.minimum(low + kept, stand), np.maximum(high - kept, stand)
+
+
+class PathPlanner:
+    """
+    Plans paths of a robot between placements.
+
+    Parameters
+    ----------
+    stances
+        Of the robot.
+    safety
+        Checks every step.
+    step
+        Largest change of a joint between two steps, rad.
+
+    """
+
+    def __init__(self, stances: Stances, safety: PoseSafety, step: float) -> None:
+        self._model, self._stances, self._safety = stances.model, stances, safety
+        self._step_size = step
+
+    def home(self) -> Placement:
+        """Return the home posture on all feet."""
+        return self._stances.home(tuple(self._model.config.feet))
+
+    def lifted_home(self, standing: tuple[str, ...]) -> Placement:
+        """Return the home posture on some feet, with the others lifted clear of the ground."""
+        alone = len(standing) < len(self._model.config.feet)
+        return self._stances.home(standing, 0.05 * self._stances.leg_length if alone else 0.0)
+
+    def is_reachable(self, placement: Placement) -> bool:
+        """Whether there is a safe straight path from the home posture on the same feet."""
+        return self.straight(self.lifted_home(placement.standing), placement) is not None
+
+    def solve(self, placement: Placement) -> Array | None:
+        """Return the positions of all joints (n,), or None if the legs do not reach."""
+        try:
+            return self._stances.positions(placement)
+        except InputError:
+            return None
+
+    def steps(self, start: Placement, end: Placement) -> list[Array]:
+        """
+        Return safe steps from `start` (excluded), straight if possible, else by `lifted_home`.
+
+        Between hanging and standing the robot is lifted or lowered in the home posture: the path
+        begins there.
+
+        Raises
+        ------
+        InputError
+            If the robot cannot shift its weight safely.
+
+        """
+        if bool(start.standing) != bool(end.standing):
+            start = self.home() if end.standing else self._stances.home(())
+        if start.standing == end.standing:
+            direct = self.straight(start, end)
+            if direct is not None:
+                return direct
+        via = self._detour(start, end)
+        path: list[Array] = []
+        for one, other in zip([start, *via], [*via, end]):
+            part = self.straight(one, other)
+            if part is None:
+                raise InputError(
+                    f'{self._model.config.name} cannot shift its weight from '
+                    f'{" and ".join(start.standing)} to {" and ".join(end.standing)} safely; set '
+                    'double_support to 1, or widen the margin of its limits')
+            path.extend(part)
+        return path
+
+    def _detour(self, start: Placement, end: Placement) -> list[Placement]:
+        if start.standing == end.standing:
+            return [self.lifted_home(start.standing)]
+        feet = tuple(self._model.config.feet)
+        via: list[Placement] = [self.lifted_home(start.standing)]
+        if len(start.standing) < len(feet):
+            via += [*self._step(start.standing)[::-1], self._stances.home(feet)]
+        if len(end.standing) < len(feet):
+            via += [*self._step(end.standing), self.lifted_home(end.standing)]
+        return via
+
+    def _step(self, standing: tuple[str, ...]) -> list[Placement]:
+        """Return placements that load one foot: on all feet, then with the others unloaded."""
+        feet, home = tuple(self._model.config.feet), self._stances.home(standing)
+        on_all = Placement(feet, home.free_joints, home.height, com_target=home.com_target)
+        return [on_all, home]
+
+    def straight(self, start: Placement, end: Placement) -> list[Array] | None:
+        """Return checked steps from one placement (excluded) to another, or None."""
+        if start.standing != end.standing:
+            # Same posture, other feet loaded: a foot is lifted or put down.
+            return []
+        positions = self.solve(end)
+        before = self.solve(start)
+        if positions is None or before is None:
+            return None
+        steps = max(1, math.ceil(float(np.abs(positions - before).max()) / self._step_size))
+        path = []
+        for i in range(1, steps + 1):
+            q = self.solve(start.towards(end, i / steps))
+            if q is None or not self._safety.is_safe_on_path(q, start.standing):
+                return None
+            path.append(q)
+        return path

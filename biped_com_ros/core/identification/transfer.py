@@ -11,16 +11,24 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Moves the robot from pose to pose: along paths, and up and down its hoist."""
+"""
+Moves the robot from pose to pose: along paths, and up and down its hoist.
+
+Sudden starts, stops and corners of a path excite oscillations: the robot needs seconds until it is
+still, or falls on one foot. So its speed rises and falls smoothly, and is zero at corners.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 import enum
 from typing import Protocol
 
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
+
 
 HANGS, STANDS = 0.3, 0.8
 """Below the first share of the weight on its feet a robot hangs, above the second it stands."""
@@ -138,3 +146,118 @@ class Transfer:
             self._driver.end_hoist()
             self._legs.pop(0)
         return ''
+
+
+CORNER = 0.5
+"""Where the direction changes by more than this (cosine), the path stops."""
+
+RAMP = 1.0
+"""Time from rest to full speed and back, s."""
+
+PERIOD = 0.1
+"""Time between two knots, s."""
+
+
+@dataclass(frozen=True)
+class Travel:
+    """
+    A path with times: knots of cubic splines, as a joint trajectory controller interpolates them.
+
+    Attributes
+    ----------
+    times
+        Ascending, (k,), s; 0 is the start, which is not among the knots.
+    positions, velocities
+        Shape (k, n), rad and rad/s.
+
+    """
+
+    times: Array
+    positions: Array
+    velocities: Array
+
+    @property
+    def duration(self) -> float:
+        """Return the duration, s."""
+        return float(self.times[-1]) if len(self.times) else 0.0
+
+
+def travel(start: Array, path: Array, speed: float, ramp: float = RAMP) -> Travel:
+    """
+    Return the timing of a path.
+
+    Parameters
+    ----------
+    start
+        Measured joint positions, (n,), rad.
+    path
+        Joint positions to go through, (steps, n), rad.
+    speed
+        Largest speed of any joint between corners, rad/s.
+    ramp
+        Time from rest to full speed, s.
+
+    """
+    if not (speed > 0.0 and ramp > 0.0):
+        raise ConfigurationError(f'speed {speed} and ramp {ramp} must be above zero')
+    points = _without_repeats(np.concatenate((start[np.newaxis], path)))
+    times, positions, velocities, begin = [], [], [], 0.0
+    for first, last in _legs(points):
+        t, q, v = _leg(points[first:last + 1], speed, ramp)
+        times.append(begin + t)
+        positions.append(q)
+        velocities.append(v)
+        begin = float(times[-1][-1])
+    if not times:
+        return Travel(np.array([ramp]), path[-1:].copy(), np.zeros((1, path.shape[1])))
+    return Travel(*(np.concatenate(parts) for parts in (times, positions, velocities)))
+
+
+def _without_repeats(points: Array) -> Array:
+    moved = np.abs(np.diff(points, axis=0)).max(axis=1) > 1e-9
+    return points[np.concatenate(([True], moved))]
+
+
+def _legs(points: Array) -> list[tuple[int, int]]:
+    """Return the first and last point of each part between corners."""
+    steps = np.diff(points, axis=0)
+    lengths = np.linalg.norm(steps, axis=1)
+    cosines = (steps[:-1] * steps[1:]).sum(axis=1) / (lengths[:-1] * lengths[1:])
+    ends = [0, *(np.flatnonzero(cosines < CORNER) + 1).tolist(), len(points) - 1]
+    return [(a, b) for a, b in zip(ends[:-1], ends[1:]) if b > a]
+
+
+def _leg(points: Array, speed: float, ramp: float) -> tuple[Array, Array, Array]:
+    """Return times, positions and velocities of a part from rest to rest."""
+    along = np.concatenate(([0.0], np.cumsum(np.abs(np.diff(points, axis=0)).max(axis=1))))
+    # A short part does not reach full speed; the ramps keep their slope.
+    length = float(along[-1])
+    top = min(speed, speed * np.sqrt(length / (speed * ramp)))
+    rise = ramp * top / speed
+    duration = length / top + rise
+    t = np.linspace(0.0, duration, max(2, int(np.ceil(duration / PERIOD))) + 1)
+    s, rate = _progress(t, top, rise, duration)
+    s = np.clip(s, 0.0, length)
+    positions = np.column_stack([np.interp(s, along, column) for column in points.T])
+    # Slopes over the distance between knots, so that small bends are rounded.
+    reach = max(top * PERIOD, 1e-6)
+    ahead, behind = np.minimum(s + reach, length), np.maximum(s - reach, 0.0)
+    slope = np.column_stack([np.interp(ahead, along, column) - np.interp(behind, along, column)
+                             for column in points.T]) / (ahead - behind)[:, np.newaxis]
+    return t[1:], positions[1:], (slope * rate[:, np.newaxis])[1:]
+
+
+def _progress(t: Array, top: float, rise: float, duration: float) -> tuple[Array, Array]:
+    """Return distance and speed at times, the speed rising and falling as a raised cosine."""
+    def risen(tau: Array) -> Array:
+        phase = np.pi * np.clip(tau / rise, 0.0, 1.0)
+        return 0.5 * top * (np.clip(tau, 0.0, rise) - rise / np.pi * np.sin(phase))
+
+    def rate(tau: Array) -> Array:
+        return 0.5 * top * (1.0 - np.cos(np.pi * np.clip(tau / rise, 0.0, 1.0)))
+
+    left = duration - t
+    cruise = top * np.clip(t - rise, 0.0, duration - 2.0 * rise)
+    ends = 0.5 * top * rise - risen(np.minimum(left, rise))
+    distance = risen(np.minimum(t, rise)) + cruise + ends
+    return distance, np.minimum(rate(t), rate(left))

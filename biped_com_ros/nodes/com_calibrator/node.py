@@ -55,8 +55,8 @@ from dataclasses import replace
 import sys
 from typing import Any
 
-from biped_com_ros.core.identification.link_geometry import missing_inertials
 from biped_com_ros.core.identification.pose_design import PlannedPose
+from biped_com_ros.core.identification.prior import missing_inertials
 from biped_com_ros.core.identification.session import CalibrationSession, SessionState
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.inputs import CalibratorInputs

@@ -18,12 +18,11 @@ from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.identification.captures import SensorNoise
+from biped_com_ros.core.identification.estimates import residuals_of
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.identification.link_geometry import com_bounds
-from biped_com_ros.core.identification.prior import Prior, PriorTerms
+from biped_com_ros.core.identification.prior import com_bounds, Prior, PriorTerms
 from biped_com_ros.core.identification.report import html_report
-from biped_com_ros.core.identification.residuals import residuals_of
 from biped_com_ros.core.model.limits import position_limits
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
