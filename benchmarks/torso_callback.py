@@ -39,7 +39,7 @@ from benchmarks.subject import Relay
 from biped_com_ros.core.geometry.pose import Array, quaternion_from_rotation
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.constant_curvature import make_shape
-from biped_com_ros.core.torso.message_groups import MIN_IN_STEP
+from biped_com_ros.core.torso.cycle import MIN_IN_STEP
 from biped_com_ros.nodes.torso_controller.node import TorsoController
 from biped_com_ros.ros.fast.codec import Template
 from geometry_msgs.msg import Quaternion

@@ -27,8 +27,7 @@ from pathlib import Path
 import sys
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.footprint import footprint_pose
-from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.geometry.pose import footprint_pose, Pose
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape

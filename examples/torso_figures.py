@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from biped_com_ros.core.torso.body import TorsoBody
-from biped_com_ros.core.torso.workspace import Workspace
+from biped_com_ros.core.torso.constant_curvature import Workspace
 from examples.figures import chart, COLOURS, GREY, save, SQUARE
 import numpy as np
 

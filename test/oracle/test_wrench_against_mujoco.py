@@ -20,8 +20,7 @@ feel friction; nothing but the URDF and the robot's YAML is shared.
 
 from __future__ import annotations
 
-from biped_com_ros.core.geometry.footprint import footprint_pose
-from biped_com_ros.core.geometry.pose import Pose, rotation_from_quaternion
+from biped_com_ros.core.geometry.pose import footprint_pose, Pose, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import com_line, transform_wrench
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation

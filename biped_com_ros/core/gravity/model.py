@@ -45,8 +45,7 @@ from biped_com_ros.core.gravity.contacts import find_contacts
 from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.kinematics import Kinematics
-from biped_com_ros.core.model.limits import effort_limits
-from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.model.robot import effort_limits, RobotModel, RobotState
 import numpy as np
 import pinocchio as pin
 

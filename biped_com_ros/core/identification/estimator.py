@@ -44,7 +44,6 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import NDArray
 
-
 NEWTON_STEPS = 60
 
 

@@ -49,7 +49,6 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import NDArray
 
-
 TYPICAL_NOISE = SensorNoise()
 STEP = 1e-6  # of the differences that propagate noise, rad
 

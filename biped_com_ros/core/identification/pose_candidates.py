@@ -37,7 +37,6 @@ from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
 import numpy as np
 
-
 HANGING_SPREAD = 0.5
 """Spread of the joints while the robot hangs, as a share of that while it stands."""
 

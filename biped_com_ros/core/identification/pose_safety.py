@@ -39,7 +39,6 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
 
-
 _log = logging.getLogger(__name__)
 
 

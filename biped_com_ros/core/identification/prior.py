@@ -47,7 +47,6 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import ArrayLike
 
-
 SMALLEST_SPREAD = 0.01
 """Smallest radius of gyration, m; inertias in a URDF are often tiny or zero."""
 

@@ -28,7 +28,6 @@ from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
-
 BEFORE, AFTER, VALIDATED = '#c2410c', '#15803d', '#1d4ed8'
 
 _STYLE = """

@@ -29,7 +29,6 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
-
 HANGS, STANDS = 0.3, 0.8
 """Below the first share of the weight on its feet a robot hangs, above the second it stands."""
 

@@ -28,10 +28,8 @@ from __future__ import annotations
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.legs.chain import LegChain
-from biped_com_ros.core.legs.keyframes import minimum_jerk
-from biped_com_ros.core.model.limits import position_limits
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.legs.keyframes import LegChain, minimum_jerk
+from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pinocchio as pin
 

@@ -22,16 +22,16 @@ later (IMU, odometry, TF) and is added by :meth:`RobotState.in_world`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+import math
 
 from biped_com_ros.core.errors import InputError, RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig
-from biped_com_ros.core.model.frames import ROOT
+from biped_com_ros.core.model.frames import RobotFrames, ROOT
 from biped_com_ros.core.model.kinematics import Kinematics
 from biped_com_ros.core.model.pinocchio_model import (
     build_model, check_names, check_postures, range_of, unbound)
-from biped_com_ros.core.model.robot_frames import RobotFrames
 from biped_com_ros.core.model.robot_state import RobotState as RobotState
 import numpy as np
 from numpy.typing import NDArray
@@ -290,3 +290,29 @@ def _describe_wrong_values(model: RobotModel, positions: Array,
     bad = [f"{kind} of joint '{name}' is {value:g}" for kind, values in kinds.items()
            for name, value in zip(model.joint_names, values) if not abs(value) < LARGEST_VALUE]
     return f'{"; ".join(bad)}; it must be a finite number below {LARGEST_VALUE:g}'
+
+
+#: Stands for a missing limit in some URDFs, N m or N.
+_UNLIMITED = 1e9
+
+
+def position_limits(model: RobotModel) -> tuple[Array, Array]:
+    """Return the URDF's lower and upper limits of ``model.joint_names``, (n,) each, rad or m."""
+    pin_model = model.pin_model
+    index = [pin_model.joints[pin_model.getJointId(name)].idx_q for name in model.joint_names]
+    return (np.array(pin_model.lowerPositionLimit)[index],
+            np.array(pin_model.upperPositionLimit)[index])
+
+
+def effort_limits(model: RobotModel) -> Array:
+    """Return the effort limit of each joint, (n,), N m or N; inf if passive or unknown."""
+    pin_model = model.pin_model
+    effort = getattr(pin_model, 'upperEffortLimit', None)
+    if effort is None:
+        effort = pin_model.effortLimit
+    limits = []
+    for name in model.joint_names:
+        limit = float(effort[pin_model.joints[pin_model.getJointId(name)].idx_v])
+        passive = name in model.config.passive_joints
+        limits.append(limit if 0.0 < limit < _UNLIMITED and not passive else math.inf)
+    return np.array(limits)

@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from biped_com_ros.core.geometry.pose import Array, Pose
-from biped_com_ros.core.model.frames import FrameSet
-from biped_com_ros.core.model.robot_frames import RobotFrames
+from biped_com_ros.core.model.frames import FrameSet, RobotFrames
 import numpy as np
 
 _IDENTITY = Pose.identity()

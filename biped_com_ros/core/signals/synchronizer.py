@@ -11,15 +11,16 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Sets of samples that several sources measured at the same instant, in any order of arrival."""
+"""Sets of samples that several sources measured at the same instant, and samples at a rate."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+import math
 from typing import Any, TypeVar
 
-from biped_com_ros.core.constants import NEVER_NS
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS
 
 APPROXIMATE_DEPTH = 16
 """How many samples of a source :class:`ApproximateSynchronizer` keeps."""
@@ -232,3 +233,31 @@ class ReferenceSynchronizer:
 def _nearest(waiting: deque[tuple[int, _T]], stamp_ns: int) -> tuple[int, _T]:
     """Return the (stamp, sample) nearest in time; of two as near, the later one."""
     return min(reversed(waiting), key=lambda entry: abs(entry[0] - stamp_ns))
+
+
+class StampThrottle:
+    """
+    Decides by stamps which samples of a stream are used.
+
+    Parameters
+    ----------
+    rate
+        Hz; 0 lets nothing through.
+
+    """
+
+    def __init__(self, rate: float) -> None:
+        self.set_rate(rate)
+
+    def set_rate(self, rate: float) -> None:
+        """Change the rate, Hz; 0 lets nothing through."""
+        self._period_ns = nanoseconds(1.0 / rate) if rate > 0.0 else 0
+        self._last_ns, self._next_ns = (0.0, 0.0) if rate > 0.0 else (-math.inf, math.inf)
+
+    def is_due(self, stamp_ns: int) -> bool:
+        """Return whether the sample with this stamp is let through."""
+        # A stamp before the last one is let through as well: the clock was set back.
+        if self._last_ns <= stamp_ns < self._next_ns:
+            return False
+        self._last_ns, self._next_ns = stamp_ns, stamp_ns + self._period_ns
+        return True

@@ -30,8 +30,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.footprint import footprint_position
-from biped_com_ros.core.geometry.pose import Array, combined, cross, Pose, Vector
+from biped_com_ros.core.geometry.pose import (
+    Array, combined, cross, footprint_position, Pose, Vector)
 from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.state.stance import LowestSoles, Stance, Twist

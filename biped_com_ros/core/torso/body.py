@@ -24,8 +24,7 @@ from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.torso.arc import Arc, sinc, Vector, vector_of, wrench_of
-from biped_com_ros.core.torso.constant_curvature import (
-    Backbone, ELONGATION, shape_from_rotation)
+from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, shape_from_rotation
 from biped_com_ros.core.torso.orientation import ImuPair
 from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
 import numpy as np

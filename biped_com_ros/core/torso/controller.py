@@ -43,15 +43,13 @@ from typing import NamedTuple
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.torso.arc import Arc
-from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, TORSION
+from biped_com_ros.core.torso.constant_curvature import Backbone, ELONGATION, TORSION, Workspace
 from biped_com_ros.core.torso.options import ControllerOptions
-from biped_com_ros.core.torso.orientation import TorsoOrientation
+from biped_com_ros.core.torso.orientation import TorsoOrientation, YawOffsetEstimator
 from biped_com_ros.core.torso.reference import as_complex, BendReference, clamped
 from biped_com_ros.core.torso.slack import SlackDetector, SlackPrevention
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 from biped_com_ros.core.torso.tension import TensionDistributor
-from biped_com_ros.core.torso.workspace import Workspace
-from biped_com_ros.core.torso.yaw_offset import YawOffsetEstimator
 import numpy as np
 
 CORRECTION_DECAY = 1.0

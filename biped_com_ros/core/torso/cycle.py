@@ -29,17 +29,122 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 import contextlib
 
-from biped_com_ros.core.constants import nanoseconds, NEVER_NS
+from biped_com_ros.core.constants import nanoseconds, NEVER_NS, SECOND_NS
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.torso.arc import Arc, Vector
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.controller import TendonController, TorsoCommand
-from biped_com_ros.core.torso.message_groups import MessageGroups
 from biped_com_ros.core.torso.orientation import TipReading, TorsoOrientation, UPRIGHT
 from biped_com_ros.core.torso.statics import Weight
-from biped_com_ros.core.torso.step_timer import StepTimer
 import numpy as np
+
+MIN_IN_STEP = 20
+"""Number of consecutive groups that a sensor has to be part of before it is waited for."""
+
+
+class MessageGroups:
+    """
+    Groups that a leading sensor opens, and the other sensors whose messages complete them.
+
+    Sensors that are read by one driver have identical stamps for each sample, while their messages
+    arrive one after the other in any order. Other sensors have stamps and rates of their own.
+
+    A sensor is *in step* if it had a message with the stamp of each of the last
+    :data:`MIN_IN_STEP` groups before the next group was opened. Only sensors in step are waited
+    for. One that misses a group is out of step again: a sensor that stops, is late or has a lower
+    rate delays one group, and at most one in :data:`MIN_IN_STEP`.
+
+    Parameters
+    ----------
+    count
+        Number of other sensors; they are identified by their index.
+
+    Attributes
+    ----------
+    ns
+        Stamp of the group that was opened last.
+    missing
+        Sensors in step whose message of this group is missing, as a bit mask.
+
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count, self.ns = count, 0
+        self._latest = [-1] * count
+        self.reset()
+
+    def reset(self) -> None:
+        """Take no sensor for in step, and wait for none."""
+        self._in_step_count, self.missing = [0] * self._count, 0
+
+    def start_group(self, ns: int) -> int:
+        """Open the group with stamp `ns`; return the sensors to wait for as a bit mask."""
+        before, counts, missing = self.ns, self._in_step_count, 0
+        for i, latest in enumerate(self._latest):
+            if latest == ns:
+                counts[i] += 1
+            elif latest == before:
+                counts[i] += 1
+                missing |= (counts[i] >= MIN_IN_STEP) << i
+            else:
+                counts[i] = 0
+        self.ns, self.missing = ns, missing
+        return missing
+
+    def add(self, sensor: int, ns: int) -> bool:
+        """Add the stamp of a sensor's message; return whether the open group waited for it."""
+        self._latest[sensor] = ns
+        # A later stamp means that the message of the open group will not come any more.
+        if not self.missing >> sensor & 1 or ns < self.ns:
+            return False
+        self.missing -= 1 << sensor
+        return True
+
+    def is_in_step(self, sensor: int) -> bool:
+        """Return whether a sensor is waited for."""
+        return self._in_step_count[sensor] >= MIN_IN_STEP
+
+
+CLOCK_RESET_NS = SECOND_NS
+"""A time this far before the last update means that the clock was set back, ns."""
+
+
+class StepTimer:
+    """
+    Measures the time from update to update, so that the steps add up to the total time.
+
+    Simulated clocks tick less often than sensors are sampled: their time is mostly earlier than
+    the stamp of the last update. Only a time more than `CLOCK_RESET_NS` earlier is a clock reset.
+
+    Attributes
+    ----------
+    last_ns
+        Time of the last update, ns.
+
+    """
+
+    def __init__(self) -> None:
+        self.last_ns = 0
+
+    def time_since(self, ns: int) -> float:
+        """Return the time from the last update to `ns`, s; negative if `ns` is earlier."""
+        if ns < self.last_ns - CLOCK_RESET_NS:
+            self.last_ns = ns
+        return 1e-9 * (ns - self.last_ns)
+
+    def advance(self, ns: int) -> float:
+        """
+        Update at time `ns` and return the time since the last update, s.
+
+        Returns 0 without updating if `ns` is not later, and 0 after a clock reset.
+        """
+        elapsed = self.time_since(ns)
+        if elapsed <= 0.0:
+            return 0.0
+        self.last_ns = ns
+        return elapsed
+
 
 LOWER, TENDONS = 0, 1
 """The sensors that may complete a cycle, see :class:`.MessageGroups`."""

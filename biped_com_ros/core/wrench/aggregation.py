@@ -30,8 +30,7 @@ from dataclasses import dataclass, field
 
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.footprint import mean_sole
-from biped_com_ros.core.geometry.pose import Array, heading_of, Vector
+from biped_com_ros.core.geometry.pose import Array, heading_of, mean_sole, Vector
 from biped_com_ros.core.geometry.wrench import set_weight_matrix, sum_wrenches, wrench_adjoint
 from biped_com_ros.core.model.config import WrenchSensorConfig
 from biped_com_ros.core.model.frames import FrameSet

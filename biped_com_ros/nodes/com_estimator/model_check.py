@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from biped_com_ros.core.com.check import ComCheck
 from biped_com_ros.core.com.estimate import ComEstimate
-from biped_com_ros.core.geometry.footprint import footprint_pose
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, footprint_pose
 from biped_com_ros.core.wrench.weight_check import WeightCheck
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN

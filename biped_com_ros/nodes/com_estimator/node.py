@@ -52,7 +52,7 @@ from typing import Any, TYPE_CHECKING
 
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.signals.stamp_throttle import StampThrottle
+from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.nodes.com_estimator.fusion import ComFusion
 from biped_com_ros.nodes.com_estimator.model_check import ModelCheck

@@ -16,8 +16,7 @@
 from __future__ import annotations
 
 from biped_com_ros.core.com.estimate import ComEstimate
-from biped_com_ros.core.geometry.footprint import footprint_pose
-from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.geometry.pose import footprint_pose, Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters

@@ -19,7 +19,7 @@ from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.legs.gait import Gait
-from biped_com_ros.core.legs.walk_frame import com_offset, gait_origin
+from biped_com_ros.core.legs.walk_session import com_offset, gait_origin
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.robot_state import RobotState
 from biped_com_ros.core.state.base import BaseSettings

@@ -22,7 +22,7 @@ from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.signals.stamp_throttle import StampThrottle
+from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.ros.topics.markers import arrow, marker_array, ORANGE
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,

@@ -19,7 +19,7 @@ from cmath import polar
 import struct
 
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.signals.stamp_throttle import StampThrottle
+from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.torso.arc import Arc, array_of, wrench_of
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.controller import TorsoCommand

@@ -34,7 +34,7 @@ from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.filters import LowPass
-from biped_com_ros.core.signals.stamp_throttle import StampThrottle
+from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.wrench_aggregator.outputs import WrenchOutputs

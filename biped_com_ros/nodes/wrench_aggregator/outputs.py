@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from biped_com_ros.core.com.check import RestMean
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, com_line
+from biped_com_ros.core.model.frames import sole_in_link
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.model.robot_frames import sole_in_link
 from biped_com_ros.core.wrench.aggregation import ContactBody
 from biped_com_ros.ros.topics.outputs import (
     bool_publisher, joint_state_publisher, point_publisher, vector_publisher, wrench_publisher)

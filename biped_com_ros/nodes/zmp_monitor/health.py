@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from biped_com_ros.core.signals.stamp_throttle import StampThrottle
+from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.stability.monitor import StabilityMonitor, StabilityReport
 from biped_com_ros.core.state.base import BaseEstimator
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck

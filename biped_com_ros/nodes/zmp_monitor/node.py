@@ -50,7 +50,7 @@ from typing import Any
 from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_polygon
-from biped_com_ros.core.signals.stamp_throttle import StampThrottle
+from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.stability.levels import StabilityThresholds
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
 from biped_com_ros.core.state.base import LocatedState

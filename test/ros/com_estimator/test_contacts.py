@@ -15,8 +15,7 @@
 
 import time
 
-from biped_com_ros.core.geometry.footprint import footprint_position
-from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.geometry.pose import footprint_position, Pose
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 import numpy as np

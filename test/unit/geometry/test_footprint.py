@@ -15,8 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.geometry.footprint import footprint_pose
-from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.geometry.pose import footprint_pose, Pose
 import numpy as np
 import pinocchio as pin
 import pytest

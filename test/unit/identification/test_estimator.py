@@ -23,8 +23,7 @@ from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.prior import com_bounds, Prior, PriorTerms
 from biped_com_ros.core.identification.report import html_report
-from biped_com_ros.core.model.limits import position_limits
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pytest
 from support.statics_data import NOISE, TrueRobot

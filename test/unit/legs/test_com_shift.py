@@ -16,8 +16,8 @@
 from __future__ import annotations
 
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.legs.chain import LegChain
 from biped_com_ros.core.legs.com_shift import ComShift
+from biped_com_ros.core.legs.keyframes import LegChain
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin

@@ -22,8 +22,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.legs.footsteps import (
     Footprint, Footstep, forward_steps, StepPlan, StepTiming)
 from biped_com_ros.core.legs.gait import (
-    Gait, GaitOptions, QUICK, single_step, walk)
-from biped_com_ros.core.legs.preview import PreviewController, riccati
+    Gait, GaitOptions, PreviewController, QUICK, riccati, single_step, walk)
 from biped_com_ros.core.legs.stance_ik import StanceIk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import support_polygon

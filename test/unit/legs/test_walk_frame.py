@@ -16,7 +16,7 @@
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.gait import single_step
-from biped_com_ros.core.legs.walk_frame import com_offset, gait_origin
+from biped_com_ros.core.legs.walk_session import com_offset, gait_origin
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pytest

@@ -28,8 +28,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.controller import MAX_UPDATE_STEP, TendonController
-from biped_com_ros.core.torso.cycle import ControlCycle
-from biped_com_ros.core.torso.message_groups import MIN_IN_STEP
+from biped_com_ros.core.torso.cycle import ControlCycle, MIN_IN_STEP
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 import numpy as np
 import pytest

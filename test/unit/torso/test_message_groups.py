@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 
-from biped_com_ros.core.torso.message_groups import MessageGroups, MIN_IN_STEP
+from biped_com_ros.core.torso.cycle import MessageGroups, MIN_IN_STEP
 from hypothesis import given, strategies as st
 import pytest
 

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.core.torso.step_timer import StepTimer
+from biped_com_ros.core.torso.cycle import StepTimer
 from hypothesis import given, strategies as st
 import pytest
 

@@ -20,12 +20,11 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.model.config import load_robot_config
-from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
+from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape, Workspace
 from biped_com_ros.core.torso.joystick import Joystick
 from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics, Weight
 from biped_com_ros.core.torso.tension import (
     antagonists, distribute, map_closure, moment_reserve, TensionDistributor, TensionLimits)
-from biped_com_ros.core.torso.workspace import Workspace
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
