@@ -25,8 +25,7 @@ from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.estimates import residuals_of
 from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
 from biped_com_ros.core.identification.prior import missing_inertials
-from biped_com_ros.core.model.limits import position_limits
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 
 SMALLEST_MOTION = 0.02

@@ -33,9 +33,8 @@ from biped_com_ros.core.identification.design_options import DesignOptions
 from biped_com_ros.core.identification.first_moments import (
     parameters_of, predict_capture, StaticsRegressor)
 from biped_com_ros.core.identification.stances import Placement, Stances
-from biped_com_ros.core.model.limits import effort_limits, position_limits
 from biped_com_ros.core.model.resources import find_package
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.robot import effort_limits, position_limits, RobotModel
 import numpy as np
 import pinocchio as pin
 
