@@ -84,7 +84,7 @@ class Walk:
 
     @property
     def crossings(self):
-        """Changes between `core` and what knows ROS (`ros` and `nodes`)."""
+        """Count the changes between `core` and what imports ROS (`ros` and `nodes`)."""
         sides = [file.startswith('core/') for file in self.files]
         return sum(one != other for one, other in zip(sides, sides[1:]))
 
@@ -102,7 +102,7 @@ def walking(topic, stations):
 
 @pytest.fixture(scope='module')
 def wrench_walk():
-    """The last wrench of an instant arrives at `zmp_monitor`."""
+    """Follow the last wrench of an instant to `zmp_monitor`."""
     _, samples = record(0.2)
     rig = MonitoredRobot(marker_rate=0.0)
     try:

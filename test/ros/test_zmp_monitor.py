@@ -62,7 +62,8 @@ def test_everything_is_as_the_core_says_to_the_last_bit(robot, swaying):
     _, samples = swaying
     rig = robot()
     rig.play(samples)
-    for topic, field, name in (('zmp', 'point', 'zmp_in_world'), ('zmp_model', 'point', 'zmp_model'),
+    for topic, field, name in (('zmp', 'point', 'zmp_in_world'),
+                               ('zmp_model', 'point', 'zmp_model'),
                                ('zmp_difference', 'vector', 'zmp_difference'),
                                ('dcm', 'point', 'dcm_in_world')):
         np.testing.assert_array_equal(vectors(rig.got[topic], field), expected(samples, name))
@@ -84,7 +85,8 @@ def test_the_order_in_which_topics_arrive_does_not_matter(robot, swaying):
     _, samples = swaying
     rig = robot()
     rig.play(samples, order='random')
-    for topic, field, name in (('zmp', 'point', 'zmp_in_world'), ('zmp_model', 'point', 'zmp_model'),
+    for topic, field, name in (('zmp', 'point', 'zmp_in_world'),
+                               ('zmp_model', 'point', 'zmp_model'),
                                ('dcm', 'point', 'dcm_in_world')):
         np.testing.assert_array_equal(vectors(rig.got[topic], field), expected(samples, name))
 
@@ -118,7 +120,8 @@ def test_far_from_the_origin_and_high_up(robot, swaying):
     rig, shift = robot(base_source='odometry'), np.array((812.0, -455.0, 37.0))
     rig.play(samples, shift=shift)
     np.testing.assert_allclose(
-        vectors(rig.got['zmp'], 'point'), np.array(expected(samples, 'zmp_in_world')) + shift, atol=1e-9)
+        vectors(rig.got['zmp'], 'point'), np.array(expected(samples, 'zmp_in_world')) + shift,
+        atol=1e-9)
     assert len(rig.got['zmp']) == len(samples)
     polygon = rig.got['support_polygon'][-1].polygon.points
     assert abs(polygon[0].z - 37.0) < 1e-3 and abs(polygon[0].x - 812.0) < 0.2

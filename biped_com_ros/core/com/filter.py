@@ -440,7 +440,7 @@ class ComFilter:
             rows[3:].dot(self.state) - self.state[V], *variances, dt / count, count)
 
     def _prepare_detection(self, apart: Array, expected: Array, white: Array, dt: float,
-                   count: int) -> None:
+                           count: int) -> None:
         """Prepare the thresholds of :meth:`detects_push`, by variances of samples `dt` apart."""
         s = self.settings
         # Of force and mass together: telling them apart takes long, but has no effect here.

@@ -86,8 +86,9 @@ class FootImpulse(NamedTuple):
         """Return the impulse since a later instant, whose impulse is `other`."""
         t, _, jx, jy, jz, dx, dy, dz = other
         time = self.time - t
-        return FootImpulse(time, 0.5 * time * time, self.jx - jx, self.jy - jy, self.jz - jz,
-                    self.dx - dx - time * jx, self.dy - dy - time * jy, self.dz - dz - time * jz)
+        return FootImpulse(
+            time, 0.5 * time * time, self.jx - jx, self.jy - jy, self.jz - jz,
+            self.dx - dx - time * jx, self.dy - dy - time * jy, self.dz - dz - time * jz)
 
 
 _NO_IMPULSE = FootImpulse()

@@ -128,7 +128,7 @@ class LegOdometry:
 
     @property
     def stance(self) -> Stance:
-        """The soles after the last :meth:`update`."""
+        """Return the soles after the last :meth:`update`."""
         return self._estimate.stance
 
     @property

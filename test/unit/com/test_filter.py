@@ -15,7 +15,7 @@
 
 import functools
 
-from biped_com_ros.core.com.filter import ComFilter, ComFilterSettings, H, S, KinematicCom
+from biped_com_ros.core.com.filter import ComFilter, ComFilterSettings, H, KinematicCom, S
 from biped_com_ros.core.com.hidden_load import Carrier, LoadEquation
 from biped_com_ros.core.errors import ConfigurationError
 from examples.com_filter import (

@@ -56,7 +56,7 @@ class Robot:
         self.compensator = Compensator(safety)
         self.stale = {}
         self.supervisor = EffortSupervisor(
-            self.compensator, lambda name: self.stale[name] if name in self.stale else '')
+            self.compensator, lambda name: self.stale.get(name, ''))
         self.supervisor.configure((IMU, LEFT), 0.1)
         self.now, self.period, self.offset = 100.0, 1.0 / rate, 0.0
         self.delays = {IMU: 0.0, LEFT: 0.0}
