@@ -116,7 +116,7 @@ class StabilityHealth:
         if not instants:
             return ('the inputs never have stamps of the same instant: check that joint states, '
                     'IMU and wrenches are stamped by one clock')
-        return 'no ground reaction force: see the line on the weight'
+        return 'no ground reaction force: see weight'
 
     def _report_support(self) -> Report:
         last = self._last
@@ -134,10 +134,10 @@ class StabilityHealth:
 
     def _report_weight(self) -> Report:
         if not self._inputs.wrenches:
-            return OK, 'not measured', {}
+            return OK, 'not measured: the feet have no wrench sensors', {}
         verdict = self._weight.verdict()
         if verdict is None:
-            return WARN, 'not measured', {}
+            return WARN, 'not measured: no foot wrenches of one instant; see zmp', {}
         return (OK if verdict.plausible else WARN), verdict.message, {'ratio': verdict.ratio}
 
 
