@@ -27,6 +27,7 @@ from biped_com_ros.core.errors import BipedComError, RobotDescriptionError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.resources import resolve_uri
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.urdf import numbers, rpy_and_xyz_of
 from biped_com_ros.viz.palette import Colour
 from biped_com_ros.viz.shapes import box, cylinder, joined, mesh_file, sphere, Triangles
 import numpy as np
@@ -93,7 +94,8 @@ def looks_of(model: RobotModel) -> Looks:
         for visual in link.findall('visual'):
             try:
                 shape = _shape(visual, str(link.get('name')))
-                at = pose @ _origin(visual, str(link.get('name')))
+                at = pose @ Pose.from_rpy(*rpy_and_xyz_of(
+                    visual, f"a visual of link '{link.get('name')}'"))
                 colour = _colour_of(visual, materials)
             except BipedComError as error:
                 problems.append(str(error))
@@ -110,14 +112,14 @@ def _shape(visual: ElementTree.Element, link: str) -> Triangles:
     element = geometry[0]
     where = f"<{element.tag}> of link '{link}'"
     if element.tag == 'box':
-        return box(_numbers(element, 'size', where, 3))
+        return box(numbers(element, 'size', where, 3))
     if element.tag == 'sphere':
-        return sphere(float(_numbers(element, 'radius', where, 1)[0]))
+        return sphere(float(numbers(element, 'radius', where, 1)[0]))
     if element.tag == 'cylinder':
-        return cylinder(float(_numbers(element, 'radius', where, 1)[0]),
-                        float(_numbers(element, 'length', where, 1)[0]))
+        return cylinder(float(numbers(element, 'radius', where, 1)[0]),
+                        float(numbers(element, 'length', where, 1)[0]))
     if element.tag == 'mesh':
-        scale = _numbers(element, 'scale', where, 3, '1 1 1')
+        scale = numbers(element, 'scale', where, 3, '1 1 1')
         return _mesh(str(element.get('filename')), tuple(scale))
     raise RobotDescriptionError(f'{where}: valid are box, cylinder, sphere and mesh')
 
@@ -133,34 +135,12 @@ def find_mesh(uri: str) -> Path:
     return resolve_uri(uri.replace('package:///', 'package://', 1))
 
 
-def _numbers(element: ElementTree.Element, attribute: str, where: str, count: int,
-             default: str = '') -> Array:
-    text = element.get(attribute, default)
-    try:
-        values = np.array([float(part) for part in text.split()])
-    except ValueError:
-        values = np.empty(0)
-    if len(values) != count or not np.isfinite(values).all():
-        raise RobotDescriptionError(
-            f"{where}: {attribute} must be {count} finite number(s), not '{text}'")
-    return values
-
-
-def _origin(visual: ElementTree.Element, link: str) -> Pose:
-    origin = visual.find('origin')
-    if origin is None:
-        return Pose.identity()
-    where = f"<origin> of a visual of link '{link}'"
-    return Pose.from_rpy(_numbers(origin, 'rpy', where, 3, '0 0 0'),
-                         _numbers(origin, 'xyz', where, 3, '0 0 0'))
-
-
 def _colour(material: ElementTree.Element | None) -> Colour | None:
     element = material.find('color') if material is not None else None
     if element is None:
         return None
     red, green, blue = np.clip(
-        255.0 * _numbers(element, 'rgba', '<color>', 4)[:3], 0.0, 255.0).round().astype(int)
+        255.0 * numbers(element, 'rgba', '<color>', 4)[:3], 0.0, 255.0).round().astype(int)
     return int(red), int(green), int(blue)
 
 

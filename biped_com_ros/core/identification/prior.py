@@ -126,17 +126,8 @@ def _inertia_along_link(link: ElementTree.Element) -> Array:
         return np.zeros((3, 3))
     xx, xy, xz, yy, yz, zz = (float(element.get(key, '0'))
                               for key in ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'))
-    R = origin_of(inertial).rotation
+    R = Pose.from_rpy(*urdf_tools.rpy_and_xyz_of(inertial, '<inertial>')).rotation
     return R @ np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))) @ R.T
-
-
-def origin_of(element: ElementTree.Element) -> Pose:
-    """Return the pose in an element's <origin>, or the identity."""
-    origin = element.find('origin')
-    xyz, rpy = ('0 0 0', '0 0 0') if origin is None else (
-        origin.get('xyz', '0 0 0'), origin.get('rpy', '0 0 0'))
-    roll, pitch, yaw = (float(part) for part in rpy.split())
-    return Pose.from_rpy((roll, pitch, yaw), np.array([float(part) for part in xyz.split()]))
 
 
 def _corners(shape: ElementTree.Element) -> Array | None:
@@ -147,7 +138,7 @@ def _corners(shape: ElementTree.Element) -> Array | None:
     low, high = half
     corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1])
                         for z in (low[2], high[2])])
-    return origin_of(shape).apply(corners)
+    return Pose.from_rpy(*urdf_tools.rpy_and_xyz_of(shape, 'geometry')).apply(corners)
 
 
 def _half_size(geometry: ElementTree.Element | None) -> tuple[Array, Array] | None:

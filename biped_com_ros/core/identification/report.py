@@ -24,7 +24,6 @@ from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.identification.estimates import Identification, level_rotation
 from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
 from biped_com_ros.core.identification.stances import sole_corners
-from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
@@ -286,8 +285,8 @@ class _FigureMaker:
         self._model, self._marks = model, marks
         self._regressor = StaticsRegressor(model)
         frames = set(model.frame_names)
-        self._bones = [(parent, child) for parent, child in _links(model.urdf)
-                       if parent in frames and child in frames]
+        self._bones = [(parent, child) for parent, pairs in model.children_of_links.items()
+                       for _, child in pairs if parent in frames and child in frames]
 
     def figure(self, capture: Capture) -> _Figure:
         state, figure = self._model.state(capture.positions), _Figure()
@@ -308,13 +307,3 @@ class _FigureMaker:
             com = self._regressor.com_matrix(capture.positions) @ theta.ravel()
             figure.dots.append((project(com / theta[:, 0].sum()), colour))
         return figure
-
-
-def _links(urdf: str) -> list[tuple[str, str]]:
-    """Return parent and child of every joint."""
-    pairs = []
-    for joint in urdf_tools.parse_urdf(urdf).findall('joint'):
-        parent, child = joint.find('parent'), joint.find('child')
-        if parent is not None and child is not None:
-            pairs.append((str(parent.get('link')), str(child.get('link'))))
-    return pairs

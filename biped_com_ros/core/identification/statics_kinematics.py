@@ -22,7 +22,6 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.identification.captures import Capture
-from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -192,8 +191,8 @@ class StaticsTopology:
     def __init__(self, model: RobotModel, joints: Sequence[str]) -> None:
         self._model = model
         self._sensor_links = [s.link or s.frame for s in model.config.wrench_sensors.values()]
-        self._children = _children(model)
-        child = {joint: link for pairs in self._children.values() for joint, link in pairs}
+        child = {joint: link for pairs in model.children_of_links.values()
+                 for joint, link in pairs}
         self._beyond_joints = np.array([self._beyond(child[name]) for name in joints])
         size = len(model.link_names) + len(self._sensor_links)
         self.beyond_sensors: Array = np.array(
@@ -227,7 +226,8 @@ class StaticsTopology:
         """Leave out what the ground touches beyond a contact sensor: that is not measured."""
         model, L = self._model, len(self._model.link_names)
         below = {joint for link, stands in zip(self._sensor_links, contact) if stands
-                 for name in self._subtree(link) for joint, _ in self._children.get(name, ())}
+                 for name in model.subtree(link)
+                 for joint, _ in model.children_of_links.get(name, ())}
         joints = [name in model.actuated_joint_names and name not in below
                   for name in model.joint_names]
         # An unloaded sensor below a contact sensor would measure the ground as well.
@@ -237,28 +237,8 @@ class StaticsTopology:
         return np.flatnonzero(usable)
 
     def _beyond(self, link: str) -> Array:
-        L, subtree = len(self._model.link_names), self._subtree(link)
+        L, subtree = len(self._model.link_names), self._model.subtree(link)
         beyond = np.zeros(L + len(self._sensor_links))
         beyond[self._model.subtree_links(link)] = 1.0
         beyond[L:] = [sensor in subtree for sensor in self._sensor_links]
         return beyond
-
-    def _subtree(self, link: str) -> set[str]:
-        """Return the names of `link` and of all links, with or without mass, below it."""
-        pending, subtree = [link], set()
-        while pending:
-            name = pending.pop()
-            subtree.add(name)
-            pending.extend(child for _, child in self._children.get(name, ()))
-        return subtree
-
-
-def _children(model: RobotModel) -> dict[str, list[tuple[str, str]]]:
-    """Return joints and links below each link of the URDF."""
-    children: dict[str, list[tuple[str, str]]] = {}
-    for joint in urdf_tools.parse_urdf(model.urdf).findall('joint'):
-        parent, child = joint.find('parent'), joint.find('child')
-        if parent is not None and child is not None:
-            children.setdefault(str(parent.get('link')), []).append(
-                (str(joint.get('name')), str(child.get('link'))))
-    return children

@@ -26,7 +26,7 @@ Legs are solved by damped least squares, which keeps joint velocities small near
 
 from __future__ import annotations
 
-from biped_com_ros.core.errors import InputError, UnknownNameError
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.keyframes import LegChain, minimum_jerk
 from biped_com_ros.core.model.robot import position_limits, RobotModel
@@ -105,8 +105,7 @@ class ComShift:
             In base axes, along the plane of the sole.
 
         """
-        index = self._foot(foot)
-        sole = self._legs[index].sole(self._data)
+        sole = self._legs[self._model.foot_index(foot)].sole(self._data)
         x, y = self._below_ankle(foot, sole) if point is None else point
         in_sole = sole.actInv(self._data.com[0])
         return sole.rotation @ np.array((x - in_sole[0], y - in_sole[1], 0.0))
@@ -217,11 +216,6 @@ class ComShift:
                     raise
             self.increment(-_LOWER_BY * self._normal)
             self.lowered += _LOWER_BY
-
-    def _foot(self, foot: str) -> int:
-        if foot not in self._model.soles.names:
-            raise UnknownNameError('foot', foot, self._model.soles.names, self._model.config.name)
-        return self._model.soles.names.index(foot)
 
     def _below_ankle(self, foot: str, sole: pin.SE3) -> tuple[float, float]:
         ankle = self._model.config.feet[foot].ankle

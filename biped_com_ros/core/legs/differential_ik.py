@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -172,10 +172,7 @@ class DifferentialIk:
             Of the way.
 
         """
-        names = self._model.soles.names
-        if foot not in names:
-            raise UnknownNameError('foot', foot, names, self._model.config.name)
-        sole = self.soles[names.index(foot)]
+        sole = self.soles[self._model.foot_index(foot)]
         here = self.com[:2]
         return self.solve(here + share * (sole.position[:2] - here))
 

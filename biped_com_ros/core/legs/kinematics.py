@@ -39,7 +39,7 @@ from dataclasses import dataclass
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -386,9 +386,7 @@ class RobotLeg(Leg):
     """
 
     def __init__(self, model: RobotModel, foot: str) -> None:
-        if foot not in model.soles.names:
-            raise UnknownNameError('foot', foot, model.soles.names, model.config.name)
-        names, chain = _read_chain(model, model.soles.names.index(foot))
+        names, chain = _read_chain(model, model.foot_index(foot))
         self.index = model.joint_index(names)
         super().__init__(chain, f'the {foot} leg of {model.config.name}', names)
 

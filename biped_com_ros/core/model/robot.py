@@ -66,6 +66,8 @@ class RobotModel(RobotFrames):
         mimicking and the locked ones.
     actuated_joint_names
         Those without the passive ones.
+    children_of_links
+        Joints below each link of the URDF with their child links, by name.
     credible_positions
         Least and largest position that each measured joint can have, rad or m: half a radian or
         metre beyond the limits of the URDF, since encoders have offsets and stops give way.
@@ -95,7 +97,7 @@ class RobotModel(RobotFrames):
         check_postures(config, pin_model)
         super().__init__(config, pin_model, inertials)
         self.mass = float(self.link_masses.sum())
-        self._children = urdf_tools.child_links(robot)
+        self.children_of_links = urdf_tools.children_of_links(robot)
         self._set_joints(mimics)
         self._set_base()
         self.kinematics = Kinematics(pin_model)
@@ -135,10 +137,21 @@ class RobotModel(RobotFrames):
     def subtree_links(self, link: str) -> NDArray[np.intp]:
         """Return the indices into :attr:`link_names` of `link` and all links below it."""
         self.frames((link,))  # raises if there is none
+        subtree = self.subtree(link)
+        return np.array([i for i, name in enumerate(self.link_names) if name in subtree], np.intp)
+
+    def subtree(self, link: str) -> list[str]:
+        """Return the names of `link` and of all links, with or without mass, below it."""
         subtree = [link]
         for name in subtree:
-            subtree.extend(self._children.get(name, ()))
-        return np.array([i for i, name in enumerate(self.link_names) if name in subtree], np.intp)
+            subtree.extend(child for _, child in self.children_of_links.get(name, ()))
+        return subtree
+
+    def foot_index(self, foot: str) -> int:
+        """Return the index of a foot in the configuration and in :attr:`soles`."""
+        if foot not in self.config.feet:
+            raise UnknownNameError('foot', foot, self.config.feet, self.config.name)
+        return list(self.config.feet).index(foot)
 
     def state(self, joint_positions: Array, joint_velocities: Array | None = None) -> RobotState:
         """

@@ -27,16 +27,18 @@ from pathlib import Path
 import re
 from xml.etree import ElementTree
 
-from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.polygon import convex_hull, Point
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.resources import resolve_uri
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.model.urdf import parse_urdf
+from biped_com_ros.core.model.urdf import numbers, parse_urdf, rpy_and_xyz_of
 import numpy as np
 
 THICKNESS = 0.005
 """Points less than this above the lowest point of a foot belong to its outline, m."""
+
+WHERE = 'collision geometry'  # in messages
 
 _ROUND = 32
 
@@ -67,10 +69,8 @@ def sole_polygon(model: RobotModel, foot: str, thickness: float = THICKNESS) -> 
         If the foot has no collision geometry, or its mesh cannot be read or spans no area.
 
     """
-    feet = model.config.feet
-    if foot not in feet:
-        raise UnknownNameError('foot', foot, feet, model.config.name)
-    points = _collision_points(model, foot)
+    index, feet = model.foot_index(foot), model.config.feet
+    points = _collision_points(model, index)
     if not len(points):
         raise ConfigurationError(
             f"foot '{foot}' of {model.config.name} has no collision geometry on link "
@@ -84,9 +84,8 @@ def sole_polygon(model: RobotModel, foot: str, thickness: float = THICKNESS) -> 
     return corners
 
 
-def _collision_points(model: RobotModel, foot: str) -> Array:
+def _collision_points(model: RobotModel, index: int) -> Array:
     """Return corners of all collision geometry of a foot, (n, 3), in its sole frame, m."""
-    index = list(model.config.feet).index(foot)
     joint = model.soles.joints[index]
     pose_sole_joint = model.soles.poses_in_joint()[index].inverse()
     found = [np.zeros((0, 3))]
@@ -95,16 +94,10 @@ def _collision_points(model: RobotModel, foot: str) -> Array:
         for collision in link.findall('collision'):
             frames = model.frames((name,))
             if frames.joints[0] == joint:
-                in_sole = pose_sole_joint @ frames.poses_in_joint()[0] @ _origin(collision)
+                in_sole = pose_sole_joint @ frames.poses_in_joint()[0] @ Pose.from_rpy(
+                    *rpy_and_xyz_of(collision, WHERE))
                 found.append(in_sole.apply(_points(collision, name)))
     return np.concatenate(found)
-
-
-def _origin(element: ElementTree.Element) -> Pose:
-    origin = element.find('origin')
-    if origin is None:
-        return Pose.identity()
-    return Pose.from_rpy(_vector(origin.get('rpy', '0 0 0')), _vector(origin.get('xyz', '0 0 0')))
 
 
 def _points(collision: ElementTree.Element, link: str) -> Array:
@@ -119,18 +112,18 @@ def _points(collision: ElementTree.Element, link: str) -> Array:
 
 def _box(shape: ElementTree.Element) -> Array:
     signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    return 0.5 * signs * _vector(shape.get('size'))
+    return 0.5 * signs * numbers(shape, 'size', WHERE)
 
 
 def _cylinder(shape: ElementTree.Element) -> Array:
-    radius, half = _number(shape.get('radius')), 0.5 * _number(shape.get('length'))
+    radius, half = _number(shape, 'radius'), 0.5 * _number(shape, 'length')
     angles = [2.0 * math.pi * i / _ROUND for i in range(_ROUND)]
     return np.array([(radius * math.cos(a), radius * math.sin(a), z)
                      for a in angles for z in (-half, half)])
 
 
 def _sphere(shape: ElementTree.Element) -> Array:
-    radius = _number(shape.get('radius'))
+    radius = _number(shape, 'radius')
     angles = np.linspace(0.0, math.pi, _ROUND // 2 + 1)
     turns = 2.0 * math.pi * np.arange(_ROUND) / _ROUND
     return np.array([(radius * math.sin(a) * math.cos(t), radius * math.sin(a) * math.sin(t),
@@ -144,7 +137,8 @@ def _mesh(shape: ElementTree.Element) -> Array:
         raise ConfigurationError(
             f"the outline of a sole cannot be read from '{path}': convert it to STL or OBJ, or "
             'give the polygon of the foot')
-    vertices: Array = readers[path.suffix.lower()](path) * _vector(shape.get('scale', '1 1 1'))
+    vertices: Array = readers[path.suffix.lower()](path) * numbers(
+        shape, 'scale', WHERE, 3, '1 1 1')
     if not len(vertices) or not np.isfinite(vertices).all():
         raise ConfigurationError(f"mesh '{path}' has no vertices, or some that are not finite")
     return vertices
@@ -174,16 +168,5 @@ def _numbers_after(keyword: bytes, content: bytes) -> Array:
     return np.array(found, dtype=float).reshape(-1, 3)
 
 
-def _number(text: str | None) -> float:
-    return float(_vector(text, 1)[0])
-
-
-def _vector(text: str | None, size: int = 3) -> Array:
-    try:
-        numbers = np.array((text or '').split(), dtype=float)
-    except ValueError:
-        numbers = np.full(0, np.nan)
-    if numbers.shape != (size,) or not np.isfinite(numbers).all():
-        raise ConfigurationError(
-            f"collision geometry: '{text}' must be {size} finite number(s)")
-    return numbers
+def _number(shape: ElementTree.Element, key: str) -> float:
+    return float(numbers(shape, key, WHERE, 1)[0])

@@ -145,6 +145,46 @@ def for_kinematics(robot: ElementTree.Element) -> str:
     return ElementTree.tostring(copy, encoding='unicode')
 
 
+def numbers(element: ElementTree.Element | None, key: str, where: str, count: int = 3,
+            default: str = '') -> NDArray[np.float64]:
+    """
+    Return an attribute of an element as numbers, (count,).
+
+    Parameters
+    ----------
+    element, key
+        The element, None where it is missing, and the name of the attribute.
+    where
+        Description of the element, for messages.
+    count
+        How many numbers there must be.
+    default
+        Text of a missing attribute.
+
+    Raises
+    ------
+    RobotDescriptionError
+        If these are not so many finite numbers.
+
+    """
+    text = default if element is None else element.get(key, default)
+    try:
+        values = np.array(text.split(), dtype=float)
+    except ValueError:
+        values = np.empty(0)
+    if values.shape != (count,) or not np.isfinite(values).all():
+        raise RobotDescriptionError(
+            f"{where}: {key} must be {count} finite number(s), not '{text}'")
+    return values
+
+
+def rpy_and_xyz_of(element: ElementTree.Element, where: str) -> tuple[
+        NDArray[np.float64], NDArray[np.float64]]:
+    """Return the <origin> in an element: roll, pitch, yaw (3,), rad, and position (3,), m."""
+    origin = element.find('origin')
+    return numbers(origin, 'rpy', where, 3, '0 0 0'), numbers(origin, 'xyz', where, 3, '0 0 0')
+
+
 def continuous_joints(robot: ElementTree.Element) -> frozenset[str]:
     """Names of the continuous joints."""
     return frozenset(
@@ -164,13 +204,13 @@ def mimic_joints(robot: ElementTree.Element) -> dict[str, MimicRelation]:
     return {name: _first_leader(name, direct) for name in direct}
 
 
-def child_links(robot: ElementTree.Element) -> dict[str, list[str]]:
-    """Names of the child links by parent link, of a URDF that was checked."""
-    children: dict[str, list[str]] = {}
+def children_of_links(robot: ElementTree.Element) -> dict[str, list[tuple[str, str]]]:
+    """Names of the joints below a link and of their child links, of a URDF that was checked."""
+    children: dict[str, list[tuple[str, str]]] = {}
     for joint in robot.findall('joint'):
         parent, child = (str(end.get('link')) for tag in ('parent', 'child')
                          for end in joint.findall(tag)[:1])
-        children.setdefault(parent, []).append(child)
+        children.setdefault(parent, []).append((str(joint.get('name')), child))
     return children
 
 
@@ -245,15 +285,12 @@ def _link_inertial(link: ElementTree.Element) -> LinkInertial | None:
         return None
     name = str(link.get('name'))
     where = f"<inertial> of link '{name}'"
-    mass_element, origin = inertial.find('mass'), inertial.find('origin')
+    mass_element = inertial.find('mass')
     mass = _number(mass_element.get('value') if mass_element is not None else None, where)
     if mass < 0.0:
         raise RobotDescriptionError(f'{where}: the mass is {mass}, it must not be negative')
-    xyz = origin.get('xyz', '0 0 0') if origin is not None else '0 0 0'
-    com = np.array([_number(part, where) for part in xyz.split()])
-    if com.shape != (3,):
-        raise RobotDescriptionError(f"{where}: origin xyz must be three numbers, not '{xyz}'")
-    return LinkInertial(name, mass, com)
+    return LinkInertial(
+        name, mass, numbers(inertial.find('origin'), 'xyz', f'{where}: origin', 3, '0 0 0'))
 
 
 def _number(text: Any, where: str) -> float:

@@ -15,7 +15,8 @@
 
 import struct
 
-from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.errors import (
+    ConfigurationError, RobotDescriptionError, UnknownNameError)
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_polygon
 import numpy as np
@@ -99,7 +100,7 @@ def test_what_cannot_be_read_is_refused_with_the_remedy(tmp_path):
     (tmp_path / 'empty.obj').write_text('')
     with pytest.raises(ConfigurationError, match='has no vertices'):
         sole_polygon(robot(f'<mesh filename="{tmp_path}/empty.obj"/>'), 'left')
-    with pytest.raises(ConfigurationError, match="'1 2' must be 3 finite"):
+    with pytest.raises(RobotDescriptionError, match="must be 3 finite number.s., not '1 2'"):
         sole_polygon(robot('<box size="1 2"/>'), 'left')
     with pytest.raises(ConfigurationError, match='no geometry of a known kind'):
         sole_polygon(robot('<capsule radius="1"/>'), 'left')
