@@ -26,136 +26,116 @@ from biped_com_ros.core.identification.session import SessionOptions
 from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
-from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
 
 
 @dataclass(frozen=True)
 class ComCalibratorParameters(RobotNodeParameters):
     """Parameters of `com_calibrator`."""
 
-    directory: str = parameter(
+    directory: str = constant(
         '~/.ros/biped_com_calibration', 'Directory of captures and results, which go to a '
-        'subdirectory with the name of the robot; empty: a temporary directory', read_only=True)
-    autostart: bool = parameter(
-        True, 'Whether to begin at once; else with ~/start', read_only=True)
-    poses: int = parameter(40, 'Number of planned poses', '', 2, 500, read_only=True)
-    candidates: int = parameter(
-        300, 'Number of safe random poses from which the planned ones are chosen', '', 2, 10000,
-        read_only=True)
-    hoisted: int = parameter(
-        2, 'Number of planned poses with the robot hoisted, its feet in the air: only '
-        "these measure the mass below the feet's sensors", '', 0, 20, read_only=True)
-    hoist_service: str = parameter(
+        'subdirectory with the name of the robot; empty: a temporary directory')
+    autostart: bool = constant(True, 'Whether to begin at once; else with ~/start')
+    poses: int = constant(40, 'Number of planned poses', '', 2, 500)
+    candidates: int = constant(
+        300, 'Number of safe random poses from which the planned ones are chosen', '', 2, 10000)
+    hoisted: int = constant(
+        2, 'Number of planned poses with the robot hoisted, its feet in the air: only these '
+        "measure the mass below the feet's sensors", '', 0, 20)
+    hoist_service: str = constant(
         '', 'std_srvs/SetBool service that lifts the robot (true) and lowers it (false), like '
-        'simulator/hang; empty: an operator does it', read_only=True)
-    lift_feet: bool = parameter(
+        'simulator/hang; empty: an operator does it')
+    lift_feet: bool = constant(
         False, 'Whether poses on one foot are planned too: they give more information, but the '
-        'robot must keep its balance on one foot under joint position control', read_only=True)
-    margin: float = parameter(
-        0.02, 'Distance kept from the edge of the support polygon', 'm', 0.001, 0.5,
-        read_only=True)
-    spread: float = parameter(
-        1.2, 'Largest distance of joints outside of the legs from posture stand', 'rad', 0.05, 3.2,
-        read_only=True)
-    lean: float = parameter(
-        0.2, 'Largest lean and turn of the base', 'rad', 0.0, 0.8, read_only=True)
-    torso_bend: float = parameter(
+        'robot must keep its balance on one foot under joint position control')
+    margin: float = constant(
+        0.02, 'Distance kept from the edge of the support polygon', 'm', 0.001, 0.5)
+    spread: float = constant(
+        1.2, 'Largest distance of joints outside of the legs from posture stand', 'rad', 0.05, 3.2)
+    lean: float = constant(0.2, 'Largest lean and turn of the base', 'rad', 0.0, 0.8)
+    torso_bend: float = constant(
         0.0, 'Largest bend of a tendon torso; its virtual joints are sent with the others. 0: it '
-        'stays straight', 'rad', 0.0, 0.5, read_only=True)
-    torque_share: float = parameter(
-        0.8, "Largest share of a motor's torque that is used", '', 0.05, 1.0, read_only=True)
-    seed: int = parameter(0, 'Seed of the random poses', '', 0, 1000000, read_only=True)
-    move: bool = parameter(
-        False, 'Whether to send trajectories; else an operator moves the robot', read_only=True)
+        'stays straight', 'rad', 0.0, 0.5)
+    torque_share: float = constant(
+        0.8, "Largest share of a motor's torque that is used", '', 0.05, 1.0)
+    seed: int = constant(0, 'Seed of the random poses', '', 0, 1000000)
+    move: bool = constant(False, 'Whether to send trajectories; else an operator moves the robot')
     automatic: bool = parameter(
         True, 'Whether to capture as soon as the robot is still in the next pose, and to solve '
         'after the last one; else with ~/capture and ~/solve')
-    trajectory_topic: str = parameter(
-        'joint_trajectory_controller/joint_trajectory', 'Topic of the joint trajectory controller',
-        read_only=True)
-    joint_speed: float = parameter(
-        0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0, read_only=True)
-    ramp: float = parameter(
-        1.0, 'Time to accelerate from rest to joint_speed, and to brake: the longer, the '
-        'less the robot sways', 's', 0.05, 20.0, read_only=True)
-    arrival_tolerance: float = parameter(
+    trajectory_topic: str = constant(
+        'joint_trajectory_controller/joint_trajectory', 'Topic of the joint trajectory controller')
+    joint_speed: float = constant(
+        0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0)
+    ramp: float = constant(
+        1.0, 'Time to accelerate from rest to joint_speed, and to brake: the longer, the less the '
+        'robot sways', 's', 0.05, 20.0)
+    arrival_tolerance: float = constant(
         0.3, 'Largest distance of a joint from a pose in which the robot has arrived', 'rad',
-        0.001, 1.0, read_only=True)
+        0.001, 1.0)
     pose_timeout: float = parameter(
         60.0, 'Time after arrival until a pose that cannot be captured is skipped, with move; 0: '
         'never', 's', 0.0, 3600.0)
-    still_duration: float = parameter(
+    still_duration: float = constant(
         1.0, 'Duration for which the robot must be still, and over which a capture averages', 's',
-        0.1, 30.0, read_only=True)
-    still_joint_range: float = parameter(
-        0.004, 'Largest movement of a joint within still_duration', 'rad', 1e-6, 0.1,
-        read_only=True)
-    still_force_deviation: float = parameter(
-        6.0, 'Largest standard deviation of a force within still_duration', 'N', 0.001, 1000.0,
-        read_only=True)
-    motor_joints: list[str] = parameter(
-        [''], 'Joints whose efforts are motor currents', read_only=True)
-    motor_constants: list[float] = parameter(
-        [0.0], 'Torque per current of each of motor_joints', 'N m/A', read_only=True)
-    force_noise: float = parameter(
+        0.1, 30.0)
+    still_joint_range: float = constant(
+        0.004, 'Largest movement of a joint within still_duration', 'rad', 1e-6, 0.1)
+    still_force_deviation: float = constant(
+        6.0, 'Largest standard deviation of a force within still_duration', 'N', 0.001, 1000.0)
+    motor_joints: list[str] = constant([''], 'Joints whose efforts are motor currents')
+    motor_constants: list[float] = constant(
+        [0.0], 'Torque per current of each of motor_joints', 'N m/A')
+    force_noise: float = constant(
         0.5, 'Standard deviation of forces, in addition to the variation within a capture', 'N',
-        1e-4, 100.0, read_only=True)
-    moment_noise: float = parameter(
-        0.02, 'Standard deviation of moments', 'N m', 1e-5, 10.0, read_only=True)
-    torque_noise: float = parameter(
-        0.3, 'Standard deviation of joint torques, friction included', 'N m', 1e-4, 100.0,
-        read_only=True)
-    encoder_noise: float = parameter(
-        0.00175, 'Standard deviation of joint positions', 'rad', 0.0, 0.1, read_only=True)
-    tilt_noise: float = parameter(
-        0.0009, 'Standard deviation of the direction of gravity', 'rad', 0.0, 0.1, read_only=True)
-    force_bias: float = parameter(
+        1e-4, 100.0)
+    moment_noise: float = constant(0.02, 'Standard deviation of moments', 'N m', 1e-5, 10.0)
+    torque_noise: float = constant(
+        0.3, 'Standard deviation of joint torques, friction included', 'N m', 1e-4, 100.0)
+    encoder_noise: float = constant(
+        0.00175, 'Standard deviation of joint positions', 'rad', 0.0, 0.1)
+    tilt_noise: float = constant(
+        0.0009, 'Standard deviation of the direction of gravity', 'rad', 0.0, 0.1)
+    force_bias: float = constant(
         0.5, 'Standard deviation of the constant bias of forces, which is estimated; 0: no bias',
-        'N', 0.0, 100.0, read_only=True)
-    moment_bias: float = parameter(
-        0.02, 'Standard deviation of the bias of moments', 'N m', 0.0, 10.0, read_only=True)
-    encoder_offset: float = parameter(
-        0.002, 'Standard deviation of the bias of joint positions', 'rad', 0.0, 0.1,
-        read_only=True)
-    tilt_bias: float = parameter(
-        0.003, 'Standard deviation of the bias of the direction of gravity', 'rad', 0.0, 0.1,
-        read_only=True)
-    noise_at_mass: float = parameter(
+        'N', 0.0, 100.0)
+    moment_bias: float = constant(
+        0.02, 'Standard deviation of the bias of moments', 'N m', 0.0, 10.0)
+    encoder_offset: float = constant(
+        0.002, 'Standard deviation of the bias of joint positions', 'rad', 0.0, 0.1)
+    tilt_bias: float = constant(
+        0.003, 'Standard deviation of the bias of the direction of gravity', 'rad', 0.0, 0.1)
+    noise_at_mass: float = constant(
         0.0, 'Mass of the robot for which noise and bias of forces, moments and torques are '
         'given; they are scaled by the mass of this robot over it. 0: not scaled', 'kg', 0.0,
-        1000.0, read_only=True)
-    offsets_topic: str = parameter(
+        1000.0)
+    offsets_topic: str = constant(
         'wrench_aggregator/offsets', 'Topic of the offsets that a tare found, which are '
-        'subtracted from the wrenches. Empty: none', read_only=True)
-    com_sigma: float = parameter(
+        'subtracted from the wrenches. Empty: none')
+    com_sigma: float = constant(
         0.015, "Standard deviation of a link's centre of mass about the URDF's, per axis", 'm',
-        1e-4, 0.5, read_only=True)
-    sensor_timeout: float = parameter(
-        0.5, 'Time without a message after which an input is stale', 's', 0.001, 60.0,
-        read_only=True)
+        1e-4, 0.5)
+    sensor_timeout: float = constant(
+        0.5, 'Time without a message after which an input is stale', 's', 0.001, 60.0)
 
 
 def session_options(params: ComCalibratorParameters, model: RobotModel) -> SessionOptions:
     """Return the options of a calibration session; without `directory`, make a temporary one."""
     directory = params.directory or tempfile.mkdtemp(prefix='biped_com_calibration.')
-    return SessionOptions(
-        directory=Path(directory).expanduser() / model.config.name,
+    return settings_from(
+        params, SessionOptions, directory=Path(directory).expanduser() / model.config.name,
         design=_design_options(params, model),
-        stillness=StillnessOptions(
-            duration=params.still_duration, joint_range=params.still_joint_range,
-            force_deviation=params.still_force_deviation),
-        com_sigma=params.com_sigma, move=params.move, automatic=params.automatic,
-        arrival_tolerance=params.arrival_tolerance, pose_timeout=params.pose_timeout)
+        stillness=settings_from(params, StillnessOptions, 'still_'))
 
 
 def _design_options(params: ComCalibratorParameters, model: RobotModel) -> DesignOptions:
     fixed = () if params.torso_bend else tuple(model.config.passive_joints)
-    return DesignOptions(
-        count=params.poses, candidates=max(params.candidates, params.poses),
+    return settings_from(
+        params, DesignOptions, count=params.poses, fixed_joints=fixed,
+        candidates=max(params.candidates, params.poses),
         hoisted=min(params.hoisted, params.poses - 1),
-        double_support=0.34 if params.lift_feet else 1.0, margin=params.margin,
-        torque_share=params.torque_share, spread=params.spread, lean=params.lean,
-        torso_bend=params.torso_bend, fixed_joints=fixed, seed=params.seed)
+        double_support=0.34 if params.lift_feet else 1.0)
 
 
 def sensor_noise(params: ComCalibratorParameters, mass: float) -> SensorNoise:

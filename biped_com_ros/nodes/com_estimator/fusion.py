@@ -26,9 +26,9 @@ from biped_com_ros.core.com.filter import ComFilterSettings
 from biped_com_ros.core.com.fusion import FusedCom
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.wrench.contact import ContactThresholds
-from biped_com_ros.nodes.com_estimator.parameters import (
-    ComEstimatorParameters, FusionParameters)
+from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
+from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import Input
 from biped_com_ros.ros.topics.outputs import (
@@ -39,7 +39,6 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Header
 
-_PREFIX = 'fusion_'
 _LINEAR = np.arange(36).reshape(6, 6)[:3, :3].ravel()
 """Places of the first three of six numbers in their covariance."""
 
@@ -68,7 +67,8 @@ class ComFusion:
         self._bias = vector_publisher(node, '~/com_bias', params.world_frame, later=True)
         self._force = wrench_publisher(
             node, '~/external_force', params.com_frame, later=True)
-        self.fusion = FusedCom(model, settings_of(params), params.load_link, params.gravity)
+        settings = settings_from(params, ComFilterSettings, 'fusion_')
+        self.fusion = FusedCom(model, settings, params.load_link, params.gravity)
         self._last_ns = self._published_updates = self._instants = 0
         self._last: LocatedState | None = None
         self._inputs = inputs
@@ -128,13 +128,6 @@ class ComFusion:
             return WARN, ('from kinematics and the load estimated so far; no foot wrenches'
                           + (f': {missing}' if missing else '')), values
         return OK, 'from kinematics and foot wrenches', values
-
-
-def settings_of(params: FusionParameters) -> ComFilterSettings:
-    """Return the settings of the filter by the parameters."""
-    return ComFilterSettings(**{
-        name[len(_PREFIX):]: value for name, value in vars(params).items()
-        if name.startswith(_PREFIX)})
 
 
 def _stale(*sources: Input) -> str:

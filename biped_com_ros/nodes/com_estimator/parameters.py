@@ -19,71 +19,65 @@ from dataclasses import dataclass
 
 from biped_com_ros.ros.node.common_parameters import (
     ContactTopicParameters, FootWrenchParameters, gravity_parameter, WeightParameters)
-from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.parameters import constant, parameter
 
 
 @dataclass(frozen=True)
 class FusionParameters:
     """Parameters of the fused CoM; those of the filter have the names of `ComFilterSettings`."""
 
-    fused_com: bool = parameter(
+    fused_com: bool = constant(
         True, 'Whether ~/com_fused, ~/com_bias and ~/external_force are estimated; that takes '
-        'about as much CPU time as the rest of the node', read_only=True)
+        'about as much CPU time as the rest of the node')
 
-    load_link: str = parameter(
-        '', 'For com_fused: link to which the unknown load is fixed; empty: the heaviest '
-        'one above the base that is not part of a leg', read_only=True)
-    fusion_kinematic_position: float = parameter(
+    load_link: str = constant(
+        '', 'For com_fused: link to which the unknown load is fixed; empty: the heaviest one '
+        'above the base that is not part of a leg')
+    fusion_kinematic_position: float = constant(
         0.00001, 'Least standard deviation of the kinematic CoM; measured noise comes on top', 'm',
-        1e-6, 1.0, read_only=True)
-    fusion_kinematic_velocity: float = parameter(
+        1e-6, 1.0)
+    fusion_kinematic_velocity: float = constant(
         0.0001, 'Least standard deviation of the velocity of the kinematic CoM; measured noise '
-        'comes on top', 'm/s', 1e-6, 10.0, read_only=True)
-    fusion_acceleration: float = parameter(
-        0.02, 'Least standard deviation of the acceleration by the foot forces, as a mean over '
-        '10 ms; measured noise comes on top', 'm/s2', 1e-4, 100.0, read_only=True)
-    fusion_moment: float = parameter(
+        'comes on top', 'm/s', 1e-6, 10.0)
+    fusion_acceleration: float = constant(
+        0.02, 'Least standard deviation of the acceleration by the foot forces, as a mean over 10 '
+        'ms; measured noise comes on top', 'm/s2', 1e-4, 100.0)
+    fusion_moment: float = constant(
         0.00001, 'Least standard deviation of the level CoM by the moments of the feet, filtered; '
-        'measured noise comes on top', 'm', 1e-6, 1.0, read_only=True)
-    fusion_momentum: float = parameter(
-        0.005, "Error of the model's rate of angular momentum, relative", '', 1e-4, 10.0,
-        read_only=True)
-    fusion_load_cutoff: float = parameter(
-        3.0, 'Bandwidth in which moments are compared; above that of the motion', 'Hz', 0.1,
-        100.0, read_only=True)
-    fusion_initial_moment: float = parameter(
+        'measured noise comes on top', 'm', 1e-6, 1.0)
+    fusion_momentum: float = constant(
+        0.005, "Error of the model's rate of angular momentum, relative", '', 1e-4, 10.0)
+    fusion_load_cutoff: float = constant(
+        3.0, 'Bandwidth in which moments are compared; above that of the motion', 'Hz', 0.1, 100.0)
+    fusion_initial_moment: float = constant(
         0.015, 'Initial standard deviation of the first moment of the unknown load about the '
-        "centre of mass of its link, over the robot's mass", 'm', 1e-6, 1.0, read_only=True)
-    fusion_moment_drift: float = parameter(
+        "centre of mass of its link, over the robot's mass", 'm', 1e-6, 1.0)
+    fusion_moment_drift: float = constant(
         0.00001, 'Random walk of the first moment of the unknown load, over the mass of the '
-        'robot, per square root of a second', 'm', 1e-7, 1.0, read_only=True)
-    fusion_initial_mass: float = parameter(
-        0.1, "Initial standard deviation of the unknown mass, as a share of the robot's", '',
-        1e-6, 1.0, read_only=True)
-    fusion_mass_drift: float = parameter(
-        0.0003, "Random walk of the unknown mass, as a share of the robot's, per square root of"
-        ' a second', '', 1e-7, 1.0, read_only=True)
-    fusion_push_sigmas: float = parameter(
+        'robot, per square root of a second', 'm', 1e-7, 1.0)
+    fusion_initial_mass: float = constant(
+        0.1, "Initial standard deviation of the unknown mass, as a share of the robot's", '', 1e-6,
+        1.0)
+    fusion_mass_drift: float = constant(
+        0.0003, "Random walk of the unknown mass, as a share of the robot's, per square root of a "
+        'second', '', 1e-7, 1.0)
+    fusion_push_sigmas: float = constant(
         3.8, 'A push is detected where the velocity differs by so many standard deviations from '
-        'what the known forces explain', '', 1.0, 100.0, read_only=True)
-    fusion_push_force: float = parameter(
-        0.1, 'Standard deviation of a push, as a share of the weight', '', 1e-4, 10.0,
-        read_only=True)
-    fusion_push_lever: float = parameter(
-        0.3, 'Standard deviation of the distance of the push from the CoM', 'm', 1e-3, 10.0,
-        read_only=True)
-    fusion_least_acceleration: float = parameter(
+        'what the known forces explain', '', 1.0, 100.0)
+    fusion_push_force: float = constant(
+        0.1, 'Standard deviation of a push, as a share of the weight', '', 1e-4, 10.0)
+    fusion_push_lever: float = constant(
+        0.3, 'Standard deviation of the distance of the push from the CoM', 'm', 1e-3, 10.0)
+    fusion_least_acceleration: float = constant(
         0.02, 'Horizontal acceleration above which the height of the load is estimated, if it '
-        'exceeds measured noise, too', 'm/s2', 1e-4, 100.0, read_only=True)
-    fusion_force_time: float = parameter(
-        10.0, 'Time constant with which a lasting external force decays', 's', 0.1, 1e4,
-        read_only=True)
-    fusion_unknown_acceleration: float = parameter(
+        'exceeds measured noise, too', 'm/s2', 1e-4, 100.0)
+    fusion_force_time: float = constant(
+        10.0, 'Time constant with which a lasting external force decays', 's', 0.1, 1e4)
+    fusion_unknown_acceleration: float = constant(
         3.0, 'Standard deviation of the acceleration while the foot forces are unknown', 'm/s2',
-        1e-3, 100.0, read_only=True)
-    fusion_longest_gap: float = parameter(
-        0.5, 'Gap after which position and velocity start anew; the load is kept', 's', 0.01,
-        60.0, read_only=True)
+        1e-3, 100.0)
+    fusion_longest_gap: float = constant(
+        0.5, 'Gap after which position and velocity start anew; the load is kept', 's', 0.01, 60.0)
 
 
 @dataclass(frozen=True)
@@ -91,21 +85,18 @@ class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, Weigh
                              FusionParameters):
     """Parameters of `com_estimator`."""
 
-    com_frame: str = parameter('com', 'TF frame at the centre of mass', read_only=True)
-    footprint_frame: str = parameter(
-        'base_footprint', 'TF frame on the ground between the soles in contact (REP-120)',
-        read_only=True)
-    publish_base_tf: bool = parameter(
+    com_frame: str = constant('com', 'TF frame at the centre of mass')
+    footprint_frame: str = constant(
+        'base_footprint', 'TF frame on the ground between the soles in contact (REP-120)')
+    publish_base_tf: bool = constant(
         True, 'Whether to send world_frame -> root link of the URDF (mostly base_link) and '
-        'base_link -> footprint_frame; turn it off where another node does', read_only=True)
-    publish_link_tf: bool = parameter(
-        True, 'Whether to send a frame <link>_com at the centre of mass of each link',
-        read_only=True)
+        'base_link -> footprint_frame; turn it off where another node does')
+    publish_link_tf: bool = constant(
+        True, 'Whether to send a frame <link>_com at the centre of mass of each link')
     tf_rate: float = parameter(30.0, 'Rate of transforms; 0: off', 'Hz', 0.0, 10000.0)
-    marker_density: float = parameter(
-        8000.0, 'Each link is shown as a ball of its mass and this density', 'kg/m3', 1.0, 1e6,
-        read_only=True)
-    com_tolerance: float = parameter(
-        0.005, "Largest distance of the centre of pressure from the model's centre of mass, at"
-        ' rest', 'm', 0.0, 1.0, read_only=True)
+    marker_density: float = constant(
+        8000.0, 'Each link is shown as a ball of its mass and this density', 'kg/m3', 1.0, 1e6)
+    com_tolerance: float = constant(
+        0.005, "Largest distance of the centre of pressure from the model's centre of mass, at "
+        'rest', 'm', 0.0, 1.0)
     gravity: float = gravity_parameter(read_only=False)

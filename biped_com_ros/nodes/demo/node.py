@@ -63,7 +63,7 @@ from biped_com_ros.demo.story import ALL, chosen_chapters, Story
 from biped_com_ros.demo.terminal import save_picture, Snapshot, summary
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from biped_com_ros.ros.node.parameters import constant, declare_parameters
 from biped_com_ros.ros.node.robot_source import RobotSource
 from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
@@ -80,24 +80,18 @@ _EXACT_SENSORS = ('none', 'masses')  # values of `hidden` without errors of sens
 class DemoParameters(RobotChoice):
     """Parameters of `demo`."""
 
-    chapters: str = parameter(
-        ALL, "Chapters to run, separated by commas; 'all'; or 'none': the robot stands",
-        read_only=True)
-    once: bool = parameter(
-        False, 'Whether to end after the last chapter', read_only=True)
-    duration: float = parameter(0.0, 'Time after which the demo ends; 0: at Ctrl-C', unit='s',
-                                minimum=0.0, read_only=True)
-    period: float = parameter(1.0, 'Period of the table', unit='s',
-                              minimum=0.1, maximum=60.0, read_only=True)
-    command_rate: float = parameter(100.0, 'Position commands per second', unit='Hz',
-                                    minimum=1.0, maximum=1000.0, read_only=True)
-    settle: float = parameter(1.0, 'Time before the first measurement and motion', unit='s',
-                              minimum=0.0, read_only=True)
-    display: str = parameter('auto', 'A live table, or plain lines; auto: a table on a terminal',
-                             options=('auto', 'table', 'plain'), read_only=True)
-    hidden: str = parameter('', 'Hidden errors of the simulator, for the title', read_only=True)
-    picture: str = parameter('', 'SVG file for the table at the end; empty: none',
-                             read_only=True)
+    chapters: str = constant(
+        ALL, "Chapters to run, separated by commas; 'all'; or 'none': the robot stands")
+    once: bool = constant(False, 'Whether to end after the last chapter')
+    duration: float = constant(0.0, 'Time after which the demo ends; 0: at Ctrl-C', 's', 0.0)
+    period: float = constant(1.0, 'Period of the table', 's', 0.1, 60.0)
+    command_rate: float = constant(100.0, 'Position commands per second', 'Hz', 1.0, 1000.0)
+    settle: float = constant(1.0, 'Time before the first measurement and motion', 's', 0.0)
+    display: str = constant(
+        'auto', 'A live table, or plain lines; auto: a table on a terminal',
+        options=('auto', 'table', 'plain'))
+    hidden: str = constant('', 'Hidden errors of the simulator, for the title')
+    picture: str = constant('', 'SVG file for the table at the end; empty: none')
 
 
 class Demo(Node):

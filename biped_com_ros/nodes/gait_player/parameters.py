@@ -20,7 +20,7 @@ from typing import Any
 
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
-from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.parameters import constant, parameter
 
 QUASI_STATIC, PREVIEW = 'quasi-static', 'preview'
 _PATTERNS = {QUASI_STATIC: GaitOptions(), PREVIEW: QUICK}
@@ -34,10 +34,9 @@ def _timing(description: str, largest: float = 60.0) -> Any:
 class GaitPlayerParameters(RobotNodeParameters):
     """Parameters of `gait_player`."""
 
-    posture: str = parameter(
-        'stand', "Posture of the robot's YAML in which it stands before a walk", read_only=True)
-    joints: list[str] = parameter(
-        [], 'Joints of the controller; empty: those of the legs', read_only=True)
+    posture: str = constant(
+        'stand', "Posture of the robot's YAML in which it stands before a walk")
+    joints: list[str] = constant([], 'Joints of the controller; empty: those of the legs')
     steps: int = parameter(10, 'Steps of ~/walk', '', 1, 200)
     step_length: float = parameter(
         0.05, 'Distance by which a foot lands ahead of the other one; negative: backwards', 'm',
@@ -54,12 +53,12 @@ class GaitPlayerParameters(RobotNodeParameters):
         0.0, 'Height to which a foot is lifted; 0: that of the pattern', 'm', 0.0, 0.3)
     crouch: float = parameter(
         0.08, 'By how much the hips are lowered, as a share of the length of a leg', '', 0.0, 0.5)
-    ramp: float = parameter(
+    ramp: float = constant(
         0.5, 'Duration of slowing down for a pause or stop, and of speeding up again', 's', 0.05,
-        5.0, read_only=True)
-    halt_margin: float = parameter(
+        5.0)
+    halt_margin: float = constant(
         0.01, 'Smallest distance of the zero-moment point from the edge of the support in a pause',
-        'm', 0.0, 0.2, read_only=True)
+        'm', 0.0, 0.2)
     use_fused_com: bool = parameter(
         True, 'Whether to plan with the centre of mass that com_estimator measured by the forces '
         "of the feet, instead of the URDF's")
@@ -69,11 +68,10 @@ class GaitPlayerParameters(RobotNodeParameters):
     max_com_offset: float = parameter(
         0.03, "Largest distance of the measured centre of mass from the URDF's with which the"
         ' robot may walk', 'm', 0.0, 0.5)
-    monitor: str = parameter(
-        'zmp_monitor', 'Node that monitors stability; empty: walk without', read_only=True)
-    monitor_timeout: float = parameter(
+    monitor: str = constant('zmp_monitor', 'Node that monitors stability; empty: walk without')
+    monitor_timeout: float = constant(
         5.0, 'Time without diagnostics of the monitor after which it counts as stopped', 's', 1.5,
-        60.0, read_only=True)
+        60.0)
     posture_tolerance: float = parameter(
         0.05, 'Largest distance of the joints from the posture when a walk begins', 'rad', 0.001,
         0.5)
@@ -82,16 +80,14 @@ class GaitPlayerParameters(RobotNodeParameters):
     follow_time: float = parameter(
         0.3, 'Time for which the distance from the gait may exceed follow_tolerance', 's', 0.0,
         10.0)
-    lead: float = parameter(
+    lead: float = constant(
         0.25, 'Time between a request and the first motion that it causes: longer than the delay '
-        'of a trajectory', 's', 0.0, 5.0, read_only=True)
+        'of a trajectory', 's', 0.0, 5.0)
     knot_period: float = parameter(
         0.04, 'Time between two points of a trajectory', 's', 0.005, 0.2)
-    rate: float = parameter(
-        50.0, 'Rate of the reference and of checking the robot', 'Hz', 5.0, 1000.0,
-        read_only=True)
-    input_timeout: float = parameter(
-        0.25, 'Age from which joint states are stale', 's', 0.01, 10.0, read_only=True)
+    rate: float = constant(
+        50.0, 'Rate of the reference and of checking the robot', 'Hz', 5.0, 1000.0)
+    input_timeout: float = constant(0.25, 'Age from which joint states are stale', 's', 0.01, 10.0)
 
     def options(self) -> GaitOptions:
         """Return the settings of the gait."""

@@ -26,7 +26,7 @@ from biped_com_ros.core.gravity.load_sharing import SharingSettings
 from biped_com_ros.core.gravity.support_qp import SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
-from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
 import numpy as np
 
 
@@ -38,8 +38,7 @@ class GravityCompensationParameters(ManagedNodeParameters):
         AUTO, "Contacts that support the robot: 'auto' (by the measured forces), 'fixed' "
         "(something holds the base), 'all' (every contact alike), or by name, separated by "
         'commas')
-    contacts: list[str] = parameter(
-        [], 'Feet and hands that may be loaded; empty: the feet', read_only=True)
+    contacts: list[str] = constant([], 'Feet and hands that may be loaded; empty: the feet')
     distribution: str = parameter(
         CLOSED_FORM, 'How contact wrenches are chosen: the least ones in closed form, or the '
         'least ones within friction, soles and efforts (needs proxsuite)',
@@ -49,18 +48,18 @@ class GravityCompensationParameters(ManagedNodeParameters):
     gain_joints: list[str] = parameter([], 'Joints with a gain of their own')
     gains: list[float] = parameter(
         [], 'Share of the computed effort that each of gain_joints gets', '', 0.0, 1.5)
-    command_joints: list[str] = parameter(
+    command_joints: list[str] = constant(
         [], "Order of ~/commands: the parameter 'joints' of the effort controller; empty: all "
-        'actuated joints in the order of the URDF', read_only=True)
-    controller: str = parameter(
+        'actuated joints in the order of the URDF')
+    controller: str = constant(
         '', "Effort controller whose parameter 'joints' is compared with command_joints before "
-        'anything is sent; empty: not compared', read_only=True)
-    trajectory_rate: float = parameter(
+        'anything is sent; empty: not compared')
+    trajectory_rate: float = constant(
         0.0, 'Rate of ~/joint_trajectory (held positions or ~/reference, with efforts); 0: off',
-        'Hz', 0.0, 1000.0, read_only=True)
-    wrench_topics: list[str] = parameter(
+        'Hz', 0.0, 1000.0)
+    wrench_topics: list[str] = constant(
         [], 'Topics (WrenchStamped in the contact frame) of the contacts; empty: '
-        'wrench_aggregator/<contact>/wrench', read_only=True)
+        'wrench_aggregator/<contact>/wrench')
     effort_clamp: float = parameter(
         0.5, "Largest effort, as a share of the joint's limit in the URDF", '', 0.001, 1.0)
     effort_rate: float = parameter(
@@ -100,14 +99,12 @@ class GravityCompensationParameters(ManagedNodeParameters):
     sole_margin: float = parameter(
         0.005, "Distance of the centre of pressure from the sole's edge, with 'bounded'", 'm',
         0.0, 0.1)
-    torque_lever: float = parameter(
-        0.1, 'A torque of 1 N m at a sole costs as much as a force of one over this, in N',
-        'm', 0.001, 10.0, read_only=True)
+    torque_lever: float = constant(
+        0.1, 'A torque of 1 N m at a sole costs as much as a force of one over this, in N', 'm',
+        0.001, 10.0)
     gravity: float = gravity_parameter()
-    marker_rate: float = parameter(
-        15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 1000.0, read_only=True)
-    marker_scale: float = parameter(
-        0.001, 'Length of the force arrows per force', 'm/N', 0.0, 1.0, read_only=True)
+    marker_rate: float = constant(15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 1000.0)
+    marker_scale: float = constant(0.001, 'Length of the force arrows per force', 'm/N', 0.0, 1.0)
 
 
 def make_compensator(model: RobotModel, params: GravityCompensationParameters
@@ -134,22 +131,12 @@ def make_compensator(model: RobotModel, params: GravityCompensationParameters
 
 
 def _settings(params: GravityCompensationParameters) -> CompensationSettings:
-    return CompensationSettings(
-        support=params.support,
-        distribution=params.distribution,
-        gravity=params.gravity,
-        lever=params.torque_lever,
-        contacts=tuple(params.contacts),
-        limits=SupportLimits(
-            friction=params.friction, torsional_friction=params.torsional_friction,
-            sole_margin=params.sole_margin, effort_fraction=params.effort_clamp),
-        sharing=SharingSettings(
-            lift=params.share_lift, full=params.share_full, max_rate=params.share_rate),
-        safety=SafetySettings(
-            clamp=params.effort_clamp, max_rate=params.effort_rate,
-            start_time=params.start_time, stop_time=params.stop_time,
-            hold_time=params.hold_time, unlimited=params.unlimited_joints),
-        max_tilt=math.radians(params.max_tilt),
-        max_turn_rate=params.max_turn_rate,
-        settle_time=params.settle_time,
-        cop_tolerance=params.cop_tolerance)
+    return settings_from(
+        params, CompensationSettings,
+        lever=params.torque_lever, contacts=tuple(params.contacts),
+        limits=settings_from(params, SupportLimits, effort_fraction=params.effort_clamp),
+        sharing=settings_from(params, SharingSettings, 'share_', max_rate=params.share_rate),
+        safety=settings_from(
+            params, SafetySettings, clamp=params.effort_clamp, max_rate=params.effort_rate,
+            unlimited=params.unlimited_joints),
+        max_tilt=math.radians(params.max_tilt))

@@ -20,54 +20,47 @@ from typing import Any
 
 from biped_com_ros.nodes.simulator.bag_recorder import STORAGES
 from biped_com_ros.ros.node.common_parameters import RobotChoice
-from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
 from biped_com_ros.sim.hidden import parse_errors
 from biped_com_ros.sim.interface import PlantOptions, SensorOptions
 from biped_com_ros.sim.mjcf import WorldOptions
 
 
 def _sigma(description: str, unit: str, largest: float) -> Any:
-    return parameter(0.0, f'Standard deviation of {description}', unit, 0.0, largest,
-                     read_only=True)
+    return constant(0.0, f'Standard deviation of {description}', unit, 0.0, largest)
 
 
 def _delay(description: str) -> Any:
-    return parameter(0.0, f'Age of {description}', 's', 0.0, 1.0, read_only=True)
+    return constant(0.0, f'Age of {description}', 's', 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class SimulatorParameters(RobotChoice):
     """Parameters of `simulator`."""
 
-    posture: str = parameter('stand', 'Initial posture', read_only=True)
-    tendons: bool = parameter(
-        True, "Whether to simulate the torso's tendons, if it has any; else the torso is rigid",
-        read_only=True)
-    virtual_joints: bool = parameter(
+    posture: str = constant('stand', 'Initial posture')
+    tendons: bool = constant(
+        True, "Whether to simulate the torso's tendons, if it has any; else the torso is rigid")
+    virtual_joints: bool = constant(
         True, "Whether joint_states has the torso's virtual joints, which a real robot's encoders "
-        'do not measure; if false, torso_controller has to publish them', read_only=True)
-    seed: int = parameter(0, 'Seed of all random numbers', '', 0, 2 ** 31, read_only=True)
-    rate: float = parameter(
-        500.0, 'Rate of sensor readings and commands', 'Hz', 10.0, 2000.0,
-        read_only=True)
-    physics_rate: float = parameter(
-        1000.0, 'Physics steps per second; a multiple of rate', 'Hz', 200.0, 20000.0,
-        read_only=True)
-    clock_rate: float = parameter(
-        100.0, 'Rate of /clock; 0: not published', 'Hz', 0.0, 2000.0, read_only=True)
+        'do not measure; if false, torso_controller has to publish them')
+    seed: int = constant(0, 'Seed of all random numbers', '', 0, 2 ** 31)
+    rate: float = constant(500.0, 'Rate of sensor readings and commands', 'Hz', 10.0, 2000.0)
+    physics_rate: float = constant(
+        1000.0, 'Physics steps per second; a multiple of rate', 'Hz', 200.0, 20000.0)
+    clock_rate: float = constant(100.0, 'Rate of /clock; 0: not published', 'Hz', 0.0, 2000.0)
     real_time_factor: float = parameter(
         1.0, 'Simulated seconds per second; 0: as fast as possible', '', 0.0, 100.0)
     command_timeout: float = parameter(
         0.1, 'How long, in wall time, a step waits for the next of regular commands; 0: not at '
         'all, as a real robot', 's', 0.0, 1.0)
-    world_frame: str = parameter('odom', 'frame_id of the world', read_only=True)
-    friction: float = parameter(
-        1.0, 'Coulomb friction of the soles', '', 0.0, 10.0, read_only=True)
+    world_frame: str = constant('odom', 'frame_id of the world')
+    friction: float = constant(1.0, 'Coulomb friction of the soles', '', 0.0, 10.0)
     hidden_com_sigma: float = _sigma(
         "the hidden error of each link's centre of mass, per axis", 'm', 0.2)
     hidden_mass_sigma: float = _sigma("the hidden error of each link's mass, as a share", '', 1.0)
-    hidden_errors: list[str] = parameter(
-        [], "Further hidden errors, each '<link> <kg> <x m> <y m> <z m>'", read_only=True)
+    hidden_errors: list[str] = constant(
+        [], "Further hidden errors, each '<link> <kg> <x m> <y m> <z m>'")
     encoder_noise: float = _sigma("the joint positions' noise", 'rad', 0.5)
     encoder_offset: float = _sigma("the joint positions' constant errors", 'rad', 0.5)
     velocity_noise: float = _sigma("the joint velocities' noise", 'rad/s', 10.0)
@@ -83,20 +76,16 @@ class SimulatorParameters(RobotChoice):
     wrench_delay: float = _delay('wrenches at publication')
     imu_delay: float = _delay('IMU data at publication')
     command_delay: float = _delay('commands on arrival at the motors')
-    record: str = parameter(
-        '', 'New directory of a rosbag2 for joint_states, IMUs and wrenches; empty: no recording',
-        read_only=True)
-    record_storage: str = parameter(
-        'mcap', 'Storage of the rosbag2', options=STORAGES, read_only=True)
+    record: str = constant(
+        '', 'New directory of a rosbag2 for joint_states, IMUs and wrenches; empty: no recording')
+    record_storage: str = constant('mcap', 'Storage of the rosbag2', options=STORAGES)
     push_duration: float = parameter(0.2, 'Duration of a push on ~/push', 's', 0.0, 60.0)
 
     def plant_options(self) -> PlantOptions:
         """Return the options of the plant."""
-        names = SensorOptions.__dataclass_fields__
-        return PlantOptions(
-            dt=1.0 / self.rate, seed=self.seed, tendons=self.tendons,
-            world=WorldOptions(timestep=1.0 / self.physics_rate, friction=self.friction),
-            sensors=SensorOptions(**{name: getattr(self, name) for name in names}),
+        return settings_from(
+            self, PlantOptions, dt=1.0 / self.rate,
+            world=settings_from(self, WorldOptions, timestep=1.0 / self.physics_rate),
+            sensors=settings_from(self, SensorOptions),
             errors=parse_errors(filter(None, self.hidden_errors)),
-            com_sigma=self.hidden_com_sigma,
-            mass_sigma=self.hidden_mass_sigma, command_delay=self.command_delay)
+            com_sigma=self.hidden_com_sigma, mass_sigma=self.hidden_mass_sigma)

@@ -27,7 +27,7 @@ from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
 from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.tension import map_closure, TensionLimits
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
-from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
 import numpy as np
 
 
@@ -35,16 +35,12 @@ import numpy as np
 class TorsoControllerParameters(ManagedNodeParameters):
     """Parameters of `torso_controller`."""
 
-    lower_imu: str = parameter(
-        'base', "IMU of the robot's YAML below the backbone", read_only=True)
-    upper_imu: str = parameter(
-        'torso', "IMU of the robot's YAML above the backbone", read_only=True)
-    hand_topics: list[str] = parameter(
+    lower_imu: str = constant('base', "IMU of the robot's YAML below the backbone")
+    upper_imu: str = constant('torso', "IMU of the robot's YAML above the backbone")
+    hand_topics: list[str] = constant(
         [], 'Topics (WrenchStamped, environment on robot, in the frame of the hand) of the '
-        "wrenches on the robot's hands, in the order of its YAML; empty: no wrenches",
-        read_only=True)
-    max_speed: float = parameter(
-        1.5, 'Largest speed of the bend', 'rad/s', 0.001, 10.0)
+        "wrenches on the robot's hands, in the order of its YAML; empty: no wrenches")
+    max_speed: float = parameter(1.5, 'Largest speed of the bend', 'rad/s', 0.001, 10.0)
     max_acceleration: float = parameter(
         20.0, 'Largest angular acceleration of the reference; Russo et al. measured 36', 'rad/s2',
         0.01, 36.0)
@@ -52,10 +48,8 @@ class TorsoControllerParameters(ManagedNodeParameters):
         0.03, 'Time constant of the two low-passes of the reference', 's', 0.0, 1.0)
     co_contraction: float = parameter(
         12.0, 'Tension of every tendon of a straight torso without load', 'N', 0.0, 1e4)
-    min_tension: float = parameter(
-        3.0, 'Smallest tension of a tendon', 'N', 0.0, 1e4)
-    max_tension: float = parameter(
-        60.0, 'Largest tension of a tendon', 'N', 0.1, 1e5)
+    min_tension: float = parameter(3.0, 'Smallest tension of a tendon', 'N', 0.0, 1e4)
+    max_tension: float = parameter(60.0, 'Largest tension of a tendon', 'N', 0.1, 1e5)
     tendon_stiffness: float = parameter(
         7000.0, 'Stiffness of drive and tendon in series', 'N/m', 1.0, 1e9)
     tendon_pretension: float = parameter(
@@ -81,8 +75,7 @@ class TorsoControllerParameters(ManagedNodeParameters):
     yaw_drift_time: float = parameter(
         5.0, 'Time constant of the estimate of the relative yaw of the two IMUs; 0: both have '
         'the same yaw', 's', 0.0, 600.0)
-    slack_tension: float = parameter(
-        0.3, 'Tension below which a tendon is loose', 'N', 0.0, 100.0)
+    slack_tension: float = parameter(0.3, 'Tension below which a tendon is loose', 'N', 0.0, 100.0)
     slack_time: float = parameter(
         0.05, 'Time after which a loose tendon is reported as slack', 's', 0.0, 10.0)
     broken_time: float = parameter(
@@ -95,37 +88,29 @@ class TorsoControllerParameters(ManagedNodeParameters):
     target_timeout: float = parameter(
         0.0, 'Time without a message on ~/target after which the torso stops and holds; 0: it '
         'moves on to the last target', 's', 0.0, 60.0)
-    joy_forward_axis: int = parameter(
-        1, 'Axis of the joystick that is 1 forward', '', 0, 31)
-    joy_left_axis: int = parameter(
-        0, 'Axis of the joystick that is 1 to the left', '', 0, 31)
+    joy_forward_axis: int = parameter(1, 'Axis of the joystick that is 1 forward', '', 0, 31)
+    joy_left_axis: int = parameter(0, 'Axis of the joystick that is 1 to the left', '', 0, 31)
     joy_dead_zone: float = parameter(
         0.05, 'Deflection up to which the stick counts as centred', '', 0.0, 0.9)
-    fallback_rate: float = parameter(
-        100.0, 'Rate of commands while the torso IMU has no data', 'Hz', 1.0, 1000.0,
-        read_only=True)
-    tip_frame: str = parameter(
+    fallback_rate: float = constant(
+        100.0, 'Rate of commands while the torso IMU has no data', 'Hz', 1.0, 1000.0)
+    tip_frame: str = constant(
         'torso_tip', 'TF frame at the upper end of the backbone; empty: no TF. Use the name of '
-        'the upper link only if no other node publishes it', read_only=True)
-    tf_rate: float = parameter(
-        50.0, 'Rate of TF; 0 turns it off', 'Hz', 0.0, 10000.0)
-    marker_rate: float = parameter(
-        15.0, 'Rate of markers; 0 turns them off', 'Hz', 0.0, 10000.0)
+        'the upper link only if no other node publishes it')
+    tf_rate: float = parameter(50.0, 'Rate of TF; 0 turns it off', 'Hz', 0.0, 10000.0)
+    marker_rate: float = parameter(15.0, 'Rate of markers; 0 turns them off', 'Hz', 0.0, 10000.0)
     gravity: float = gravity_parameter(read_only=False)
 
     def options(self) -> ControllerOptions:
         """Return the settings of the controller."""
-        return ControllerOptions(
-            motion=MotionLimits(speed=self.max_speed, acceleration=self.max_acceleration,
-                                smoothing=self.smoothing),
-            drive=TendonDrive(stiffness=self.tendon_stiffness, pretension=self.tendon_pretension,
-                              lead=self.tendon_lead),
-            tensions=self.tension_limits(), co_contraction=self.co_contraction,
-            proportional=self.proportional_gain, integral=self.integral_gain,
-            anticipation=self.anticipation, max_correction=math.radians(self.max_correction),
-            observer_time=self.observer_time, disagreement=math.radians(self.imu_disagreement),
-            yaw_offset_time=self.yaw_drift_time, slack_tension=self.slack_tension,
-            slack_time=self.slack_time, broken_time=self.broken_time)
+        return settings_from(
+            self, ControllerOptions, motion=settings_from(self, MotionLimits, speed=self.max_speed,
+                                 acceleration=self.max_acceleration),
+            drive=settings_from(self, TendonDrive, 'tendon_'),
+            tensions=self.tension_limits(), proportional=self.proportional_gain,
+            integral=self.integral_gain, max_correction=math.radians(self.max_correction),
+            disagreement=math.radians(self.imu_disagreement),
+            yaw_offset_time=self.yaw_drift_time)
 
     def tension_limits(self) -> TensionLimits:
         """Return the limits of the tensions."""

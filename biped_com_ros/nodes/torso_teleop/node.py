@@ -32,7 +32,7 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.torso.joystick import tour
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from biped_com_ros.ros.node.parameters import constant, declare_parameters
 from biped_com_ros.ros.node.timers import steady_clock
 from geometry_msgs.msg import Vector3Stamped
 from rclpy.node import Node
@@ -48,12 +48,12 @@ ARROWS = {b'\x1b[A': (1.0, 0.0), b'\x1b[B': (-1.0, 0.0), b'\x1b[D': (0.0, 1.0),
 class TorsoTeleopParameters:
     """Parameters of `torso_teleop`."""
 
-    motion: str = parameter(
+    motion: str = constant(
         'keys', 'What moves the stick: the keyboard (keys), or a tour from the centre to the '
-        'border, once around and back (tour)', options=('keys', 'tour'), read_only=True)
-    rate: float = parameter(50.0, 'Rate of the messages on joy', 'Hz', 5.0, 200.0, read_only=True)
-    step: float = parameter(
-        0.1, 'Change of the deflection of the stick per key press', '', 0.01, 1.0, read_only=True)
+        'border, once around and back (tour)', options=('keys', 'tour'))
+    rate: float = constant(50.0, 'Rate of the messages on joy', 'Hz', 5.0, 200.0)
+    step: float = constant(
+        0.1, 'Change of the deflection of the stick per key press', '', 0.01, 1.0)
 
 
 class Stick:

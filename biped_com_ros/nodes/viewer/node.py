@@ -43,7 +43,7 @@ from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.diagnostics import Diagnostics, OK, Report
 from biped_com_ros.ros.node.executor import run
-from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from biped_com_ros.ros.node.parameters import constant, declare_parameters
 from biped_com_ros.ros.node.robot_source import RobotSource
 from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.qos import LATCHED
@@ -59,17 +59,13 @@ _COMMAND_PERIOD, _CHECK_PERIOD = 0.05, 1.0
 class ViewerParameters(RobotChoice):
     """Parameters of `viewer`."""
 
-    host: str = parameter(
-        '127.0.0.1', 'Address to serve: 127.0.0.1 for this computer only, 0.0.0.0 for the '
-        'whole network, which can then use the buttons, too', read_only=True)
-    port: int = parameter(
-        8080, 'Port of the page; if it is in use, the next free one; 0: any', '', 0,
-        65535, read_only=True)
-    rate: float = parameter(
-        20.0, 'Frames per second', 'Hz', 1.0, 60.0, read_only=True)
-    optional: bool = parameter(
-        False, 'Whether to exit without an error if viser is not installed',
-        read_only=True)
+    host: str = constant(
+        '127.0.0.1', 'Address to serve: 127.0.0.1 for this computer only, 0.0.0.0 for the whole '
+        'network, which can then use the buttons, too')
+    port: int = constant(
+        8080, 'Port of the page; if it is in use, the next free one; 0: any', '', 0, 65535)
+    rate: float = constant(20.0, 'Frames per second', 'Hz', 1.0, 60.0)
+    optional: bool = constant(False, 'Whether to exit without an error if viser is not installed')
 
 
 class Viewer(Node):

@@ -22,66 +22,56 @@ from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.tare import TareLimits
 from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, gravity_parameter, RobotNodeParameters, WeightParameters)
-from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
 
 
 @dataclass(frozen=True)
 class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightParameters):
     """Parameters of `wrench_aggregator`."""
 
-    offsets_file: str = parameter(
+    offsets_file: str = constant(
         '', 'YAML file of the offsets of the sensors: read at start if it exists, written by tare '
-        'and untare; empty: offsets are not saved', read_only=True)
-    footprint_frame: str = parameter(
-        'base_footprint', 'frame_id of the total wrench and of the line through the CoM',
-        read_only=True)
+        'and untare; empty: offsets are not saved')
+    footprint_frame: str = constant(
+        'base_footprint', 'frame_id of the total wrench and of the line through the CoM')
     gravity: float = gravity_parameter()
     low_pass_cutoff: float = parameter(
         50.0, 'Cut-off frequency of the Butterworth low-pass of all readings; 0: off', 'Hz', 0.0,
         10000.0)
     low_pass_order: int = parameter(2, 'Order of the low-pass', options=(1, 2))
-    contact_engage_dwell: float = parameter(
+    contact_engage_dwell: float = constant(
         0.006, 'Time the force has to stay above contact_engage for contact to begin', 's', 0.0,
-        1.0, read_only=True)
+        1.0)
     contact_period: float = parameter(
         0.1, 'Longest time between two messages of a contact, which is also published when it '
         'changes', 's', 0.0, 10.0)
     cop_min_share: float = parameter(
         0.02, 'Smallest normal force, as a share of body weight, for which the CoP of a foot and '
         'the line through the CoM are published', '', 0.001, 0.9)
-    tare_samples: int = parameter(
-        500, 'Number of readings of a sensor that a tare averages', '', 10, 100000,
-        read_only=True)
+    tare_samples: int = constant(
+        500, 'Number of readings of a sensor that a tare averages', '', 10, 100000)
     tare_max_force_deviation: float = parameter(
         2.0, 'Largest standard deviation of a force for a tare', 'N', 0.0, 1000.0)
     tare_max_torque_deviation: float = parameter(
         0.2, 'Largest standard deviation of a torque for a tare', 'N m', 0.0, 100.0)
-    tare_max_joint_speed: float = parameter(
-        0.05, 'Largest speed of a joint for a tare', 'rad/s', 0.0, 10.0, read_only=True)
+    tare_max_joint_speed: float = constant(
+        0.05, 'Largest speed of a joint for a tare', 'rad/s', 0.0, 10.0)
     tare_max_offset_share: float = parameter(
         0.3, 'Largest force of an offset, as a share of body weight: with more the robot is '
         'assumed to stand', '', 0.0, 100.0)
     state_timeout: float = parameter(
         0.1, 'Largest difference between the stamps of a reading and of the joint states or the '
         'IMU data used with it', 's', 0.0, 10.0)
-    sensor_timeout: float = parameter(
-        0.5, 'Time without messages after which a sensor is stale', 's', 0.001, 60.0,
-        read_only=True)
+    sensor_timeout: float = constant(
+        0.5, 'Time without messages after which a sensor is stale', 's', 0.001, 60.0)
 
     def aggregation_settings(self) -> AggregationSettings:
         """Return the settings of the aggregation."""
-        return AggregationSettings(
-            low_pass_cutoff=self.low_pass_cutoff, low_pass_order=self.low_pass_order,
-            thresholds=ContactThresholds(
-                engage=self.contact_engage, release=self.contact_release,
-                engage_dwell=self.contact_engage_dwell,
-                release_dwell=self.contact_release_dwell),
-            gravity=self.gravity)
+        return settings_from(
+            self, AggregationSettings,
+            thresholds=settings_from(self, ContactThresholds, 'contact_'))
 
     def tare_limits(self, body_weight: float) -> TareLimits:
         """Return the limits of a tare for a robot of this weight, N."""
-        return TareLimits(
-            force_deviation=self.tare_max_force_deviation,
-            torque_deviation=self.tare_max_torque_deviation,
-            joint_speed=self.tare_max_joint_speed,
-            offset_force=self.tare_max_offset_share * body_weight)
+        return settings_from(self, TareLimits, 'tare_max_',
+                             offset_force=self.tare_max_offset_share * body_weight)

@@ -60,6 +60,7 @@ from biped_com_ros.nodes.zmp_monitor.markers import StabilityMarkers
 from biped_com_ros.nodes.zmp_monitor.outputs import StabilityOutputs
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
 from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.state_inputs import StateInputs
 
@@ -81,8 +82,8 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         self.inputs = StateInputs(
             self, model, params, **self.input_options(params.sensor_timeout))
         self.estimator = self.inputs.estimate_synchronized(
-            self._on_state, params, thresholds=_thresholds(params),
-            body_weight=model.mass * params.gravity)
+            self._on_state, params, body_weight=model.mass * params.gravity,
+            thresholds=settings_from(params, ContactThresholds, 'contact_'))
         self.watch_inputs(self.inputs.inputs)
         self._health = StabilityHealth(self, self.inputs, self.estimator.base, self.monitor)
 
@@ -104,20 +105,13 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
 
 
 def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
-    return MonitorSettings(
-        stability=StabilityThresholds(
-            margin=params.margin_warning, dcm_margin=params.dcm_margin_unstable,
-            tilt=params.tilt_unstable, fallen_tilt=params.tilt_fallen,
-            margin_hysteresis=params.margin_hysteresis, tilt_hysteresis=params.tilt_hysteresis,
-            dwell=params.level_dwell, recovery=params.recovery_time),
-        min_share=params.min_force_share, method=params.model_method, cutoff=params.model_cutoff,
+    stability = settings_from(
+        params, StabilityThresholds, margin=params.margin_warning,
+        dcm_margin=params.dcm_margin_unstable, tilt=params.tilt_unstable,
+        fallen_tilt=params.tilt_fallen, dwell=params.level_dwell, recovery=params.recovery_time)
+    return settings_from(
+        params, MonitorSettings, 'model_', stability=stability, min_share=params.min_force_share,
         gravity=params.gravity)
-
-
-def _thresholds(params: ZmpMonitorParameters) -> ContactThresholds:
-    return ContactThresholds(
-        engage=params.contact_engage, release=params.contact_release,
-        engage_dwell=params.contact_engage_dwell, release_dwell=params.contact_release_dwell)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

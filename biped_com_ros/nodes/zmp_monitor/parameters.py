@@ -20,61 +20,51 @@ from dataclasses import dataclass
 from biped_com_ros.core.stability.zmp import METHODS
 from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, FootWrenchParameters, gravity_parameter, WeightParameters)
-from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.parameters import constant, parameter
 
 
 @dataclass(frozen=True)
 class ZmpMonitorParameters(FootWrenchParameters, ContactParameters, WeightParameters):
     """Parameters of `zmp_monitor`."""
 
-    polygon_source: str = parameter(
+    polygon_source: str = constant(
         'configuration', "Outlines of the soles: from the robot's YAML, or from the collision "
-        'geometry of its URDF', options=('configuration', 'collision'), read_only=True)
-    contact_engage_dwell: float = parameter(
+        'geometry of its URDF', options=('configuration', 'collision'))
+    contact_engage_dwell: float = constant(
         0.0, 'Time the force has to stay above contact_engage for contact to begin; 0, since a '
-        'landing foot affects the ZMP at once', 's', 0.0, 1.0, read_only=True)
-    min_force_share: float = parameter(
-        0.03, 'Smallest normal force, as a share of body weight, for a ZMP or CoP', '', 0.001, 0.9,
-        read_only=True)
-    model_method: str = parameter(
+        'landing foot affects the ZMP at once', 's', 0.0, 1.0)
+    min_force_share: float = constant(
+        0.03, 'Smallest normal force, as a share of body weight, for a ZMP or CoP', '', 0.001, 0.9)
+    model_method: str = constant(
         'full', "How the model's ZMP is computed: with the whole angular momentum, with links as "
-        'point masses, with one point mass, or statically', options=METHODS, read_only=True)
-    model_cutoff: float = parameter(
-        15.0, "Bandwidth of the model's ZMP; it is delayed by 0.225 / cutoff", 'Hz', 0.1, 1000.0,
-        read_only=True)
-    margin_warning: float = parameter(
-        0.01, 'Margin of ZMP or DCM below which the robot is marginal', 'm', -1.0, 1.0,
-        read_only=True)
-    dcm_margin_unstable: float = parameter(
-        0.0, 'Margin of the DCM below which the robot is unstable', 'm', -1.0, 1.0,
-        read_only=True)
-    tilt_unstable: float = parameter(
-        0.35, 'Tilt of the base above which the robot is unstable', 'rad', 0.01, 3.0,
-        read_only=True)
-    tilt_fallen: float = parameter(
-        1.0, 'Tilt of the base above which the robot has fallen', 'rad', 0.02, 3.1,
-        read_only=True)
-    margin_hysteresis: float = parameter(
+        'point masses, with one point mass, or statically', options=METHODS)
+    model_cutoff: float = constant(
+        15.0, "Bandwidth of the model's ZMP; it is delayed by 0.225 / cutoff", 'Hz', 0.1, 1000.0)
+    margin_warning: float = constant(
+        0.01, 'Margin of ZMP or DCM below which the robot is marginal', 'm', -1.0, 1.0)
+    dcm_margin_unstable: float = constant(
+        0.0, 'Margin of the DCM below which the robot is unstable', 'm', -1.0, 1.0)
+    tilt_unstable: float = constant(
+        0.35, 'Tilt of the base above which the robot is unstable', 'rad', 0.01, 3.0)
+    tilt_fallen: float = constant(
+        1.0, 'Tilt of the base above which the robot has fallen', 'rad', 0.02, 3.1)
+    margin_hysteresis: float = constant(
         0.005, 'Distance by which margins have to exceed the threshold for a level to end', 'm',
-        0.0, 1.0, read_only=True)
-    tilt_hysteresis: float = parameter(
+        0.0, 1.0)
+    tilt_hysteresis: float = constant(
         0.05, 'Angle by which the tilt has to be below the threshold for a level to end', 'rad',
-        0.0, 1.0, read_only=True)
-    level_dwell: float = parameter(
-        0.01, 'How long a threshold has to be exceeded for a level to begin', 's', 0.0, 10.0,
-        read_only=True)
-    recovery_time: float = parameter(
-        0.3, 'How long all values have to be back within it for a level to end', 's', 0.0, 60.0,
-        read_only=True)
+        0.0, 1.0)
+    level_dwell: float = constant(
+        0.01, 'How long a threshold has to be exceeded for a level to begin', 's', 0.0, 10.0)
+    recovery_time: float = constant(
+        0.3, 'How long all values have to be back within it for a level to end', 's', 0.0, 60.0)
     unevenness_warning: float = parameter(
         0.01, 'Distance of a sole from the plane of support above which soles are reported '
         'as uneven', 'm', 0.0, 10.0)
     difference_warning: float = parameter(
         0.03, "Root mean square difference of model's and measured ZMP above which a warning "
         'is given', 'm', 0.0, 10.0)
-    trail: int = parameter(
-        60, 'Number of past points of the trails of ZMP markers', '', 2, 10000, read_only=True)
-    force_scale: float = parameter(
-        0.0, "Length of force arrows; 0: the robot's weight is half a metre", 'm/N', 0.0, 10.0,
-        read_only=True)
+    trail: int = constant(60, 'Number of past points of the trails of ZMP markers', '', 2, 10000)
+    force_scale: float = constant(
+        0.0, "Length of force arrows; 0: the robot's weight is half a metre", 'm/N', 0.0, 10.0)
     gravity: float = gravity_parameter()

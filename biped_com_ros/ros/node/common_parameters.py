@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.ros.node.parameters import parameter
+from biped_com_ros.ros.node.parameters import constant, parameter
 
 
 BASE_SOURCES = ('imu', 'odometry', 'tf', 'fixed')
@@ -36,92 +36,86 @@ def gravity_parameter(read_only: bool = True) -> Any:
 class RobotChoice:
     """Of a node that needs the robot's model."""
 
-    robot: str = parameter(
-        'biped', 'Name of a robot of this package, or path of a YAML file', read_only=True)
-    urdf: str = parameter(
+    robot: str = constant('biped', 'Name of a robot of this package, or path of a YAML file')
+    urdf: str = constant(
         '', "Overrides the robot's URDF: a path, a package:// URI, or 'topic' for the topic "
-        'robot_description', read_only=True)
+        'robot_description')
 
 
 @dataclass(frozen=True)
 class RobotNodeParameters(RobotChoice):
     """Of a node that also subscribes to stamped messages."""
 
-    max_stamp_age: float = parameter(
+    max_stamp_age: float = constant(
         1.0, "Largest difference between a message's stamp and the node's clock; messages beyond "
-        'are refused; 0: no limit', 's', 0.0, 1e6, read_only=True)
+        'are refused; 0: no limit', 's', 0.0, 1e6)
 
 
 @dataclass(frozen=True)
 class EstimatorParameters(RobotNodeParameters):
     """Of a node that estimates the pose of the base."""
 
-    base_source: str = parameter(
+    base_source: str = constant(
         'imu', 'Source of the pose of base_link: imu (orientation from the IMU, position from the '
         'soles in contact), odometry (topic odom), tf, or fixed (parameter fixed_base)',
-        options=BASE_SOURCES, read_only=True)
-    world_frame: str = parameter(
-        'odom', 'World-fixed frame, z up, of the published quantities', read_only=True)
-    base_timeout: float = parameter(
+        options=BASE_SOURCES)
+    world_frame: str = constant('odom', 'World-fixed frame, z up, of the published quantities')
+    base_timeout: float = constant(
         0.1, 'Largest difference between the stamps of joint_states and of IMU, odometry or TF',
-        's', 0.0001, 60.0, read_only=True)
-    fixed_base: list[float] = parameter(
-        [0.0] * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw (rad)',
-        read_only=True)
-    contact_tolerance: float = parameter(
+        's', 0.0001, 60.0)
+    fixed_base: list[float] = constant(
+        [0.0] * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw (rad)')
+    contact_tolerance: float = constant(
         0.01, 'Where contacts are not measured: height above the lowest sole below which a sole '
-        'is assumed to be in contact', 'm', 0.0, 1.0, read_only=True)
-    marker_rate: float = parameter(
-        15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 10000.0)
-    sensor_timeout: float = parameter(
-        0.5, 'Time without messages after which an input is stale', 's', 0.001, 60.0,
-        read_only=True)
+        'is assumed to be in contact', 'm', 0.0, 1.0)
+    marker_rate: float = parameter(15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 10000.0)
+    sensor_timeout: float = constant(
+        0.5, 'Time without messages after which an input is stale', 's', 0.001, 60.0)
 
 
 @dataclass(frozen=True)
 class FootWrenchParameters(EstimatorParameters):
     """Of an estimator that receives the wrenches of the feet, too."""
 
-    wrench_topics: list[str] = parameter(
+    wrench_topics: list[str] = constant(
         [], 'Topics (geometry_msgs/WrenchStamped) of the wrench of the ground on each foot, in '
         "any frame fixed to the foot, in the order of the robot's feet; empty: "
-        'wrench_aggregator/<foot>/wrench', read_only=True)
+        'wrench_aggregator/<foot>/wrench')
 
 
 @dataclass(frozen=True)
 class ContactTopicParameters(EstimatorParameters):
     """Of an estimator that receives the contacts from another node."""
 
-    contact_topics: list[str] = parameter(
+    contact_topics: list[str] = constant(
         [], "Topics (std_msgs/Bool) of the contact of each foot, in the order of the robot's "
-        'feet; empty: wrench_aggregator/contacts, which has stamps', read_only=True)
-    contact_timeout: float = parameter(
+        'feet; empty: wrench_aggregator/contacts, which has stamps')
+    contact_timeout: float = constant(
         0.5, 'Age of the contacts after which the lowest soles are assumed to be in contact', 's',
-        0.001, 60.0, read_only=True)
+        0.001, 60.0)
 
 
 @dataclass(frozen=True)
 class ContactParameters:
     """Of a node that detects by forces which feet are in contact."""
 
-    contact_engage: float = parameter(
-        0.06, 'Normal force of a foot, as a share of body weight, above which contact begins',
-        '', 0.001, 0.9, read_only=True)
-    contact_release: float = parameter(
-        0.03, 'Normal force of a foot, as a share of body weight, below which contact ends',
-        '', 0.001, 0.9, read_only=True)
-    contact_release_dwell: float = parameter(
+    contact_engage: float = constant(
+        0.06, 'Normal force of a foot, as a share of body weight, above which contact begins', '',
+        0.001, 0.9)
+    contact_release: float = constant(
+        0.03, 'Normal force of a foot, as a share of body weight, below which contact ends', '',
+        0.001, 0.9)
+    contact_release_dwell: float = constant(
         0.006, 'Time the force has to stay below contact_release for contact to end', 's', 0.0,
-        1.0, read_only=True)
+        1.0)
 
 
 @dataclass(frozen=True)
 class WeightParameters:
     """Of a node that compares the measured weight with the model's."""
 
-    weight_tolerance: float = parameter(
-        0.03, "Largest relative difference of the measured weight from the model's",
-        '', 0.0, 1.0, read_only=True)
+    weight_tolerance: float = constant(
+        0.03, "Largest relative difference of the measured weight from the model's", '', 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -131,6 +125,5 @@ class ManagedNodeParameters(RobotNodeParameters):
     urdf: str = parameter(
         '', "Overrides the robot's URDF: a path, a package:// URI, or 'topic' for the topic "
         'robot_description; read when the node is configured')
-    autostart: bool = parameter(
-        True, 'Whether the node configures and activates itself; false: a lifecycle manager does',
-        read_only=True)
+    autostart: bool = constant(
+        True, 'Whether the node configures and activates itself; false: a lifecycle manager does')

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 import dataclasses
 from dataclasses import dataclass
+import functools
 import math
 import typing
 from typing import Any, Generic, TypeVar
@@ -99,6 +100,33 @@ def parameter(default: Any, description: str, unit: str = '', minimum: float | N
         values = list(default)
         return dataclasses.field(default_factory=lambda: list(values), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+#: `parameter` that can only be set at start.
+constant = functools.partial(parameter, read_only=True)
+
+
+def settings_from(params: object, settings_class: Callable[..., _T], prefix: str = '',
+                  **others: Any) -> _T:
+    """
+    Build a settings object from the parameters that are named like its fields.
+
+    Parameters
+    ----------
+    params
+        Values of a dataclass of parameters.
+    settings_class
+        A dataclass. Fields for which there is neither a parameter nor a value keep their default.
+    prefix
+        Which the names of the parameters have before the names of the fields.
+    others
+        Values of fields that are named differently, or computed.
+
+    """
+    fields: Any = dataclasses.fields(settings_class)  # type: ignore[arg-type]
+    same = {field.name: getattr(params, prefix + field.name) for field in fields
+            if field.name not in others and hasattr(params, prefix + field.name)}
+    return settings_class(**same, **others)
 
 
 def declare_parameters(node: Node, parameters_class: type[_T],

@@ -35,6 +35,7 @@ from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSetti
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.ros.node.common_parameters import (
     ContactTopicParameters, EstimatorParameters, FootWrenchParameters)
+from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, ImuInput, Input, JointStateInput, OdometryInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
@@ -139,10 +140,9 @@ class StateInputs:
         return {}
 
     def _base_settings(self) -> BaseSettings:
-        params = self._params
-        return BaseSettings(
-            source=params.base_source, timeout=params.base_timeout,
-            contact_tolerance=params.contact_tolerance, fixed_base=params.fixed_base)
+        return settings_from(
+            self._params, BaseSettings, 'base_', fixed_base=self._params.fixed_base,
+            contact_tolerance=self._params.contact_tolerance)
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         state = self._model.state(positions, velocities)

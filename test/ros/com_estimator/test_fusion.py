@@ -14,8 +14,9 @@
 """com_estimator's fused CoM over DDS: a swaying robot that carries what its URDF does not know."""
 
 from biped_com_ros.core.com.filter import ComFilterSettings
-from biped_com_ros.nodes.com_estimator.fusion import FusionParameters, settings_of
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
+from biped_com_ros.nodes.com_estimator.parameters import FusionParameters
+from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.sim.interface import PlantOptions
 from examples.com_filter import HIDDEN
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
@@ -164,8 +165,9 @@ def test_a_lost_imu_stops_the_fusion_until_it_is_back(recording):
 
 
 def test_the_parameters_are_those_of_the_filter():
-    assert settings_of(FusionParameters()) == ComFilterSettings()
-    assert settings_of(FusionParameters(fusion_moment=0.01)).moment == 0.01
+    assert settings_from(FusionParameters(), ComFilterSettings, 'fusion_') == ComFilterSettings()
+    changed = FusionParameters(fusion_moment=0.01)
+    assert settings_from(changed, ComFilterSettings, 'fusion_').moment == 0.01
 
 
 def test_forces_of_the_wrong_sign_are_reported(recording):

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.ros.node.parameters import declare_parameters, parameter
+from biped_com_ros.ros.node.parameters import constant, declare_parameters, parameter, settings_from
 import pytest
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, SetParameters
@@ -36,7 +36,7 @@ class Parameters:
     source: str = parameter('imu', 'Where from', options=('imu', 'odometry', 'fixed'))
     enabled: bool = parameter(True, 'Whether')
     gains: list[float] = parameter([1.0, 2.0], 'Gains', minimum=0.0)
-    names: list[str] = parameter([], 'Names', read_only=True)
+    names: list[str] = constant([], 'Names')
     free: float = parameter(0.0, 'Anything')
 
 
@@ -164,3 +164,34 @@ def test_descriptions_and_services_over_dds():
         assert not set_rate(1e4).successful and len(changes) == 1
     finally:
         rig.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is set by parameters, by their prefix, otherwise, and not at all."""
+
+    rate: float
+    count: int = 1
+    source: str = ''
+    left: str = 'default'
+
+
+def test_settings_get_the_parameters_of_their_names():
+    settings = settings_from(Parameters(rate=20.0), Settings, source='elsewhere')
+    assert settings == Settings(rate=20.0, count=3, source='elsewhere')
+
+
+def test_settings_get_the_parameters_with_a_prefix():
+    @dataclass(frozen=True)
+    class Prefixed:
+        """Parameters of which one has the prefix."""
+
+        wheel_rate: float = 5.0
+        count: int = 7
+
+    assert settings_from(Prefixed(), Settings, 'wheel_') == Settings(rate=5.0)
+
+
+def test_settings_without_a_value_that_is_required_are_refused():
+    with pytest.raises(TypeError, match='rate'):
+        settings_from(object(), Settings)
