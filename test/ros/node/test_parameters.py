@@ -18,7 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.ros.node.parameters import constant, declare_parameters, parameter, settings_from
+from biped_com_ros.ros.node.parameters import (
+    constant, declare_parameters, parameter, settings_from)
 import pytest
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters, SetParameters
