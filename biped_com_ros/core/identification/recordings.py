@@ -231,7 +231,7 @@ def _events_of_line(line: Mapping[str, str], model: RobotModel, header: tuple[st
 def read_bag(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Event]:
     """Read a rosbag2; see :func:`read_recording`."""
     try:
-        from rosbags.highlevel import AnyReader
+        from rosbags.highlevel import AnyReader, AnyReaderError
         from rosbags.typesys import get_typestore, Stores
     except ImportError:
         raise ConfigurationError(
@@ -245,13 +245,8 @@ def read_bag(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Eve
             for i, (connection, stamp, raw) in enumerate(reader.messages(connections)):
                 message: Any = reader.deserialize(raw, connection.msgtype)
                 yield _event(kinds[connection.topic], message, stamp * 1e-9, i / total)
-    except (OSError, ValueError, AttributeError, _reader_error()) as error:
+    except (OSError, ValueError, AttributeError, AnyReaderError) as error:
         raise ConfigurationError(f"recording '{path}' cannot be read: {error}") from None
-
-
-def _reader_error() -> type[Exception]:
-    from rosbags.highlevel import AnyReaderError
-    return AnyReaderError
 
 
 def _kinds(model: RobotModel, namespace: str) -> dict[str, str]:

@@ -20,14 +20,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from biped_com_ros.core.files import write_atomically
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.prior import prior_of
 from biped_com_ros.core.identification.report import html_report
-from biped_com_ros.core.identification.storage import write_atomically
 from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
 
 
 def solve_and_write(directory: Path, model: RobotModel, captures: Sequence[Capture],
@@ -93,22 +94,20 @@ def write_results(directory: Path, model: RobotModel, captures: Sequence[Capture
 
 def numbers(found: Identification) -> dict[str, Any]:
     """Return the estimate as plain numbers, each with its standard deviation."""
-    report = found.identifiability
+    def plain(owner: object, *names: str) -> dict[str, Any]:
+        return {name: np.asarray(getattr(owner, name)).tolist() for name in names}
+
     return {
-        'robot': found.robot, 'mass': found.mass, 'mass_std': found.mass_std,
-        'links': {link.name: {
-            'mass': link.mass, 'mass_std': link.mass_std, 'mass_before': link.mass_before,
-            'com': link.com.tolist(), 'com_std': link.com_std.tolist(),
-            'com_before': link.com_before.tolist(), 'data_share': link.data_share.tolist()}
+        **plain(found, 'robot', 'mass', 'mass_std'),
+        'links': {link.name: plain(
+            link, 'mass', 'mass_std', 'mass_before', 'com', 'com_std', 'com_before', 'data_share')
             for link in found.links},
-        'residuals': {name: {
-            'com_rms': residuals.com_rms, 'torque_rms': residuals.torque_rms,
-            'torque_max': residuals.torque_max, 'weight_mean': residuals.weight_mean}
+        'residuals': {name: plain(
+            residuals, 'com_rms', 'torque_rms', 'torque_max', 'weight_mean')
             for name, residuals in found.residuals},
-        'identifiability': {
-            'unknowns': report.unknowns, 'rank': report.rank, 'determined': report.determined,
-            'prior_only': report.prior_only, 'condition_number': report.condition_number,
-            'prior_only_links': list(report.prior_only_links)},
+        'identifiability': plain(
+            found.identifiability, 'unknowns', 'rank', 'determined', 'prior_only',
+            'condition_number', 'prior_only_links'),
         'noise_scale': found.noise_scale, 'warnings': list(found.warnings)}
 
 

@@ -60,15 +60,6 @@ class StillnessOptions:
                 raise ConfigurationError(f"stillness option '{name}' must be above 0, not {value}")
 
 
-@dataclass(frozen=True)
-class _Sample:
-    time: float
-    positions: Array
-    torques: Array
-    wrenches: Array
-    up: Array
-
-
 class CaptureWindow:
     """
     Keeps the last readings, decides whether the robot is still, and averages them.
@@ -88,7 +79,8 @@ class CaptureWindow:
                  options: StillnessOptions | None = None) -> None:
         self.model, self.up_frame = model, up_frame
         self.options = options or StillnessOptions()
-        self._samples: deque[_Sample] = deque()
+        # Time, positions, torques, wrenches, up.
+        self._samples: deque[tuple[float, Array, Array, Array, Array]] = deque()
 
     def clear(self) -> None:
         """Drop all readings, as after a movement."""
@@ -112,11 +104,10 @@ class CaptureWindow:
 
         """
         samples = self._samples
-        if samples and time < samples[-1].time:
+        if samples and time < samples[-1][0]:
             samples.clear()
-        samples.append(_Sample(
-            time, np.array(positions), np.array(torques), np.array(wrenches), np.array(up)))
-        while time - samples[0].time > self.options.duration * 1.001:
+        samples.append((time, positions.copy(), torques.copy(), wrenches.copy(), up.copy()))
+        while time - samples[0][0] > self.options.duration * 1.001:
             samples.popleft()
 
     @property
@@ -125,7 +116,7 @@ class CaptureWindow:
         o, samples = self.options, self._samples
         if len(samples) < o.min_samples:
             return f'only {len(samples)} readings in the last {o.duration} s'
-        lasted = samples[-1].time - samples[0].time
+        lasted = samples[-1][0] - samples[0][0]
         if lasted < 0.9 * o.duration:
             return f'only {lasted:.1f} of {o.duration} s of readings'
         return self._motion()
@@ -142,9 +133,7 @@ class CaptureWindow:
         """
         if self.problem:
             raise InputError(f'the robot cannot be captured: {self.problem}; hold the robot still')
-        positions, torques, wrenches, up = (
-            np.array([getattr(s, what) for s in self._samples])
-            for what in ('positions', 'torques', 'wrenches', 'up'))
+        _, positions, torques, wrenches, up = map(np.array, zip(*self._samples))
         mean_up = up.mean(axis=0)
         mean_up /= np.linalg.norm(mean_up)
         means = positions.mean(axis=0), wrenches.mean(axis=0), torques.mean(axis=0)
@@ -155,17 +144,16 @@ class CaptureWindow:
             np.nan_to_num(_variance_of_mean(torques)), name)
 
     def _motion(self) -> str:
-        o = self.options
-        ranges = np.ptp(_smoothed([s.positions for s in self._samples]), axis=0)
+        o, (_, positions, _, wrenches, up) = self.options, map(np.array, zip(*self._samples))
+        ranges = np.ptp(_smoothed(positions), axis=0)
         worst = int(ranges.argmax())
         if ranges[worst] > o.joint_range:
             return (f"joint '{self.model.joint_names[worst]}' moved by "
                     f'{ranges[worst]:.4f} (allowed {o.joint_range})')
-        tilt = float(np.ptp(_smoothed([s.up for s in self._samples]), axis=0).max())
+        tilt = float(np.ptp(_smoothed(up), axis=0).max())
         if tilt > o.tilt_range:
             return f'the robot tilts by {math.degrees(tilt):.2f} deg'
-        forces = np.array([s.wrenches[:, :3] for s in self._samples])
-        deviation = np.nan_to_num(forces.std(axis=0)).max(initial=0.0)
+        deviation = np.nan_to_num(wrenches[:, :, :3].std(axis=0)).max(initial=0.0)
         if deviation > o.force_deviation:
             return (f'forces vary by {deviation:.1f} N (allowed {o.force_deviation}): '
                     'keep hands off the robot, and let it settle')
@@ -221,9 +209,9 @@ def carried_share(model: RobotModel, wrenches: Array) -> float:
     return total / (GRAVITY * model.mass)
 
 
-def _smoothed(values: list[Array]) -> Array:
+def _smoothed(values: Array) -> Array:
     """Return means over a tenth of the time each, which reduces noise but not movements."""
-    return np.array([part.mean(axis=0) for part in np.array_split(np.array(values), 10)])
+    return np.array([part.mean(axis=0) for part in np.array_split(values, 10)])
 
 
 def _variance_of_mean(values: Array) -> Array:

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from pathlib import Path
-import tempfile
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.files import write_atomically
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -73,7 +72,7 @@ class CaptureLog:
         kept = None
         if self.path.exists():
             kept = _unused(self.path)
-            os.replace(self.path, kept)
+            self.path.replace(kept)
         self.captures = []
         return kept
 
@@ -103,48 +102,6 @@ class CaptureLog:
     def _write(self) -> None:
         values = {**self._header(), 'captures': [_plain(c) for c in self.captures]}
         write_atomically(self.path, json.dumps(values, indent=1))
-
-
-def make_directory(path: Path) -> None:
-    """
-    Make a directory for results.
-
-    Raises
-    ------
-    ConfigurationError
-        If nothing can be written there.
-
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path).close()
-    except OSError as error:
-        raise ConfigurationError(
-            f"directory '{path}' cannot be written to: {error.strerror}; give another directory"
-        ) from None
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """
-    Write a file atomically: at any time there is either the old or the new one.
-
-    Raises
-    ------
-    ConfigurationError
-        If it cannot be written.
-
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
-        with os.fdopen(descriptor, 'w', encoding='utf-8') as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise ConfigurationError(f"'{path}' cannot be written: {error}") from None
 
 
 def _plain(capture: Capture) -> dict[str, Any]:

@@ -28,13 +28,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-import os
 from pathlib import Path
-import tempfile
 from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.files import write_atomically
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 import numpy as np
@@ -263,12 +262,7 @@ def save_offsets(path: Path, robot: str, offsets: Mapping[str, SensorOffset]) ->
     content = {'robot': robot, 'sensors': {
         name: {key: [float(v) for v in value] if isinstance(value, tuple) else value
                for key, value in asdict(offset).items()} for name, offset in offsets.items()}}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, yaml.safe_dump(content, sort_keys=False, default_flow_style=None))
-    except OSError as error:
-        raise ConfigurationError(
-            f"offsets file '{path}' cannot be written: {error.strerror}") from None
+    write_atomically(path, yaml.safe_dump(content, sort_keys=False, default_flow_style=None))
 
 
 def load_offsets(path: Path, config: RobotConfig) -> dict[str, SensorOffset]:
@@ -337,16 +331,3 @@ def _read(path: Path) -> Mapping[str, Any]:
     if not isinstance(content, Mapping):
         raise ConfigurationError(f"offsets file '{path}' must hold a mapping")
     return content
-
-
-def _replace(path: Path, text: str) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
-    try:
-        with os.fdopen(descriptor, 'w') as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise

@@ -113,7 +113,7 @@ def test_inertials_in_the_order_of_the_file():
     ('value="2"', 'value="heavy"', "<inertial> of link 'a': 'heavy' is not a finite number"),
     ('value="2"', 'value="nan"', "<inertial> of link 'a': 'nan' is not a finite number"),
     ('<mass value="2"/>', '', "<inertial> of link 'a': 'None' is not a finite number"),
-    ('xyz="0 0 0.1"', 'xyz="0 0.1"', "link 'a': origin: xyz must be 3 finite number.s., not '0 0.1'"),
+    ('xyz="0 0 0.1"', 'xyz="0 0.1"', "origin: xyz must be 3 finite number.s., not '0 0.1'"),
     (INERTIAL, '', 'no link of the URDF has an <inertial> with a mass above zero'),
     ('value="2"', 'value="0"', 'no link of the URDF has an <inertial> with a mass above zero'),
 ])
