@@ -33,11 +33,11 @@ import warnings
 
 from benchmarks.common import console, machine, print_table, print_targets, Target
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
-from biped_com_ros.core.identification.design_options import DesignOptions
 from biped_com_ros.core.identification.estimates import residuals_of
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
 from biped_com_ros.core.identification.pose_design import PoseDesign, PoseDesigner
+from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.statics import hidden_lumps, StaticReading, StaticRobot
 import numpy as np

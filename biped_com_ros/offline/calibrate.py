@@ -29,11 +29,11 @@ from pathlib import Path
 import sys
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError
-from biped_com_ros.core.identification.captures import Capture, MotorConstants, SensorNoise
+from biped_com_ros.core.identification.captures import (
+    Capture, CaptureLog, MotorConstants, SensorNoise)
 from biped_com_ros.core.identification.recordings import CaptureFinder, read_recording
 from biped_com_ros.core.identification.results import solve_and_write, summary
 from biped_com_ros.core.identification.stillness import StillnessOptions
-from biped_com_ros.core.identification.storage import CaptureLog
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf

@@ -28,9 +28,9 @@ import math
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.design_options import DesignOptions, no_progress, Progress
 from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.pose_safety import PoseSafety
+from biped_com_ros.core.identification.pose_safety import (
+    DesignOptions, no_progress, PoseSafety, Progress)
 from biped_com_ros.core.identification.stances import Placement, Stances
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody

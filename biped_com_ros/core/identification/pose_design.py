@@ -27,12 +27,12 @@ from dataclasses import dataclass, replace
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.design_options import DesignOptions, no_progress, Progress
 from biped_com_ros.core.identification.estimator import Estimator, TYPICAL_PRIOR
 from biped_com_ros.core.identification.first_moments import TYPICAL_NOISE
 from biped_com_ros.core.identification.pose_candidates import (
     Candidate, CandidateSampler, choose_greedily, exchange, total_information)
-from biped_com_ros.core.identification.pose_safety import PathPlanner, PoseSafety
+from biped_com_ros.core.identification.pose_safety import (
+    DesignOptions, no_progress, PathPlanner, PoseSafety, Progress)
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.stances import Placement, Stances
 from biped_com_ros.core.legs.com_shift import ComShift

@@ -31,16 +31,15 @@ from typing import Any, Protocol
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.files import make_directory
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.captures import SensorNoise
-from biped_com_ros.core.identification.design_options import DesignOptions
+from biped_com_ros.core.identification.captures import CaptureLog, SensorNoise
 from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.estimator import CaptureInformation, Estimator
 from biped_com_ros.core.identification.pose_design import PlannedPose, PoseDesign, PoseDesigner
+from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.results import calibrated_urdf, solve_and_write, summary
 from biped_com_ros.core.identification.stillness import (
     CaptureWindow, carried_share, StillnessOptions)
-from biped_com_ros.core.identification.storage import CaptureLog
 from biped_com_ros.core.identification.transfer import HANGS, HoistMove, Leg, RobotDriver, Transfer
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np

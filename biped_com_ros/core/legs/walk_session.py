@@ -11,11 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Runs the walks of a robot: their place in the world, commands, following errors, stops."""
+"""Runs the walks of a robot: their place in the world, commands, errors, and what stops them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
@@ -270,3 +271,90 @@ def gait_origin(state: RobotState, com_in_world: Array, gait: Gait) -> Pose:
     middle_in_world = com_in_world + R_world_base @ soles_from_com.mean(axis=0)
     middle_in_gait = np.array((*gait.plan.soles(0.0)[:, :2].mean(axis=0), 0.0))
     return Pose(heading, middle_in_world - heading @ middle_in_gait)
+
+
+RECOVERY_TIME = 0.4
+"""Time in which the monitor recovers after the divergent component was outside, and more, s."""
+
+
+class StabilityGate:
+    """
+    Evaluates the reports of a stability monitor.
+
+    The monitor reports its level at once as an event, and the problems of its inputs once a
+    second. In quick steps the divergent component of motion (DCM) leaves the support for a moment
+    in each step, and the level takes time to recover from that. With `tolerated_time` an event
+    counts only if the DCM has been outside for that long, or the event persists longer than that
+    and the recovery.
+
+    Parameters
+    ----------
+    monitor
+        Name of the monitor, for descriptions.
+    timeout
+        Time without reports after which the monitor counts as stopped, s.
+
+    Attributes
+    ----------
+    has_fallen
+        Whether the robot has fallen.
+    support_phase
+        The monitor's name of the support phase; '' while unknown.
+
+    """
+
+    def __init__(self, monitor: str, timeout: float) -> None:
+        self._monitor, self._timeout = monitor, timeout
+        self.has_fallen, self.support_phase = False, ''
+        self._event, self._errors = '', ''
+        self._event_since_ns = self._outside_since_ns = 0
+        self._tolerated_time, self._last_report = 0.0, -math.inf
+
+    @property
+    def tolerated_time(self) -> float:
+        """Time for which the DCM may be outside of the support, s."""
+        return self._tolerated_time
+
+    @tolerated_time.setter
+    def tolerated_time(self, seconds: float) -> None:
+        self._tolerated_time, self._outside_since_ns = seconds, 0
+
+    def set_event(self, is_error: bool, description: str, has_fallen: bool, now_ns: int) -> None:
+        """Set the monitor's level: whether it is an error, and its description."""
+        if is_error and not self._event:
+            self._event_since_ns = now_ns
+        self._event, self.has_fallen = description if is_error else '', has_fallen
+
+    def set_dcm_margin(self, margin: float, now_ns: int) -> None:
+        """Set the distance of the DCM from the edge of the support, m, negative outside."""
+        if margin >= 0.0:
+            self._outside_since_ns = 0
+        elif not self._outside_since_ns:
+            self._outside_since_ns = now_ns
+
+    def set_report(self, errors: str, steady_time: float) -> None:
+        """Set the description of the errors in a report, '' for none, and its time, s."""
+        self._errors, self._last_report = errors, steady_time
+
+    def stability_error(self, now_ns: int) -> str:
+        """Return the description of an event that counts, '' if there is none."""
+        return self._event if self._event and self._event_counts(now_ns) else ''
+
+    def problem(self, now_ns: int, steady_time: float) -> str:
+        """Return why the robot must not walk, '' if it may."""
+        if steady_time - self._last_report > self._timeout:
+            return f'no reports of {self._monitor} on /diagnostics; start it (bringup.launch.xml)'
+        return self.stability_error(now_ns) or self._errors
+
+    def _event_counts(self, now_ns: int) -> bool:
+        if self.has_fallen or not self._tolerated_time:
+            return True
+        since = self._outside_since_ns
+        return ((since != 0 and _elapsed(since, now_ns) >= self._tolerated_time)
+                or _elapsed(self._event_since_ns, now_ns) >= self._tolerated_time + RECOVERY_TIME)
+
+
+def _elapsed(since_ns: int, now_ns: int) -> float:
+    """Return the time since then, s; infinite if the clock was set back."""
+    elapsed = 1e-9 * (now_ns - since_ns)
+    return elapsed if elapsed >= 0.0 else math.inf

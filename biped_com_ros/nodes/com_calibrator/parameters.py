@@ -21,7 +21,7 @@ import tempfile
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.identification.captures import MotorConstants, SensorNoise
-from biped_com_ros.core.identification.design_options import DesignOptions
+from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.identification.session import SessionOptions
 from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel

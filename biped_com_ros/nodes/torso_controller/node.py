@@ -67,9 +67,8 @@ from biped_com_ros.core.torso.arc import Arc
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from biped_com_ros.core.torso.controller import TendonController, TorsoCommand
-from biped_com_ros.core.torso.cycle import ControlCycle
+from biped_com_ros.core.torso.cycle import ControlCycle, TargetInput
 from biped_com_ros.core.torso.joystick import Joystick
-from biped_com_ros.core.torso.target import TargetInput
 from biped_com_ros.nodes.torso_controller.outputs import TorsoOutputs
 from biped_com_ros.nodes.torso_controller.parameters import (
     find_weakness, first_posture, make_body, make_controller, TorsoControllerParameters)

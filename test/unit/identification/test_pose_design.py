@@ -17,11 +17,10 @@ from dataclasses import replace
 import re
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.identification.design_options import DesignOptions
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import predict_capture, StaticsRegressor
 from biped_com_ros.core.identification.pose_design import PoseDesigner
-from biped_com_ros.core.identification.pose_safety import SelfCollision
+from biped_com_ros.core.identification.pose_safety import DesignOptions, SelfCollision
 from biped_com_ros.core.identification.stances import Stances
 from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.model.robot import RobotModel

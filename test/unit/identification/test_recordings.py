@@ -19,10 +19,9 @@ import re
 from types import SimpleNamespace
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.identification.recordings import (
-    AXES, CaptureFinder, Event, read_recording)
+from biped_com_ros.core.identification.captures import CaptureLog
+from biped_com_ros.core.identification.recordings import AXES, CaptureFinder, Event, read_recording
 from biped_com_ros.core.identification.stillness import StillnessOptions
-from biped_com_ros.core.identification.storage import CaptureLog
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.offline.calibrate import main
 import numpy as np

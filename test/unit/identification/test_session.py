@@ -16,7 +16,7 @@
 from dataclasses import replace
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.identification.design_options import DesignOptions
+from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.identification.session import (
     CalibrationSession, SessionOptions, SessionState)
 from biped_com_ros.core.identification.stillness import StillnessOptions

@@ -20,8 +20,8 @@ import math
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
 from biped_com_ros.core.torso.controller import Measurement, TendonController
+from biped_com_ros.core.torso.cycle import TargetInput
 from biped_com_ros.core.torso.statics import Stiffness, TorsoStatics
-from biped_com_ros.core.torso.target import TargetInput
 import numpy as np
 import pytest
 
