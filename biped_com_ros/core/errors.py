@@ -20,6 +20,7 @@ Every message gives the problem, the value, the valid values and a remedy.
 from __future__ import annotations
 
 from collections.abc import Iterable
+import math
 
 
 class BipedComError(Exception):
@@ -63,6 +64,32 @@ class RobotDescriptionError(BipedComError):
 
 class InputError(BipedComError):
     """Data arriving at run time cannot be used: not finite, missing, stale, wrong frame."""
+
+
+def check_positive(what: str, options: object, *names: str, or_zero: bool = False) -> None:
+    """
+    Check that settings are positive and finite.
+
+    Parameters
+    ----------
+    what
+        Description of the settings, for the message.
+    options, names
+        An object and the names of its attributes; default: all of them.
+    or_zero
+        Whether zero is allowed as well.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them is not.
+
+    """
+    for name in names or vars(options):
+        value = getattr(options, name)
+        if not (0.0 < value < math.inf or (or_zero and value == 0.0)):
+            allowed = 'positive or zero' if or_zero else 'positive'
+            raise ConfigurationError(f'{name} of {what} must be {allowed}, not {value}')
 
 
 def _listing(names: tuple[str, ...], limit: int = 40) -> str:

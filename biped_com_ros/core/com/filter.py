@@ -76,7 +76,7 @@ from typing import NamedTuple
 
 from biped_com_ros.core.com.hidden_load import Carrier, LoadEquation
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_positive
 from biped_com_ros.core.geometry.pose import Array, Vector
 from biped_com_ros.core.signals.filters import NoiseMeter
 import eigenpy
@@ -169,10 +169,7 @@ class ComFilterSettings:
     longest_gap: float = 0.5
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not 0.0 < value < np.inf:
-                raise ConfigurationError(
-                    f'{name} of the CoM filter is {value}; it must be a positive number')
+        check_positive('the CoM filter', self)
 
 
 class KinematicCom(NamedTuple):

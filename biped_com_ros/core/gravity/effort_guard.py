@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 from numpy.typing import NDArray
@@ -67,14 +67,9 @@ class SafetySettings:
     unlimited: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ('clamp', 'max_rate', 'start_time', 'stop_time', 'max_step'):
-            if not 0.0 < getattr(self, name) < math.inf:
-                raise ConfigurationError(
-                    f'effort safety: {name} is {getattr(self, name)}; it must be positive')
-        for name in ('hold_time', 'unlimited'):
-            if not 0.0 <= getattr(self, name) < math.inf:
-                raise ConfigurationError(
-                    f'effort safety: {name} is {getattr(self, name)}; it must not be negative')
+        check_positive(
+            'effort safety', self, 'clamp', 'max_rate', 'start_time', 'stop_time', 'max_step')
+        check_positive('effort safety', self, 'hold_time', 'unlimited', or_zero=True)
         if self.clamp > 1.0:
             raise ConfigurationError(
                 f'effort safety: clamp is {self.clamp}; it must be a share of the limits, up to 1')

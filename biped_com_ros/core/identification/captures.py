@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
+from biped_com_ros.core.errors import (
+    check_positive, ConfigurationError, InputError, UnknownNameError)
 from biped_com_ros.core.files import write_atomically
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
@@ -107,11 +108,8 @@ class SensorNoise:
     tilt_bias: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            needs_positive = name in ('force', 'moment', 'torque')
-            if not 0.0 <= value < math.inf or (needs_positive and value == 0.0):
-                bound = 'above zero' if needs_positive else 'zero or above'
-                raise ConfigurationError(f'the noise {name} must be {bound}, not {value}')
+        check_positive('the noise', self, 'force', 'moment', 'torque')
+        check_positive('the noise', self, or_zero=True)
 
 
 @dataclass(frozen=True)

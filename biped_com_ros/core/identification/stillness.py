@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.errors import check_positive, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.model.robot import RobotModel
@@ -55,9 +55,7 @@ class StillnessOptions:
     min_samples: int = 10
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not value > 0:
-                raise ConfigurationError(f"stillness option '{name}' must be above 0, not {value}")
+        check_positive('stillness', self)
 
 
 class CaptureWindow:

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.keyframes import minimum_jerk
 import numpy as np
@@ -100,12 +100,8 @@ class StepTiming:
     lift: float = 0.02
 
     def __post_init__(self) -> None:
-        for name in ('single_support', 'double_support', 'start', 'stop', 'lift'):
-            if not 0.0 < getattr(self, name) < math.inf:
-                raise ConfigurationError(
-                    f'{name} of a walk must be positive, not {getattr(self, name)}')
-        if not 0.0 <= self.rest < math.inf:
-            raise ConfigurationError(f'rest of a walk must not be negative, but is {self.rest}')
+        check_positive('a walk', self, 'single_support', 'double_support', 'start', 'stop', 'lift')
+        check_positive('a walk', self, 'rest', or_zero=True)
 
 
 class Phase(NamedTuple):

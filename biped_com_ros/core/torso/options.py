@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.tension import TensionLimits
 
@@ -103,10 +103,10 @@ class ControllerOptions:
             raise ConfigurationError(
                 f'co-contraction {self.co_contraction} N is not within the tension limits '
                 f'{self.tensions.lowest} and {self.tensions.highest} N')
-        for name in ('proportional', 'integral', 'anticipation', 'max_correction',
-                     'observer_time', 'yaw_offset_time', 'slack_tension', 'slack_time'):
-            if not 0.0 <= getattr(self, name) < math.inf:
-                raise ConfigurationError(f'{name} must not be negative: {getattr(self, name)}')
+        check_positive(
+            "the torso's controller", self, 'proportional', 'integral', 'anticipation',
+            'max_correction', 'observer_time', 'yaw_offset_time', 'slack_tension', 'slack_time',
+            or_zero=True)
         if not self.disagreement > 0.0 or not self.broken_time > self.slack_time:
             raise ConfigurationError(
                 f'disagreement {self.disagreement} rad must be positive and broken_time '

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import check_positive
 from biped_com_ros.core.geometry.pose import Array
 import numpy as np
 
@@ -56,11 +56,8 @@ class MotionLimits:
     smoothing: float = 0.03
 
     def __post_init__(self) -> None:
-        if not (0.0 < self.speed < math.inf and 0.0 < self.acceleration < math.inf
-                and 0.0 <= self.smoothing < math.inf):
-            raise ConfigurationError(
-                f'speed {self.speed} rad/s and acceleration {self.acceleration} rad/s^2 of the '
-                f'torso must be positive, smoothing {self.smoothing} s not negative')
+        check_positive("the torso's motion", self, 'speed', 'acceleration')
+        check_positive("the torso's motion", self, 'smoothing', or_zero=True)
 
 
 class BendReference:

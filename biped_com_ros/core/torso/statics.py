@@ -37,7 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.errors import check_positive, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import TorsoConfig
 from biped_com_ros.core.torso.arc import Arc, Vector, Wrench, wrench_of
@@ -67,11 +67,7 @@ class Stiffness:
     axial: float
 
     def __post_init__(self) -> None:
-        for name in ('bending', 'torsion', 'axial'):
-            value = getattr(self, name)
-            if not 0.0 < value < math.inf:
-                raise ConfigurationError(
-                    f'{name} stiffness of the backbone must be positive, not {value}')
+        check_positive("the backbone's stiffness", self)
 
     @staticmethod
     def from_config(config: TorsoConfig) -> Stiffness:
