@@ -19,8 +19,6 @@ from biped_com_ros.demo.chapter import Skipped
 from biped_com_ros.demo.stage import Commands, Stage
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
-from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
 
 _NODE = 'gravity_compensation'
 _RAMP_UP, _RAMP_DOWN = 2.2, 1.2  # s, a little more than the node's ramps take
@@ -37,8 +35,7 @@ def ramp_up(stage: Stage, urdf: str = '') -> Commands:
 
     """
     yield from ramp_down(stage)
-    request = SetParameters.Request(parameters=[Parameter('urdf', value=urdf).to_parameter_msg()])
-    yield from stage.call(SetParameters, f'{_NODE}/set_parameters', request)
+    yield from stage.set_parameters(_NODE, urdf=urdf)
     yield from _change(stage, Transition.TRANSITION_CONFIGURE)
     yield from _change(stage, Transition.TRANSITION_ACTIVATE)
     yield from stage.wait(_RAMP_UP)

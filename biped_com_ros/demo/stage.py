@@ -24,7 +24,9 @@ from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Measurements
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
+from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
 #: Time to wait for a service whose node may still be starting, simulated s.
@@ -187,6 +189,12 @@ class Stage:
         if not response.success:
             raise Skipped(f"'{name}' refused: {response.message}")
         return str(response.message)
+
+    def set_parameters(self, node: str, **values: Any) -> Commands:
+        """Set parameters of another node."""
+        request = SetParameters.Request(parameters=[
+            Parameter(name, value=value).to_parameter_msg() for name, value in values.items()])
+        yield from self.call(SetParameters, f'{node}/set_parameters', request)
 
     def subscribe(self, message_type: Any, topic: str, callback: Callable[[Any], None],
                   qos: Any = STATE_OUTPUT) -> None:

@@ -27,8 +27,6 @@ from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg
 from geometry_msgs.msg import PointStamped
-from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
 from std_msgs.msg import Float64, String
 
 STEPS = 6
@@ -90,7 +88,7 @@ class Steps(Chapter):
 
     def _walk(self, stage: Stage, service: str, label: str, pattern: str, steps: int) -> Any:
         """Let the robot walk; return a row of the table."""
-        yield from self._set(stage, pattern=pattern, steps=steps)
+        yield from stage.set_parameters('gait_player', pattern=pattern, steps=steps)
         stage.release()
         self._clear_measurements()
         yield from stage.trigger(f'gait_player/{service}')
@@ -102,11 +100,6 @@ class Steps(Chapter):
             raise Skipped('the walk was aborted; the reason is in the log of gait_player')
         rms = 1e3 * math.sqrt(self._squares / self._count) if self._count else math.nan
         return label, f'{rms:.1f} mm', f'{1e3 * self._least:.0f} mm'
-
-    def _set(self, stage: Stage, **values: Any) -> Commands:
-        request = SetParameters.Request(parameters=[
-            Parameter(name, value=value).to_parameter_msg() for name, value in values.items()])
-        yield from stage.call(SetParameters, 'gait_player/set_parameters', request)
 
     # -- measurements
 

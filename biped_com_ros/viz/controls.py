@@ -25,15 +25,6 @@ import numpy as np
 
 CommandHandler = Callable[[str, Any], None]
 
-#: Node that executes a command.
-NODES = {
-    'tare': 'wrench_aggregator', 'untare': 'wrench_aggregator', 'push': 'simulator',
-    'reset': 'simulator', 'hang': 'simulator', 'torso': 'torso_controller',
-    'freeze': 'torso_controller',
-    'feedforward': 'gravity_compensation', 'step': 'gait_player', 'walk': 'gait_player',
-    'stop': 'gait_player',
-    **{f'calibration/{command}': 'com_calibrator'
-       for command in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}
 #: Directions of a push: forward and left.
 PUSH_DIRECTIONS = {
     'forward': (1.0, 0.0), 'back': (-1.0, 0.0), 'left': (0.0, 1.0), 'right': (0.0, -1.0)}

@@ -21,7 +21,6 @@ from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.topics import markers
-from biped_com_ros.ros.topics.outputs import marker_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 import numpy as np
 from rclpy.node import Node
@@ -41,7 +40,7 @@ class MarkerOutput:
     def __init__(self, node: Node, model: RobotModel, params: ComEstimatorParameters) -> None:
         shown = _shown(model, params.world_frame, params.marker_density)
         dcm, arrow = len(shown) - 2, len(shown) - 1
-        self._out = marker_array_publisher(node, '~/markers', markers.marker_array(*shown), {
+        self._out = markers.marker_publisher(node, shown, {
             'position': 'markers[*].pose.position', 'arrow': f'markers[{arrow}].points',
             'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
         }, qos=LATCHED)

@@ -23,10 +23,9 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.synchronizer import StampThrottle
-from biped_com_ros.ros.topics.markers import arrow, marker_array, ORANGE
+from biped_com_ros.ros.topics.markers import arrow, marker_publisher, ORANGE
 from biped_com_ros.ros.topics.outputs import (
-    float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,
-    wrench_publisher)
+    float_array_publisher, joint_state_publisher, TemplatePublisher, wrench_publisher)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 import numpy as np
 from rclpy.node import Node
@@ -188,10 +187,8 @@ class SupportOutput:
         self._shares = float_array_publisher(node, '~/shares', len(contacts), contacts)
         self._wrenches = [wrench_publisher(node, f'~/{contact}/wrench', frame)
                           for contact, frame in zip(contacts, frames)]
-        prototype = marker_array(*(
-            arrow(frame, 'assumed_forces', i, ORANGE) for i, frame in enumerate(frames)))
-        self._markers = marker_array_publisher(
-            node, '~/markers', prototype, {'heads': 'markers[*].points[1]'})
+        arrows = [arrow(frame, 'assumed_forces', i, ORANGE) for i, frame in enumerate(frames)]
+        self._markers = marker_publisher(node, arrows, {'heads': 'markers[*].points[1]'})
         self._pace = StampThrottle(marker_rate)
 
     def publish(self, stamp_ns: int, compensator: GravityCompensator) -> None:

@@ -24,10 +24,10 @@ from biped_com_ros.core.torso.arc import Arc, array_of, wrench_of
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.controller import TorsoCommand
 from biped_com_ros.core.torso.statics import Load
-from biped_com_ros.ros.topics.markers import CYAN, line_strip, marker_array, ORANGE
+from biped_com_ros.ros.topics.markers import CYAN, line_strip, marker_publisher, ORANGE
 from biped_com_ros.ros.topics.outputs import (
-    float_array_publisher, joint_state_publisher, marker_array_publisher, TemplatePublisher,
-    vector_publisher, wrench_publisher)
+    float_array_publisher, joint_state_publisher, TemplatePublisher, vector_publisher,
+    wrench_publisher)
 from biped_com_ros.ros.topics.tf import TransformOutput
 import numpy as np
 from rclpy.node import Node
@@ -130,7 +130,7 @@ class TorsoOutputs:
         lines = [line_strip(frame, 'backbone', _POINTS, 0, ORANGE, 0.012), *(
             line_strip(frame, 'tendons', _DISKS, i, CYAN, 0.002) for i in range(count))]
         fields = {str(i): f'markers[{i}].points' for i in range(len(lines))}
-        return marker_array_publisher(node, '~/markers', marker_array(*lines), fields)
+        return marker_publisher(node, lines, fields)
 
     def _publish_markers(self, stamp_ns: int, shape: Array) -> None:
         body, backbone = self._body, self._body.backbone

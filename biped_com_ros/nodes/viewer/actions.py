@@ -24,7 +24,7 @@ from typing import Any
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
-from biped_com_ros.viz.controls import NODES, PUSH_DIRECTIONS
+from biped_com_ros.viz.controls import PUSH_DIRECTIONS
 from geometry_msgs.msg import Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
@@ -32,19 +32,23 @@ import numpy as np
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
-#: Commands that call std_srvs/Trigger: service, and group of controls that shows the response.
-_TRIGGERS = {
-    'tare': ('wrench_aggregator/tare', 'sensors'),
-    'untare': ('wrench_aggregator/untare', 'sensors'),
-    'reset': ('simulator/reset', 'push'),
-    'step': ('gait_player/single_step', 'walk'),
-    'walk': ('gait_player/walk', 'walk'),
-    'stop': ('gait_player/stop', 'walk'),
-    **{f'calibration/{name}': (f'com_calibrator/{name}', 'calibration')
+#: Commands that call a service: its type and name, and group of controls that shows the response.
+_SERVICES: dict[str, tuple[Any, str, str]] = {
+    'tare': (Trigger, 'wrench_aggregator/tare', 'sensors'),
+    'untare': (Trigger, 'wrench_aggregator/untare', 'sensors'),
+    'reset': (Trigger, 'simulator/reset', 'push'),
+    'hang': (SetBool, 'simulator/hang', 'push'),
+    'freeze': (SetBool, 'torso_controller/freeze', 'torso'),
+    'step': (Trigger, 'gait_player/single_step', 'walk'),
+    'walk': (Trigger, 'gait_player/walk', 'walk'),
+    'stop': (Trigger, 'gait_player/stop', 'walk'),
+    **{f'calibration/{name}': (Trigger, f'com_calibrator/{name}', 'calibration')
        for name in ('start', 'reset', 'capture', 'skip', 'solve', 'publish')}}
 
-#: Commands that call std_srvs/SetBool.
-_SWITCHES = {'freeze': ('torso_controller/freeze', 'torso'), 'hang': ('simulator/hang', 'push')}
+#: Node that executes a command.
+_NODES = {
+    'push': 'simulator', 'torso': 'torso_controller', 'feedforward': 'gravity_compensation',
+    **{name: service.partition('/')[0] for name, (_, service, _) in _SERVICES.items()}}
 
 ShowNote = Callable[[str, str, 'bool | None'], None]
 
@@ -72,10 +76,8 @@ class PageActions:
     def __init__(self, node: Node, model: RobotModel, show_note: ShowNote) -> None:
         self._node, self._model, self._show_note = node, model, show_note
         self.feedforward_is_on: bool | None = None
-        self._triggers = {name: node.create_client(Trigger, service)
-                          for name, (service, _) in _TRIGGERS.items()}
-        self._switches = {name: node.create_client(SetBool, service)
-                          for name, (service, _) in _SWITCHES.items()}
+        self._clients = {name: node.create_client(kind, service)
+                         for name, (kind, service, _) in _SERVICES.items()}
         self._change = node.create_client(ChangeState, 'gravity_compensation/change_state')
         self._get = node.create_client(GetState, 'gravity_compensation/get_state')
         self._push = node.create_publisher(WrenchStamped, 'simulator/push', 10)
@@ -102,23 +104,19 @@ class PageActions:
             Heading of the robot in the world, rad.
 
         """
-        if command in _TRIGGERS:
-            self._call(command)
+        if command in _SERVICES:
+            self._call(command, value)
         elif command == 'push':
             direction, share = value
             self._send_push(direction, share, yaw)
         elif command == 'torso':
             self._send_target(*value)
-        elif command in _SWITCHES:
-            self._show_response(self._switches[command].call_async(SetBool.Request(data=value)),
-                                _SWITCHES[command][1])
         elif command == 'feedforward':
             self._switch_feedforward(value)
 
     def unavailable(self) -> dict[str, str]:
         """Return the commands that cannot be executed now, and why; requests states, too."""
-        clients = {**self._triggers, **self._switches}
-        ready = {name: client.service_is_ready() for name, client in clients.items()}
+        ready = {name: client.service_is_ready() for name, client in self._clients.items()}
         # Subscribers are anonymous; the services of the same node are not.
         ready['push'], ready['torso'] = ready['reset'], ready['freeze']
         ready['feedforward'] = self._get.service_is_ready() and self._change.service_is_ready()
@@ -126,7 +124,7 @@ class PageActions:
             self._request_state()
         else:
             self.feedforward_is_on, self._state_request = None, None
-        reasons = {name: f'{NODES[name]} is not running' for name, is_ready in ready.items()
+        reasons = {name: f'{_NODES[name]} is not running' for name, is_ready in ready.items()
                    if not is_ready}
         if self._model.config.torso is None:
             reasons['torso'] = reasons['freeze'] = (
@@ -135,17 +133,14 @@ class PageActions:
 
     # -- services
 
-    def _call(self, command: str) -> None:
-        group = _TRIGGERS[command][1]
-        client = self._triggers[command]
+    def _call(self, command: str, value: Any) -> None:
+        (kind, _, group), client = _SERVICES[command], self._clients[command]
         if not client.service_is_ready():
-            self._show_note(group, f'{NODES[command]} is not running', False)
+            self._show_note(group, f'{_NODES[command]} is not running', False)
             return
         self._show_note(group, f'calling {client.srv_name}', None)
-        self._show_response(client.call_async(Trigger.Request()), group)
-
-    def _show_response(self, future: Any, group: str) -> None:
-        future.add_done_callback(partial(self._on_response, group))
+        request = SetBool.Request(data=value) if kind is SetBool else Trigger.Request()
+        client.call_async(request).add_done_callback(partial(self._on_response, group))
 
     def _on_response(self, group: str, future: Any) -> None:
         response = future.result()

@@ -25,7 +25,6 @@ from biped_com_ros.core.stability.levels import Level
 from biped_com_ros.core.stability.monitor import StabilityReport
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
 from biped_com_ros.ros.topics import markers
-from biped_com_ros.ros.topics.outputs import marker_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 import numpy as np
 from rclpy.node import Node
@@ -67,8 +66,7 @@ class StabilityMarkers:
                   'model_trail': f'markers[{self._polygon + 2}].points'}
         for i in range(feet):
             fields[f'arrow_{i}'] = f'markers[{self._first_arrow + i}].points'
-        self._out = marker_array_publisher(
-            node, '~/markers', markers.marker_array(*shown), fields, qos=LATCHED)
+        self._out = markers.marker_publisher(node, shown, fields, qos=LATCHED)
         self._trails = (_Trail(params.trail), _Trail(params.trail))
 
     def publish(self, report: StabilityReport, level: Level) -> None:

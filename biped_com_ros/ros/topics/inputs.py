@@ -43,6 +43,10 @@ __all__ = [
     'ArrayInput', 'BoolInput', 'ImuInput', 'Input', 'JointStateInput', 'OdometryInput',
     'PointInput', 'Vector3Input', 'VectorInput', 'WrenchInput']
 
+#: Callbacks with the stamp in ns and one array, or three.
+OneArray = Callable[[int, np.ndarray], None]
+ThreeArrays = Callable[[int, np.ndarray, np.ndarray, np.ndarray], None]
+
 #: Values that do not change at all for so long (s), in so many messages, mean a fault.
 _FROZEN_AFTER, _FROZEN_COUNT = 5.0, 50
 
@@ -125,29 +129,28 @@ class SensorInput(VectorInput):
 class WrenchInput(SensorInput):
     """WrenchStamped; calls back with (stamp in ns, wrench (6,)), force first, in its frame."""
 
-    def __init__(self, node: Node, topic: str, frame_id: str,
-                 callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
-        super().__init__(node, WrenchStamped, topic,
-                         _fields('wrench.force') + _fields('wrench.torque'), callback,
-                         frame_id, **options)
+    def __init__(self, node: Node, topic: str, frame_id: str, callback: OneArray,
+                 **options: Any) -> None:
+        fields = _fields('wrench.force') + _fields('wrench.torque')
+        super().__init__(node, WrenchStamped, topic, fields, callback, frame_id, **options)
 
 
 class PointInput(VectorInput):
     """PointStamped; calls back with (stamp in ns, point (3,))."""
 
-    def __init__(self, node: Node, topic: str, frame_id: str,
-                 callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
-        super().__init__(node, PointStamped, topic, _fields('point'), callback, frame_id,
-                         **options)
+    def __init__(self, node: Node, topic: str, frame_id: str, callback: OneArray,
+                 **options: Any) -> None:
+        fields = _fields('point')
+        super().__init__(node, PointStamped, topic, fields, callback, frame_id, **options)
 
 
 class Vector3Input(VectorInput):
     """Vector3Stamped; calls back with (stamp in ns, vector (3,))."""
 
-    def __init__(self, node: Node, topic: str, frame_id: str,
-                 callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
-        super().__init__(node, Vector3Stamped, topic, _fields('vector'), callback, frame_id,
-                         **options)
+    def __init__(self, node: Node, topic: str, frame_id: str, callback: OneArray,
+                 **options: Any) -> None:
+        fields = _fields('vector')
+        super().__init__(node, Vector3Stamped, topic, fields, callback, frame_id, **options)
 
 
 class ImuInput(SensorInput):
@@ -159,8 +162,7 @@ class ImuInput(SensorInput):
     refused, and so are quaternions whose length is not 1 within 1 %.
     """
 
-    def __init__(self, node: Node, topic: str, frame_id: str,
-                 callback: Callable[[int, np.ndarray, np.ndarray, np.ndarray], None],
+    def __init__(self, node: Node, topic: str, frame_id: str, callback: ThreeArrays,
                  need_orientation: bool = True, **options: Any) -> None:
         super().__init__(
             node, Imu, topic,
@@ -172,8 +174,7 @@ class ImuInput(SensorInput):
 class OdometryInput(VectorInput):
     """Odometry; calls back with (stamp in ns, position (3,), quaternion xyzw (4,), twist (6,))."""
 
-    def __init__(self, node: Node, topic: str,
-                 callback: Callable[[int, np.ndarray, np.ndarray, np.ndarray], None],
+    def __init__(self, node: Node, topic: str, callback: ThreeArrays,
                  frame_id: str = '', child_frame_id: str = '', **options: Any) -> None:
         super().__init__(
             node, Odometry, topic,
@@ -208,8 +209,8 @@ class ArrayInput(Input):
 
     """
 
-    def __init__(self, node: Node, topic: str, n: int | None,
-                 callback: Callable[[int, np.ndarray], None], **options: Any) -> None:
+    def __init__(self, node: Node, topic: str, n: int | None, callback: OneArray,
+                 **options: Any) -> None:
         super().__init__(node, Float64MultiArray, topic, callback, ArrayReader, (n,), **options)
 
 
@@ -254,8 +255,7 @@ class JointStateInput(Input):
 
     reader: JointStateReader
 
-    def __init__(self, node: Node, joint_names: Sequence[str],
-                 callback: Callable[[int, np.ndarray, np.ndarray, np.ndarray], None],
+    def __init__(self, node: Node, joint_names: Sequence[str], callback: ThreeArrays,
                  topic: str = 'joint_states', optional_joints: Sequence[str] = (),
                  timeout: float = 0.5, limits: tuple[tuple[float, float], ...] = (),
                  **options: Any) -> None:

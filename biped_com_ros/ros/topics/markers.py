@@ -11,13 +11,16 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Prototypes of RViz markers, to be patched by `outputs.marker_array_publisher`."""
+"""Prototypes of RViz markers, and the publisher that patches them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from biped_com_ros.ros.topics.outputs import TemplatePublisher
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
+from rclpy.node import Node
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -63,25 +66,13 @@ def arrow(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = R
 def line_strip(frame_id: str, namespace: str, n: int, identifier: int = 0,
                colour: Colour = GREEN, width: float = 0.005) -> Marker:
     """Line through n points; patch ``points`` (n, 3)."""
-    return _points(Marker.LINE_STRIP, frame_id, namespace, n, identifier, colour, (width, 0, 0))
-
-
-def _points(kind: int, frame_id: str, namespace: str, n: int, identifier: int, colour: Colour,
-            scale: Sequence[float]) -> Marker:
-    marker = _marker(kind, frame_id, namespace, identifier, colour, scale)
+    marker = _marker(Marker.LINE_STRIP, frame_id, namespace, identifier, colour, (width, 0, 0))
     marker.points = [Point() for _ in range(n)]
     return marker
 
 
-def text(frame_id: str, namespace: str, content: str, identifier: int = 0,
-         colour: Colour = WHITE, height: float = 0.05) -> Marker:
-    """Text facing the viewer; patch ``pose.position``."""
-    marker = _marker(Marker.TEXT_VIEW_FACING, frame_id, namespace, identifier, colour,
-                     (0.0, 0.0, height))
-    marker.text = content
-    return marker
-
-
-def marker_array(*markers: Marker) -> MarkerArray:
-    """Put markers together."""
-    return MarkerArray(markers=list(markers))
+def marker_publisher(node: Node, markers: Iterable[Marker], fields: dict[str, str],
+                     **options: Any) -> TemplatePublisher:
+    """Publish a MarkerArray on ``~/markers``; `fields` are the ones to patch."""
+    return TemplatePublisher(
+        node, '~/markers', MarkerArray(markers=list(markers)), fields, **options)

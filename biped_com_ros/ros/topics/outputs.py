@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 import math
 from time import monotonic
-from typing import Any, TYPE_CHECKING
+from typing import Any
 
 from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.fast.compat import plain_requested
@@ -32,9 +32,6 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import (
     Bool, Float64, Float64MultiArray, Header, MultiArrayDimension, MultiArrayLayout)
-
-if TYPE_CHECKING:
-    from visualization_msgs.msg import MarkerArray  # takes a while, and not all need it
 
 _CHECK_PERIOD = 0.1  # s
 
@@ -233,11 +230,3 @@ def float_publisher(node: Node, topic: str, **options: Any) -> TemplatePublisher
 def bool_publisher(node: Node, topic: str, **options: Any) -> TemplatePublisher:
     """Bool; field ``data`` (1,)."""
     return TemplatePublisher(node, topic, Bool(), {'data': 'data'}, **options)
-
-
-def marker_array_publisher(node: Node, topic: str, prototype: MarkerArray,
-                           fields: dict[str, str] | None = None,
-                           **options: Any) -> TemplatePublisher:
-    """MarkerArray; field ``position`` (n, 3) of the markers' poses unless `fields` says else."""
-    return TemplatePublisher(
-        node, topic, prototype, fields or {'position': 'markers[*].pose.position'}, **options)

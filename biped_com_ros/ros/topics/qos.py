@@ -22,29 +22,21 @@ from typing import Any
 from biped_com_ros.core.errors import UnknownNameError
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
-from rclpy.qos import (
-    DurabilityPolicy, HistoryPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy)
+from rclpy.qos import DurabilityPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 #: Sensor data in: best effort matches every publisher; at 1 kHz a depth below 10 loses messages.
-SENSOR_INPUT = QoSProfile(
-    depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT,
-    durability=DurabilityPolicy.VOLATILE)
+SENSOR_INPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 #: Commands in: reliable, because each one counts.
-COMMAND_INPUT = QoSProfile(
-    depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.VOLATILE)
+COMMAND_INPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 
 #: Estimates out: reliable, which both reliable and best effort subscribers match.
-STATE_OUTPUT = QoSProfile(
-    depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.VOLATILE)
+STATE_OUTPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 
 #: Published once, for late subscribers too: robot description, offsets, static transforms.
 LATCHED = QoSProfile(
-    depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 _OVERRIDABLE = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY,
                 QoSPolicyKind.DURABILITY)

@@ -187,10 +187,7 @@ class ContactInputs:
     def __init__(self, node: Node, model: RobotModel, params: ContactTopicParameters,
                  **options: Any) -> None:
         feet, topics = tuple(model.config.feet), list(params.contact_topics)
-        if topics and len(topics) != len(feet):
-            raise ConfigurationError(
-                f"parameter 'contact_topics': {topics} must be {len(feet)} topics, one per foot, "
-                f'in the order {", ".join(feet)}; or empty')
+        _check_one_per_foot('contact_topics', topics, feet)
         self.history = ContactHistory(len(feet), params.contact_timeout)
         options.update(required=False, timeout=params.contact_timeout)
         self.inputs: list[Input] = [
@@ -227,8 +224,12 @@ def _wrench_topics(model: RobotModel, params: FootWrenchParameters) -> Sequence[
         if not all(foot.wrench_sensors for foot in feet.values()):
             return ()
         return [f'wrench_aggregator/{foot}/wrench' for foot in feet]
-    if len(params.wrench_topics) != len(feet):
-        raise ConfigurationError(
-            f"parameter 'wrench_topics': {params.wrench_topics} must be {len(feet)} topics, one "
-            f'per foot, in the order {", ".join(feet)}; or empty')
+    _check_one_per_foot('wrench_topics', params.wrench_topics, tuple(feet))
     return params.wrench_topics
+
+
+def _check_one_per_foot(name: str, topics: Sequence[str], feet: Sequence[str]) -> None:
+    if topics and len(topics) != len(feet):
+        raise ConfigurationError(
+            f"parameter '{name}': {topics} must be {len(feet)} topics, one per foot, in the order "
+            f'{", ".join(feet)}; or empty')

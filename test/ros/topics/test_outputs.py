@@ -36,7 +36,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64, Float64MultiArray
 from support.ros_rig import NodeRig
 from tf2_msgs.msg import TFMessage
-from visualization_msgs.msg import MarkerArray
+from visualization_msgs.msg import Marker, MarkerArray
 
 STAMP = 1_234_567_890_123_456_789
 
@@ -126,11 +126,12 @@ def test_empty_arrays_can_be_published(rig, plain):
 
 
 def test_markers(rig, plain):
-    prototype = markers.marker_array(
+    label = markers.sphere('odom', 'label')
+    label.type, label.text = Marker.TEXT_VIEW_FACING, 'CoM'
+    out = markers.marker_publisher(rig.node, [
         markers.sphere('odom', 'com', diameter=0.1, colour=(0.5, 0.25, 0.125, 1.0)),
-        markers.arrow('l_sole', 'left_foot_wrench', 1), markers.text('odom', 'label', 'CoM'),
-        markers.line_strip('odom', 'support', 4), markers.cylinder('odom', 'zmp'))
-    out = outputs.marker_array_publisher(rig.node, '~/markers', prototype, {
+        markers.arrow('l_sole', 'left_foot_wrench', 1), label,
+        markers.line_strip('odom', 'support', 4), markers.cylinder('odom', 'zmp')], {
         'position': 'markers[*].pose.position', 'arrow': 'markers[1].points',
         'support': 'markers[3].points'}, plain=plain)
     positions, polygon = np.arange(15.0).reshape(5, 3), np.arange(12.0).reshape(4, 3)
