@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Skipped
+from biped_com_ros.demo.stage import Stage as DemoStage
 from biped_com_ros.demo.steps import STEPS, Steps
 from geometry_msgs.msg import PointStamped
 from lifecycle_msgs.msg import State, Transition
@@ -34,6 +35,7 @@ class Stage:
     """Answers the chapter as the nodes would, with the ZMP off by given millimetres."""
 
     has_fallen = False
+    set_parameters = DemoStage.set_parameters
     shared = {'calibrated_urdf': 'better.urdf'}
     _moves = {Transition.TRANSITION_CONFIGURE: 'inactive',
               Transition.TRANSITION_ACTIVATE: 'active',

@@ -103,9 +103,10 @@ class TorsoControllerParameters(ManagedNodeParameters):
 
     def options(self) -> ControllerOptions:
         """Return the settings of the controller."""
+        motion = settings_from(
+            self, MotionLimits, speed=self.max_speed, acceleration=self.max_acceleration)
         return settings_from(
-            self, ControllerOptions, motion=settings_from(self, MotionLimits, speed=self.max_speed,
-                                 acceleration=self.max_acceleration),
+            self, ControllerOptions, motion=motion,
             drive=settings_from(self, TendonDrive, 'tendon_'),
             tensions=self.tension_limits(), proportional=self.proportional_gain,
             integral=self.integral_gain, max_correction=math.radians(self.max_correction),
