@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 import pinocchio as pin
 
 Array = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IndexArray = NDArray[np.intp]
 Vector = tuple[float, float, float]
 """A vector in plain numbers: on single vectors two to three times faster than arrays."""
 Placement = Sequence[Sequence[float]]

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.errors import check_positive, ConfigurationError
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, BoolArray
 import numpy as np
-from numpy.typing import NDArray
 
 IDLE, WAITING, STARTING, ACTIVE = 'idle', 'waiting', 'starting', 'active'
 HOLDING, RAMPING = 'holding', 'ramping to zero'
@@ -124,16 +123,16 @@ class EffortGuard:
         self.active = False
 
     @property
-    def enabled(self) -> NDArray[np.bool_]:
+    def enabled(self) -> BoolArray:
         """Which joints take part, shape (n,); assign to change: they ramp in and out."""
         return self._enabled > 0.0
 
     @enabled.setter
-    def enabled(self, enabled: NDArray[np.bool_]) -> None:
+    def enabled(self, enabled: BoolArray) -> None:
         self._enabled = np.array(enabled, dtype=float)
 
     @property
-    def saturated(self) -> NDArray[np.bool_]:
+    def saturated(self) -> BoolArray:
         """Which joints the clamp limited at the last update, shape (n,)."""
         return np.abs(self._demand) > self.bounds
 

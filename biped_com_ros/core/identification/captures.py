@@ -26,10 +26,9 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import (
     check_positive, ConfigurationError, InputError, UnknownNameError)
 from biped_com_ros.core.files import write_atomically
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
-from numpy.typing import NDArray
 
 SMALLEST_LOAD = 0.02
 """A standing foot carries at least this share of the weight."""
@@ -65,7 +64,7 @@ class Capture:
 
     positions: Array
     wrenches: Array
-    in_contact: NDArray[np.bool_]
+    in_contact: BoolArray
     up: Array
     up_frame: str
     torques: Array

@@ -20,12 +20,11 @@ from dataclasses import dataclass, replace
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, skew
 from biped_com_ros.core.identification.captures import Capture, check_capture
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
 import numpy as np
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Residuals:
     torque_expected: Array
 
     @staticmethod
-    def joined(parts: Sequence[Residuals], index: NDArray[np.intp]) -> Residuals:
+    def joined(parts: Sequence[Residuals], index: IndexArray) -> Residuals:
         """Concatenate parts and select captures by index."""
         return Residuals(*(np.concatenate([getattr(part, name) for part in parts])[index]
                            for name in ('com', 'weight', 'torque', 'torque_expected')))

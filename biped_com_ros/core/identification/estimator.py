@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 import math
 
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.estimates import (
     Identifiability, Identification, LinkEstimate, Offsets, Residuals, residuals_of)
@@ -42,7 +42,6 @@ from biped_com_ros.core.identification.plausibility import (
 from biped_com_ros.core.identification.prior import Prior, PriorTerms
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
-from numpy.typing import NDArray
 
 NEWTON_STEPS = 60
 
@@ -117,7 +116,7 @@ class PosteriorSystem:
         return Offsets.from_vector(values, self._joint_count)
 
     def optimum(self, mass_sigma: float,
-                left_out: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
+                left_out: IndexArray | None = None) -> tuple[Array, Array]:
         """Return where the posterior is largest, (dimension,), and the Hessian there."""
         G, g = self.information.sum(axis=0), self.right.sum(axis=0)
         if left_out is not None:

@@ -40,14 +40,13 @@ from dataclasses import dataclass, replace
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, BoolArray, IndexArray
 from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.identification.captures import Capture, check_capture, SensorNoise
 from biped_com_ros.core.identification.statics_kinematics import (
     RegressorLayout, StaticsKinematics, StaticsPoses, StaticsTopology)
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
-from numpy.typing import NDArray
 
 TYPICAL_NOISE = SensorNoise()
 STEP = 1e-6  # of the differences that propagate noise, rad
@@ -82,7 +81,7 @@ class Equations:
 
     A: Array
     b: Array
-    rows: NDArray[np.intp]
+    rows: IndexArray
     J_position: Array
     J_up: Array
     J_reading: Array
@@ -200,14 +199,14 @@ class StaticsRegressor:
             A=A[keep], b=b[keep], rows=keep, J_position=J_position[keep], J_up=J_up[keep],
             J_reading=J_reading[keep], covariance=covariance[np.ix_(keep, keep)])
 
-    def residual(self, capture: Capture, theta: Array) -> tuple[NDArray[np.intp], Array]:
+    def residual(self, capture: Capture, theta: Array) -> tuple[IndexArray, Array]:
         """Return the rows that a capture gives and ``A theta + b``, without the derivatives."""
         here, layout, keep, readings, measured = self._rows_of(capture)
         predicted = self._predictions(here, layout, readings, theta)[0]
         return keep, (predicted - measured)[keep]
 
     def _rows_of(self, capture: Capture) -> tuple[
-            StaticsPoses, RegressorLayout, NDArray[np.intp], Array, Array]:
+            StaticsPoses, RegressorLayout, IndexArray, Array, Array]:
         layout = self._topology.layout(self._topology.contact_sensors(capture))
         measured = self._measured(capture)
         known = np.isfinite(measured)
@@ -260,7 +259,7 @@ class StaticsRegressor:
         here = self._poses(capture)
         return self._reading_matrix(here, layout)[:6] @ readings.ravel()
 
-    def carried_links(self, capture: Capture) -> NDArray[np.bool_]:
+    def carried_links(self, capture: Capture) -> BoolArray:
         """Return which links the sensors of standing feet carry, shape (L,)."""
         layout = self._topology.layout(self._topology.contact_sensors(capture))
         return layout.through[0, :len(self.model.link_names)] > 0.0

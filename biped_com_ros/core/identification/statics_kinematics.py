@@ -19,13 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, BoolArray, IndexArray, Pose
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
-from numpy.typing import NDArray
 import pinocchio as pin
 
 
@@ -135,7 +134,7 @@ class StaticsKinematics:
         return np.concatenate((force, moment), axis=2), to_sensors
 
 
-def _joint_axes(pin_model: pin.Model) -> tuple[Array, NDArray[np.bool_]]:
+def _joint_axes(pin_model: pin.Model) -> tuple[Array, BoolArray]:
     """Return the axis of each moving joint in its own frame (J, 3), and which ones slide."""
     data = pin.Data(pin_model)
     pin.computeJointJacobians(pin_model, data, pin.neutral(pin_model))
@@ -159,15 +158,15 @@ class RegressorLayout:
         Which links and then sensors pass through each cut, shape (1 + joints + sensors,
         links + sensors).
     rows
-        Indices of the rows that are used, of all 6 + joints + 6 sensors.
+        IndexArray of the rows that are used, of all 6 + joints + 6 sensors.
     contact
         Which sensors are contacts, shape (sensors,).
 
     """
 
     through: Array
-    rows: NDArray[np.intp]
-    contact: NDArray[np.bool_]
+    rows: IndexArray
+    contact: BoolArray
 
 
 class StaticsTopology:
@@ -199,21 +198,21 @@ class StaticsTopology:
             [self._beyond(link) for link in self._sensor_links]).reshape(-1, size)
         self._layouts: dict[bytes, RegressorLayout] = {}
 
-    def contact_sensors(self, capture: Capture) -> NDArray[np.bool_]:
+    def contact_sensors(self, capture: Capture) -> BoolArray:
         """Return which sensors are those of standing feet, shape (S,)."""
         config = self._model.config
         standing = {sensor for foot, stands in zip(config.feet.values(), capture.in_contact)
                     if stands for sensor in foot.wrench_sensors}
         return np.array([name in standing for name in config.wrench_sensors], dtype=bool)
 
-    def layout(self, contact: NDArray[np.bool_]) -> RegressorLayout:
+    def layout(self, contact: BoolArray) -> RegressorLayout:
         """Return the layout of captures in which these sensors (S,) are contacts."""
         key = contact.tobytes()
         if key not in self._layouts:
             self._layouts[key] = self._make_layout(contact)
         return self._layouts[key]
 
-    def _make_layout(self, contact: NDArray[np.bool_]) -> RegressorLayout:
+    def _make_layout(self, contact: BoolArray) -> RegressorLayout:
         L = len(self._model.link_names)
         whole = np.ones((1, L + len(contact)))
         through = np.concatenate((whole, self._beyond_joints, self.beyond_sensors))
@@ -222,7 +221,7 @@ class StaticsTopology:
         through[:, :L][:, hidden] = 0.0
         return RegressorLayout(through, self._usable_rows(contact), contact)
 
-    def _usable_rows(self, contact: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def _usable_rows(self, contact: BoolArray) -> IndexArray:
         """Leave out what the ground touches beyond a contact sensor: that is not measured."""
         model, L = self._model, len(self._model.link_names)
         below = {joint for link, stands in zip(self._sensor_links, contact) if stands

@@ -21,11 +21,10 @@ import math
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import check_positive, InputError
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +156,7 @@ class CaptureWindow:
                     'keep hands off the robot, and let it settle')
         return ''
 
-    def _standing(self, wrenches: Array, positions: Array, up: Array) -> NDArray[np.bool_]:
+    def _standing(self, wrenches: Array, positions: Array, up: Array) -> BoolArray:
         """Return which feet are on the ground, by the load of their sensors, (feet,)."""
         model, names = self.model, tuple(self.model.config.wrench_sensors)
         state = model.state(positions)

@@ -21,10 +21,9 @@ import math
 from types import MappingProxyType
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, IndexArray, Pose
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
-from numpy.typing import NDArray
 import pinocchio as pin
 
 
@@ -44,7 +43,7 @@ class LegChain:
     name
         Of the foot.
     joints
-        Indices of its actuated joints, into ``model.joint_names``.
+        IndexArray of its actuated joints, into ``model.joint_names``.
 
     Raises
     ------
@@ -125,7 +124,7 @@ class HipShift:
     Attributes
     ----------
     leg_joints
-        Indices of all joints between the base and the soles, into ``model.joint_names``.
+        IndexArray of all joints between the base and the soles, into ``model.joint_names``.
 
     """
 
@@ -134,7 +133,7 @@ class HipShift:
         self._home_positions: Array = np.array(posture, dtype=float)
         self._positions = self._home_positions.copy()
         self._legs = [LegChain(model, foot) for foot in range(len(model.soles.names))]
-        self.leg_joints: NDArray[np.intp] = np.unique(
+        self.leg_joints: IndexArray = np.unique(
             np.concatenate([leg.joints for leg in self._legs]))
         rows = model.state(self._positions).placements_in_base(model.soles)
         self._home = [Pose(row[:3].T.copy(), row[3].copy()) for row in rows]

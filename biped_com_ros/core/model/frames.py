@@ -19,13 +19,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from biped_com_ros.core.errors import UnknownNameError
-from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, IndexArray, Pose
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.config import FootConfig, RobotConfig
 from biped_com_ros.core.model.pinocchio_model import parent_joint, pose_of
 from biped_com_ros.core.model.urdf import LinkInertial
 import numpy as np
-from numpy.typing import NDArray
 import pinocchio as pin
 
 ROOT = 1  # Pinocchio numbers the universe 0 and the floating base 1.
@@ -52,7 +51,7 @@ class FrameSet:
     def __init__(self, names: Iterable[str], joints: Iterable[int],
                  poses_in_joint: Iterable[Pose]) -> None:
         self.names = tuple(names)
-        self.joints: NDArray[np.intp] = np.array(list(joints), dtype=np.intp)
+        self.joints: IndexArray = np.array(list(joints), dtype=np.intp)
         self.placement_in_joint = np.zeros((len(self.names), 4, 4))
         self.placement_in_joint[:, 3, 3] = 1.0
         for row, pose in zip(self.placement_in_joint, poses_in_joint):
@@ -85,7 +84,7 @@ class PointSet:
 
     """
 
-    def __init__(self, joints: NDArray[np.intp], in_joints: Array) -> None:
+    def __init__(self, joints: IndexArray, in_joints: Array) -> None:
         self._joints = joints
         # Tiny products, one per point, take longer than all of it written out: each homogeneous
         # point times the row of its joint, entry by entry, and then one matrix that adds up x, y

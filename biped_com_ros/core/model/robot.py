@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 import math
 
 from biped_com_ros.core.errors import InputError, RobotDescriptionError, UnknownNameError
-from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, IndexArray, Pose
 from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig
 from biped_com_ros.core.model.frames import RobotFrames, ROOT
@@ -34,7 +34,6 @@ from biped_com_ros.core.model.pinocchio_model import (
     build_model, check_names, check_postures, range_of, unbound)
 from biped_com_ros.core.model.robot_state import RobotState as RobotState
 import numpy as np
-from numpy.typing import NDArray
 import pinocchio as pin
 
 LARGEST_VALUE = 1e4
@@ -108,7 +107,7 @@ class RobotModel(RobotFrames):
         config = load_robot_config(name_or_path)
         return cls(config, urdf_tools.load_urdf(config))
 
-    def joint_index(self, names: Iterable[str]) -> NDArray[np.intp]:
+    def joint_index(self, names: Iterable[str]) -> IndexArray:
         """Return where `names` stand in :attr:`joint_names`."""
         position = {name: i for i, name in enumerate(self.joint_names)}
         for name in (names := tuple(names)):
@@ -116,7 +115,7 @@ class RobotModel(RobotFrames):
                 raise UnknownNameError('joint', name, self.joint_names, self.config.name)
         return np.array([position[name] for name in names], dtype=np.intp)
 
-    def group_index(self, group: str) -> NDArray[np.intp]:
+    def group_index(self, group: str) -> IndexArray:
         """Return where the joints of a configured group stand in :attr:`joint_names`."""
         if group not in self.config.groups:
             raise UnknownNameError('group', group, self.config.groups, self.config.name)
@@ -134,7 +133,7 @@ class RobotModel(RobotFrames):
         positions[self.joint_index(by_name)] = list(by_name.values())
         return positions
 
-    def subtree_links(self, link: str) -> NDArray[np.intp]:
+    def subtree_links(self, link: str) -> IndexArray:
         """Return the indices into :attr:`link_names` of `link` and all links below it."""
         self.frames((link,))  # raises if there is none
         subtree = self.subtree(link)

@@ -25,11 +25,10 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.torso.constant_curvature import Backbone, make_shape
 from biped_com_ros.core.torso.statics import Load, no_load, TorsoStatics
 import numpy as np
-from numpy.typing import NDArray
 
 PENALTY = 1e8
 """Weight of the missing pull against that of deviations from the preferred tensions."""
@@ -244,7 +243,7 @@ class ClosureMap:
 
     bends: Array
     directions: Array
-    is_held: NDArray[np.bool_]
+    is_held: BoolArray
     lowest: Array
     highest: Array
     reserve: Array

@@ -21,8 +21,7 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.files import make_directory
 from biped_com_ros.core.identification.captures import CaptureLog
 from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.report import html_report
-from biped_com_ros.core.identification.results import summary, write_results
+from biped_com_ros.core.identification.results import html_report, summary, write_results
 from biped_com_ros.core.identification.stillness import CaptureWindow, StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
