@@ -16,7 +16,7 @@
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.nodes import NODES
 import pytest
-from ros.test_interfaces import NAMESPACE, promised
+from support.documented_interfaces import documented_interfaces, NAMESPACE
 import yaml
 
 #: What each display of RViz takes, of those that are used.
@@ -48,7 +48,7 @@ def displays(node):
 def test_every_topic_of_rviz_is_published_with_the_type_that_its_display_takes():
     published = {}
     for name in NODES:
-        for part in promised(name):
+        for part in documented_interfaces(name):
             published.update({topic: kind for (direction, topic), kind in part.items()
                               if direction == 'publishes'})
     shown = list(displays(yaml.safe_load((package_share() / 'rviz' / 'biped.rviz').read_text())))
@@ -65,7 +65,7 @@ def test_every_marker_topic_of_all_nodes_is_shown():
     shown = {topic['Value'] for topic, _ in displays(yaml.safe_load(
         (package_share() / 'rviz' / 'biped.rviz').read_text()))}
     for name in NODES:
-        for part in promised(name):
+        for part in documented_interfaces(name):
             markers = {topic for (_, topic), kind in part.items()
                        if kind == 'visualization_msgs/MarkerArray'}
             assert {topic.removeprefix(f'{NAMESPACE}/') for topic in markers} <= shown

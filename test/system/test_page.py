@@ -298,9 +298,9 @@ def test_the_torso_follows_the_sliders_unless_it_is_to_hold_still(live):
     browser.until(lambda: robot.last['torso_controller/shape'].vector.x > np.radians(3.0),
                   'a bent torso')
     browser.tick('hold still')
-    browser.wait_for('stops and holds')
+    browser.wait_for('targets are ignored')
     browser.tick('hold still')
-    browser.wait_for('takes targets again')
+    browser.wait_for('targets are accepted')
     browser.press('Upright')
     browser.until(lambda: robot.last['torso_controller/shape'].vector.x < np.radians(1.5),
                   'a straight torso')
@@ -321,14 +321,14 @@ def test_a_push_is_felt(live):
 def test_a_calibration_is_begun_skipped_captured_and_begun_anew(live):
     browser, _ = live
     browser.press('Start')
-    browser.wait_for('results go to', '0 of 2 captured')
+    browser.wait_for('results will be written to', '0 of 2 captured')
     first = browser.until(lambda: pose(browser.text), 'a first pose')
     browser.press('Skip this pose')
-    browser.wait_for(f'{first} is left out')
+    browser.wait_for(f'{first} skipped')
     browser.until(lambda: pose(browser.text) not in ('', first), 'the next pose')
     capture(browser, 1)
     browser.press('Start anew')
-    browser.wait_for('begun anew', '0 of 2 captured')
+    browser.wait_for('calibration restarted', '0 of 2 captured')
     browser.until(lambda: pose(browser.text) == first, 'the first pose again')
 
 
