@@ -20,8 +20,8 @@ from typing import Any
 
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim.description import Array
-from biped_com_ros.sim.interface import Observation, PlantOptions
-from biped_com_ros.sim.sensors import Delay, Noise, steps_of
+from biped_com_ros.sim.interface import Observation, PlantOptions, SensorOptions
+from biped_com_ros.sim.sensors import DelayedSensors, steps_of
 import numpy as np
 
 WRENCH_SENSOR_SIGN = -1.0
@@ -55,18 +55,27 @@ class Readings:
 
     def __init__(self, model: Any, data: Any, config: RobotConfig, joints: tuple[str, ...],
                  options: PlantOptions) -> None:
-        self._data, self._count = data, len(joints)
+        self._data, s, dt = data, options.sensors, options.dt
         self._motor_dofs = np.array([model.joint(f'joint/{n}').dofadr[0] for n in joints],
                                     dtype=int)
         self._index(model, config, joints)
-        self._draw_constants(options)
-        self._make_noise(options)
-        self._make_delays(options)
+        self._draw_constants(s, np.random.default_rng((options.seed, 1)))
+        seeds = np.random.SeedSequence((options.seed, 2)).spawn(3)
+        self._joints = DelayedSensors(
+            (3, len(joints)), [[s.encoder_noise], [s.velocity_noise], [s.effort_noise]], seeds[0],
+            steps_of(s.joint_delay, dt, 'joint_delay'))
+        self._wrenches = DelayedSensors(
+            self._wrench_slots.shape, [s.force_noise] * 3 + [s.torque_noise] * 3, seeds[1],
+            steps_of(s.wrench_delay, dt, 'wrench_delay'))
+        self._imus = DelayedSensors(
+            self._imu_slots.shape,
+            [0.0] * 4 + [s.gyro_noise] * 3 + [s.accelerometer_noise] * 3, seeds[2],
+            steps_of(s.imu_delay, dt, 'imu_delay'))
 
     def clear(self) -> None:
         """Discard delayed readings."""
-        for delay in (self._joint_delay, self._wrench_delay, self._imu_delay):
-            delay.clear()
+        for sensors in (self._joints, self._wrenches, self._imus):
+            sensors.clear()
 
     def read(self, observation: Observation, real: Any) -> None:
         """
@@ -74,39 +83,35 @@ class Readings:
 
         Joints are read at the instant of the forces, not after the step.
         """
-        values = self._data.sensordata
-        self._read_joints(values)
-        joints = self._joint_delay.push(self._joints.ravel()).reshape(3, -1)
+        joints = self._read_joints()
         observation.joint_positions[real] = joints[0]
         observation.joint_velocities[real] = joints[1]
         observation.joint_efforts[real] = joints[2]
-        observation.wrenches[:] = self._read_wrenches(values).reshape(-1, 6)
-        imus = self._read_imus(values)
+        observation.wrenches[:] = self._read_wrenches()
+        imus = self._read_imus()
         observation.imu_quaternions[:] = imus[:, :4]
         observation.angular_velocities[:] = imus[:, 4:7]
         observation.linear_accelerations[:] = imus[:, 7:]
 
-    def _read_joints(self, values: Array) -> None:
-        joints = self._joints
-        values.take(self._position_slots, out=joints[0])
-        values.take(self._velocity_slots, out=joints[1])
+    def _read_joints(self) -> Array:
+        joints = self._joints.values
+        self._data.sensordata.take(self._joint_slots, out=joints[:2])
         self._data.qfrc_actuator.take(self._motor_dofs, out=joints[2])
         joints[0] += self.encoder_offsets
-        self._joint_noise.add_to(joints)
+        return self._joints.read()
 
-    def _read_wrenches(self, values: Array) -> Array:
-        values.take(self._wrench_slots, out=self._wrenches)
-        self._wrenches *= self._wrench_signs
-        self._wrenches += self._wrench_biases
-        self._wrench_noise.add_to(self._wrenches)
-        return self._wrench_delay.push(self._wrenches)
+    def _read_wrenches(self) -> Array:
+        wrenches = self._wrenches.values
+        self._data.sensordata.take(self._wrench_slots, out=wrenches)
+        wrenches *= self._wrench_signs
+        wrenches += self._wrench_biases
+        return self._wrenches.read()
 
-    def _read_imus(self, values: Array) -> Array:
-        values.take(self._imu_slots, out=self._imus)
+    def _read_imus(self) -> Array:
+        self._data.sensordata.take(self._imu_slots, out=self._imus.values)
         if self._is_tilted:
-            self._tilt(self._imus.reshape(-1, 10))
-        self._imu_noise.add_to(self._imus)
-        return self._imu_delay.push(self._imus).reshape(-1, 10)
+            self._tilt(self._imus.values)
+        return self._imus.read()
 
     def _tilt(self, imus: Array) -> None:
         """Multiply each orientation by its constant small rotation about the world's x and y."""
@@ -119,49 +124,28 @@ class Readings:
 
     def _index(self, model: Any, config: RobotConfig, joints: tuple[str, ...]) -> None:
         """Find the indices of each quantity in MuJoCo's array of sensor data."""
-        self._position_slots = sensor_slots(model, (f'jointpos/{n}' for n in joints))
-        self._velocity_slots = sensor_slots(model, (f'jointvel/{n}' for n in joints))
-        self._wrench_slots = sensor_slots(
-            model, (f'wrench/{n}/{k}' for n in config.wrench_sensors for k in ('force', 'torque')))
+        self._joint_slots = sensor_slots(
+            model, (f'{kind}/{n}' for kind in ('jointpos', 'jointvel') for n in joints)
+        ).reshape(2, -1)
+        self._wrench_slots = sensor_slots(model, (
+            f'wrench/{n}/{k}' for n in config.wrench_sensors for k in ('force', 'torque'))
+        ).reshape(-1, 6)
         # Quaternion, angular velocity, acceleration: ten numbers per IMU.
         slots = sensor_slots(model, (
             f'imu/{n}/{k}' for n in config.imus
             for k in ('quaternion', 'gyro', 'accelerometer'))).reshape(-1, 10)
-        self._imu_slots = np.concatenate((slots[:, WXYZ_TO_XYZW], slots[:, 4:]), axis=1).ravel()
-        self._wrench_signs = WRENCH_SENSOR_SIGN * np.repeat(
-            [s.sign for s in config.wrench_sensors.values()], 6)
-        self._joints = np.zeros((3, self._count))
-        self._wrenches = np.zeros(len(self._wrench_slots))
-        self._imus = np.zeros(len(self._imu_slots))
+        self._imu_slots = np.concatenate((slots[:, WXYZ_TO_XYZW], slots[:, 4:]), axis=1)
+        self._wrench_signs = WRENCH_SENSOR_SIGN * np.array(
+            [[sensor.sign] for sensor in config.wrench_sensors.values()]).reshape(-1, 1)
 
-    def _draw_constants(self, options: PlantOptions) -> None:
-        s, generator = options.sensors, np.random.default_rng((options.seed, 1))
-        self.encoder_offsets = s.encoder_offset * generator.standard_normal(self._count)
-        self._wrench_biases = (self._per_wrench(s.force_bias, s.torque_bias)
-                               * generator.standard_normal(len(self._wrenches)))
-        self._tilts = s.tilt_bias * generator.standard_normal((len(self._imus) // 10, 2))
+    def _draw_constants(self, s: SensorOptions, generator: np.random.Generator) -> None:
+        self.encoder_offsets = s.encoder_offset * generator.standard_normal(
+            len(self._motor_dofs))
+        self._wrench_biases = np.array(
+            [s.force_bias] * 3 + [s.torque_bias] * 3) * generator.standard_normal(
+                self._wrench_slots.shape)
+        self._tilts = s.tilt_bias * generator.standard_normal((len(self._imu_slots), 2))
         self._is_tilted = s.tilt_bias > 0.0
-
-    def _make_noise(self, options: PlantOptions) -> None:
-        s = options.sensors
-        seeds = np.random.SeedSequence((options.seed, 2)).spawn(3)
-        joint_sigmas = np.array(((s.encoder_noise,), (s.velocity_noise,), (s.effort_noise,)))
-        self._joint_noise = Noise(joint_sigmas, self._joints.shape, seeds[0])
-        self._wrench_noise = Noise(
-            self._per_wrench(s.force_noise, s.torque_noise), self._wrenches.shape, seeds[1])
-        imu_sigmas = [0.0] * 4 + [s.gyro_noise] * 3 + [s.accelerometer_noise] * 3
-        self._imu_noise = Noise(
-            np.tile(imu_sigmas, len(self._imus) // 10), self._imus.shape, seeds[2])
-
-    def _make_delays(self, options: PlantOptions) -> None:
-        s, dt = options.sensors, options.dt
-        self._joint_delay = Delay(steps_of(s.joint_delay, dt, 'joint_delay'), self._joints.size)
-        self._wrench_delay = Delay(
-            steps_of(s.wrench_delay, dt, 'wrench_delay'), self._wrenches.size)
-        self._imu_delay = Delay(steps_of(s.imu_delay, dt, 'imu_delay'), self._imus.size)
-
-    def _per_wrench(self, force: float, torque: float) -> Array:
-        return np.tile([force] * 3 + [torque] * 3, len(self._wrenches) // 6)
 
 
 def sensor_slots(model: Any, names: Iterable[str]) -> Any:

@@ -92,6 +92,40 @@ class Delay:
         return self._buffer[self._next]
 
 
+class DelayedSensors:
+    """
+    The sensors of one kind, whose values get noise and are delayed.
+
+    Parameters
+    ----------
+    shape
+        Of their values.
+    sigma, seed
+        Of the noise, see `Noise`.
+    steps
+        Of the delay.
+
+    Attributes
+    ----------
+    values
+        Exact values, to be written before each `read`.
+
+    """
+
+    def __init__(self, shape: tuple[int, ...], sigma: Any, seed: Any, steps: int) -> None:
+        self.values = np.zeros(shape)
+        self._noise, self._delay = Noise(sigma, shape, seed), Delay(steps, self.values.size)
+
+    def clear(self) -> None:
+        """Forget delayed values."""
+        self._delay.clear()
+
+    def read(self) -> Array:
+        """Add noise to the values, and return the delayed ones in the same shape."""
+        self._noise.add_to(self.values)
+        return self._delay.push(self.values.ravel()).reshape(self.values.shape)
+
+
 def steps_of(delay: float, step: float, what: str) -> int:
     """
     Convert a delay in seconds to steps.

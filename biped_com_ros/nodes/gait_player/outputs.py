@@ -125,9 +125,8 @@ class ProgressPublisher:
         """Publish the ZMP reference (3,), m, if its frame is known, and shares of the weight."""
         self._shares.fields['data'][...] = shares
         self._shares.publish()
-        if self._reference is not None and self._reference.has_subscribers:
-            self._reference.fields['point'][...] = zmp_reference
-            self._reference.publish(stamp_ns)
+        if self._reference is not None:
+            self._reference.publish_value(zmp_reference, stamp_ns)
 
 
 def _duration(seconds: float) -> Duration:

@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.nodes.simulator.parameters import SimulatorParameters
@@ -132,20 +131,14 @@ class TruthOutputs:
         fields['linear'][...] = truth.base_twist[:3]
         fields['angular'][...] = truth.base_twist[3:]
         self._odometry.publish(stamp_ns)
-        self._publish_array(self._com, 'point', truth.com, stamp_ns)
-        self._publish_array(self._com_velocity, 'vector', truth.com_velocity, stamp_ns)
-        self._publish_array(self._link_coms, 'position', truth.link_coms, stamp_ns)
-        self._publish_array(self._contacts, 'data', truth.sole_wrenches[:, 2], stamp_ns)
+        self._com.publish_value(truth.com, stamp_ns)
+        self._com_velocity.publish_value(truth.com_velocity, stamp_ns)
+        self._link_coms.publish_value(truth.link_coms, stamp_ns)
+        self._contacts.publish_value(truth.sole_wrenches[:, 2], stamp_ns)
         for out, wrench in zip(self._soles, truth.sole_wrenches):
-            self._publish_array(out, 'wrench', wrench, stamp_ns)
+            out.publish_value(wrench, stamp_ns)
         if math.isfinite(truth.zmp[0]):
-            self._publish_array(self._zmp, 'point', truth.zmp, stamp_ns)
-
-    @staticmethod
-    def _publish_array(out: TemplatePublisher, field: str, value: Any, stamp_ns: int) -> None:
-        if out.has_subscribers:
-            out.fields[field][...] = value
-            out.publish(stamp_ns)
+            self._zmp.publish_value(truth.zmp, stamp_ns)
 
 
 def _imu_publisher(node: Node, topic: str, frame_id: str,

@@ -87,9 +87,7 @@ class TorsoOutputs:
         lengths = self._lengths
         self._write_tendons(lengths.fields['data'], 0, *command.commanded)
         lengths.publish()
-        if self._tensions.has_subscribers:
-            self._tensions.fields['data'][...] = command.expected
-            self._tensions.publish()
+        self._tensions.publish_value(command.expected)
         _publish_bend(self._reference, stamp_ns, command.reference_arc)
 
     def publish_shape(self, stamp_ns: int, arc: Arc, rates: tuple[complex, float]) -> None:

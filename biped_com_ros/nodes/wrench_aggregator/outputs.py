@@ -103,15 +103,12 @@ class FootOutput:
     def publish(self, stamp_ns: int, min_force: float, contact_period_ns: int) -> None:
         """Publish wrench, CoP (above `min_force` N) and, if it is due, contact."""
         foot = self._foot
-        if self._wrench.has_subscribers:
-            self._wrench.fields['wrench'][...] = foot.wrench
-            self._wrench.publish(stamp_ns)
+        self._wrench.publish_value(foot.wrench, stamp_ns)
         in_contact = foot.in_contact
         if in_contact and self._cop.has_subscribers:
             point = centre_of_pressure(foot.numbers, minimum_force=min_force)
             if point is not None:
-                self._cop.fields['point'][...] = point
-                self._cop.publish(stamp_ns)
+                self._cop.publish_value(point, stamp_ns)
         if self._contact_repeater.is_due(in_contact, stamp_ns, contact_period_ns):
             self._contact.fields['data'][...] = in_contact
             self._contact.publish()
@@ -171,9 +168,7 @@ class TotalOutput:
             When the robot moved last, ns: the mean is published once per second of rest.
 
         """
-        if self._wrench.has_subscribers:
-            self._wrench.fields['wrench'][...] = total
-            self._wrench.publish(stamp_ns)
+        self._wrench.publish_value(total, stamp_ns)
         if total[2] > min_force and (
                 self._point.has_subscribers or self._direction.has_subscribers):
             line = com_line(total)
@@ -182,6 +177,5 @@ class TotalOutput:
             self._point.publish(stamp_ns)
             self._direction.publish(stamp_ns)
         mean = self._mean.add(total, stamp_ns, moved_ns)
-        if mean is not None and self._resting.has_subscribers:
-            self._resting.fields['wrench'][...] = mean
-            self._resting.publish(stamp_ns)
+        if mean is not None:
+            self._resting.publish_value(mean, stamp_ns)

@@ -166,6 +166,12 @@ class TemplatePublisher(Output):
         if self.on_publish is not None:
             self.on_publish(raw, stamp_ns)
 
+    def publish_value(self, value: Any, stamp_ns: int | None = None) -> None:
+        """Publish a value of the first field, if there is a subscriber."""
+        if self.has_subscribers:
+            next(iter(self.fields.values()))[...] = value
+            self.publish(stamp_ns)
+
     def destroy(self) -> None:
         """Withdraw the topic."""
         self._node.destroy_publisher(self.publisher)
