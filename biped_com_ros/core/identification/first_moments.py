@@ -208,7 +208,7 @@ class StaticsRegressor:
     def _rows_of(self, capture: Capture) -> tuple[
             StaticsPoses, RegressorLayout, IndexArray, Array, Array]:
         layout = self._topology.layout(self._topology.contact_sensors(capture))
-        measured = self._measured(capture)
+        measured = np.concatenate((np.zeros(6), capture.torques, np.ravel(capture.wrenches)))
         known = np.isfinite(measured)
         keep = layout.rows[known[layout.rows]]
         readings = np.where(layout.contact[:, np.newaxis], capture.wrenches, 0.0)
@@ -355,9 +355,6 @@ class StaticsRegressor:
         direct = np.concatenate((np.zeros(6), torque, wrench.ravel()))
         covariance[np.diag_indices_from(covariance)] += direct
         return covariance
-
-    def _measured(self, capture: Capture) -> Array:
-        return np.concatenate((np.zeros(6), capture.torques, np.ravel(capture.wrenches)))
 
 
 def stack_equations(regressor: StaticsRegressor, captures: Sequence[Capture], theta: Array,
