@@ -155,8 +155,8 @@ class Stage:
                 raise Skipped(f'no {what} within {timeout:.0f} s')
             yield self.commanded
 
-    def call(self, service_type: Any, name: str, request: Any,
-             timeout: float = 60.0) -> Generator[Array | None, None, Any]:
+    def call(self, service_type: Any, name: str,
+             request: Any) -> Generator[Array | None, None, Any]:
         """
         Call a service and return its response.
 
@@ -172,10 +172,10 @@ class Stage:
         yield from self.wait_until(client.service_is_ready, f"service '{name}' (the node "
                                    f"{name.partition('/')[0]} is not running)", SERVICE_TIMEOUT)
         future = client.call_async(request)
-        yield from self.wait_until(future.done, f"response of service '{name}'", timeout)
+        yield from self.wait_until(future.done, f"response of service '{name}'", 60.0)
         return future.result()
 
-    def trigger(self, name: str, timeout: float = 60.0) -> Generator[Array | None, None, str]:
+    def trigger(self, name: str) -> Generator[Array | None, None, str]:
         """
         Call a std_srvs/Trigger and return its message.
 
@@ -185,7 +185,7 @@ class Stage:
             If the service is not available, does not respond, or reports a failure.
 
         """
-        response = yield from self.call(Trigger, name, Trigger.Request(), timeout)
+        response = yield from self.call(Trigger, name, Trigger.Request())
         if not response.success:
             raise Skipped(f"'{name}' refused: {response.message}")
         return str(response.message)

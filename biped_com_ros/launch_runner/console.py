@@ -22,7 +22,6 @@ import os
 from pathlib import Path
 import sys
 import tempfile
-from typing import TextIO
 
 _COLOURS = (36, 32, 35, 34, 33, 96, 92, 95)
 _KEPT_LINES = 10  # hidden lines per process, shown when it fails
@@ -33,21 +32,14 @@ class Console:
     """
     Prints lines prefixed with the name of their process, and writes all to a log file.
 
-    Parameters
-    ----------
-    colour
-        Whether to colour names and levels; by default only on a terminal and without NO_COLOR.
-    log_directory
-        Where the log file goes; by default a new one under ``ROS_LOG_DIR`` or ``~/.ros/log``.
-
+    Names and levels are coloured on a terminal, unless NO_COLOR is set. The log file is in a new
+    directory under ``ROS_LOG_DIR`` or ``~/.ros/log``.
     """
 
-    def __init__(self, stream: TextIO | None = None, colour: bool | None = None,
-                 log_directory: Path | None = None) -> None:
-        self._stream = stream or sys.stdout
-        self.colour = self._stream.isatty() and 'NO_COLOR' not in os.environ \
-            if colour is None else colour
-        self.log_file = (log_directory or new_log_directory(os.environ)) / 'launch.log'
+    def __init__(self) -> None:
+        self._stream = sys.stdout
+        self.colour = self._stream.isatty() and 'NO_COLOR' not in os.environ
+        self.log_file = new_log_directory(os.environ) / 'launch.log'
         self._log = self.log_file.open('a', encoding='utf-8', errors='replace')
         self._colours: dict[str, int] = {}
         self._hidden: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=_KEPT_LINES))

@@ -157,13 +157,9 @@ def _supervise(planner: Planner, foreground: str) -> int:
     try:
         console.report('INFO', f'[launch]: all output is logged to {console.log_file}')
         console.quiet = console.quiet or bool(foreground)
-        return asyncio.run(_run(planner, console, foreground))
+        return asyncio.run(Supervisor(planner.processes, console, foreground).run())
     finally:
         console.close()
-
-
-async def _run(planner: Planner, console: Console, foreground: str) -> int:
-    return await Supervisor(planner.processes, console, foreground).run()
 
 
 if __name__ == '__main__':

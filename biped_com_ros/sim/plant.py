@@ -89,7 +89,7 @@ class Plant:
         self.mjcf = MjcfWriter(
             self._description, config, options.world, self._has_tendons).write()
         # MuJoCo would write its warnings to a file; `step` detects divergence itself.
-        mujoco.set_mju_user_warning(_ignore)
+        mujoco.set_mju_user_warning(lambda message: None)
         self.model = mujoco.MjModel.from_xml_string(self.mjcf)
         self.data = mujoco.MjData(self.model)
         self._before = np.zeros(self.model.nv)  # velocities before the last physics step
@@ -241,10 +241,6 @@ class Plant:
             (force <= limits[:, 0]) | (force >= limits[:, 1]))
         return tuple(name for name, i in zip(self.actuated_joint_names, self._motors)
                      if at_limit[i])
-
-    def close(self) -> None:
-        """Free MuJoCo's memory."""
-        del self.data, self.model
 
     def _make_description(self, urdf: str) -> Description:
         o, nominal = self.options, parse(urdf)
@@ -468,10 +464,6 @@ class Plant:
     def _com_velocity(self) -> Array:
         mujoco.mj_subtreeVel(self.model, self.data)
         return self.data.subtree_linvel[0].copy()
-
-
-def _ignore(message: str) -> None:
-    pass
 
 
 def _reordered(kind: str, names: tuple[str, ...], order: Iterable[str] | None) -> tuple[str, ...]:

@@ -111,8 +111,7 @@ class Chart:
     """
 
     def __init__(self, gui: Any, strips: Strips, title: str,
-                 series: Mapping[str, palette.Colour], at_least: tuple[float, float],
-                 height: int = 150) -> None:
+                 series: Mapping[str, palette.Colour], at_least: tuple[float, float]) -> None:
         self._strips, self._colours = strips, dict(series)
         self._shown: tuple[str, ...] = ()
         # Without colours, which then follow the light or dark theme.
@@ -120,9 +119,8 @@ class Chart:
         self._at_least = self._range = at_least
         self._updates = 0
         self._handle = gui.add_uplot(
-            (np.zeros(1), np.zeros(1)), title=title, height=height, padding=(7, 14, 0, 0),
-            series=({'label': 's'}, {'label': ''}),
-            scales=self._scales(),
+            (np.zeros(1), np.zeros(1)), title=title, height=150, padding=(7, 14, 0, 0),
+            series=({'label': 's'}, {'label': ''}), scales=self._scales(),
             axes=({**axis, 'size': 24}, {**axis, 'size': 46}),
             legend={'show': True, 'live': False}, visible=False)
 

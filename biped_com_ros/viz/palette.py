@@ -70,11 +70,11 @@ def css(colour: Colour) -> str:
     return '#{:02x}{:02x}{:02x}'.format(*colour)
 
 
-def of_margin(margin: float, good: float = 0.02) -> Colour:
-    """Return the colour of a stability margin, m: `BAD` up to 0, `GOOD` from `good` on."""
+def of_margin(margin: float) -> Colour:
+    """Return the colour of a stability margin, m: `BAD` up to 0, `GOOD` from 0.02 on."""
     if not margin > 0.0:
         return BAD if margin <= 0.0 else QUIET
-    share = min(margin / good, 1.0)
+    share = min(margin / 0.02, 1.0)
     low, high = (BAD, FAIR) if share < 0.5 else (FAIR, GOOD)
     part = 2.0 * share - (share >= 0.5)
     red, green, blue = (round(a + part * (b - a)) for a, b in zip(low, high))

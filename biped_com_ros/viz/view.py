@@ -121,10 +121,10 @@ class View:
         value = self.points.get(kind)
         return value if value is not None and np.isfinite(value).all() else None
 
-    def error(self, kind: str, reference: str = 'truth') -> float:
-        """Return the distance between two points, m; NaN if one is unknown."""
-        here, there = self.point(kind), self.point(reference)
-        return math.nan if here is None or there is None else float(np.linalg.norm(here - there))
+    def error(self, kind: str) -> float:
+        """Return the distance of a point from the truth, m; NaN if one is unknown."""
+        offset = self.offset(kind)
+        return math.nan if offset is None else math.hypot(*offset)
 
     def offset(self, kind: str) -> tuple[float, float] | None:
         """Return a point's horizontal and vertical error, m; None if unknown."""

@@ -26,8 +26,8 @@ QUASI_STATIC, PREVIEW = 'quasi-static', 'preview'
 _PATTERNS = {QUASI_STATIC: GaitOptions(), PREVIEW: QUICK}
 
 
-def _timing(description: str, largest: float = 60.0) -> Any:
-    return parameter(0.0, f'{description}; 0: that of the pattern', 's', 0.0, largest)
+def _timing(description: str) -> Any:
+    return parameter(0.0, f'{description}; 0: that of the pattern', 's', 0.0, 60.0)
 
 
 @dataclass(frozen=True)

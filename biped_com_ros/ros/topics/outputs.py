@@ -112,6 +112,8 @@ class TemplatePublisher(Output):
 
     Attributes
     ----------
+    prototype
+        The message as it was set up.
     on_publish : callable or None
         Called with each message and its stamp, (bytes, int or None).
 
@@ -127,22 +129,17 @@ class TemplatePublisher(Output):
                  qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None,
                  later: bool = False) -> None:
         self._node, self._patterns, self._plain = node, fields, plain
-        self._prototype = prototype
+        self.prototype = prototype
         self._template: Template | None = None
         self.on_publish: Callable[[bytes, int | None], None] | None = None
         super().__init__(node, lambda: node.create_publisher(
             type(prototype), topic, copy_of(qos), qos_overriding_options=overridable()), later)
 
     @property
-    def prototype(self) -> Any:
-        """Return the message as it was set up."""
-        return self._prototype
-
-    @property
     def template(self) -> Template:
         """Return the serialized message."""
         if self._template is None:
-            self._template = Template(self._prototype, self._patterns, self._plain)
+            self._template = Template(self.prototype, self._patterns, self._plain)
             if self._template.plain_reason:
                 self._node.get_logger().warning(
                     f"'{self.topic}' is serialized by rclpy, which is slower: "
