@@ -11,4 +11,4 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What people look at: the terminal, and the page in the browser. No ROS import in here."""
+"""The page in the browser: widgets, 3-D scene, charts and its server. Imports no ROS."""
