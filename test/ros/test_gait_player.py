@@ -286,7 +286,7 @@ def test_stop_ends_on_both_feet_and_stands_up(rig, model):
     feet = rig.soles(rig.positions)
     assert feet[0, 2] == pytest.approx(feet[1, 2], abs=1e-6)
     assert feet[0, 2] == pytest.approx(rig.soles(model.posture())[0, 2], abs=1e-6)
-    assert rig.order('stop').message == 'the robot stands already'
+    assert rig.order('stop').message == 'the robot is already standing'
     assert rig.order('single_step').success  # from one foot ahead
     rig.state_is('walking')
 

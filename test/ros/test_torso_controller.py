@@ -277,7 +277,7 @@ def test_lengths_in_millimetres_are_not_used(rig):
     robot.send(0.15, math.pi / 2)
     robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
     robot.spoilt.add('unit')
-    robot.until(lambda: any('/tendon_states' in name and 'cannot be true, only 0.0645' in line
+    robot.until(lambda: any('/tendon_states' in name and 'is implausible (valid: 0.0645' in line
                             for name, (_, line) in robot.statuses.items()), what='the reason')
     assert abs(robot.node.controller.yaw_offset.value) < 0.1
     assert abs(robot.shape[1] - 0.15) < 0.03

@@ -88,7 +88,7 @@ def _solve_symmetric(matrix: Wrench, rhs: Vector) -> Vector:
     det = xx * c00 + xy * c01 + xz * c02
     if not det > _SINGULAR * max(xx, yy, zz) ** 3:
         raise InputError(
-            'the contacts are points on one line and cannot take a moment about it: give one of '
-            'them a lever, or add a contact')
+            'the contacts are points on one line and cannot balance a moment about it: add a '
+            'foot, or a contact beside the line')
     return ((c00 * a + c01 * b + c02 * c) / det, (c01 * a + c11 * b + c12 * c) / det,
             (c02 * a + c12 * b + c22 * c) / det)

@@ -242,7 +242,7 @@ class EffortSupervisor:
         try:
             return self._describe_input(name)
         except Exception as error:  # noqa: B902
-            return f'{name} is not usable, for an unknown reason: {error}'
+            return f'{name} is not usable: {error}'
 
     def _describe_age(self, name: str, age_ns: int) -> str:
         if name not in self._stamps_ns:

@@ -145,7 +145,7 @@ def fit_warnings(captures: Sequence[Capture], misfit: Array, scale: float) -> li
     usual = max(1.0, float(np.median(misfit)))
     warnings = [
         f"capture '{capture.name}' does not fit the others ({math.sqrt(value):.1f} times the "
-        'noise): the robot moved or touched something; take it again'
+        'noise): the robot moved or touched something; capture it again'
         for capture, value in zip(captures, misfit) if value > 6.0 * usual]
     if scale > 1.5:
         warnings.append(

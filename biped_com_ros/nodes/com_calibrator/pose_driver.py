@@ -112,7 +112,7 @@ class PoseDriver:
         if self._request is None:
             if not self._hoist.service_is_ready():
                 return (f"the service '{self._hoist.srv_name}' is not available: {move.value} the "
-                        'robot by hand, or start what offers the service')
+                        'robot by hand, or start the node that provides it')
             self._request = self._hoist.call_async(SetBool.Request(data=move is HoistMove.LIFT))
         if not self._request.done():
             return ''

@@ -116,13 +116,13 @@ class ComFusion:
                           'wrench_sensors.<sensor>.sign is wrong (see zmp_monitor, weight)'), {}
         if not estimate.is_started:
             missing = _stale(*inputs.inputs.values())
-            return WARN, f'waiting: {missing or "no samples of one instant yet"}', {}
+            return WARN, f'waiting: {missing or "no inputs with matching stamps yet"}', {}
         values = {'estimated mass [kg]': estimate.mass,
                   'bias of the model [m]': ', '.join(f'{b:.4f}' for b in estimate.bias),
                   'standard deviation [m]': float(np.sqrt(np.trace(estimate.com_covariance)))}
         if not instants:
             missing = _stale(*(source for source in inputs.inputs.values() if source.required))
-            return WARN, f'stopped: {missing or "no two stamps are of the same instant"}', values
+            return WARN, f'stopped: {missing or "the stamps of the inputs never match"}', values
         if last is not None and last.wrenches is None:
             missing = _stale(*inputs.wrenches)
             return WARN, ('from kinematics and the load estimated so far; no foot wrenches'

@@ -175,7 +175,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self._published, self._reported_at = 0, now
         values = {'rate [Hz]': rate}
         if not rate or self.last is None:
-            return ERROR, 'not published: joint states or base are missing', values
+            return ERROR, 'not published: no joint states with a base pose; see base', values
         if self.last.dcm_problem:
             return WARN, f'no dcm: {self.last.dcm_problem}', values
         if not self.inputs.joints.velocities_measured:

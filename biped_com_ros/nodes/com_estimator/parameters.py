@@ -34,19 +34,19 @@ class FusionParameters:
         '', 'For com_fused: link to which the unknown load is fixed; empty: the heaviest one '
         'above the base that is not part of a leg')
     fusion_kinematic_position: float = constant(
-        0.00001, 'Least standard deviation of the kinematic CoM; measured noise comes on top', 'm',
+        0.00001, 'Smallest standard deviation of the kinematic CoM; measured noise is added', 'm',
         1e-6, 1.0)
     fusion_kinematic_velocity: float = constant(
-        0.0001, 'Least standard deviation of the velocity of the kinematic CoM; measured noise '
-        'comes on top', 'm/s', 1e-6, 10.0)
+        0.0001, 'Smallest standard deviation of the velocity of the kinematic CoM; measured noise '
+        'is added', 'm/s', 1e-6, 10.0)
     fusion_acceleration: float = constant(
-        0.02, 'Least standard deviation of the acceleration by the foot forces, as a mean over 10 '
-        'ms; measured noise comes on top', 'm/s2', 1e-4, 100.0)
+        0.02, 'Smallest standard deviation of the acceleration by the foot forces, as a mean over '
+        '10 ms; measured noise is added', 'm/s2', 1e-4, 100.0)
     fusion_moment: float = constant(
-        0.00001, 'Least standard deviation of the level CoM by the moments of the feet, filtered; '
-        'measured noise comes on top', 'm', 1e-6, 1.0)
+        0.00001, 'Smallest standard deviation of the horizontal CoM by the moments of the feet, '
+        'filtered; measured noise is added', 'm', 1e-6, 1.0)
     fusion_momentum: float = constant(
-        0.005, "Error of the model's rate of angular momentum, relative", '', 1e-4, 10.0)
+        0.005, "Relative error of the model's rate of angular momentum", '', 1e-4, 10.0)
     fusion_load_cutoff: float = constant(
         3.0, 'Bandwidth in which moments are compared; above that of the motion', 'Hz', 0.1, 100.0)
     fusion_initial_moment: float = constant(
@@ -77,7 +77,8 @@ class FusionParameters:
         3.0, 'Standard deviation of the acceleration while the foot forces are unknown', 'm/s2',
         1e-3, 100.0)
     fusion_longest_gap: float = constant(
-        0.5, 'Gap after which position and velocity start anew; the load is kept', 's', 0.01, 60.0)
+        0.5, 'Gap in the inputs after which position and velocity are initialized again; the '
+        'estimated load is kept', 's', 0.01, 60.0)
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,13 @@ class ComEstimatorParameters(FootWrenchParameters, ContactTopicParameters, Weigh
     footprint_frame: str = constant(
         'base_footprint', 'TF frame on the ground between the soles in contact (REP-120)')
     publish_base_tf: bool = constant(
-        True, 'Whether to send world_frame -> root link of the URDF (mostly base_link) and '
+        True, 'Whether to send world_frame -> root link of the URDF (usually base_link) and '
         'base_link -> footprint_frame; turn it off where another node does')
     publish_link_tf: bool = constant(
         True, 'Whether to send a frame <link>_com at the centre of mass of each link')
     tf_rate: float = parameter(30.0, 'Rate of transforms; 0: off', 'Hz', 0.0, 10000.0)
     marker_density: float = constant(
-        8000.0, 'Each link is shown as a ball of its mass and this density', 'kg/m3', 1.0, 1e6)
+        8000.0, 'Each link is shown as a sphere of its mass and this density', 'kg/m3', 1.0, 1e6)
     com_tolerance: float = constant(
         0.005, "Largest distance of the centre of pressure from the model's centre of mass, at "
         'rest', 'm', 0.0, 1.0)

@@ -16,7 +16,7 @@ Lets a robot with two of Wang's legs step and walk by publishing joint trajector
 
 A gait is planned on request, from where the robot stands, and published as one trajectory that
 ends where the robot rests: if this node or the network fails, the controller brings the robot
-there. A pause, a stop or going on publishes another trajectory from that time on. While the robot
+there. To pause, stop or resume, it publishes another trajectory from that time on. While the robot
 walks it is monitored: on an ERROR of `zmp_monitor`, or when joint states are stale, it stops
 (finishes the step, stands on both soles); when it has fallen it halts at once; when the joints do
 not follow, they are commanded to rest where they are.
@@ -174,9 +174,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     def _resume(self) -> str:
         session = self.session
         if self._watch is not None and (problem := self._watch.problem):
-            raise InputError(f'cannot go on: {problem}')
+            raise InputError(f'cannot resume: {problem}')
         session.resume()
-        return 'going on'
+        return 'resuming the walk'
 
     def _stop(self) -> str:
         session = self.session
@@ -186,7 +186,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             self._publish_state()
             return 'planning is cancelled'
         if session.is_resting:
-            return 'the robot stands already'
+            return 'the robot is already standing'
         session.stop()
         return 'finishing the step to stand on both feet'
 
@@ -314,8 +314,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._publish_state()
 
     def _on_hold(self, positions: Array) -> None:
-        """Let the joints rest where they are, since they do not follow."""
-        self.get_logger().error(f'walk abandoned, joints held: {self.session.problem}')
+        """Hold the joints at their measured positions, since they do not follow."""
+        self.get_logger().error(f'walk aborted, joints held: {self.session.problem}')
         self._end_walk()
         self._trajectories.publish_hold(positions, HOLD_DURATION)
 

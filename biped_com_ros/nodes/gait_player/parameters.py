@@ -68,7 +68,7 @@ class GaitPlayerParameters(RobotNodeParameters):
     max_com_offset: float = parameter(
         0.03, "Largest distance of the measured centre of mass from the URDF's with which the"
         ' robot may walk', 'm', 0.0, 0.5)
-    monitor: str = constant('zmp_monitor', 'Node that monitors stability; empty: walk without')
+    monitor: str = constant('zmp_monitor', 'Node that monitors stability; empty: not monitored')
     monitor_timeout: float = constant(
         5.0, 'Time without diagnostics of the monitor after which it counts as stopped', 's', 1.5,
         60.0)

@@ -109,7 +109,7 @@ def _difference(name: str, expected: list[str], ours: list[str]) -> str:
     remedy = "set command_joints to its parameter 'joints'"
     for i, (their, our) in enumerate(zip(expected, ours)):
         if their != our:
-            return (f"controller '{name}' expects '{their}' at place {i} of its commands, "
+            return (f"controller '{name}' expects '{their}' at index {i} of its commands, "
                     f"command_joints has '{our}': {remedy}")
     return '' if len(expected) == len(ours) else (
         f"controller '{name}' commands {len(expected)} joints, command_joints has {len(ours)}: "

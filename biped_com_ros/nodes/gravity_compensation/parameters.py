@@ -100,7 +100,7 @@ class GravityCompensationParameters(ManagedNodeParameters):
         0.005, "Distance of the centre of pressure from the sole's edge, with 'bounded'", 'm',
         0.0, 0.1)
     torque_lever: float = constant(
-        0.1, 'A torque of 1 N m at a sole costs as much as a force of one over this, in N', 'm',
+        0.1, 'Contact wrenches are minimized with torques, N m, divided by this length', 'm',
         0.001, 10.0)
     gravity: float = gravity_parameter()
     marker_rate: float = constant(15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 1000.0)

@@ -109,7 +109,7 @@ def start_sharing(name: str, namespace: str, start: Callable[[], list[Node]]) ->
 def _check_own_name(name: str) -> None:
     if name != 'suite':
         raise ConfigurationError(
-            f"the suite was renamed to '{name}', and so would be all its nodes: leave out "
+            f"the suite was renamed to '{name}', which would rename all its nodes: leave out "
             '__node:= (`name` in a launch file), or address one node, as in '
             'com_estimator:__node:=other')
 

@@ -56,7 +56,7 @@ class TorsoControllerParameters(ManagedNodeParameters):
         11.9, 'Tension of a tendon whose length is the commanded one; 0 where commands are '
         'unloaded lengths', 'N', 0.0, 1e4)
     tendon_lead: float = parameter(
-        0.025, 'Time by which the bend lags behind commands, by drives and backbone', 's',
+        0.025, 'Delay between a command and the bend, due to drives and backbone', 's',
         0.0, 0.5)
     proportional_gain: float = parameter(
         0.4, 'Proportional gain of the feedback, bend per bend', '', 0.0, 10.0)
@@ -70,7 +70,8 @@ class TorsoControllerParameters(ManagedNodeParameters):
     observer_time: float = parameter(
         0.3, 'Time constant of the disturbance observer; 0 turns it off', 's', 0.0, 60.0)
     imu_disagreement: float = parameter(
-        10.0, 'Difference of the bends by IMU and by tendon lengths from which the IMU is ignored',
+        10.0, 'Difference between the bends by the IMU and by the tendon lengths above which the '
+        'IMU is ignored',
         'deg', 0.1, 180.0)
     yaw_drift_time: float = parameter(
         5.0, 'Time constant of the estimate of the relative yaw of the two IMUs; 0: both have '

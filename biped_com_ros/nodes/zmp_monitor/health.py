@@ -114,8 +114,8 @@ class StabilityHealth:
         if stale:
             return f'waiting for {", ".join(stale)}'
         if not instants:
-            return ('the inputs never have stamps of the same instant: check that joint states, '
-                    'IMU and wrenches are stamped by one clock')
+            return ('the stamps of joint states, IMU and wrenches never match: check that all '
+                    'drivers use the same clock')
         return 'no ground reaction force: see weight'
 
     def _report_support(self) -> Report:

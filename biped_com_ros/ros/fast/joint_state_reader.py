@@ -260,9 +260,9 @@ class JointStateReader(StampedReader):
         if beyond[worst] > 0.0:
             name = self._names[part.joints[worst]]
             raise RefusedMessage('impossible position', (
-                f"position of '{name}' = {positions[worst]:g} cannot be true, only "
-                f'{part.least[worst]:g} ... {part.most[worst]:g}: check its unit (rad, m), the '
-                'zero of its encoder, and the limits in the URDF'))
+                f"position of '{name}' = {positions[worst]:g} is implausible "
+                f'(valid: {part.least[worst]:g} to {part.most[worst]:g}): check its unit (rad, '
+                'm), the zero of its encoder, and the limits in the URDF'))
 
     def _assign(self, part: JointPart, measured: tuple[bool, ...]) -> None:
         """Give a part all joints that it reports; `measured`: its velocities, its efforts."""

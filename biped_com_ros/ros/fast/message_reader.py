@@ -259,7 +259,7 @@ class StampedReader(MessageReader):
         for name, value in zip(names, values):
             if abs(value) > self.spec.largest:
                 raise RefusedMessage('too large', (
-                    f'{name} = {value:g} cannot be true (limit {self.spec.largest:g}): check '
+                    f'{name} = {value:g} is implausible (limit {self.spec.largest:g}): check '
                     'its unit, and the sensor'))
 
     def _reset(self) -> None:
@@ -284,7 +284,7 @@ class StampedReader(MessageReader):
             for reading in self.inputs:
                 reading.node.get_logger().warning(
                     f"'{self.topic}': stamps went back by {back / SECOND_NS:.3f} s: the clock was "
-                    'reset, starting over')
+                    'reset; restarting with new samples')
             structure.last_ns = NEVER_NS
             self._reset()
             return

@@ -143,7 +143,7 @@ def _frame_problem(field: str, frame: str, valid: str) -> tuple[str, str] | None
 def _check_unit(quaternion: Sequence[float]) -> None:
     length = hypot(*quaternion)
     if not 0.99 < length < 1.01:
-        raise RefusedMessage('no unit quaternion', (
+        raise RefusedMessage('not a unit quaternion', (
             f'orientation {list(quaternion)} (x, y, z, w) has length {length:.4g}; valid: 1'))
 
 

@@ -214,14 +214,14 @@ class Input:
 
     def _why_stale(self) -> str:
         publishers = self.node.count_publishers(self.topic)
-        since = (f"nothing usable on '{self.topic}' " + (
+        since = (f"no valid message on '{self.topic}' " + (
             f'for {self.age():.1f} s' if self.stamp_ns is not None else 'yet'))
         if not publishers:
             return f'{since}: no publisher; check driver, namespace and remapping'
         if self.is_refusing:
             return f'{since}: {self.last_error}'
-        return (f'{since}, although it is published ({publishers} publishers): check that the '
-                'driver is active, and its QoS')
+        return (f'{since}, although the topic has {publishers} publisher(s): check that the '
+                'driver is active, and that its QoS is compatible')
 
 
 def _ignore(*_: Any) -> None:

@@ -117,7 +117,7 @@ class SensorInput(VectorInput):
             self._since, self._from, self._before = now, self.count, latest
         if now - self._since < _FROZEN_AFTER or self.count - self._from < _FROZEN_COUNT:
             return ''
-        return (f"'{self.topic}': messages come, but with the same values to the last digit for "
+        return (f"'{self.topic}': messages are received, but their values have not changed for "
                 f'{now - self._since:.0f} s: the sensor or its driver hangs; restart it')
 
     def _mixed(self) -> str:

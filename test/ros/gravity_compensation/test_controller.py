@@ -41,7 +41,7 @@ def controller(rig, joints):
 def test_controller_with_another_order_gets_nothing(make, talos):
     rig = make(controller='effort_controller')
     node = controller(rig, list(reversed(talos.actuated_joint_names)))
-    rig.until(lambda: rig.has_error("controller 'effort_controller' expects", 'at place 0'),
+    rig.until(lambda: rig.has_error("controller 'effort_controller' expects", 'at index 0'),
               'diagnostics')
     assert not rig.commands and not rig.last.any()
     node.destroy_node()

@@ -54,8 +54,8 @@ def test_a_dead_sensor_stops_the_total_and_is_named(rig):
 @pytest.mark.parametrize('spoil, reason', [
     ({'values': [1.0, 2.0, np.nan, 0.0, 0.0, 0.0]}, 'wrench.force.z = nan'),
     ({'values': [1.0, 2.0, 3.0, 0.0, np.inf, 0.0]}, 'wrench.torque.y = inf'),
-    ({'values': [1.0, 2.0, 3.0, 1e150, 0.0, 0.0]}, 'wrench.torque.x = 1e+150 cannot be true'),
-    ({'values': [1.0, 2.0, 1e6, 0.0, 0.0, 0.0]}, 'wrench.force.z = 1e+06 cannot be true'),
+    ({'values': [1.0, 2.0, 3.0, 1e150, 0.0, 0.0]}, 'wrench.torque.x = 1e+150 is implausible'),
+    ({'values': [1.0, 2.0, 1e6, 0.0, 0.0, 0.0]}, 'wrench.force.z = 1e+06 is implausible'),
     ({'frame': 'l_sole'}, "its frame_id is 'l_sole'; valid: 'r_ft'"),
 ])
 def test_a_bad_reading_is_refused(rig, spoil, reason):

@@ -246,7 +246,7 @@ def test_a_capture_of_a_moved_robot_is_named():
     captures = true.captures(24)
     captures[7] = replace(captures[7], positions=captures[8].positions)
     found = Estimator(true.model).solve(captures)
-    assert any("'7'" in w and 'take it again' in w for w in found.warnings)
+    assert any("'7'" in w and 'capture it again' in w for w in found.warnings)
     assert int(found.pose_misfit.argmax()) == 7
 
 
