@@ -30,6 +30,7 @@ from biped_com_ros.launch_runner.xml_reader import Element
 import yaml
 
 _SCALARS = {'str': str, 'int': int, 'float': float, 'bool': bool}
+PARAMETER_TYPES = (*_SCALARS, *(f'list_of_{kind}' for kind in _SCALARS))
 
 
 class ParameterFiles:
@@ -130,14 +131,11 @@ def coerce(text: str, kind: str, where: str, name: str) -> Any:
         value = float(value)
     if kind == 'list_of_float' and isinstance(value, list) and type(value[0]) is int:
         value = [float(item) for item in value]
-    if _kind(value) not in ((kind,) if kind else _KINDS):
+    if _kind(value) not in ((kind,) if kind else PARAMETER_TYPES):
         raise LaunchFileError(
             where, f"parameter '{name}': '{text}' is not of type {kind or 'any parameter'}"
-            f" (type=\"str\" takes it as text; valid types: {', '.join(_KINDS)})")
+            f" (type=\"str\" takes it as text; valid types: {', '.join(PARAMETER_TYPES)})")
     return value
-
-
-_KINDS = (*_SCALARS, *(f'list_of_{kind}' for kind in _SCALARS))
 
 
 def _kind(value: Any) -> str:

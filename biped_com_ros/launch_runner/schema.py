@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from biped_com_ros.launch_runner.errors import LaunchFileError, unknown
+from biped_com_ros.launch_runner.parameters import PARAMETER_TYPES
 from biped_com_ros.launch_runner.substitutions import parse
 from biped_com_ros.launch_runner.xml_reader import Element
 
@@ -44,11 +45,8 @@ class Tag:
 _NAME_VALUE = Tag(('name', 'value'))
 _FROM_TO = Tag(('from', 'to'))
 _BOOLEAN = ('true', 'false', 'True', 'False')
-
-PARAMETER_TYPES = ('yaml', 'str', 'int', 'float', 'bool',
-                   'list_of_str', 'list_of_int', 'list_of_float', 'list_of_bool')
 _PARAM = Tag(optional=('name', 'value', 'value-sep', 'type', 'from'),
-             choices={'type': PARAMETER_TYPES})
+             choices={'type': ('yaml', *PARAMETER_TYPES)})
 _NODE_OPTIONS = ('name', 'namespace', 'args', 'ros_args', 'output', 'on_exit', 'sigterm_timeout',
                  'sigkill_timeout')
 
