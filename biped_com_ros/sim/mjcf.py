@@ -43,7 +43,7 @@ FLOOR, FOOT = '1', '2'
 """Collision bits: only feet and the floor collide."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WorldOptions:
     """
     The world around the robot and its time step.

@@ -20,15 +20,12 @@ What the estimators publish is compared with the simulator's truth here, by code
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import contextmanager
 import os
 from pathlib import Path
 import pty
 import re
 import select
 import signal
-import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -48,14 +45,13 @@ from rclpy.serialization import deserialize_message
 from rclpy.task import Future
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import Float64MultiArray
+from support.demo_run import demo, LIMIT, MARK, run
 from tf2_msgs.msg import TFMessage
 import yaml
 
 GRAVITY = 9.81
-MARK = 'BIPED_COM_ROS_TEST_RUN'
 ERROR = re.compile(r'CoM off by [\d.]+ mm \(x ([-+][\d.]+), y ([-+][\d.]+), z ([-+][\d.]+)\)')
 WEIGHT = re.compile(r'by the URDF: ([-+][\d.]+) %')
-LIMIT = 100.0  # s, for starting and running on a busy machine
 
 
 class Recorder:
@@ -130,34 +126,6 @@ def recorder():
     recorder = Recorder()
     yield recorder
     recorder.close()
-
-
-@contextmanager
-def demo(*arguments, stdout=subprocess.PIPE, mark=None):
-    """Start the demo as `make demo` does; end it hard if the test did not."""
-    command = [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', '--foreground', 'demo',
-               'demo.launch.xml', 'viewer:=false', *arguments]
-    environment = {**os.environ, MARK: mark or uuid.uuid4().hex, 'COLUMNS': '100'}
-    process = subprocess.Popen(command, env=environment, stdout=stdout, text=True,
-                               start_new_session=True)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(5.0)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def run(*arguments):
-    """Run the demo until it ends by itself; return what it printed."""
-    with demo(*arguments) as process:
-        output, _ = process.communicate(timeout=LIMIT)
-    assert process.returncode == 0, output
-    return output
 
 
 def left_behind(mark):

@@ -16,7 +16,7 @@
 import re
 
 import pytest
-from system.test_demo import LIMIT, run
+from support.demo_run import LIMIT, run
 
 ROW = re.compile(r'push of ([\d.]+) N +(-?\d+) mm +(.+)')
 

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Which part of the package may import which: the house of DESIGN, held by its imports."""
+"""Which part of the package may import which, where things are defined, and the tests' size."""
 
 from __future__ import annotations
 
@@ -203,3 +203,38 @@ def test_each_constant_is_defined_once(number, places):
             for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, ast.Constant) and type(node.value) is type(number)
             and node.value == number} == places
+
+
+def test_every_package_describes_itself():
+    packages = sorted(PACKAGE.rglob('__init__.py'))
+    texts = {path.parent: ast.get_docstring(ast.parse(path.read_text())) for path in packages}
+    assert not [path for path, text in texts.items() if not text]
+    copies = {text: count for text, count in collections.Counter(texts.values()).items()
+              if count > 1}
+    assert not copies and len(texts) > 25
+
+
+def test_settings_are_built_by_keyword():
+    """Parameters of nodes are not built in code, apart from their defaults."""
+    endings = ('Settings', 'Options', 'Limits', 'Thresholds')
+    found = {node.name: ' '.join(map(ast.unparse, node.decorator_list))
+             for path in modules().values() for node in ast.walk(ast.parse(path.read_text()))
+             if isinstance(node, ast.ClassDef) and node.name.endswith(endings)}
+    assert len(found) > 20
+    assert not [name for name, decorators in found.items() if 'kw_only=True' not in decorators]
+
+
+def test_tests_import_no_benchmarks_and_no_other_test():
+    tests = PACKAGE.parent / 'test'
+    own = {path.name for path in tests.iterdir() if path.is_dir()} - {'support'}
+    found = [f'{path.relative_to(tests)}:{line}: {name}' for path in sorted(tests.rglob('*.py'))
+             for line, name in imports_with_lines(path)
+             if name.split('.')[0] in {*own, 'test', 'benchmarks'}]
+    assert not found, 'what several tests need belongs to test/support'
+
+
+def test_files_of_tests_are_short():
+    tests = PACKAGE.parent / 'test'
+    lengths = {str(path.relative_to(tests)): len(path.read_text().splitlines())
+               for path in tests.rglob('*.py')}
+    assert not {name: length for name, length in lengths.items() if length >= 500}

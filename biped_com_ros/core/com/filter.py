@@ -105,7 +105,7 @@ _WORST = (*[0.001] * 3, *[0.02] * 3)
 """Noise of kinematic position, m, and velocity, m/s, until it has been measured."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ComFilterSettings:
     """
     Uncertainties: standard deviations, those of forces as shares of the weight.

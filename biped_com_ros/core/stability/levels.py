@@ -38,7 +38,7 @@ class Level(IntEnum):
     FALLEN = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StabilityThresholds:
     """
     When which level begins; it ends at the threshold and the hysteresis.

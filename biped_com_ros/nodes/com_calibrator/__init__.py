@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `com_calibrator`, and what only this node needs."""
+"""
+The node `com_calibrator`: identifies masses and centres of mass from poses at rest.
+
+Its inputs, its parameters, and the driver that moves the robot to the poses.
+"""

@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `com_estimator`, and what only this node needs."""
+"""
+The node `com_estimator`: the centre of mass by kinematics, and fused with foot wrenches.
+
+Its parameters, outputs, markers, and the check of the URDF against the feet.
+"""

@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `gait_player`, and what only this node needs."""
+"""
+The node `gait_player`: steps and walks as joint trajectories.
+
+Its inputs, parameters, outputs, and the watch that stops a walk when the robot may fall.
+"""

@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `gravity_compensation`, and what only this node needs."""
+"""
+The node `gravity_compensation`: publishes the efforts that balance gravity.
+
+Its parameters, its outputs in the order of the controller, and the check of that controller.
+"""

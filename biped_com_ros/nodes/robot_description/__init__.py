@@ -11,4 +11,4 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `robot_description`, and what only this node needs."""
+"""The command `robot_description`: prints the URDF of a robot."""

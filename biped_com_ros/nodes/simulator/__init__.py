@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `simulator`, and what only this node needs."""
+"""
+The node `simulator`: a robot in MuJoCo with the interfaces of a real one, and the truth.
+
+Its parameters, command inputs, outputs and the recorder of bags.
+"""

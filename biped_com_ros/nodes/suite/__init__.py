@@ -11,4 +11,4 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `suite`, and what only this node needs."""
+"""The node `suite`: runs several nodes of the package in one process."""

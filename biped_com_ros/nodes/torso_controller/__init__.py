@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `torso_controller`, and what only this node needs."""
+"""
+The node `torso_controller`: bends the tendon-driven torso to a target.
+
+Its parameters and outputs.
+"""

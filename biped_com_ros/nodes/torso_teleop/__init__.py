@@ -11,4 +11,4 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `torso_teleop`, and what only this node needs."""
+"""The node `torso_teleop`: moves the torso from the keyboard."""

@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `viewer`, and what only this node needs."""
+"""
+The node `viewer`: the robot and its measurements on a page in the browser.
+
+The inputs of the page, and the services that its buttons call; the page is in `viz`.
+"""

@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `wrench_aggregator`, and what only this node needs."""
+"""
+The node `wrench_aggregator`: foot wrenches, contacts, CoPs and the total from the sensors.
+
+Its parameters, its outputs, and the services that tare the sensors.
+"""

@@ -11,4 +11,8 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The node `zmp_monitor`, and what only this node needs."""
+"""
+The node `zmp_monitor`: ZMP, support polygon and margins, and how near a fall is.
+
+Its parameters, outputs, markers, and the texts of its diagnostics (`health`).
+"""

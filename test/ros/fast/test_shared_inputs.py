@@ -116,7 +116,7 @@ def read(monkeypatch):
     return read
 
 
-def test_a_message_comes_and_is_read_once_for_all(company, read):
+def test_a_message_is_received_and_read_once_for_all(company, read):
     listeners = [company.listener() for _ in range(3)]
     assert [s.topic_name for s in company.subscriptions] == ['/joint_states']
     assert company.subscriptions == list(company.hub.subscriptions)
@@ -132,7 +132,7 @@ def test_a_message_comes_and_is_read_once_for_all(company, read):
         assert listener.source.stamp_ns == listener.got[-1][0]
 
 
-def test_callbacks_come_in_the_order_of_the_inputs(company):
+def test_callbacks_run_in_the_order_of_the_inputs(company):
     order = []
     for name in 'abc':
         listener = company.listener()
@@ -142,7 +142,7 @@ def test_callbacks_come_in_the_order_of_the_inputs(company):
     assert order == list('abcabc')
 
 
-def test_who_wants_fewer_messages_gets_each_part_of_the_robot_as_often(company):
+def test_an_input_with_a_longer_period_gets_each_part_of_the_robot_as_often(company):
     everything = company.listener(('left', 'rite'))
     seldom = company.listener(('left', 'rite'), period=0.01)
     for i in range(60):  # in turns, a millisecond after each other; their messages are as long
@@ -155,7 +155,7 @@ def test_who_wants_fewer_messages_gets_each_part_of_the_robot_as_often(company):
         assert positions == pytest.approx(full[ns])  # carried on from further back
 
 
-def test_two_who_tell_the_whole_robot_do_not_make_time_go_back_and_forth(company):
+def test_two_publishers_of_the_whole_robot_give_increasing_stamps(company):
     listener, more = company.listener(), (*JOINTS, 'finger')
     for _ in range(5):  # from the second time on, both ways to build a message are known
         company.send(names=more, step=2_000_000)
@@ -168,7 +168,7 @@ def test_two_who_tell_the_whole_robot_do_not_make_time_go_back_and_forth(company
     assert listener.source.refused == {'stamp going backward': 10, 'repeated stamp': 5}
 
 
-def test_who_wants_other_joints_shares_what_comes(company):
+def test_inputs_of_other_joints_share_the_subscription(company):
     forward, backward = company.listener(), company.listener(JOINTS[::-1])
     company.send(1.0)
     company.send(2.0)
@@ -178,7 +178,7 @@ def test_who_wants_other_joints_shares_what_comes(company):
 
 
 @pytest.mark.parametrize('options', [{'max_age': 0.0}, {'timeout': 9.0}, {'plain': True}], ids=str)
-def test_who_has_other_limits_judges_for_itself(company, options):
+def test_inputs_with_other_options_have_their_own_reader(company, options):
     first, second = company.listener(), company.listener(**options)
     assert first.source.reader is not second.source.reader
     assert first.source.subscription is second.source.subscription
@@ -186,7 +186,7 @@ def test_who_has_other_limits_judges_for_itself(company, options):
     assert first.positions == second.positions == [[1.0, 2.0, 3.0]]
 
 
-def test_what_one_finds_stale_another_uses(company):
+def test_a_message_too_old_for_one_input_is_used_by_another(company):
     strict, patient = company.listener(), company.listener(max_age=0.0)
     company.send(1.0)
     company.send(2.0, step=5_000_000_000)
@@ -194,7 +194,7 @@ def test_what_one_finds_stale_another_uses(company):
     assert patient.positions[-1] == [2.0, 3.0, 4.0] and not patient.source.refused
 
 
-def test_what_only_diagnostics_ask_for_is_no_other_wish(company):
+def test_options_of_diagnostics_do_not_need_another_reader(company):
     first, second = company.node('first'), company.node('second')
     with shared_subscriptions(company.pool):
         inputs = [ImuInput(first, 'imu', '', lambda *_: None, timeout=0.1),
@@ -204,7 +204,7 @@ def test_what_only_diagnostics_ask_for_is_no_other_wish(company):
     assert inputs[0].report()[0] != inputs[1].report()[0]
 
 
-def test_another_quality_of_service_is_another_subscription(company):
+def test_another_qos_is_another_subscription(company):
     node = company.node('special', parameter_overrides=[
         Parameter('qos_overrides./joint_states.subscription.depth', value=3)])
     usual, special, reliable = (
@@ -216,20 +216,20 @@ def test_another_quality_of_service_is_another_subscription(company):
         'qos_overrides./joint_states.subscription.reliability').value == 'best_effort'
 
 
-def test_a_quality_of_service_that_does_not_exist_is_named(company):
+def test_an_invalid_qos_policy_is_named(company):
     node = company.node('wrong', parameter_overrides=[
         Parameter('qos_overrides./joint_states.subscription.reliability', value='certain')])
     with pytest.raises(UnknownNameError, match="'certain'.*best_effort"):
         company.listener(node=node)
 
 
-def test_latched_topics_are_nobody_elses(company):
+def test_latched_topics_are_not_shared(company):
     """A second one would not get the last message."""
     first, second = (company.listener(qos=LATCHED) for _ in range(2))
     assert first.source.subscription is not second.source.subscription
 
 
-def test_topics_are_those_that_each_node_means(company):
+def test_remappings_of_each_node_apply(company):
     renamed = company.node('renamed', cli_args=['--ros-args', '-r', 'joint_states:=other'])
     same = company.node('same', cli_args=['--ros-args', '-r', 'arms:=joint_states'])
     usual, other, arms = (company.listener(), company.listener(node=renamed),
@@ -239,7 +239,7 @@ def test_topics_are_those_that_each_node_means(company):
     assert arms.source.reader is usual.source.reader is not other.source.reader
 
 
-def test_clocks_are_those_of_the_nodes(company):
+def test_each_input_uses_the_clock_of_its_node(company):
     simulated = company.node('simulated', parameter_overrides=[
         Parameter('use_sim_time', value=True)])
     real, other = company.listener(), company.listener(node=simulated)
@@ -248,14 +248,14 @@ def test_clocks_are_those_of_the_nodes(company):
     assert other.source.refused == {'no clock': 1}
 
 
-def test_what_one_callback_does_is_its_own_affair(company):
+def test_errors_of_one_callback_do_not_affect_the_others(company):
     listeners = [company.listener() for _ in range(4)]
 
     def fail(*_):
-        raise ValueError('mine')
+        raise ValueError('of one callback')
 
     def refuse(*_):
-        raise RefusedMessage('ugly', 'I do not like it')
+        raise RefusedMessage('implausible', 'it is not plausible')
 
     def write(stamp, positions, velocities, efforts):
         positions += 1.0
@@ -266,12 +266,12 @@ def test_what_one_callback_does_is_its_own_affair(company):
     failing, refusing, writing, good = listeners
     assert good.positions == [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]
     assert [callback_errors(listener.node).count for listener in listeners] == [2, 0, 2, 0]
-    assert refusing.source.refused == {'ugly': 2}
-    assert refusing.source.last_error == "'/joint_states': I do not like it"
+    assert refusing.source.refused == {'implausible': 2}
+    assert refusing.source.last_error == "'/joint_states': it is not plausible"
     assert not failing.source.refused and not good.source.refused
 
 
-def test_what_is_refused_is_in_the_accounts_of_each(company):
+def test_each_input_counts_what_is_refused(company):
     listeners = [company.listener() for _ in range(2)]
     company.send(1.0)
     company.send(NAN)
@@ -301,7 +301,7 @@ def test_nodes_come_and_go(company):
     assert [p[0] for p in fourth.positions] == [4.0]
 
 
-def test_who_goes_while_a_message_is_delivered_gets_it_no_more(company):
+def test_an_input_destroyed_during_delivery_does_not_get_the_message(company):
     first, second = company.listener(), company.listener()
     first.source.callback = lambda *_: second.source.destroy()
     company.send(1.0)
@@ -309,7 +309,7 @@ def test_who_goes_while_a_message_is_delivered_gets_it_no_more(company):
     assert not second.got and first.source.count == 2
 
 
-def test_a_new_timeout_is_a_new_wish(company):
+def test_an_input_with_a_new_timeout_changes_its_reader(company):
     first, second = company.listener(), company.listener()
     company.send(1.0)
     second.source.timeout = 0.2
@@ -323,7 +323,7 @@ def test_a_new_timeout_is_a_new_wish(company):
     assert len(first.positions) == 3
 
 
-def test_nodes_that_share_do_so_later_too(company):
+def test_inputs_that_a_node_creates_later_are_shared_too(company):
     node, stranger = company.node('late'), company.node('stranger')
     assert pool_of(node) is None
     company.pool.add_node(node)
@@ -333,7 +333,7 @@ def test_nodes_that_share_do_so_later_too(company):
     assert alone.source.subscription in stranger.subscriptions
 
 
-def test_they_share_over_dds(rig):
+def test_subscriptions_are_shared_over_dds(rig):
     nodes, got = [Node(name) for name in ('first', 'second', 'third')], []
     with shared_subscriptions(SubscriptionPool(rig.node)):
         sources = [BoolInput(node, 'yes', lambda stamp, value, node=node: got.append(
@@ -350,7 +350,7 @@ def test_they_share_over_dds(rig):
             node.destroy_node()
 
 
-def test_what_nodes_publish_for_each_other_comes_once_and_to_others_too(rig):
+def test_nodes_of_a_process_get_each_message_once_and_so_do_others(rig):
     """As everything else: through the middleware, in order, whoever else subscribes."""
     first, second, got = Node('first'), Node('second'), []
     out = point_publisher(first, '/out', 'there')
