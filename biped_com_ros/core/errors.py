@@ -89,7 +89,7 @@ def check_positive(what: str, options: object, *names: str, or_zero: bool = Fals
         value = getattr(options, name)
         if not (0.0 < value < math.inf or (or_zero and value == 0.0)):
             allowed = 'positive or zero' if or_zero else 'positive'
-            raise ConfigurationError(f'{name} of {what} must be {allowed}, not {value}')
+            raise ConfigurationError(f'{what}: {name} must be {allowed}, not {value}')
 
 
 def _listing(names: tuple[str, ...], limit: int = 40) -> str:

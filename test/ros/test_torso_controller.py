@@ -416,7 +416,7 @@ def test_settings_that_make_no_sense_end_the_node(parameters, words):
     ({'attachment_angles_deg': [0.0, math.nan, 180.0, 270.0]}, 'attachment_angles_deg'),
     ({'radius': 0.0}, 'radius must be positive'),
     ({'backbone_length': -0.1}, 'backbone length must be positive'),
-    ({'bending_stiffness': -2.6}, "bending of the backbone's stiffness must be positive"),
+    ({'bending_stiffness': -2.6}, "the backbone's stiffness: bending must be positive"),
     ({'axial_stiffness': 0.0}, 'axial'), ({'torsion_stiffness': math.nan}, 'torsion'),
     ({'max_bend_deg': 0.0}, 'largest bend 0 deg must be between')])
 def test_torsos_that_make_no_sense_end_the_node(change, words, tmp_path):

@@ -14,9 +14,9 @@
 """
 Stability at one instant: support, ZMP, DCM, margins, level.
 
-What is measured is of that very instant. The model's ZMP comes out of a filter and is late by
-:attr:`StabilityMonitor.delay`; it is compared with the measured wrench after the same filter, so
-that the difference shows errors of the model and of the sensors, not the delay.
+Measured quantities are not delayed. The model-based ZMP is filtered, and therefore delayed by
+:attr:`StabilityMonitor.delay`. It is compared with the ZMP of the measured wrench after the same
+filter, so that the difference shows errors of the model and of the sensors, not the delay.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class MonitorSettings:
     Attributes
     ----------
     stability
-        When which level begins.
+        Thresholds of the levels.
     min_share
         Least normal force, as a share of body weight, for a ZMP or CoP.
     method, cutoff
-        Of the model's wrench; see :class:`ModelWrench`.
+        How the model-based wrench is computed, and its bandwidth, Hz; see :class:`ModelWrench`.
     gravity
-        m/s^2.
+        Gravitational acceleration, m/s^2.
 
     """
 
@@ -68,7 +68,7 @@ class MonitorSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StabilityReport:
     """
-    One instant; what is unknown is None. Positions are in the world.
+    Stability at one instant; unknown quantities are None. Positions are in the world frame.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class StabilityReport:
     support
         The support polygon; None while no sole is in contact.
     wrench
-        Of all feet about the world's origin, N and N m; None if it is not measured.
+        Sum of the foot wrenches about the world's origin, N and N m; None if not measured.
     zmp_in_world, dcm_in_world
         Measured ZMP, and divergent component of motion, on the plane of support, m.
     zmp_margin, dcm_margin
@@ -85,11 +85,11 @@ class StabilityReport:
     time_to_edge
         When the DCM will leave the support if the ZMP stays where it is, s.
     zmp_model
-        ZMP by the model's motion, (3,), m.
+        Model-based ZMP, from the motion, (3,), m.
     zmp_difference
         The model's ZMP minus the measured one, after the same filter, (3,), m.
     change
-        The level, if it has just changed.
+        Change of the level at this instant; None if it stays.
     least_force
         Least normal force on a foot for a CoP, N.
 
@@ -154,7 +154,7 @@ class StabilityMonitor:
     problem
         Why there is no support polygon or DCM; '' if nothing is wrong.
     watch
-        The level.
+        Determines the level.
 
     """
 

@@ -146,7 +146,7 @@ class SupportPolygon:
         return math.log(max(growth, 1.0)) / omega_0
 
     def _distances(self, point: Vector) -> list[float]:
-        """Return how far inside a point is of each edge's line; mostly asked twice."""
+        """Return the distance of a point from the line of each edge, positive inside, m."""
         found = self._found.get(point)
         if found is None:
             found = self._found[point] = distances_inside(

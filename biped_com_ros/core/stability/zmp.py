@@ -20,13 +20,13 @@ wrench is the sum of the foot wrenches (:mod:`biped_com_ros.core.stability.monit
 follows from Newton and Euler: with the momentum (p, L) of the whole robot about a point fixed in
 the world, ``F = p' - m g`` and ``M = L' - c x m g`` with gravity g.
 
-On a level plane this is Wang, Zhu and Han's equation (8). Printed there are "joint thrusts"
-V_ix in x and V_iy in y; what belongs there is the rate of change of each link's angular momentum
-about its own centre of mass, around the *other* axis: -L'_y in x and +L'_x in y. With these it is
-exact (:func:`zmp_by_links`). Without them the links count as point masses; (9) is a robot at rest.
+On a level plane this is Wang, Zhu and Han's equation (8). The paper prints "joint thrusts" V_ix
+in x and V_iy in y. Correct is the rate of change of each link's angular momentum about its own
+centre of mass, about the *other* axis: -L'_y in x and +L'_x in y. With these the equation is exact
+(:func:`zmp_by_links`). Without them the links are point masses; (9) is the case of rest.
 
-Live, the momentum is differentiated and not the joint velocities (:class:`ModelWrench`): one
-filter on six numbers, linear, so that a measured wrench through the same filter is comparable at
+Online, the momentum is differentiated, not the joint velocities (:class:`ModelWrench`). That takes
+one linear filter on six numbers, so that a measured wrench after the same filter is comparable at
 any frequency, and contacts need no model.
 """
 
@@ -48,8 +48,8 @@ import pinocchio as pin
 
 METHODS = ('full', 'links', 'point', 'static')
 """
-How the model's wrench is found: with all angular momentum; by links, or the whole robot, as point
-masses; or as if at rest.
+How the model-based wrench is computed: with the whole angular momentum; with each link as a point
+mass; with the whole robot as one point mass; or as if at rest.
 """
 
 
@@ -62,15 +62,15 @@ def zmp_by_links(masses: ArrayLike, coms: ArrayLike, accelerations: ArrayLike | 
     Parameters
     ----------
     masses
-        Of the links, (n,), kg; of a single point mass, (1,).
+        Masses of the links, (n,), kg; (1,) for a single point mass.
     coms, accelerations
-        Of their centres of mass in a frame with z up, (n, 3), m and m/s^2. Without accelerations
-        this is (9), the robot at rest.
+        Positions and accelerations of their centres of mass in a frame with z up, (n, 3), m and
+        m/s^2. Without accelerations this is (9), the robot at rest.
     momentum_rates
         L'_i, rate of change of each link's angular momentum about its own centre of mass,
         (n, 3), N m; without them links are point masses.
     height
-        Of the plane, m.
+        Height of the plane, m.
     gravity
         m/s^2.
     as_printed
@@ -170,7 +170,7 @@ class Momentum:
             'static': self._static}
         if method not in kinds:
             raise ConfigurationError(
-                f"the model's ZMP cannot be found by '{method}'; valid: {', '.join(METHODS)}")
+                f"there is no method '{method}' for the model's ZMP; valid: {', '.join(METHODS)}")
         self._find, self._model = kinds[method], model.pin_model
         self._data = pin.Data(model.pin_model)  # createData() copies it twice
         q = model.configuration(np.zeros(len(model.joint_names)))

@@ -136,7 +136,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             self._inputs[name] = self.keep(WrenchInput(
                 self, topic, '', partial(self._on_wrench, i, name, frame),
                 largest=largest_credible_load(model.mass), required=is_auto, **options))
-        #: The shares that a gait plans; not among the diagnostics, as mostly there is no gait.
+        #: The shares that a gait plans; no diagnostics of it, since usually no gait is played.
         self._plan: Input | None = None
         self._plans_refused = 0
         if is_auto and list(model.config.feet) == contacts:

@@ -186,7 +186,7 @@ def test_nothing_is_estimated_before_kinematics_tell():
 
 
 def test_settings_that_make_no_sense():
-    problem = 'moment of the CoM filter must be positive, not -1'
+    problem = 'the CoM filter: moment must be positive, not -1'
     with pytest.raises(ConfigurationError, match=problem):
         ComFilterSettings(moment=-1)
 

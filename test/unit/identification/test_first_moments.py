@@ -224,7 +224,7 @@ def test_motor_currents():
     assert np.isnan(np.delete(torques, knee)).all()
     with pytest.raises(UnknownNameError, match='l_kne'):
         MotorConstants({'l_kne': 1.0}).torques(model, np.zeros(4))
-    with pytest.raises(ConfigurationError, match='force of the noise must be positive'):
+    with pytest.raises(ConfigurationError, match='the noise: force must be positive'):
         SensorNoise(force=0.0)
 
 

@@ -156,7 +156,7 @@ def test_the_command_line(recorded, tmp_path, capsys):
     (['.', '--robot', 'sabian'], "directory '.' is no rosbag2"),
     (['nothing.csv', '--robot', 'sabiam'], "did you mean 'sabian'"),
     (['.', '--robot', 'sabian', '--current', 'l_knee'], 'must be JOINT=K'),
-    (['.', '--robot', 'sabian', '--still', '0'], 'duration of stillness must be positive')))
+    (['.', '--robot', 'sabian', '--still', '0'], 'stillness: duration must be positive')))
 def test_mistakes_are_one_line(arguments, message, capsys):
     assert main(arguments) == 1
     printed = ' '.join(capsys.readouterr().err.split())

@@ -168,6 +168,6 @@ def test_a_load_too_great_is_refused():
 @pytest.mark.parametrize('value, name', [
     (-1.0, 'bending'), (0.0, 'torsion'), (np.nan, 'axial')])
 def test_stiffness_must_be_positive(value, name):
-    problem = f"{name} of the backbone's stiffness must be positive"
+    problem = f"the backbone's stiffness: {name} must be positive"
     with pytest.raises(ConfigurationError, match=problem):
         Stiffness(**{'bending': 2.6, 'torsion': 10.0, 'axial': 5e4, name: value})
