@@ -14,12 +14,13 @@
 """
 The support polygon: what the soles on the ground span, and how far a point is from its edge.
 
-The plane of support passes through the mean of the soles in contact, across the mean of their
-normals. That is the ground itself under one sole or under soles in one plane, level or tilted. On
-stairs it is a level plane halfway between the soles, to which their corners are dropped. A
-zero-moment point inside the polygon is then necessary for all soles to stay put only as far as
-the tangential forces at the soles are in balance: they shift it by ``sum(height f_tangential) /
-f_normal``, with the heights of the soles over the plane (:attr:`SupportPolygon.unevenness`).
+The plane of support passes through the mean of the soles in contact and is perpendicular to the
+mean of their normals. That is the ground itself under one sole or under soles in one plane, level
+or tilted. On stairs it is a level plane halfway between the soles, onto which their corners are
+projected. There a zero-moment point inside the polygon is necessary for all soles to keep their
+contact only if the tangential forces at the soles are in balance: otherwise these shift it by
+``sum(height f_tangential) / f_normal``, with the heights of the soles over the plane
+(:attr:`SupportPolygon.unevenness`).
 """
 
 from __future__ import annotations

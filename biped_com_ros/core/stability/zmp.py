@@ -170,7 +170,7 @@ class Momentum:
             'static': self._static}
         if method not in kinds:
             raise ConfigurationError(
-                f"there is no method '{method}' for the model's ZMP; valid: {', '.join(METHODS)}")
+                f"the model's ZMP has no method '{method}'; valid: {', '.join(METHODS)}")
         self._find, self._model = kinds[method], model.pin_model
         self._data = pin.Data(model.pin_model)  # createData() copies it twice
         q = model.configuration(np.zeros(len(model.joint_names)))
