@@ -59,7 +59,7 @@ def test_swaying_at_1_hz(pipeline):
     assert np.sqrt(np.mean(np.square(differences))) < 3e-3
 
 
-def test_a_push_is_seen_coming_and_the_fall_told():
+def test_a_push_lowers_the_margin_and_the_fall_is_reported():
     pipeline = Pipeline('biped', OPTIONS)
     levels, times = [], []
     for t, report, _ in pipeline.run(2.5):

@@ -153,7 +153,7 @@ def commands(directory):
         for command in words]
 
 
-def test_the_estimators_come_up_on_it_as_the_page_says(directory):
+def test_the_estimators_run_with_it_as_documented(directory):
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                  for command in commands(directory)]
     recorder = Recorder()

@@ -306,7 +306,7 @@ def test_the_torso_follows_the_sliders_unless_it_is_to_hold_still(live):
                   'a straight torso')
 
 
-def test_a_push_is_felt(live):
+def test_a_push_moves_the_robot(live):
     browser, robot = live
     browser.press('Push')
     browser.until(lambda: robot.all.get('simulator/push'), 'a push')
@@ -408,14 +408,14 @@ def begun(browser, robot, button):
     browser.until(lambda: robot.gait() == 'walking', 'a walk', 8.0)
 
 
-def test_nothing_is_subscribed_to_while_nobody_looks(live, stage):
+def test_nothing_is_subscribed_to_without_a_browser(live, stage):
     browser, robot = live
     topic = 'com_estimator/link_coms'
     assert robot.node.count_subscribers(topic) == 1
     browser.leave()
-    browser.until(lambda: robot.node.count_subscribers(topic) == 0, 'nobody to listen')
+    browser.until(lambda: robot.node.count_subscribers(topic) == 0, 'no subscriber')
     browser.visit(stage[3])
-    browser.until(lambda: robot.node.count_subscribers(topic) == 1, 'somebody to listen')
+    browser.until(lambda: robot.node.count_subscribers(topic) == 1, 'a subscriber')
     browser.wait_for('mm to the edge')
 
 

@@ -118,6 +118,35 @@ def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
         rig.close()
 
 
+def test_a_late_subscriber_gets_the_same_bits(recording):
+    model, rows = recording
+    received = []
+    for early in (True, False):
+        rig = Robot()
+        try:
+            if early:
+                rig.subscribe_to_fusion()
+            rig.until(lambda rig=rig: all(foot.get_subscription_count() for foot in rig.feet))
+            rig.play(model, rows[:150])
+            if not early:
+                rig.subscribe_to_fusion()
+            rig.play(model, rows[150:220])
+            received.append([
+                {nanoseconds(message.header.stamp): numbers(message) for message in messages
+                 if nanoseconds(message.header.stamp) >= rows[150][0]}
+                for messages, numbers in (
+                    (rig.com_fused, lambda m: (
+                        m.pose.pose.position, m.twist.twist.linear,
+                        m.pose.covariance.tolist(), m.twist.covariance.tolist())),
+                    (rig.com_bias, lambda m: m.vector),
+                    (rig.external_force, lambda m: m.wrench))])
+        finally:
+            rig.close()
+    for always, late in zip(*received):
+        assert len(late) > 50
+        assert late == {stamp: always[stamp] for stamp in late}
+
+
 def test_without_foot_wrenches_it_says_so_and_goes_on_by_kinematics(recording):
     model, rows = recording
     rig = Robot()

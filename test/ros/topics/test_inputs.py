@@ -70,7 +70,7 @@ def test_what_is_too_large_to_be_true_is_refused(rig, plain, value):
     assert source.refused == {'too large': 1} and len(received) == 1
 
 
-def test_any_frame_is_told(rig, plain):
+def test_any_frame_is_passed_on(rig, plain):
     received = []
     source = PointInput(rig.node, 'point', '', keep(received), plain=plain)
     feed = Feed(rig, source, PointStamped, received)
@@ -238,7 +238,7 @@ def test_a_sensor_that_hangs_is_told_until_it_lives(rig, monkeypatch):
     assert play(1e-9)[0] == OK
 
 
-def test_two_publishers_of_a_sensor_are_told(rig):
+def test_two_publishers_of_a_sensor_are_reported(rig):
     source = WrenchInput(rig.node, 'wrench', 'foot', lambda *a: None)
     feed = Feed(rig, source, WrenchStamped, [])
     feed.send(WrenchStamped(header=Header(frame_id='foot')))

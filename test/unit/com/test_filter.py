@@ -179,7 +179,7 @@ def test_the_covariance_stays_symmetric_and_positive():
     assert np.linalg.eigvalsh(P).min() > 0.0
 
 
-def test_nothing_is_estimated_before_kinematics_tell():
+def test_nothing_is_estimated_before_kinematics_arrive():
     found = ComFilter(MASS)
     found.update(DT, None, np.array((0.0, 0.0, MASS * G)))
     assert not found.is_started
@@ -259,7 +259,7 @@ class Lossy(Rig):
         return None if seen.time < 2.6 and round(seen.time / self.plant.dt) % 3 == 0 else wrenches
 
 
-def test_no_force_is_missed_where_the_feet_were_not_heard():
+def test_no_force_is_missed_after_a_gap_of_the_feet():
     result = Lossy(dt=0.004).run('sway', 4.5)
     worst = np.abs(result.errors('fused', 0.0)).max(axis=0)
     assert (worst[:3] < (0.005, 0.005, 0.03)).all(), "at first it is the model's"

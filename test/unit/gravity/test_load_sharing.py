@@ -58,7 +58,7 @@ def test_a_foot_that_is_pulled_a_little_has_no_negative_zero():
     assert sharing.values[0] > 0.0 == sharing.values[1]
 
 
-def test_never_moves_faster_than_allowed_whatever_the_sensors_say():
+def test_shares_never_change_faster_than_allowed():
     sharing, before = LoadSharing(2, WEIGHT, SharingSettings(max_rate=4.0)), None
     forces = [450.0] * 20 + [0.0] * 100 + [900.0] * 200 + [450.0] * 300
     for i, force in enumerate(forces):

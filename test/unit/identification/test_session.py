@@ -232,7 +232,7 @@ def test_a_robot_in_no_known_pose_is_not_moved(tmp_path):
     bench.run(lambda: bench.driver.paths)
 
 
-def test_trajectories_are_not_sent_to_nobody(tmp_path):
+def test_trajectories_need_a_subscriber(tmp_path):
     bench = Bench(tmp_path)
     bench.driver.problem = 'nothing subscribes'
     bench.session.start()

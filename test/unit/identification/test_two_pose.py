@@ -115,7 +115,7 @@ def test_standard_deviations_are_those_of_samples():
     np.testing.assert_allclose(np.std(samples, axis=0), expected, rtol=0.06)
 
 
-def test_error_of_the_tilt_dominates_as_the_formula_says():
+def test_error_of_the_tilt_dominates_as_in_the_formula():
     ankle, mass, lines, tilt = table_1_leg()
     sd = standard_deviations(*lines, tilt, mass, ankle, LineNoise(0.0, 0.0, 0.01))
     l_w = (0.95 * 0.2 + 2.1 * 0.65) / 3.05

@@ -117,7 +117,7 @@ def test_a_foot_is_lifted_while_the_other_one_carries():
     assert ik.com[:2] == pytest.approx(left.position[:2], abs=2e-6)
 
 
-def test_what_is_out_of_reach_is_said(biped):
+def test_a_target_out_of_reach_is_named(biped):
     with pytest.raises(InputError, match='does not get its centre of mass over'):
         DifferentialIk(biped, biped.posture()).solve((1.0, 0.0))
 

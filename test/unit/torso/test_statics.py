@@ -111,7 +111,7 @@ def test_what_the_hands_feel_turns_with_the_tip():
     np.testing.assert_allclose(array_of(both(ARC)), expected, atol=1e-14)
 
 
-def test_four_combinations_of_the_wrench_are_told():
+def test_four_combinations_of_the_wrench_are_estimated():
     wrench = np.array((3.0, -1.0, -9.0, 0.2, -0.1, 0.05))
     load = constant_load(wrench)
     shape = VIRTUAL_WORK.equilibrium(TENSIONS, load)
