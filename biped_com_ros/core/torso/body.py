@@ -20,7 +20,8 @@ from collections.abc import Sequence
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
-from biped_com_ros.core.geometry.pose import Array, cross, Pose
+from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.wrench import sum_wrenches
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.torso.arc import Arc, sinc, Vector, vector_of, wrench_of
@@ -226,14 +227,10 @@ class TorsoBody:
 
     def _contact(self, state: RobotState, tip: Array, wrenches: Array) -> Array:
         """Return the sum (6,) of the hands' wrenches about the tip, along its axes."""
-        hands, R_tip_base = state.placements_in_base(self._hands), tip[:3]
-        total = np.zeros(6)
-        for hand, wrench in zip(hands, wrenches):
-            turned = wrench.reshape(2, 3).dot(hand[:3]).dot(R_tip_base.T)
-            lever = R_tip_base.dot(hand[3] - tip[3])
-            total[:3] += turned[0]
-            total[3:] += turned[1] + cross(lever, turned[0])
-        return total
+        total = sum_wrenches(wrenches.tolist(), state.placements_in_base(self._hands).tolist(),
+                             tip[3].tolist())
+        R_tip_base = tip[:3]
+        return np.reshape(total, (2, 3)).dot(R_tip_base.T).ravel()
 
     def _find_joints(self) -> None:
         model, names = self.model.pin_model, self.config.joints
