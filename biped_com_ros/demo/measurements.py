@@ -91,7 +91,7 @@ class Measurements:
         return height < _FALLEN * self._height
 
     def start(self, ns: int) -> None:
-        """Start anew, with messages from `ns` on."""
+        """Start again, with messages from `ns` on."""
         self._period, self._all = Period(), Period()
         self._start_ns = ns
         self._started_at = time.monotonic() + (ns - self.now_ns) * 1e-9

@@ -11,4 +11,4 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Everything that knows ROS messages: bytes, parameters, QoS, TF, diagnostics, executors."""
+"""What several nodes need from ROS: messages, parameters, QoS, TF, diagnostics, executors."""

@@ -243,7 +243,7 @@ def test_without_torso_imu_it_goes_on_in_open_loop(rig):
     robot = rig()
     robot.until(lambda: robot.lengths, what='lengths')
     robot.silent.add('torso_imu')
-    robot.reports('open loop: no fresh torso IMU')
+    robot.reports('open loop: no recent data of the torso IMU')
     count = len(robot.lengths)
     robot.send(0.15, math.pi / 2)
     robot.until(lambda: abs(robot.shape[1] - 0.15) < 0.03, what='bend')
@@ -253,7 +253,8 @@ def test_without_torso_imu_it_goes_on_in_open_loop(rig):
 
 
 @pytest.mark.parametrize('source, words', [
-    ('imu', 'no fresh torso IMU'), ('torso_imu', 'no fresh torso IMU'), ('tendons', '')])
+    ('imu', 'no recent data of the torso IMU'), ('torso_imu', 'no recent data of the torso IMU'),
+    ('tendons', '')])
 def test_measurements_that_are_no_numbers_are_not_used(rig, source, words):
     """Named in the input's line; the torso goes on by what is left."""
     robot = rig()
@@ -289,7 +290,7 @@ def test_a_flipped_imu_is_named(rig):
     robot = rig()
     robot.until(lambda: robot.lengths, what='lengths')
     robot.flip = Rotation.from_euler('x', 180, degrees=True)
-    robot.reports('is it flipped')
+    robot.reports('the IMU is flipped')
     robot.send(0.1)
     robot.until(lambda: abs(robot.shape[0] - 0.1) < 0.03, what='bend in open loop')
 

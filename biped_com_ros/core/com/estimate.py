@@ -25,7 +25,7 @@ from biped_com_ros.core.state.base import LocatedState
 
 class ComEstimate:
     """
-    The kinematic CoM at one instant, in the world; each quantity is computed when asked for.
+    The kinematic CoM at one instant, in the world; each quantity is computed at its first access.
 
     Parameters
     ----------

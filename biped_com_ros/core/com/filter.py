@@ -142,7 +142,8 @@ class ComFilterSettings:
     unknown_acceleration
         Of the CoM while the foot forces are unknown, m/s^2.
     longest_gap
-        After a longer gap position and velocity start anew, s; the load is kept.
+        Gap in the inputs after which position and velocity are initialized again, s; the
+        estimated load is kept.
 
     """
 
@@ -209,7 +210,7 @@ class ComFilter:
         Shape (13,) and (13, 13) in the order k, v, h, f, s.
     is_started
         Whether there is an estimate.
-    ahead
+    velocity_change
         Change of the velocity by the samples since the last update, m/s; see
         :meth:`detects_push`.
 
@@ -262,7 +263,7 @@ class ComFilter:
         x = self.state
         return x.item(S) * self._lever - self._rotation.dot(x[H])
 
-    def detects_push(self, dt: float, apart: Vector) -> bool:
+    def detects_push(self, dt: float, difference: Vector) -> bool:
         """
         Return whether a kinematic velocity indicates a push; call it for every sample.
 
@@ -270,16 +271,17 @@ class ComFilter:
         ----------
         dt
             Time since the sample before, s.
-        apart
-            Its difference from the velocity propagated by :attr:`motion`, m/s.
+        difference
+            Kinematic velocity minus the velocity propagated by :attr:`motion`, m/s.
 
         """
         share, one = min(dt / self.settings.push_delay, 1.0), _SINGLE * self.settings.push_sigmas
-        found, mean_innovation, ahead = self._responds, self._mean_innovation, self.ahead
+        found, mean_innovation, change = (
+            self._responds, self._mean_innovation, self.velocity_change)
         for axis, (now, (expected, per_metre, limit, gain)) in enumerate(
-                zip(apart, self._detection)):
+                zip(difference, self._detection)):
             now -= expected
-            ahead[axis] += gain * (now - ahead[axis])
+            change[axis] += gain * (now - change[axis])
             # In standard deviations, which change as the noise of the sensors gets known.
             now *= per_metre
             mean_innovation[axis] = mean = mean_innovation[axis] + share * (
@@ -317,7 +319,7 @@ class ComFilter:
         """Forget everything, the load too."""
         self.is_started = False
         self._motion = None
-        self.ahead = [0.0] * 3
+        self.velocity_change = [0.0] * 3
         self._mean_innovation = [0.0] * 3
         self._held: deque[LoadEquation] = deque()
         self._held_time = 0.0
@@ -350,7 +352,7 @@ class ComFilter:
             Number of samples of which all this is the mean.
 
         """
-        self._motion, self.ahead = None, [0.0] * 3
+        self._motion, self.velocity_change = None, [0.0] * 3
         if self.is_started and 0.0 < dt <= self.settings.longest_gap:
             self._predict(dt, force, count)
         elif kinematic_com is None:
@@ -436,22 +438,22 @@ class ComFilter:
         self._prepare_detection(
             rows[3:].dot(self.state) - self.state[V], *variances, dt / count, count)
 
-    def _prepare_detection(self, apart: Array, expected: Array, white: Array, dt: float,
+    def _prepare_detection(self, mean: Array, expected: Array, white: Array, dt: float,
                            count: int) -> None:
         """Prepare the thresholds of :meth:`detects_push`, by variances of samples `dt` apart."""
         s = self.settings
-        # Of force and mass together: telling them apart takes long, but has no effect here.
+        # Of force and mass together: here it has no effect which of them is uncertain.
         by = self._transition[V, 9:]
         drift = (by.dot(self.covariance[9:, 9:]) * by).sum(axis=1)
         white_in_response = (count * dt / _RESPONSE) ** 2 * white
         self._responds = bool((drift > white_in_response).any())
         passed = 0.5 * min(dt / s.push_delay, 1.0)
         self._detection = [
-            (mean, (variance + noise) ** -0.5,
+            (offset, (variance + noise) ** -0.5,
              s.push_sigmas * math.sqrt((variance + passed * noise) / (variance + noise)),
              variance / (variance + noise))
-            for mean, variance, noise in zip(
-                apart.tolist(), expected.tolist(), white.tolist())]
+            for offset, variance, noise in zip(
+                mean.tolist(), expected.tolist(), white.tolist())]
 
     def _detect_push(self, innovation: Array, expected: Array, noise: Array, dt: float,
                      count: int) -> bool:

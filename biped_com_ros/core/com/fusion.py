@@ -157,7 +157,7 @@ class FusedCom:
         """Return centre of mass, m, and its velocity, m/s, as of the last instant."""
         (cx, cy, cz), (vx, vy, vz), (ax, ay, az), share = self.filter.motion
         t, half, jx, jy, jz, dx, dy, dz = self._impulse
-        ex, ey, ez = self.filter.ahead
+        ex, ey, ez = self.filter.velocity_change
         return ((cx + t * vx + half * ax + share * dx, cy + t * vy + half * ay + share * dy,
                  cz + t * vz + half * az + share * dz),
                 (vx + t * ax + share * jx + ex, vy + t * ay + share * jy + ey,

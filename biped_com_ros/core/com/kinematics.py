@@ -57,7 +57,7 @@ def com_velocity_along_base(state: RobotState, twist: Twist) -> Vector:
 
     Notes
     -----
-    ``v + omega x c + c'`` with the centre of mass c seen from the base.
+    ``v + omega x c + c'`` with the centre of mass c in the frame of the base.
 
     """
     wx, wy, wz = twist.angular.tolist()

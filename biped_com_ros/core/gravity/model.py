@@ -105,7 +105,7 @@ class GravityModel:
         self.supports = self._find_supports()
         self.ones = np.ones(len(self.contacts))
         self._kinematics = Kinematics(model.pin_model)
-        # Views of Pinocchio's memory; asking for them anew takes longer than their products.
+        # Views of Pinocchio's memory; getting them each time takes longer than their products.
         data = self._kinematics.data
         self._columns, self._com_rows = data.J[:, _BASE_DOF:], data.Jcom[:, _BASE_DOF:]
         self._gears = self._find_gears()

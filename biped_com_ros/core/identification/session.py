@@ -14,9 +14,10 @@
 """
 The procedure of a calibration: plan poses, go from one to the next, capture, solve.
 
-A session knows neither ROS nor threads. It is given readings (`CalibrationSession.add_readings`)
-and the time (`CalibrationSession.update`), moves the robot by a `RobotDriver`, and has what takes
-long done by `Jobs`. Every capture is on disk before the next movement.
+A session does not depend on ROS or threads. It receives readings
+(`CalibrationSession.add_readings`) and the time (`CalibrationSession.update`), moves the robot by
+a `RobotDriver`, and runs long computations by `Jobs`. Every capture is on disk before the next
+movement.
 """
 
 from __future__ import annotations

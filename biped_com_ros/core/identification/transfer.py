@@ -82,7 +82,7 @@ class Transfer:
     arrives_at
         Time at which the last path that was sent ends, s.
     lift_request, lower_request
-        What an operator is asked to do where there is no hoist service.
+        Instruction to the operator if there is no hoist service.
 
     """
 

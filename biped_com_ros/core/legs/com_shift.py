@@ -165,8 +165,8 @@ class ComShift:
             if distance < _TOLERANCE:
                 return self.positions.copy()
             self._advance(offset * min(1.0, _LARGEST_STEP / distance))
-        raise InputError(f'the centre of mass of {self._model.config.name} does not get over '
-                         f"'{foot}': {distance:.4f} m are left")
+        raise InputError(f'the centre of mass of {self._model.config.name} cannot be moved over '
+                         f"'{foot}': it stays {distance:.4f} m away; bend the knees, or move less")
 
     def path(self, foot: str, count: int, point: tuple[float, float] | None = None) -> Array:
         """

@@ -156,9 +156,9 @@ class DifferentialIk:
                 break
             self._configuration.integrate_inplace(velocity, 1.0)
         raise InputError(
-            f'{self._model.config.name} does not get its centre of mass over '
+            f'{self._model.config.name} cannot bring its centre of mass over '
             f'{np.round(np.asarray(com), 4).tolist()} m with its soles in these poses: '
-            f'{self._error():.4f} m are left; step shorter, or leave the height open')
+            f'{self._error():.4f} m of error remain; step shorter, or leave the height open')
 
     def over(self, foot: str, share: float = 1.0) -> Array:
         """

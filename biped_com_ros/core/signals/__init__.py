@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Filters for samples at uneven times, and the synchronizing of samples by their stamps.
+Filters for samples at uneven times, and synchronization of samples by their stamps.
 
-Nothing here knows a robot.
+Nothing here depends on a robot model.
 """

@@ -111,7 +111,7 @@ class LocatedState:
 
     @property
     def twist(self) -> Twist | None:
-        """Twist of the base, computed when first asked for; None if unknown."""
+        """Twist of the base, computed at the first access; None if unknown."""
         if self._find_twist is not None:
             self._twist, self._find_twist = self._find_twist(self.state), None
         return self._twist
@@ -156,7 +156,7 @@ class BaseEstimator:
         stamp_ns
             Time of the state, ns.
         state
-            The robot seen from its base.
+            The robot state, in the frame of its base.
         in_contact
             Measured contacts; None: the lowest soles are assumed to be in contact.
 

@@ -16,7 +16,7 @@ Leg odometry: the pose of the base from an IMU on any link and the soles on the 
 
 The IMU gives ``R_world_imu``, which the joint positions turn into ``R_world_base``. A sole in
 contact does not move, so the position of the base is ``p = anchor - R_world_base p_base_sole``,
-averaged over the soles in contact. When the contacts change, the anchor is taken anew from the
+averaged over the soles in contact. When the contacts change, the anchor is set from the
 estimate of that instant: the base never jumps. When a change of contacts arrives late, the
 instants since then are computed again (:meth:`LegOdometry.revise`), so that a foot that was in the
 air has moved nothing. While no sole is in contact the horizontal position is held; the first sole
@@ -108,7 +108,7 @@ class LegOdometry:
                  lowest_soles: LowestSoles | None = None) -> None:
         self._feet = model.soles.names
         frames = model.soles + model.frames((imu_frame,))
-        # The usual frames are placed once for everything that asks for them.
+        # The usual frames are placed once for all that use them.
         self._frames = (
             model.stance_frames if model.stance_frames.names == frames.names else frames)
         self._imu_moves = bool(frames.joints[-1] != ROOT)
@@ -154,7 +154,7 @@ class LegOdometry:
         Parameters
         ----------
         state
-            The robot seen from its base.
+            The robot state, in the frame of its base.
         R_world_imu
             Orientation of the IMU's link, shape (3, 3), z up.
         in_contact

@@ -397,14 +397,14 @@ class TendonController:
 
     def _find_imu_problem(self, bend: complex | None) -> str:
         if bend is None:
-            return 'open loop: no fresh torso IMU'
+            return 'open loop: no recent data of the torso IMU'
         expected = self._bend_by_lengths
         if expected is None:
             expected = self.reference.motion[0]
         if abs(bend - expected) <= self.options.disagreement:
             return ''
         return (f'open loop: bend {_describe(bend)} by the torso IMU, {_describe(expected)} by '
-                'the tendons; is it flipped, or mounted otherwise than in the URDF?')
+                'the tendons: check whether the IMU is flipped, and its mounting in the URDF')
 
     def _estimate(self, load: Load, inertia: float, bend_by_lengths: complex | None,
                   tensions: Sequence[float] | None) -> None:

@@ -14,8 +14,8 @@
 """
 The fused CoM of `com_estimator`: kinematics and foot wrenches of the same instants.
 
-Samples are synchronized by their stamps, as in `zmp_monitor`: a recording that is played again
-gives the same bits, whoever subscribes and since when.
+Samples are synchronized by their stamps, as in `zmp_monitor`: a replayed recording gives bitwise
+identical results, independently of subscribers.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ComFusion:
         self._instants += 1
         if step_ns < 0:  # the clock was set back
             self.fusion.reset()
-        # Where the base starts anew, so do position and velocity; the load is kept.
+        # After a restart of the base, position and velocity are initialized; the load is kept.
         dt = math.inf if located.restarted else 1e-9 * step_ns
         self.fusion.update(dt, located.state, located.twist, (
             None if located.wrenches is None else np.array(located.wrenches)))

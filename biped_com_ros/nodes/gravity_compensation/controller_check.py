@@ -60,7 +60,7 @@ class ControllerCheck:
             self._set(f"the joints of controller '{controller}' are not known yet")
 
     def start(self) -> None:
-        """Compare anew; until then there is a problem."""
+        """Compare again; a problem is reported until the result is known."""
         if self._client is None:
             return
         self._set(f"the joints of controller '{self._name}' are not known yet")

@@ -14,9 +14,9 @@
 """
 The only file that touches private or experimental parts of rclpy.
 
-Each function says what it saves and falls back to public parts, both where a part is missing and
-where the environment variable ``BIPED_COM_PLAIN=1`` asks for it. The variable turns every special
-way of the package off: these, messages read and written as bytes (`codec`), shared subscriptions
+Each function states what it saves, and falls back to public parts if a private part is missing
+or the environment variable ``BIPED_COM_PLAIN=1`` is set. That variable turns all optimizations of
+this kind off: these, messages read and written as bytes (`codec`), shared subscriptions
 (`subscription_pool`) and publishers that are created after the first output.
 """
 
@@ -32,7 +32,7 @@ from rclpy.parameter import Parameter
 
 
 def plain_requested() -> bool:
-    """Return whether the environment asks for rclpy's public ways only."""
+    """Return whether BIPED_COM_PLAIN is set: only the public interface of rclpy is used."""
     return os.environ.get('BIPED_COM_PLAIN', '') not in ('', '0')
 
 

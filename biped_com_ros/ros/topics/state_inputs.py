@@ -48,7 +48,7 @@ Callback = Callable[[LocatedState], None]
 
 class StateInputs:
     """
-    Subscribes to the joints, to the source of the base and, where asked for, to foot wrenches.
+    Subscribes to the joints, to the source of the base and, on request, to foot wrenches.
 
     Parameters
     ----------

@@ -14,8 +14,8 @@
 """
 Transforms on ``/tf`` and ``/tf_static``, published without tf2_ros; looked up with it.
 
-tf2_ros is not on PyPI, and its Python broadcaster builds each message anew. Here the message
-of a set of frames is serialized once and its numbers are replaced (see `codec`).
+tf2_ros is not on PyPI, and its Python broadcaster creates each message from scratch. Here
+the message of a set of frames is serialized once and its numbers are replaced (see `codec`).
 """
 
 from __future__ import annotations

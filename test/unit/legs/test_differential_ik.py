@@ -118,7 +118,7 @@ def test_a_foot_is_lifted_while_the_other_one_carries():
 
 
 def test_a_target_out_of_reach_is_named(biped):
-    with pytest.raises(InputError, match='does not get its centre of mass over'):
+    with pytest.raises(InputError, match='cannot bring its centre of mass over'):
         DifferentialIk(biped, biped.posture()).solve((1.0, 0.0))
 
 

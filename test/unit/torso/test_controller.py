@@ -150,7 +150,7 @@ def test_the_model_alone_bends_right():
     controller.set_target(target)
     out = run(controller, pendulum, 2.0, orientation=TorsoOrientation())
     np.testing.assert_allclose(pendulum.bend, target[:2], atol=2e-3)
-    assert not out.is_closed_loop and 'no fresh torso IMU' in out.problems[0]
+    assert not out.is_closed_loop and 'no recent data of the torso IMU' in out.problems[0]
     np.testing.assert_allclose(pendulum.tensions, out.tensions, rtol=0.05, atol=0.3)
 
 
@@ -388,7 +388,7 @@ def test_a_flipped_imu_is_found_out(flip):
         out = controller.update(DT, pendulum.measure(orientation=imus_at(wrong)))
         pendulum.step(out.lengths)
     assert not out.is_closed_loop
-    assert any('is it flipped' in problem for problem in out.problems)
+    assert any('the IMU is flipped' in problem for problem in out.problems)
     np.testing.assert_allclose(pendulum.bend, target[:2], atol=math.radians(1.5))
 
 

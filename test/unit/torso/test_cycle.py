@@ -205,7 +205,7 @@ def test_without_messages_the_periodic_check_continues(robot):
     assert len(robot.lengths) == SETTLED + 1 and not robot.cycle.problem
     assert robot.check(SETTLED + 60)
     assert len(robot.lengths) == SETTLED + 2
-    assert 'no fresh torso IMU' in robot.cycle.problem
+    assert 'no recent data of the torso IMU' in robot.cycle.problem
 
 
 def test_the_plan_does_not_run_away_from_what_is_sent(robot):

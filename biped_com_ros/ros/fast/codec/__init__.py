@@ -31,7 +31,7 @@ publish a MarkerArray of 40 markers                 360 to 840  2
 
 Decoders and templates compare what they read or write with rclpy's own conversion once. They use
 that conversion alone where the results differ, where the format is not known (big endian, XCDR2,
-wide strings), and where the environment variable ``BIPED_COM_PLAIN=1`` asks for it.
+wide strings), and if the environment variable ``BIPED_COM_PLAIN=1`` is set.
 """
 
 from __future__ import annotations
