@@ -38,12 +38,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, cross, Pose
 from biped_com_ros.core.model.frames import FrameSet, ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.filters import Differentiator, NoiseMeter
-from biped_com_ros.core.stability.zmp import Momentum
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 import pinocchio as pin

@@ -32,25 +32,18 @@ any frequency, and contacts need no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
+from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.geometry.pose import Array, cross, Pose
-from biped_com_ros.core.model.frames import FrameSet, ROOT
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.filters import Differentiator
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 from numpy.typing import ArrayLike
 import pinocchio as pin
-
-METHODS = ('full', 'links', 'point', 'static')
-"""
-How the model-based wrench is computed: with the whole angular momentum; with each link as a point
-mass; with the whole robot as one point mass; or as if at rest.
-"""
 
 
 def zmp_by_links(masses: ArrayLike, coms: ArrayLike, accelerations: ArrayLike | None = None,
@@ -146,98 +139,6 @@ def link_motion(pin_model: pin.Model, q: Array, v: Array, a: Array) -> LinkMotio
     return LinkMotion(*map(np.array, (masses, coms, accelerations, rates)))
 
 
-class Momentum:
-    """
-    The momentum of a robot about the world's origin.
-
-    Parameters
-    ----------
-    model
-        The robot.
-    method
-        One of :data:`METHODS`.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such method.
-
-    """
-
-    def __init__(self, model: RobotModel, method: str = 'full') -> None:
-        kinds: dict[str, Callable[[RobotState, Twist], Array]] = {
-            'full': self._full, 'links': self._links, 'point': self._point,
-            'static': self._static}
-        if method not in kinds:
-            raise ConfigurationError(
-                f"the model's ZMP has no method '{method}'; valid: {', '.join(METHODS)}")
-        self._find, self._model = kinds[method], model.pin_model
-        self._data = pin.Data(model.pin_model)  # createData() copies it twice
-        q = model.configuration(np.zeros(len(model.joint_names)))
-        pose = Pose.from_quaternion(q[3:7], q[:3])
-        self._pose_root_base = None if _is_identity(pose) else pose.inverse()
-        bodies = [(joint, inertia) for joint, inertia in enumerate(model.pin_model.inertias)
-                  if joint >= ROOT and inertia.mass > 0.0]
-        self._masses = np.array([inertia.mass for _, inertia in bodies])
-        self._bodies = FrameSet(
-            [str(joint) for joint, _ in bodies], [joint for joint, _ in bodies],
-            [Pose(np.eye(3), inertia.lever.copy()) for _, inertia in bodies])
-
-    def of(self, state: RobotState, twist: Twist) -> Array:
-        """
-        Return linear and angular momentum about the world's origin, shape (6,), kg m/s, kg m2/s.
-
-        Parameters
-        ----------
-        state
-            With its base in the world and its joint velocities.
-        twist
-            Of that base.
-
-        """
-        return self._find(state, twist)
-
-    def _full(self, state: RobotState, twist: Twist) -> Array:
-        v, root = state.v.copy(), self._pose_root_base
-        if root is None:
-            v[:3], v[3:6] = twist
-        else:
-            angular = root.rotation.dot(twist.angular)
-            v[:3] = root.rotation.dot(twist.linear) + cross(root.position, angular)
-            v[3:6] = angular
-        momentum = pin.computeCentroidalMomentum(self._model, self._data, state.q, v).vector
-        in_world = momentum.reshape(2, 3).dot(state.base.rotation.T)
-        return _about_origin(state.com_in_world, *in_world)
-
-    def _links(self, state: RobotState, twist: Twist) -> Array:
-        placements = state.placements_in_base(self._bodies)
-        coms = placements[:, 3]
-        relative = state.twists_in_base(self._bodies, placements)[:, 0]
-        velocities = relative + twist.linear + np.cross(twist.angular, coms)
-        momenta = self._masses[:, np.newaxis] * velocities.dot(state.base.rotation.T)
-        about_origin = np.cross(state.base.apply(coms), momenta)
-        return np.concatenate((momenta.sum(axis=0), about_origin.sum(axis=0)))
-
-    def _point(self, state: RobotState, twist: Twist) -> Array:
-        velocity = twist.linear + cross(twist.angular, state.com_in_base)
-        velocity += state.com_velocity_in_base
-        momentum = self._masses.sum() * state.base.rotation.dot(velocity)
-        return _about_origin(state.com_in_world, momentum, np.zeros(3))
-
-    def _static(self, state: RobotState, twist: Twist) -> Array:
-        return np.zeros(6)
-
-
-def _is_identity(pose: Pose) -> bool:
-    return not pose.position.any() and np.array_equal(pose.rotation, np.eye(3))
-
-
-def _about_origin(com: Array, linear: Array, angular_about_com: Array) -> Array:
-    (x, y, z), (px, py, pz) = com.tolist(), linear.tolist()
-    lx, ly, lz = angular_about_com.tolist()
-    return np.array((px, py, pz, lx + y * pz - z * py, ly + z * px - x * pz, lz + x * py - y * px))
-
-
 class FilteredWrenches(NamedTuple):
     """
     Contact wrenches about the world's origin through the same filter, shape (6,), N and N m.
@@ -266,7 +167,7 @@ class ModelWrench:
     cutoff
         Bandwidth of the derivative, Hz. What comes out is late by :attr:`delay`.
     method
-        One of :data:`METHODS`.
+        One of :data:`.momentum.METHODS`.
     gravity
         m/s^2.
 

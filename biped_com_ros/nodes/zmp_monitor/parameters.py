@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from biped_com_ros.core.stability.zmp import METHODS
+from biped_com_ros.core.com.momentum import METHODS
 from biped_com_ros.ros.node.common_parameters import (
     ContactParameters, FootWrenchParameters, gravity_parameter, WeightParameters)
 from biped_com_ros.ros.node.parameters import constant, parameter

@@ -13,12 +13,12 @@
 # limitations under the License.
 """ZMP guards, momentum by every method, and the live model against a motion that is known."""
 
+from biped_com_ros.core.com.momentum import METHODS, Momentum
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
-from biped_com_ros.core.stability.zmp import (
-    link_motion, METHODS, ModelWrench, Momentum, zmp_by_links)
+from biped_com_ros.core.stability.zmp import link_motion, ModelWrench, zmp_by_links
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 import pinocchio as pin
