@@ -216,7 +216,8 @@ def line(shot: Snapshot) -> str:
 def summary(shot: Snapshot) -> str:
     """Return the summary of the whole run."""
     if math.isnan(shot.com_distance):
-        return 'No measurements: ' + (line(shot) if shot.waiting else shot.health[1])
+        remedy = '; start these nodes with demo.launch.xml'
+        return 'No measurements: ' + (line(shot) + remedy if shot.waiting else shot.health[1])
     return '\n'.join((
         f'Over {shot.time:.1f} s of simulated time (x{shot.real_time_factor:.2f} real time):',
         f'  CoM off by {_millimetres(shot.com_error)}, at most '
