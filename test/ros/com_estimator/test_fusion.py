@@ -53,10 +53,10 @@ def recording():
 class Robot(NodeRig):
     """The node, the drivers of a robot, and a subscriber."""
 
-    def __init__(self):
+    def __init__(self, **values):
         super().__init__(node=ComEstimator(
             namespace='/fusion', cli_args=['--ros-args', '-r', '/diagnostics:=diagnostics'],
-            parameter_overrides=parameters(max_stamp_age=0.0)))
+            parameter_overrides=parameters(max_stamp_age=0.0, **values)))
         self.record_statuses('/fusion/diagnostics')
         self.joints = self.publisher(JointState, '/fusion/joint_states')
         self.imu = self.publisher(Imu, '/fusion/imu')
@@ -114,6 +114,20 @@ def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
         assert np.sqrt(covariance[0, 0]) < 5e-3
         assert np.linalg.norm(vector(rig.external_force[-1].wrench.force)) < 0.5
         assert rig.node.fusion.fusion.filter.mass == pytest.approx(model.mass + 0.288, rel=0.02)
+    finally:
+        rig.close()
+
+
+def test_the_fusion_can_be_turned_off(recording):
+    model, rows = recording
+    rig = Robot(fused_com=False)
+    try:
+        rig.play(model, rows[:50])
+        assert len(rig.com) > 40 and rig.node.fusion is None
+        for name in ('com_fused', 'com_bias', 'external_force'):
+            assert not rig.peer.count_publishers(f'/fusion/com_estimator/{name}')
+        assert not any(foot.get_subscription_count() for foot in rig.feet)
+        assert rig.fusion_status() == ''
     finally:
         rig.close()
 
