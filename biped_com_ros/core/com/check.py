@@ -69,7 +69,7 @@ class RestMean:
 
     def add(self, values: Array, stamp_ns: int, moved_ns: int) -> Array | None:
         """
-        Take an instant.
+        Update with the values of one instant.
 
         Parameters
         ----------

@@ -336,7 +336,7 @@ class ComFilter:
     def update(self, dt: float, kinematic_com: KinematicCom | None, force: Array | None,
                equation: LoadEquation | None = None, count: int = 1) -> None:
         """
-        Take an instant.
+        Update with the values of one instant.
 
         Parameters
         ----------

@@ -166,7 +166,7 @@ class FusedCom:
     def update(self, dt: float, state: RobotState, twist: Twist | None,
                wrenches: Array | None) -> None:
         """
-        Take an instant.
+        Update with the values of one instant.
 
         Parameters
         ----------

@@ -224,7 +224,7 @@ class LoadWrench:
     def update(self, state: RobotState, twist: Twist, carrier: Carrier, dt: float,
                measured: Array, push: Array, count: int = 1) -> LoadEquation | None:
         """
-        Take an instant.
+        Update with the values of one instant.
 
         Parameters
         ----------

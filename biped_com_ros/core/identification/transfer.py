@@ -65,7 +65,7 @@ class RobotDriver(Protocol):
         """Request a move once, until `end_hoist`; return why it is not done, or ''."""
 
     def end_hoist(self) -> None:
-        """Take the requested move as done."""
+        """Consider the requested move done."""
 
 
 class Transfer:

@@ -38,7 +38,7 @@ def build_model(urdf: str) -> Any:
 
 
 def unbound(model: Any, continuous: frozenset[str]) -> None:
-    """Take the limits off continuous joints."""
+    """Remove the limits of continuous joints."""
     for name in continuous:
         index = model.joints[model.getJointId(name)].idx_q
         model.lowerPositionLimit[index] = -np.inf

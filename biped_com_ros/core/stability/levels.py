@@ -126,7 +126,7 @@ class Trigger:
         self._crossed_ns: int | None = None
 
     def update(self, value: float | None, ns: int) -> bool:
-        """Take a value at a time, ns, and return whether the trigger is set; None keeps it."""
+        """Update with the value at a time, ns; return whether the trigger is set; None keeps it."""
         if value is None or math.isnan(value):
             self._crossed_ns = None
             return self.is_set
@@ -175,7 +175,7 @@ class FallWatch:
     def update(self, ns: int, zmp_margin: float | None, dcm_margin: float | None,
                tilt: float | None) -> Change | None:
         """
-        Take an instant.
+        Update with the values of one instant.
 
         Parameters
         ----------

@@ -175,7 +175,7 @@ class Soles:
 
     @classmethod
     def of(cls, model: RobotModel) -> Soles:
-        """Take the polygons of a robot's configuration."""
+        """Return the polygons of a robot's configuration."""
         return cls(foot.polygon for foot in model.config.feet.values())
 
     def support(self, placements: Array, in_contact: Sequence[bool]) -> SupportPolygon | None:

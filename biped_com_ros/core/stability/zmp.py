@@ -193,7 +193,7 @@ class ModelWrench:
     def update(self, state: RobotState, twist: Twist, dt: float,
                measured: Array | None = None) -> FilteredWrenches:
         """
-        Take an instant.
+        Update with the values of one instant.
 
         Parameters
         ----------

@@ -120,5 +120,5 @@ class PoseDriver:
         return '' if response.success else f'the hoist failed: {response.message}'
 
     def end_hoist(self) -> None:
-        """Take the requested move as done."""
+        """Consider the requested move done."""
         self._request = None

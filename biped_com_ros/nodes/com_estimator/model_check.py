@@ -68,7 +68,7 @@ class ModelCheck:
         node.diagnostics.add('centre of mass', lambda: self._current(self._com))
 
     def add(self, estimate: ComEstimate) -> None:
-        """Take the latest estimate."""
+        """Update with the latest estimate."""
         self._latest = estimate
 
     def _on_rest(self, _: int, total: Array) -> None:

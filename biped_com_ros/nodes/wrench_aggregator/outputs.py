@@ -125,7 +125,7 @@ class ContactsOutput:
         self._repeater = Repeater()
 
     def update(self, foot: ContactBody, stamp_ns: int, period_ns: int) -> None:
-        """Take a foot with a new wrench; publish when all feet have one, and it is due."""
+        """Add a foot with a new wrench; publish when all feet have one, and it is due."""
         if stamp_ns < self._complete_ns:  # the clock was set back
             self._updated_ns, self._complete_ns = [0] * len(self._feet), 0
         self._updated_ns[self._index[foot.index]] = stamp_ns

@@ -76,12 +76,12 @@ class Tare:
         return self._stillness.moved_ns
 
     def add_velocities(self, velocities: Array, stamp_ns: int) -> None:
-        """Take the joint velocities (n,), rad/s or m/s."""
+        """Update with joint velocities (n,), rad/s or m/s."""
         self._state_ns = stamp_ns
         self._stillness.update(velocities, stamp_ns)
 
     def add_reading(self, sensor: int, stamp_ns: int) -> None:
-        """Take the last reading of a channel."""
+        """Add the last reading of a channel."""
         self._recent[sensor].add(self._channels[sensor].signed, stamp_ns)
 
     def _tare(self, sensors: Sequence[int]) -> str:
