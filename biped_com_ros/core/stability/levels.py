@@ -126,7 +126,7 @@ class Trigger:
         self._crossed_ns: int | None = None
 
     def update(self, value: float | None, ns: int) -> bool:
-        """Update with the value at a time, ns; return whether the trigger is set; None keeps it."""
+        """Update with a value at a time, ns; return whether the trigger is set; None keeps it."""
         if value is None or math.isnan(value):
             self._crossed_ns = None
             return self.is_set
