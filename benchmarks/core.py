@@ -166,7 +166,7 @@ def make_pairs(i: Inputs) -> dict[str, Pair]:
             lambda: pin.SE3(rotation, origin).toDualActionMatrix(),
             'SE3(R, p).toDualActionMatrix'),
         'sum 4 wrenches': Pair(
-            lambda: sum_wrenches(wrenches, placements),
+            lambda: np.array(sum_wrenches(wrenches, placements)),
             lambda: bare_sum(i), 'sum of SE3.act(Force(w))'),
     }
 

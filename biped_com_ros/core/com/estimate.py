@@ -15,8 +15,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, divergent_point
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Vector
@@ -41,35 +39,48 @@ class ComEstimate:
 
     """
 
+    __slots__ = 'located', '_gravity', '_position', '_velocity', '_divergent'
+
     def __init__(self, located: LocatedState, gravity: float) -> None:
         self.located, self._gravity = located, gravity
+        self._position: Vector | None = None
+        # In a tuple each, since None is a result, too.
+        self._velocity: tuple[Vector | None] | None = None
+        self._divergent: tuple[Vector | None, str] | None = None
 
-    @cached_property
+    @property
     def position(self) -> Vector:
         """Centre of mass, m."""
-        state = self.located.state
-        return state.base.place(*state.com_in_base.tolist())
+        if self._position is None:
+            state = self.located.state
+            self._position = state.base.place(*state.com_in_base.tolist())
+        return self._position
 
-    @cached_property
+    @property
     def velocity(self) -> Vector | None:
         """Velocity of the centre of mass, m/s; None while the twist of the base is unknown."""
-        state, twist = self.located.state, self.located.twist
-        if twist is None:
-            return None
-        return state.base.turn(*com_velocity_along_base(state, twist))
+        if self._velocity is None:
+            state, twist = self.located.state, self.located.twist
+            self._velocity = (None if twist is None else state.base.turn(
+                *com_velocity_along_base(state, twist)),)
+        return self._velocity[0]
 
     @property
     def dcm(self) -> Vector | None:
         """Divergent component of motion on the ground, m; None where there is none."""
-        return self._divergent[0]
+        return self._find_divergent()[0]
 
     @property
     def dcm_problem(self) -> str:
         """Why there is no divergent component although there is a velocity; or ''."""
-        return self._divergent[1]
+        return self._find_divergent()[1]
 
-    @cached_property
-    def _divergent(self) -> tuple[Vector | None, str]:
+    def _find_divergent(self) -> tuple[Vector | None, str]:
+        if self._divergent is None:
+            self._divergent = self._compute_divergent()
+        return self._divergent
+
+    def _compute_divergent(self) -> tuple[Vector | None, str]:
         if self.velocity is None:
             return None, ''
         try:

@@ -46,11 +46,11 @@ class ComOutputs:
         if self._links.has_subscribers:
             self._links.fields['position'][...] = estimate.located.state.link_coms_in_world
             self._links.publish(stamp_ns)
-        if self._velocity.has_subscribers and estimate.velocity is not None:
-            self._velocity.fields['vector'][...] = estimate.velocity
+        if self._velocity.has_subscribers and (velocity := estimate.velocity) is not None:
+            self._velocity.fields['vector'][...] = velocity
             self._velocity.publish(stamp_ns)
-        if self._dcm.has_subscribers and estimate.dcm is not None:
-            self._dcm.fields['point'][...] = estimate.dcm
+        if self._dcm.has_subscribers and (dcm := estimate.dcm) is not None:
+            self._dcm.fields['point'][...] = dcm
             self._dcm.publish(stamp_ns)
 
 

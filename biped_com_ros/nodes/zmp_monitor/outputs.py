@@ -53,7 +53,7 @@ class PolygonOutput(TemplatePublisher):
             template = self._templates[len(corners)] = Template(
                 self._prototype_of(len(corners)), {'points': 'polygon.points'})
         template.fields['points'][...] = corners
-        self.publisher.publish(template.serialize(stamp_ns))
+        self.send(template.serialize(stamp_ns))
 
     def _prototype_of(self, count: int) -> PolygonStamped:
         return PolygonStamped(header=Header(frame_id=self._frame_id), polygon=Polygon(

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 import struct
 
 from biped_com_ros.core.constants import SECOND_NS
@@ -25,6 +26,7 @@ from rclpy.node import Node
 _STAMP = struct.Struct('<iI')
 
 
+@lru_cache(maxsize=8)  # the outputs of one update have the same stamp
 def pack_stamp(ns: int) -> bytes:
     """Return a stamp as a serialized ``builtin_interfaces/Time``: 8 bytes, little endian."""
     return _STAMP.pack(*divmod(ns, SECOND_NS))
@@ -32,7 +34,7 @@ def pack_stamp(ns: int) -> bytes:
 
 def pack_stamp_into(buffer: bytearray, offset: int, ns: int) -> None:
     """Write a stamp like `pack_stamp` to a buffer, from `offset` on."""
-    _STAMP.pack_into(buffer, offset, *divmod(ns, SECOND_NS))
+    buffer[offset:offset + _STAMP.size] = pack_stamp(ns)
 
 
 def unpack_stamp(raw: bytes, offset: int = 0) -> int:

@@ -99,7 +99,7 @@ class TransformOutput(Output):
 
     def publish(self, stamp_ns: int) -> None:
         """Publish all transforms with one stamp."""
-        self.publisher.publish(self.template.serialize(stamp_ns))
+        self.send(self.template.serialize(stamp_ns))
 
 
 def publish_static_transforms(node: Node, stamp_ns: int,
