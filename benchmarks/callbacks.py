@@ -46,6 +46,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 #: Parameters by what is measured. The naive node does what the first one does, without TF.
+NAIVE_THREE = 'naive, three outputs'
 THREE = 'com_estimator, three outputs'
 EVERYTHING = 'com_estimator, all outputs'
 COMPLETE = ('com', 'com_velocity', 'dcm', 'link_coms', 'markers')
@@ -70,7 +71,7 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
     os.environ[ROBOT] = robot
     message = _Message(RobotModel.load(robot))
     nodes: dict[str, Node] = {
-        'relay': Relay(), 'naive': NaiveEstimator(),
+        'relay': Relay(), NAIVE_THREE: NaiveEstimator(complete=False), 'naive': NaiveEstimator(),
         **{name: _estimator(robot, i, variant.parameters)
            for i, (name, variant) in enumerate(VARIANTS.items())}}
     topics = {f'{nodes[name].get_fully_qualified_name()}/{topic}'
@@ -121,15 +122,13 @@ def _call(node: Node, message: _Message) -> Callable[[], object]:
 @contextmanager
 def subscribed(topics: Collection[str]) -> Iterator[None]:
     """Let exactly those outputs have subscribers whose full topic name is among these."""
-    known: dict[Output, bool] = {}
-
-    def is_subscribed(output: Output) -> bool:
-        if output not in known:
-            known[output] = output.publisher.topic_name in topics
-        return known[output]
+    class Known(dict[Output, bool]):
+        def __missing__(self, output: Output) -> bool:
+            found = self[output] = output.publisher.topic_name in topics
+            return found
 
     saved = Output.has_subscribers
-    Output.has_subscribers = property(is_subscribed)  # type: ignore
+    Output.has_subscribers = property(Known().__getitem__)  # type: ignore
     try:
         yield
     finally:

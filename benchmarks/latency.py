@@ -129,8 +129,10 @@ def _callback_targets(robot: str, rounds: int) -> list[Target]:
                ratio(times, callbacks.THREE, RELAY), 1.25, stretch=1.0),
         Target('1*', 'the same with all outputs (not a target)',
                ratio(times, callbacks.EVERYTHING, RELAY), 1.25),
-        # The naive one publishes everything, too.
-        Target('2', 'naive callback against that with all outputs',
+        Target('2', 'naive callback against that, three outputs each',
+               ratio(times, callbacks.NAIVE_THREE, callbacks.THREE), 60.0, at_least=True,
+               stretch=90.0),
+        Target('2*', 'the same with all outputs (not a target)',
                ratio(times, NAIVE, callbacks.EVERYTHING), 60.0, at_least=True, stretch=90.0)]
 
 

@@ -33,10 +33,19 @@ ROBOT = 'BENCHMARK_ROBOT'
 
 
 class NaiveEstimator(Node):
-    """JointState in; CoM, its velocity, DCM, link CoMs and markers out."""
+    """
+    JointState in; CoM, its velocity, DCM, link CoMs and markers out.
 
-    def __init__(self, **node_kwargs: Any) -> None:
-        super().__init__('naive', **node_kwargs)
+    Parameters
+    ----------
+    complete
+        Whether it publishes velocity and DCM, too.
+
+    """
+
+    def __init__(self, complete: bool = True, **node_kwargs: Any) -> None:
+        super().__init__('naive' if complete else 'naive_three', **node_kwargs)
+        self.complete = complete
         config = load_robot_config(os.environ.get(ROBOT, 'talos'))
         urdf = load_urdf(config)
         self.model = pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer())
@@ -79,6 +88,8 @@ class NaiveEstimator(Node):
         out.header.stamp, out.header.frame_id = stamp, 'odom'
         out.point.x, out.point.y, out.point.z = com
         self.com.publish(out)
+        if not self.complete:
+            return
         vector = Vector3Stamped()
         vector.header = out.header
         vector.vector.x, vector.vector.y, vector.vector.z = velocity

@@ -88,19 +88,27 @@ class PointSet:
         self._joints = joints
         # Tiny products, one per point, take longer than all of it written out: each homogeneous
         # point times the row of its joint, entry by entry, and then one matrix that adds up x, y
-        # and z.
+        # and z; four columns multiply faster than three.
         homogeneous = np.concatenate((in_joints, np.ones((len(in_joints), 1))), axis=1)
         self._factors = np.repeat(homogeneous, 3, axis=1)  # (P, 12)
         self._terms = np.empty_like(self._factors)
         self._rows = self._terms.reshape(-1, 4, 3)  # the same memory
-        self._sums = np.tile(np.eye(3), (4, 1))
+        self._sums = np.tile(np.eye(3, 4), (4, 1))
 
     def in_base(self, placements: Array) -> Array:
-        """Return the points in the base, (P, 3), m, from the joints' placements (joints, 4, 3)."""
+        """
+        Return the points in the base from the joints' placements (joints, 4, 3).
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (P, 4): position, m, and a zero.
+
+        """
         terms = self._terms
         # With 'clip' it writes there without a buffer; there is nothing to clip.
         placements.take(self._joints, 0, self._rows, 'clip')
-        np.multiply(terms, self._factors, terms)
+        terms *= self._factors
         return terms.dot(self._sums)
 
 

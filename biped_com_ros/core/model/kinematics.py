@@ -72,7 +72,10 @@ class Kinematics:
 
     def read_positions(self) -> tuple[Array, Array]:
         """Return the first and third of what :meth:`read` returns."""
-        com, placements = self.view_positions()
+        if self.views is None:
+            com, _, placements, _ = self._read_one_by_one()
+            return com, placements
+        com, _, placements, _ = self.views
         return com.copy(), placements.copy()
 
     def view_positions(self) -> tuple[Array, Array]:

@@ -40,6 +40,7 @@ LARGEST_VALUE = 1e4
 """Largest joint position or velocity that is accepted, rad, m and per second."""
 
 #: A hundred joints at the largest value stay below this sum of squares.
+_center_of_mass = pin.centerOfMass
 _LARGEST_SUM = 1e12
 #: How many states a shared model keeps: one message's, with and without its velocities.
 _RECENT = 4
@@ -169,19 +170,19 @@ class RobotModel(RobotFrames):
             If a value is missing or not finite.
 
         """
-        q, v = self.configuration(joint_positions), self.velocity(joint_velocities)
-        at_rest = joint_velocities is None
+        q, at_rest = self.configuration(joint_positions), joint_velocities is None
+        v = self._v_at_rest if at_rest else self.velocity(joint_velocities)
         # One scalar test on the common path; single values are only examined when it fails. NaN
         # fails it as well.
         if not (q.dot(q) < _LARGEST_SUM and (at_rest or v.dot(v) < _LARGEST_SUM)):
             raise InputError(_describe_wrong_values(self, joint_positions, joint_velocities))
         kinematics = self.kinematics
         if at_rest:
-            pin.centerOfMass(self.pin_model, kinematics.data, q, False)
+            _center_of_mass(self.pin_model, kinematics.data, q, False)
             com, placements = kinematics.read_positions()
             return RobotState(self, q, v, com, kinematics.at_rest[0], placements,
                               kinematics.at_rest[1])
-        pin.centerOfMass(self.pin_model, kinematics.data, q, v, False)
+        _center_of_mass(self.pin_model, kinematics.data, q, v, False)
         return RobotState(self, q, v, *kinematics.read())
 
     def configuration(self, joint_positions: Array) -> Array:

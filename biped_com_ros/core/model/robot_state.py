@@ -60,12 +60,14 @@ class RobotState:
         self.model, self.q, self.v, self.base = model, q, v, base
         self.com_in_base, self.com_velocity_in_base = com_in_base, com_velocity_in_base
         self._placements, self._twists = joint_placements, joint_twists
-        self._points_in_base: Array | None = None
-        self._points_in_world: Array | None = None
-        self._stance: Array | None = None
-        self._soles: Array | None = None
+        self._points_in_base: Array | None
+        self._points_in_world: Array | None
+        self._stance: Array | None
+        self._soles: Array | None
         #: An attitude of the IMU, and the result of `along_world` for it.
-        self._along_world: tuple[Array, tuple[Array, Array]] | None = None
+        self._along_world: tuple[Array, tuple[Array, Array]] | None
+        self._points_in_base = self._points_in_world = self._stance = None
+        self._soles = self._along_world = None
 
     def in_world(self, base: Pose, sole_placements: Array | None = None) -> RobotState:
         """
@@ -118,7 +120,7 @@ class RobotState:
     @property
     def link_coms_in_base(self) -> Array:
         """Centre of mass of each link of ``model.link_names``, shape (L, 3), m."""
-        return self._all_points_in_base()[:len(self.model.link_names)]
+        return self._all_points_in_base()[:len(self.model.link_names), :3]
 
     @property
     def link_coms_in_world(self) -> Array:
@@ -150,8 +152,8 @@ class RobotState:
 
     def _all_points_in_world(self) -> Array:
         if self._points_in_world is None:
-            self._points_in_world = self.base.apply(self._all_points_in_base())
-            self._points_in_world.setflags(write=False)
+            points = self._points_in_world = self.base.apply(self._all_points_in_base()[:, :3])
+            points.setflags(False)  # type: ignore[call-arg]
         return self._points_in_world
 
     def placements_in_base(self, frames: FrameSet) -> Array:

@@ -82,8 +82,11 @@ class LowestSoles:
     def update(self, soles: Array) -> tuple[bool, ...]:
         """Return which of the soles (F, 3), m, in axes with z up, are in contact."""
         heights: list[float] = soles[:, 2].tolist()
-        enter = min(heights) + self._tolerance
-        leave = enter + self._tolerance
+        lowest = min(heights)
+        enter, leave = lowest + self._tolerance, lowest + 2.0 * self._tolerance
+        if max(heights) <= enter:
+            self._in_contact = (True,) * len(heights)
+            return self._in_contact
         before: Sequence[bool] = self._in_contact or (False,) * len(heights)
         self._in_contact = tuple([
             height <= (leave if touched else enter) for height, touched in zip(heights, before)])

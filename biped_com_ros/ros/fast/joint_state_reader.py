@@ -78,6 +78,8 @@ class JointPart(Structure):
         self.has_required = np.count_nonzero(self.joints < n_required) == n_required
         self.least, self.most = limits[:, self.joints]
         self.is_limited = bool(np.isfinite(limits[:, self.joints]).any())
+        #: Positions that were compared with the limits; square of the distance to the nearest.
+        self.checked, self.clearance_squared = np.zeros(len(self.joints)), 0.0
         self.present = tuple(field in self.fields for field in _OPTIONAL)
         self.forget()
 
@@ -95,6 +97,9 @@ class JointPart(Structure):
 
     def write(self, out: np.ndarray, ns: int) -> None:
         """Write the values at a stamp to `out` (3, n): positions, velocities, efforts."""
+        if ns == self.ns and self.measured == (True, True):
+            out[:, self.target] = self.values[:, self.owned]
+            return
         positions = self.rows['position'][self.owned]
         has_velocities, has_efforts = self.measured or (False, False)
         if has_velocities:
@@ -255,8 +260,14 @@ class JointStateReader(StampedReader):
     def _check_positions(self, part: JointPart) -> None:
         """Raise RefusedMessage if a joint is where it cannot be."""
         positions = part.received[0]
+        # No joint passed a limit if all moved less than the nearest one was away: saves 1 us.
+        moved = positions - part.checked
+        if moved.dot(moved) < part.clearance_squared:
+            return
         beyond = np.maximum(part.least - positions, positions - part.most)
         worst = int(beyond.argmax())
+        part.checked, clearance = positions.copy(), max(-beyond.item(worst), 0.0)
+        part.clearance_squared = clearance * clearance
         if beyond[worst] > 0.0:
             name = self._names[part.joints[worst]]
             raise RefusedMessage('impossible position', (

@@ -32,11 +32,6 @@ def pack_stamp(ns: int) -> bytes:
     return _STAMP.pack(*divmod(ns, SECOND_NS))
 
 
-def pack_stamp_into(buffer: bytearray, offset: int, ns: int) -> None:
-    """Write a stamp like `pack_stamp` to a buffer, from `offset` on."""
-    buffer[offset:offset + _STAMP.size] = pack_stamp(ns)
-
-
 def unpack_stamp(raw: bytes, offset: int = 0) -> int:
     """Return the stamp whose 8 serialized bytes begin at `offset`, ns."""
     seconds, nanoseconds = _STAMP.unpack_from(raw, offset)

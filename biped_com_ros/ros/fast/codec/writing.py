@@ -24,9 +24,12 @@ from typing import Any
 from biped_com_ros.ros.fast.codec.layout import (
     fields_of, FieldType, HEADER_STAMP, Layout, LayoutError, Leaf, LITTLE_ENDIAN_CDR, Path,
     plain_by_default, set_value_at, value_at)
-from biped_com_ros.ros.topics.stamp import ns_of_msg, pack_stamp, pack_stamp_into, stamp_to_msg
+from biped_com_ros.ros.topics.stamp import ns_of_msg, pack_stamp, stamp_to_msg
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
+
+# In the buffer, whose first four bytes align what follows the four of the CDR header.
+_STAMP = slice(4 + HEADER_STAMP.start, 4 + HEADER_STAMP.stop)
 
 
 class Scatter:
@@ -107,7 +110,7 @@ class Template:
             return bytes(serialize_message(self.message(stamp_ns)))
         if stamp_ns is not None:
             if self._has_header_stamp_only:
-                pack_stamp_into(self._buffer, 4 + HEADER_STAMP.start, stamp_ns)
+                self._buffer[_STAMP] = pack_stamp(stamp_ns)
             elif self._stamps is not None:
                 self._stamps[...] = np.frombuffer(pack_stamp(stamp_ns), np.uint32)
         return self._memory.tobytes()
