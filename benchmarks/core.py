@@ -84,7 +84,7 @@ def main() -> int:
     parser.add_argument('--robot', default='talos', help='name or YAML of the robot')
     parser.add_argument('--quick', action='store_true', help='a few seconds, for CI')
     parser.add_argument('--check', action='store_true',
-                        help='exit with 1 if target 5 is missed again and again')
+                        help='exit with 1 if target 5a is missed again and again')
     options = parser.parse_args()
     inputs = Inputs(options.robot)
     console.print(machine())
