@@ -123,6 +123,7 @@ def _call(node: Node, message: _Message) -> Callable[[], object]:
 def subscribed(topics: Collection[str]) -> Iterator[None]:
     """Let exactly those outputs have subscribers whose full topic name is among these."""
     class Known(dict[Output, bool]):
+
         def __missing__(self, output: Output) -> bool:
             found = self[output] = output.publisher.topic_name in topics
             return found
