@@ -59,6 +59,9 @@ class Capture:
         Of these averages where measured; added to those of :class:`SensorNoise`.
     name
         For messages.
+    approach
+        Direction in which each joint moved last before it came to rest, shape (n,): 1, -1, or 0
+        where it has not moved since the start; friction acts against it. None: not known.
 
     """
 
@@ -72,6 +75,7 @@ class Capture:
     wrench_variance: Array | None = None
     torque_variance: Array | None = None
     name: str = ''
+    approach: Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +188,7 @@ def _check_shapes(model: RobotModel, capture: Capture, where: str) -> None:
     n, sensors = len(model.joint_names), len(model.config.wrench_sensors)
     expected = {'positions': (n,), 'torques': (n,), 'wrenches': (sensors, 6), 'up': (3,),
                 'in_contact': (len(model.config.feet),), 'position_variance': (n,),
-                'wrench_variance': (sensors, 6), 'torque_variance': (n,)}
+                'wrench_variance': (sensors, 6), 'torque_variance': (n,), 'approach': (n,)}
     for what, shape in expected.items():
         value = getattr(capture, what)
         if value is not None and np.shape(value) != shape:
@@ -211,7 +215,7 @@ def _check_foot(model: RobotModel, capture: Capture, foot: str, sensors: tuple[s
 
 FORMAT = 1
 _ARRAYS = ('positions', 'wrenches', 'in_contact', 'up', 'torques', 'position_variance',
-           'wrench_variance', 'torque_variance')
+           'wrench_variance', 'torque_variance', 'approach')
 
 
 class CaptureLog:
@@ -303,6 +307,7 @@ def _without_nan(value: Any) -> Any:
 
 
 def _capture(plain: dict[str, Any]) -> Capture:
+    plain = {'approach': None, **plain}  # files of 0.1.0 do not have it
     arrays: dict[str, Any] = {key: None if plain[key] is None else np.array(
         plain[key], dtype=bool if key == 'in_contact' else float) for key in _ARRAYS}
     return Capture(up_frame=str(plain['up_frame']), name=str(plain['name']), **arrays)

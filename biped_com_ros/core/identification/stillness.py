@@ -57,6 +57,41 @@ class StillnessOptions:
         check_positive('stillness', self)
 
 
+class MotionDirections:
+    """
+    Directions in which joints moved last, as friction remembers them.
+
+    A joint drags a follower with play along: noise within the play moves nothing, and a turn
+    counts from twice the play on.
+
+    Parameters
+    ----------
+    count
+        Number of joints.
+    play
+        rad or m.
+
+    Attributes
+    ----------
+    directions
+        Shape (count,): 1, -1, or 0 for a joint that has not moved yet.
+
+    """
+
+    def __init__(self, count: int, play: float) -> None:
+        self._play = play
+        self._follower = np.full(count, np.nan)
+        self.directions = np.zeros(count)
+
+    def update(self, positions: Array) -> None:
+        """Use positions (count,), rad or m; those that are not finite change nothing."""
+        before = np.where(np.isnan(self._follower), positions, self._follower)
+        self._follower = np.fmin(np.fmax(before, positions - self._play), positions + self._play)
+        moved = self._follower - before
+        self.directions[moved > 0.0] = 1.0
+        self.directions[moved < 0.0] = -1.0
+
+
 class CaptureWindow:
     """
     Keeps the last readings, decides whether the robot is still, and averages them.
@@ -78,9 +113,11 @@ class CaptureWindow:
         self.options = options or StillnessOptions()
         # Time, positions, torques, wrenches, up.
         self._samples: deque[tuple[float, Array, Array, Array, Array]] = deque()
+        self._motions = MotionDirections(
+            len(model.joint_names), 0.5 * self.options.joint_range)
 
     def clear(self) -> None:
-        """Drop all readings, as after a movement."""
+        """Drop all readings, as after a movement; the directions of the movements are kept."""
         self._samples.clear()
 
     def add(self, time: float, positions: Array, torques: Array, wrenches: Array,
@@ -103,6 +140,7 @@ class CaptureWindow:
         samples = self._samples
         if samples and time < samples[-1][0]:
             samples.clear()
+        self._motions.update(positions)
         samples.append((time, positions.copy(), torques.copy(), wrenches.copy(), up.copy()))
         while time - samples[0][0] > self.options.duration * 1.001:
             samples.popleft()
@@ -138,7 +176,7 @@ class CaptureWindow:
         return Capture(
             means[0], means[1], standing, mean_up, self.up_frame, means[2],
             _variance_of_mean(positions), np.nan_to_num(_variance_of_mean(wrenches)),
-            np.nan_to_num(_variance_of_mean(torques)), name)
+            np.nan_to_num(_variance_of_mean(torques)), name, self._motions.directions.copy())
 
     def _motion(self) -> str:
         o, (_, positions, _, wrenches, up) = self.options, map(np.array, zip(*self._samples))
