@@ -18,6 +18,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+
+import rclpy
 
 
 def start_node(name, *arguments):
@@ -41,3 +44,21 @@ def start_node(name, *arguments):
         [sys.executable, '-m', f'biped_com_ros.nodes.{name}.node', '--ros-args', *arguments],
         env={**os.environ, 'PYTHONPATH': os.pathsep.join(path for path in sys.path if path)},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def call_until_answered(node, client, request, executor=None, timeout=30.0):
+    """
+    Call a service of another process and return its response.
+
+    A server that has not discovered its client yet drops the response, so that the request is
+    sent again every 2 s: it must be one that may be repeated.
+
+    """
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        future = client.call_async(request)
+        rclpy.spin_until_future_complete(node, future, executor, timeout_sec=2.0)
+        if future.done():
+            return future.result()
+        client.remove_pending_request(future)
+    raise AssertionError(f'no response of {client.srv_name} for {timeout} s')

@@ -52,7 +52,7 @@ class Observer:
     def __init__(self, process):
         rclpy.init()
         self.node, self._process, self._end = Node('observer'), process, time.monotonic() + LIMIT
-        self.states, self.margins = [], []
+        self.states, self.margins, self._has_margin = [], [], False
         self.points = {name: {} for name in ('gait_player/zmp_reference', 'simulator/truth/zmp',
                                              'simulator/truth/com')}
         self.forces = []
@@ -72,6 +72,7 @@ class Observer:
         kept[stamp.sec, stamp.nanosec] = point.x, point.y, point.z
 
     def _on_margin(self, message):
+        self._has_margin = True
         if self.states[-1:] == ['walking']:
             self.margins.append(message.data)
 
@@ -82,7 +83,10 @@ class Observer:
             rclpy.spin_once(self.node, timeout_sec=0.05)
 
     def order(self):
-        """Ask until the answer is yes: everything has to be there first."""
+        """Ask until the answer is yes, once everything that is measured arrives."""
+        truth = [self.points[f'simulator/truth/{name}'] for name in ('zmp', 'com')]
+        self.until(lambda: all(truth) and self.forces and self._has_margin,
+                   'the truth and a margin')
         while True:
             self.until(self._step.service_is_ready, 'gait_player')
             future = self._step.call_async(Trigger.Request())

@@ -151,9 +151,10 @@ class PageActions:
     # -- feedforward
 
     def _request_state(self) -> None:
-        if self._state_request is None or self._state_request.done():
-            self._state_request = self._get.call_async(GetState.Request())
-            self._state_request.add_done_callback(self._on_state)
+        if self._state_request is not None:  # without a response: that node may have ended
+            self._get.remove_pending_request(self._state_request)
+        self._state_request = self._get.call_async(GetState.Request())
+        self._state_request.add_done_callback(self._on_state)
 
     def _on_state(self, future: Any) -> None:
         response = future.result()

@@ -29,7 +29,7 @@ import pytest
 from rclpy.node import Node
 from support.gravity_rig import COUNTER
 from support.messages import parameters as overrides
-from support.node_process import start_node
+from support.node_process import call_until_answered, start_node
 import yaml
 
 CONFIG = Path(__file__).resolve().parents[3] / 'config' / 'gravity_compensation.yaml'
@@ -77,12 +77,11 @@ def test_process_becomes_active_and_ends_cleanly(module, arguments):
     executor.add_node(peer)
     try:
         assert client.wait_for_service(15.0)
-        label, end = '', time.monotonic() + 15.0
+        label, end = '', time.monotonic() + 30.0
         while label != 'active':  # the service may respond before the node is active
             assert time.monotonic() < end, label
-            future = client.call_async(GetState.Request())
-            executor.spin_until_future_complete(future, 10.0)
-            label = future.result().current_state.label
+            label = call_until_answered(
+                peer, client, GetState.Request(), executor).current_state.label
         process.send_signal(signal.SIGINT)
         assert process.wait(10.0) == 0, process.stdout.read()
     finally:

@@ -25,11 +25,10 @@ from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorPar
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
-import rclpy
 from rclpy.duration import Duration
 from rclpy.node import Node
 from std_srvs.srv import Trigger
-from support.node_process import start_node
+from support.node_process import call_until_answered, start_node
 from support.wrench_aggregator_rig import make_node
 from support.wrench_oracle import Robot, URDF, YAML
 import yaml
@@ -148,9 +147,7 @@ def test_the_process_ends_cleanly_on_interrupt():
     watcher = Node('watcher')
     client = watcher.create_client(Trigger, '/alone/wrench_aggregator/tare')
     assert client.wait_for_service(20.0)
-    future = client.call_async(Trigger.Request())
-    rclpy.spin_until_future_complete(watcher, future, timeout_sec=10.0)
-    assert 'not tared' in future.result().message
+    assert 'not tared' in call_until_answered(watcher, client, Trigger.Request()).message
     watcher.destroy_node()
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=5)
