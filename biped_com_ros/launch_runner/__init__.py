@@ -14,16 +14,17 @@
 """
 Run the XML launch files where ``ros2 launch`` is not installed.
 
-It supports the part of ROS 2's launch XML that the files in ``launch/`` use. Anything else, and
-whatever ``ros2 launch`` of Jazzy refuses, is an error that names the file, the line and the valid
-options:
+It supports this part of ROS 2's launch XML. Anything else, and whatever ``ros2 launch`` of Jazzy
+refuses, is an error that names the file, the line and the valid options:
 
-- ``arg`` (with ``choice``), ``let``, ``include`` (with ``arg``), ``group``,
-  ``push_ros_namespace`` and ``set_remap``, all with ``if`` and ``unless``;
-- ``node`` with ``param`` (inline, typed, or ``from`` a file) and ``remap``;
-  ``on_exit="shutdown"``, timeouts for signals;
-- ``$(var)``, ``$(env)``, ``$(eval)`` (comparisons and conditions), ``$(find-pkg-share)``,
-  ``$(dirname)``, ``$(command)``.
+- ``arg`` (with ``choice``), ``let``, ``include`` (with ``arg``), ``group``, ``log``,
+  ``push_ros_namespace``, ``set_parameter``, ``set_remap``, ``set_env`` and ``unset_env``, all with
+  ``if`` and ``unless``;
+- ``node`` with ``param`` (inline, nested, typed, or ``from`` a file), ``remap`` and ``env``, and
+  ``executable``; ``respawn``, ``on_exit="shutdown"``, ``cwd``, ``shell``, ``launch-prefix``,
+  timeouts for signals;
+- ``$(var)``, ``$(env)``, ``$(eval)`` (comparisons, conditions, arithmetic), ``$(not)``,
+  ``$(and)``, ``$(or)``, ``$(find-pkg-share)``, ``$(dirname)``, ``$(filename)``, ``$(command)``.
 
 `xml_reader` and `schema` read and check a file. `actions` executes it in a `context`, with
 `substitutions`, `expression` and `parameters`, and lists the processes to start. `supervisor`

@@ -27,7 +27,8 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.launch_runner.context import Context, join_namespace
 from biped_com_ros.launch_runner.errors import LaunchFileError, unknown
 from biped_com_ros.launch_runner.packages import executable_command
-from biped_com_ros.launch_runner.parameters import parameter, parameter_file, ParameterFiles
+from biped_com_ros.launch_runner.parameters import (
+    coerce, parameter, parameter_file, ParameterFiles)
 from biped_com_ros.launch_runner.schema import check
 from biped_com_ros.launch_runner.substitutions import is_true, parse, perform, perform_pieces
 from biped_com_ros.launch_runner.xml_reader import Element, read_xml
@@ -47,7 +48,12 @@ class ProcessPlan:
     name: str
     command: tuple[str, ...]
     environment: dict[str, str] = field(repr=False)
+    cwd: str | None = None
+    shell: bool = False
     output: str = 'log'
+    respawn: bool = False
+    respawn_delay: float = 0.0
+    respawn_max_retries: float = -1
     shuts_down: bool = False
     sigterm_timeout: float = SIGTERM_TIMEOUT
     sigkill_timeout: float = SIGKILL_TIMEOUT
@@ -62,7 +68,7 @@ def load(file: Path) -> Element:
 
 class Planner:
     """
-    Executes the actions of launch files in a context and collects the processes to start.
+    Executes the actions of launch files in a context and collects processes and messages.
 
     Parameters
     ----------
@@ -74,19 +80,24 @@ class Planner:
     Attributes
     ----------
     processes
-        Result of `run`, in the order of the file.
+        Result of `run`: processes to start, in the order of the file.
+    messages
+        Texts of ``<log>``.
 
     """
 
     def __init__(self, context: Context, files: ParameterFiles) -> None:
         self.processes: list[ProcessPlan] = []
+        self.messages: list[str] = []
         self._context = context
         self._files = files
         self._including: list[Path] = []
         self._actions: dict[str, Callable[[Element], None]] = {
             'arg': self._arg, 'let': self._let, 'include': self._include, 'group': self._group,
-            'node': self._node, 'push_ros_namespace': self._push_namespace,
-            'set_remap': self._set_remap}
+            'node': self._node, 'executable': self._executable, 'log': self._log,
+            'push_ros_namespace': self._push_namespace, 'push-ros-namespace': self._push_namespace,
+            'set_parameter': self._set_parameter, 'set_remap': self._set_remap,
+            'set_env': self._set_env, 'unset_env': self._unset_env}
 
     def run(self, root: Element) -> None:
         """Execute a whole file."""
@@ -149,6 +160,19 @@ class Planner:
         namespace = join_namespace(self._context.namespace, self._text(element, 'namespace'))
         self._context.namespace = _valid_namespace(namespace, element)
 
+    def _set_parameter(self, element: Element) -> None:
+        name, value = self._text(element, 'name'), self._text(element, 'value')
+        self._context.parameters[name] = coerce(value, '', element.where, name)
+
+    def _set_env(self, element: Element) -> None:
+        self._context.environment[self._text(element, 'name')] = self._text(element, 'value')
+
+    def _unset_env(self, element: Element) -> None:
+        self._context.environment.pop(self._text(element, 'name'), None)
+
+    def _log(self, element: Element) -> None:
+        self.messages.append(self._text(element, 'message'))
+
     def _set_remap(self, element: Element) -> None:
         self._context.remappings.append((self._text(element, 'from'), self._text(element, 'to')))
 
@@ -158,15 +182,31 @@ class Planner:
             command = executable_command(package, executable, self._context.environment)
         except ConfigurationError as error:
             raise LaunchFileError(element.where, str(error)) from error
+        self._plan(element, executable, [
+            *command, *self._split(element, 'args'), '--ros-args',
+            *self._split(element, 'ros_args'), *self._names(element),
+            *self._parameters(element), *self._remappings(element)])
+
+    def _executable(self, element: Element) -> None:
+        command = self._split(element, 'cmd')
+        if not command:
+            raise LaunchFileError(element.where, "attribute 'cmd' is empty")
+        self._plan(element, self._text(element, 'name') or Path(command[0]).name, command)
+
+    def _plan(self, element: Element, name: str, command: list[str]) -> None:
+        own_environment = {self._text(env, 'name'): self._text(env, 'value')
+                           for env in element.nested('env')}
         self.processes.append(ProcessPlan(
-            name=f'{executable}-{len(self.processes) + 1}',
-            command=(*command, *self._split(element, 'args'), '--ros-args',
-                     *self._split(element, 'ros_args'), *self._names(element),
-                     *self._parameters(element), *self._remappings(element)),
-            environment=dict(self._context.environment),
-            output=self._output(element), shuts_down='on_exit' in element.attributes,
-            sigterm_timeout=self._timeout(element, 'sigterm_timeout', SIGTERM_TIMEOUT),
-            sigkill_timeout=self._timeout(element, 'sigkill_timeout', SIGKILL_TIMEOUT)))
+            name=f'{name}-{len(self.processes) + 1}',
+            command=(*self._split(element, 'launch-prefix'), *command),
+            environment=self._context.environment | own_environment,
+            cwd=self._text(element, 'cwd') or None, shell=self._flag(element, 'shell'),
+            output=self._output(element), respawn=self._flag(element, 'respawn'),
+            respawn_delay=self._number(element, 'respawn_delay', 0.0),
+            respawn_max_retries=self._number(element, 'respawn_max_retries', -1, minimum=-1),
+            shuts_down='on_exit' in element.attributes,
+            sigterm_timeout=self._number(element, 'sigterm_timeout', SIGTERM_TIMEOUT),
+            sigkill_timeout=self._number(element, 'sigkill_timeout', SIGKILL_TIMEOUT)))
 
     def _names(self, element: Element) -> list[str]:
         rules = []
@@ -186,14 +226,15 @@ class Planner:
 
     def _parameters(self, element: Element) -> list[str]:
         """``--params-file`` per file and per group of inline values, in the order written."""
-        arguments: list[str] = []
+        arguments = self._inline_file(self._context.parameters, '/**')
         inline: dict[str, Any] = {}
         target = self._parameter_target(element)
         for child in element.nested('param'):
             if 'from' in child.attributes:
                 arguments += self._inline_file(inline, target)
                 inline = {}
-                arguments += ['--params-file', str(parameter_file(child, self._context))]
+                file = parameter_file(child, self._context, self._files)
+                arguments += ['--params-file', str(file)]
             else:
                 inline.update([parameter(child, self._context)])
         return arguments + self._inline_file(inline, target)
@@ -220,15 +261,19 @@ class Planner:
             raise unknown(element.where, 'output', output, OUTPUTS)
         return output
 
-    def _timeout(self, element: Element, attribute: str, default: float) -> float:
+    def _flag(self, element: Element, attribute: str) -> bool:
+        return is_true(self._text(element, attribute) or 'false', element.where, attribute)
+
+    def _number(self, element: Element, attribute: str, default: float,
+                minimum: float = 0.0) -> float:
         text = self._text(element, attribute) or str(default)
         try:
             number = float(text)
         except ValueError:
             number = float('nan')
-        if not 0.0 <= number < float('inf'):
+        if not minimum <= number < float('inf'):
             raise LaunchFileError(
-                element.where, f"{attribute} is '{text}' (valid: a number >= 0)")
+                element.where, f"{attribute} is '{text}' (valid: a number >= {minimum:g})")
         return number
 
     def _split(self, element: Element, attribute: str) -> list[str]:

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+import copy
 from dataclasses import dataclass, field
 import os
+from typing import Any
 
 
 @dataclass
@@ -32,16 +34,17 @@ class Context:
     configurations: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     namespace: str | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
     remappings: list[tuple[str, str]] = field(default_factory=list)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Restore everything at the end of the ``with`` block."""
-        saved = dict(self.configurations), self.namespace, list(self.remappings)
+        saved = copy.deepcopy(self.__dict__)
         try:
             yield
         finally:
-            self.configurations, self.namespace, self.remappings = saved
+            self.__dict__.update(saved)
 
 
 def join_namespace(base: str | None, namespace: str | None) -> str | None:

@@ -14,8 +14,8 @@
 """
 The expressions of ``$(eval ...)``: a whitelisted part of Python, evaluated without ``eval()``.
 
-Comparisons, ``and``, ``or``, ``not``, ``a if condition else b`` of strings, numbers and lists,
-with the results of ``ros2 launch``. Anything else is an error.
+Arithmetic, comparisons, ``and``, ``or``, ``not``, ``a if condition else b`` of strings, numbers
+and lists, with the results of ``ros2 launch``. Anything else is an error.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
 
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}
 _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.In: lambda item, items: item in items, ast.NotIn: lambda item, items: item not in items}
 _VALID = ('numbers, quoted strings, lists, True, False, and, or, not, == != < <= > >=, in, '
-          'parentheses, "a if condition else b"')
+          '+ - * / // %, parentheses, "a if condition else b"')
 
 
 def evaluate_expression(text: str) -> str:
@@ -51,7 +54,7 @@ def evaluate_expression(text: str) -> str:
         raise ConfigurationError(f"'{text}' is not an expression (valid: {_VALID})") from error
     try:
         return str(_value(tree.body))
-    except TypeError as error:
+    except (TypeError, ValueError, ArithmeticError) as error:
         raise ConfigurationError(f"expression '{text}' cannot be evaluated: {error}") from error
 
 
@@ -63,6 +66,10 @@ def _value(node: ast.expr) -> Any:
             return [_value(item) for item in node.elts]
         case ast.UnaryOp(ast.Not()):
             return not _value(node.operand)
+        case ast.UnaryOp(ast.USub()):
+            return -_value(node.operand)
+        case ast.BinOp() if type(node.op) in _BINARY:
+            return _BINARY[type(node.op)](_value(node.left), _value(node.right))
         case ast.BoolOp():
             return _boolean(node)
         case ast.Compare():

@@ -156,6 +156,8 @@ def _supervise(planner: Planner, foreground: str) -> int:
     console = Console()
     try:
         console.report('INFO', f'[launch]: all output is logged to {console.log_file}')
+        for message in planner.messages:
+            console.report('INFO', f'[launch.user]: {message}')
         console.quiet = console.quiet or bool(foreground)
         return asyncio.run(Supervisor(planner.processes, console, foreground).run())
     finally:

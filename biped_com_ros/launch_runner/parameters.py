@@ -25,7 +25,8 @@ from typing import Any
 
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.errors import LaunchFileError
-from biped_com_ros.launch_runner.substitutions import parse, perform, perform_pieces
+from biped_com_ros.launch_runner.substitutions import (
+    is_true, parse, perform, perform_pieces)
 from biped_com_ros.launch_runner.xml_reader import Element
 import yaml
 
@@ -41,15 +42,18 @@ class ParameterFiles:
 
     def write(self, parameters: dict[str, Any], node: str = '/**') -> Path:
         """Write parameters of one node, by default of every node in the process."""
+        return self.write_document({node: {'ros__parameters': parameters}})
+
+    def write_document(self, document: Any) -> Path:
+        """Write a whole parameter file."""
         number = len(list(self._directory.iterdir()))
         file = self._directory / f'launch_params_{number}.yaml'
-        file.write_text(yaml.safe_dump(
-            {node: {'ros__parameters': parameters}}, sort_keys=False, default_flow_style=None))
+        file.write_text(yaml.safe_dump(document, sort_keys=False, default_flow_style=None))
         return file
 
 
-def parameter_file(element: Element, context: Context) -> Path:
-    """Return the file of a ``<param from=...>`` after checking its structure."""
+def parameter_file(element: Element, context: Context, files: ParameterFiles) -> Path:
+    """Return the checked file of a ``<param from=...>``, a new one with ``allow_substs``."""
     file = Path(perform(element.get('from'), context, element.where)).expanduser()
     try:
         document = yaml.safe_load(file.read_text())
@@ -63,7 +67,20 @@ def parameter_file(element: Element, context: Context) -> Path:
         raise LaunchFileError(
             element.where, f"parameter file '{file}' is not of the form "
             "'NODE: {ros__parameters: {NAME: VALUE}}' (NODE may be /**)")
+    if is_true(element.get('allow_substs', 'false'), element.where, 'allow_substs'):
+        return files.write_document(_substituted(document, context, str(file)))
     return file
+
+
+def _substituted(item: Any, context: Context, where: str) -> Any:
+    if isinstance(item, dict):
+        return {_substituted(key, context, where): _substituted(value, context, where)
+                for key, value in item.items()}
+    if isinstance(item, list):
+        return [_substituted(element, context, where) for element in item]
+    if isinstance(item, str) and '$(' in item:
+        return yaml.safe_load(perform(item, context, f'{where}:1'))
+    return item
 
 
 def is_parameter_document(document: Any) -> bool:
@@ -76,8 +93,10 @@ def is_parameter_document(document: Any) -> bool:
 
 
 def parameter(element: Element, context: Context) -> tuple[str, Any]:
-    """Name and typed value of a ``<param name=...>``."""
+    """Name and typed value of a ``<param name=...>``; a dict of the nested ones."""
     name = perform(element.get('name'), context, element.where)
+    if element.children:
+        return name, dict(parameter(child, context) for child in element.children)
     kind = element.get('type').replace('yaml', '')  # yaml: the same as no type
     if 'value-sep' in element.attributes:
         parts = element.get('value').split(element.get('value-sep'))

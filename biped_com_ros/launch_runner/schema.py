@@ -45,19 +45,28 @@ class Tag:
 _NAME_VALUE = Tag(('name', 'value'))
 _FROM_TO = Tag(('from', 'to'))
 _BOOLEAN = ('true', 'false', 'True', 'False')
-_PARAM = Tag(optional=('name', 'value', 'value-sep', 'type', 'from'),
-             choices={'type': ('yaml', *PARAMETER_TYPES)})
-_NODE_OPTIONS = ('name', 'namespace', 'args', 'ros_args', 'output', 'on_exit', 'sigterm_timeout',
-                 'sigkill_timeout')
+_PARAM = Tag(optional=('name', 'value', 'value-sep', 'type', 'from', 'allow_substs'),
+             choices={'type': ('yaml', *PARAMETER_TYPES), 'allow_substs': _BOOLEAN})
+_PARAM.children['param'] = _PARAM
+_PROCESS = ('name', 'cwd', 'output', 'on_exit', 'launch-prefix', 'respawn', 'respawn_delay',
+            'respawn_max_retries', 'sigterm_timeout', 'sigkill_timeout', 'shell')
+_PROCESS_CHOICES = {'on_exit': ('shutdown',), 'shell': _BOOLEAN}
 
 ACTIONS = {
     'arg': Tag(('name',), ('default', 'description', *_CONDITIONS), {'choice': Tag(('value',))}),
     'let': Tag(('name', 'value'), _CONDITIONS),
     'include': Tag(('file',), _CONDITIONS, {'arg': _NAME_VALUE}),
-    'node': Tag(('pkg', 'exec'), (*_NODE_OPTIONS, *_CONDITIONS),
-                {'param': _PARAM, 'remap': _FROM_TO}, {'on_exit': ('shutdown',)}),
+    'node': Tag(('pkg', 'exec'), ('namespace', 'args', 'ros_args', *_PROCESS, *_CONDITIONS),
+                {'param': _PARAM, 'remap': _FROM_TO, 'env': _NAME_VALUE}, _PROCESS_CHOICES),
+    'executable': Tag(('cmd',), (*_PROCESS, *_CONDITIONS), {'env': _NAME_VALUE},
+                      _PROCESS_CHOICES),
     'push_ros_namespace': Tag(('namespace',), _CONDITIONS),
+    'push-ros-namespace': Tag(('namespace',), _CONDITIONS),
+    'set_parameter': Tag(('name', 'value'), _CONDITIONS),
     'set_remap': Tag(('from', 'to'), _CONDITIONS),
+    'set_env': Tag(('name', 'value'), _CONDITIONS),
+    'unset_env': Tag(('name',), _CONDITIONS),
+    'log': Tag(('message',), _CONDITIONS),
 }
 ACTIONS['group'] = Tag((), ('scoped', *_CONDITIONS), ACTIONS, {'scoped': _BOOLEAN})
 _LAUNCH = Tag((), ('version', 'deprecated'), ACTIONS)
@@ -108,8 +117,14 @@ def _check_parameter(element: Element) -> None:
     has = element.attributes.keys()
     if ('name' in has) == ('from' in has):
         raise LaunchFileError(element.where, "<param> needs either 'name' or 'from'")
-    if 'from' in has and len(has) > 1:
-        raise LaunchFileError(element.where, '<param from> has no other attributes')
-    if 'name' in has and 'value' not in has:
+    if 'from' in has and (element.children or not has <= {'from', 'allow_substs'}):
         raise LaunchFileError(
-            element.where, f"<param name='{element.get('name')}'> needs 'value'")
+            element.where, "<param from> may have the attribute 'allow_substs' and nothing else")
+    if 'name' in has and 'allow_substs' in has:
+        raise LaunchFileError(element.where, "'allow_substs' needs 'from'")
+    if 'name' in has and ('value' in has) == bool(element.children):
+        raise LaunchFileError(
+            element.where, f"<param name='{element.get('name')}'> needs either 'value' or nested "
+            '<param> elements')
+    if has & {'type', 'value-sep'} and 'value' not in has:
+        raise LaunchFileError(element.where, "'type' and 'value-sep' need 'value'")

@@ -200,13 +200,29 @@ def _command(context: Context, _where: str, command: str, on_stderr: str = 'fail
     return result.stdout
 
 
-def _dirname(_context: Context, where: str) -> str:
-    return str(Path(where.rpartition(':')[0]).parent)
+def _file(where: str) -> Path:
+    return Path(where.rpartition(':')[0])
+
+
+def _truth(text: str) -> bool:
+    if text.strip().lower() not in ('true', 'false'):
+        raise ConfigurationError(f"'{text}' is not a truth value (valid: true, false)")
+    return text.strip().lower() == 'true'
+
+
+def _logical(combine: Callable[[list[bool]], bool]) -> Callable[..., str]:
+    def function(_context: Context, _where: str, *values: str) -> str:
+        return 'true' if combine([_truth(value) for value in values]) else 'false'
+    return function
 
 
 #: Numbers of arguments, and function of (context, where, *arguments).
 _FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[..., str]]] = {
-    'var': ((1,), _var), 'env': ((1, 2), _env), 'dirname': ((0,), _dirname),
+    'var': ((1,), _var), 'env': ((1, 2), _env),
+    'dirname': ((0,), lambda _context, where: str(_file(where).parent)),
+    'filename': ((0,), lambda _context, where: str(_file(where))),
+    'not': ((1,), _logical(lambda truths: not truths[0])),
+    'and': ((2,), _logical(all)), 'or': ((2,), _logical(any)),
     'eval': ((1,), lambda _context, _where, text: evaluate_expression(text)),
     'find-pkg-share': ((1,), lambda _context, _where, package: str(find_package(package))),
     'command': ((1, 2), _command),

@@ -104,10 +104,19 @@ class Supervisor:
                 _signal_group(process.pid, stronger)
 
     async def _run_process(self, plan: ProcessPlan) -> None:
-        code = await self._exit_code_of(plan)
-        self._exit_code = self._exit_code or (128 - code if code < 0 else code)
-        if plan.shuts_down:
-            self.end(f'{plan.name} has ended')
+        """Run a process, again as often as it is to be respawned."""
+        retries = 0
+        while not self._ending.is_set():
+            code = await self._exit_code_of(plan)
+            if plan.shuts_down:
+                self.end(f'{plan.name} has ended')
+            respawns = plan.respawn and not 0 <= plan.respawn_max_retries <= retries
+            if not respawns or self._ending.is_set():
+                self._exit_code = self._exit_code or (128 - code if code < 0 else code)
+                break
+            retries += 1
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), plan.respawn_delay)
 
     async def _exit_code_of(self, plan: ProcessPlan) -> int:
         """Run a process; return its exit code, or 0 if it ended as requested."""
@@ -132,7 +141,7 @@ class Supervisor:
         if self._console.colour:
             environment.setdefault('RCUTILS_COLORIZED_OUTPUT', '1')
         options: dict[str, Any] = {
-            'env': environment, 'start_new_session': True,
+            'env': environment, 'cwd': plan.cwd, 'start_new_session': True,
             'preexec_fn': _end_with_parent(os.getpid()),
             'stderr': await outputs.enter_async_context(self._relayed(plan.name, True))}
         if self._foreground != plan.name.rpartition('-')[0]:
@@ -140,6 +149,8 @@ class Supervisor:
                 'stdin': DEVNULL,
                 'stdout': await outputs.enter_async_context(
                     self._relayed(plan.name, plan.output != 'log'))}
+        if plan.shell:
+            return await asyncio.create_subprocess_shell(' '.join(plan.command), **options)
         return await asyncio.create_subprocess_exec(*plan.command, **options)
 
     @contextlib.asynccontextmanager

@@ -248,7 +248,7 @@ TALKER_LAUNCH = """<launch>
       <param name="number" value="3"/>
       <param name="ratio" value="1" type="float"/>
       <param name="flag" value="true"/>
-      <param name="group.deep" value="x"/>
+      <param name="group"><param name="deep" value="x"/></param>
       <param name="items" value="a,b" value-sep=","/>
       <param name="overridden" value="2"/>
     </node>

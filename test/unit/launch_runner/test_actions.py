@@ -39,7 +39,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         (directory / name).write_text('#!/bin/sh\n')
         (directory / name).chmod(0o755)
     (directory / 'not_executable').write_text('')
-    return {'AMENT_PREFIX_PATH': str(tmp_path / 'prefix')}
+    return {'AMENT_PREFIX_PATH': str(tmp_path / 'prefix'), 'SET': 'yes'}
 
 
 @pytest.fixture
@@ -110,11 +110,15 @@ def test_what_a_condition_excludes_is_not_evaluated(plan: Plan) -> None:
 
 def test_a_group_gives_back_what_it_changed(plan: Plan) -> None:
     inner = ('<let name="v" value="in"/><push_ros_namespace namespace="a"/>'
-             '<set_remap from="x" to="y"/>')
+             '<set_env name="E" value="in"/><set_remap from="x" to="y"/>'
+             '<set_parameter name="p" value="1"/><unset_env name="SET"/>')
     node = '<node pkg="fake" exec="talk" args="$(var v)"/>'
     body = '<let name="v" value="out"/>{}' + node + '</group>' + node
     inside, outside = plan(body.format('<group>' + inner)).processes
     assert values(inside, '-r') == ['__ns:=/a', 'x:=y']
+    assert parameters(inside) == [{'/**': {'ros__parameters': {'p': 1}}}]
+    assert inside.environment['E'] == 'in' and 'SET' not in inside.environment
+    assert 'E' not in outside.environment and outside.environment['SET'] == 'yes'
     assert inside.command[1] == 'in'
     assert outside.command[1:] == ('out', '--ros-args')
     _, unscoped = plan(body.format('<group scoped="false">' + inner)).processes
@@ -124,7 +128,7 @@ def test_a_group_gives_back_what_it_changed(plan: Plan) -> None:
 
 def test_namespaces_nest(plan: Plan) -> None:
     node = '<node pkg="fake" exec="talk" namespace="{}"/>'
-    planner = plan('<push_ros_namespace namespace="a"/><push_ros_namespace namespace="b"/>'
+    planner = plan('<push-ros-namespace namespace="a"/><push_ros_namespace namespace="b"/>'
                    + node.format('c') + node.format('/d') + node.format(''))
     assert [values(process, '-r') for process in planner.processes] == [
         ['__ns:=/a/b/c'], ['__ns:=/d'], ['__ns:=/a/b']]
@@ -135,20 +139,22 @@ def test_a_node_gets_everything_in_the_order_of_ros2_launch(
     file = tmp_path / 'p.yaml'
     file.write_text('/**:\n  ros__parameters: {a: 1}\n')
     planner = plan(
-        '<set_remap from="/all" to="/some"/>'
+        '<set_remap from="/all" to="/some"/><set_parameter name="use_sim_time" value="true"/>'
         f'<node pkg="fake" exec="talk" name="me" namespace="n" args="--x \'a b\'"'
         '  ros_args="--log-level $(var level)" output="screen">'
         f'  <param name="z" value="0"/><param from="{file}"/><param name="a" value="2"/>'
-        '  <param name="g.h" value="x"/>'
-        '  <remap from="tf" to="/tf"/></node>', level='debug')
+        '  <param name="g"><param name="h" value="x"/></param>'
+        '  <remap from="tf" to="/tf"/><env name="E" value="1"/></node>', level='debug')
     process, = planner.processes
     assert process.command[0].endswith('/lib/fake/talk')
     assert process.command[1:6] == ('--x', 'a b', '--ros-args', '--log-level', 'debug')
     assert values(process, '-r') == ['__node:=me', '__ns:=/n', '/all:=/some', 'tf:=/tf']
+    assert process.environment['E'] == '1'
     assert parameters(process) == [
+        {'/**': {'ros__parameters': {'use_sim_time': True}}},
         {'/n/me': {'ros__parameters': {'z': 0}}},
         {'/**': {'ros__parameters': {'a': 1}}},
-        {'/n/me': {'ros__parameters': {'a': 2, 'g.h': 'x'}}}]
+        {'/n/me': {'ros__parameters': {'a': 2, 'g': {'h': 'x'}}}}]
     assert (process.name, process.output) == ('talk-1', 'screen')
 
 
@@ -166,11 +172,32 @@ def test_arguments_split_like_a_shell_but_not_inside_substitutions(plan: Plan) -
     assert process.name == 'talk-1'
 
 
+def test_an_executable_is_split_likewise(plan: Plan) -> None:
+    process, = plan('<executable cmd="/bin/run $(var a) \'x  y\'"><env name="E" value="1"/>'
+                    '</executable>', a='1 2').processes
+    assert process.command == ('/bin/run', '1 2', 'x  y') and process.environment['E'] == '1'
+    assert process.name == 'run-1'
+
+
+def test_log_messages_are_collected(plan: Plan) -> None:
+    planner = plan('<log message="robot: $(var a)"/><log message="not" if="false"/>', a='talos')
+    assert planner.messages == ['robot: talos'] and planner.processes == []
+
+
 def test_process_attributes(plan: Plan) -> None:
     process, = plan('<node pkg="fake" exec="talk" output="both" on_exit="shutdown" '
                     'sigterm_timeout="1" sigkill_timeout="0.5"/>').processes
-    assert process.output == 'both' and process.shuts_down
+    assert process.output == 'both' and process.shuts_down and not process.respawn
     assert (process.sigterm_timeout, process.sigkill_timeout) == (1.0, 0.5)
+
+
+def test_attributes_of_an_executable(plan: Plan) -> None:
+    process, = plan(
+        '<executable cmd="c" name="n" cwd="/tmp" respawn="$(var r)" respawn_delay="0.5" '
+        'respawn_max_retries="3" shell="true" launch-prefix="nice -n 5"/>', r='true').processes
+    assert process.command == ('nice', '-n', '5', 'c')
+    assert (process.name, process.cwd, process.shell) == ('n-1', '/tmp', True)
+    assert (process.respawn, process.respawn_delay, process.respawn_max_retries) == (True, 0.5, 3)
 
 
 def test_defaults_end_everything_within_three_seconds(plan: Plan) -> None:
@@ -227,7 +254,7 @@ def test_a_relative_include_is_refused(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(('body', 'message'), [
-    ('<nod pkg="a"/>', "unknown tag inside <launch> 'nod'; did you mean 'node'.*valid: arg, gr"),
+    ('<nod pkg="a"/>', "unknown tag inside <launch> 'nod'; did you mean 'node'.*valid: arg, ex"),
     ('<timer period="1"/>', "unknown tag inside <launch> 'timer'"),
     ('<arg nam="a"/>', "unknown attribute of <arg> 'nam'; did you mean 'name'"),
     ('<node pkg="fake"/>', "<node> lacks the attribute 'exec'"),
@@ -241,10 +268,13 @@ def test_a_relative_include_is_refused(plan: Plan) -> None:
     ('<node pkg="fake" exec="talk" namespace="a//b c"/>', "namespace '/a/b c' is not valid"),
     ('<node pkg="fake" exec="talk" output="file"/>', "unknown output 'file'.*valid: both, log"),
     ('<node pkg="fake" exec="talk" on_exit="restart"/>', "value of on_exit 'restart'.*shutdown"),
-    ('<node pkg="fake" exec="talk" respawn="true"/>', "unknown attribute of <node> 'respawn'"),
+    ('<node pkg="fake" exec="talk" respawn="maybe"/>', "respawn is 'maybe'"),
+    ('<node pkg="fake" exec="talk" respawn_delay="-1"/>', "respawn_delay is '-1'.*>= 0"),
+    ('<node pkg="fake" exec="talk" respawn_max_retries="inf"/>', "retries is 'inf'.*>= -1"),
     ('<node pkg="fake" exec="talk" sigterm_timeout="-1"/>', "sigterm_timeout is '-1'.*>= 0"),
     ('<node pkg="fake" exec="talk" sigkill_timeout="inf"/>', "sigkill_timeout is 'inf'.*>= 0"),
-    ('<executable cmd="c"/>', "unknown tag inside <launch> 'executable'"),
+    ('<executable cmd=" "/>', "'cmd' is empty"),
+    ('<executable cmd="c"><param name="a" value="1"/></executable>', "tag inside <executable> "),
     ('<node pkg="fake" exec="talk" args="\'open"/>', "attribute 'args': No closing quotation"),
     (TALK.format('$(var x)'), "unknown launch variable 'x'.*valid: none"),
     ('<group>text</group>', "text 'text' inside <group>"),

@@ -78,6 +78,19 @@ def test_the_name_may_be_a_substitution(tmp_path: Path) -> None:
     assert parameter(element(tmp_path, xml), CONTEXT) == ('group3.a', 1)
 
 
+def test_parameters_nest(tmp_path: Path) -> None:
+    xml = ('<param name="group$(var number)"><param name="a" value="1"/>'
+           '<param name="deep"><param name="b" value="x"/></param></param>')
+    assert parameter(element(tmp_path, xml), CONTEXT) == (
+        'group3', {'a': 1, 'deep': {'b': 'x'}})
+
+
+def test_a_nest_has_no_value_of_its_own(tmp_path: Path) -> None:
+    for attribute in ('value="1"', 'type="int"'):
+        with pytest.raises(LaunchFileError, match="'value'"):
+            element(tmp_path, f'<param name="a" {attribute}><param name="b" value="1"/></param>')
+
+
 @pytest.mark.parametrize(('attributes', 'message'), [
     ('value=""', "'' is not of type any parameter.*type=\"str\""),
     ('value="$(var empty)"', 'type="str"'),
@@ -91,8 +104,8 @@ def test_the_name_may_be_a_substitution(tmp_path: Path) -> None:
     ('value="1" type="double"', "unknown value of type 'double'.*valid: bool, float"),
     ('value="1" if="true"', "unknown attribute of <param> 'if'.*valid:.*value"),
     ('value="1" from="x"', "either 'name' or 'from'"),
-    ('value="1" allow_substs="true"', "unknown attribute of <param> 'allow_substs'"),
-    ('', "needs 'value'"),
+    ('value="1" allow_substs="true"', "'allow_substs' needs 'from'"),
+    ('', "needs either 'value' or nested"),
 ])
 def test_refuses_with_the_place(tmp_path: Path, attributes: str, message: str) -> None:
     with pytest.raises(LaunchFileError, match=message) as error:
@@ -113,7 +126,24 @@ def test_a_file_is_handed_over_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / 'p.yaml'
     file.write_text('/**:\n  ros__parameters: {robot: $(var word)}\n')
     from_file = element(tmp_path, f'<param from="{file}"/>')
-    assert parameter_file(from_file, CONTEXT) == file
+    assert parameter_file(from_file, CONTEXT, ParameterFiles(tmp_path)) == file
+
+
+def test_substitutions_in_a_file_are_performed_on_request(tmp_path: Path) -> None:
+    file = tmp_path / 'p.yaml'
+    file.write_text('# about $(no such thing)\n/**/$(var word):\n  ros__parameters:\n'
+                    '    robot: $(var word)\n    n: $(var number)\n    l: [$(var number), 4]\n')
+    from_file = element(tmp_path, f'<param from="{file}" allow_substs="true"/>')
+    result = parameter_file(from_file, CONTEXT, ParameterFiles(tmp_path))
+    assert yaml.safe_load(result.read_text()) == {
+        '/**/talos': {'ros__parameters': {'robot': 'talos', 'n': 3, 'l': [3, 4]}}}
+
+
+@pytest.mark.parametrize('xml', [
+    '<param from="a" value="1"/>', '<param from="a"><param name="b" value="1"/></param>'])
+def test_a_file_goes_with_nothing_else(tmp_path: Path, xml: str) -> None:
+    with pytest.raises(LaunchFileError, match="'name' or 'from'|'allow_substs' and nothing else"):
+        element(tmp_path, xml)
 
 
 @pytest.mark.parametrize(('text', 'message'), [
@@ -128,6 +158,7 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str | None, message: str) -> 
     if text is not None:
         file.write_text(text)
     with pytest.raises(LaunchFileError, match=message) as error:
-        parameter_file(element(tmp_path, f'<param from="{file}"/>'), CONTEXT)
+        parameter_file(element(tmp_path, f'<param from="{file}"/>'), CONTEXT,
+                       ParameterFiles(tmp_path))
     assert 'p.launch.xml:3: ' in str(error.value)
     assert str(file) in str(error.value)

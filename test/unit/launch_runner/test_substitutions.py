@@ -51,7 +51,14 @@ def context() -> Context:
     ('$(dirname)/x', '/launch/dir/x'),
     (r"$(eval '\'$(var robot)\' == \'talos\'')", 'True'),
     ("$(eval \"'$(var robot)' == 'biped'\")", 'False'),
-    ("$(eval '2 < 3')", 'True'),
+    ('$(filename)', '/launch/dir/some.launch.xml'),
+    ("$(eval '2 + 3')", '5'),
+    ('$(not true)', 'false'),
+    ('$(not False)', 'true'),
+    ('$(and true $(not false))', 'true'),
+    ('$(and true false)', 'false'),
+    ('$(or false True)', 'true'),
+    ('$(or false false)', 'false'),
 ])
 def test_performs(context: Context, text: str, result: str) -> None:
     assert perform(text, context, WHERE) == result
@@ -94,7 +101,7 @@ def test_keeps_the_structure_of_nested_calls() -> None:
 
 @pytest.mark.parametrize(('text', 'message'), [
     ('$(varr robot)', "unknown substitution 'varr'; did you mean 'var'"),
-    ('$(anon name)', "unknown substitution 'anon'.*valid: command, dirname, env"),
+    ('$(anon name)', "unknown substitution 'anon'.*valid: and, command, dirname, env"),
     ('$(var)', r'takes 1 argument\(s\), 0 given'),
     ('$(var a b)', r'takes 1 argument\(s\), 2 given'),
     ('ab$(var robot', 'character 3: the closing parenthesis is missing'),
@@ -115,6 +122,8 @@ def test_refuses_malformed_ones_with_their_place(text: str, message: str) -> Non
     ('$(var robott)', "unknown launch variable 'robott'.*did you mean 'robot'.*valid: empty, rob"),
     ('$(env NOT_SET)', "'NOT_SET' is not set"),
     ('$(find-pkg-share no_such_pkg)', "'no_such_pkg' was not found"),
+    ('$(not maybe)', "'maybe' is not a truth value"),
+    ('$(and true 1)', r"'1' is not a truth value \(valid: true, false"),
     ("$(eval 'open(1)')", 'not allowed'),
 ])
 def test_says_what_cannot_be_performed(context: Context, text: str, message: str) -> None:

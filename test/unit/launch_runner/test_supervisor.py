@@ -324,6 +324,41 @@ def test_on_exit_shutdown_ends_the_others(start: Start, script: str, code: int) 
     assert runner.survivors() == []
 
 
+def test_respawn(start: Start) -> None:
+    runner = start(node('fails', 'respawn="true" respawn_delay="0.1" respawn_max_retries="2"'))
+    assert runner.process.wait(timeout=20) == 7
+    assert runner.output.count('process started') == 3
+
+
+def test_a_success_after_respawning_is_a_success(start: Start, tmp_path: Path) -> None:
+    mark = tmp_path / 'mark'
+    runner = start(f'<executable cmd="test -e {mark} || (touch {mark}; exit 3)" shell="true" '
+                   'respawn="true" respawn_max_retries="1"/>')
+    assert runner.process.wait(timeout=20) == 0
+    assert 'exit code 3' in runner.output and 'finished cleanly' in runner.output
+
+
+def test_respawn_stops_on_ctrl_c(start: Start) -> None:
+    runner = start(node('ends', 'respawn="true" respawn_delay="30" output="screen"'))
+    runner.wait_for('finished cleanly')
+    code, duration = runner.end()
+    assert code == 0 and duration < 1.5
+    assert runner.output.count('process started') == 1
+
+
+def test_environment_and_directory(start: Start, tmp_path: Path) -> None:
+    directory = tmp_path / 'somewhere'
+    directory.mkdir()
+    show = '<executable name="show" shell="true" output="screen" cmd="echo $E in $PWD"'
+    runner = start(f'<set_env name="E" value="all"/>{show} cwd="{directory}"/>'
+                   f'{show}><env name="E" value="mine"/></executable>'
+                   '<log message="E is $(env E)"/>')
+    assert runner.process.wait(timeout=20) == 0
+    assert f'[show-1] all in {directory}' in runner.output
+    assert '[show-2] mine in ' in runner.output
+    assert '[INFO] [launch.user]: E is all' in runner.output
+
+
 def test_processes_get_the_environment_but_no_terminal(start: Start) -> None:
     runner = start(node('environment'))
     assert runner.process.wait(timeout=20) == 0
