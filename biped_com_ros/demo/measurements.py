@@ -30,6 +30,7 @@ import time
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.terminal import Mean, Period, Snapshot
+from biped_com_ros.ros.node.diagnostics import is_in_namespace
 from biped_com_ros.ros.topics.inputs import BoolInput, Input, PointInput, WrenchInput
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
 from diagnostic_msgs.msg import DiagnosticArray
@@ -160,15 +161,16 @@ class Measurements:
 
 
 class Health:
-    """The last diagnostics of every node."""
+    """The last diagnostics of every node in the namespace of a node."""
 
     def __init__(self, node: Node) -> None:
+        self._namespace = node.get_namespace()
         self._reports: dict[str, tuple[int, str, float]] = {}
         node.create_subscription(DiagnosticArray, '/diagnostics', self._on_array, STATE_OUTPUT)
 
     def _on_array(self, array: DiagnosticArray) -> None:
         now = time.monotonic()
-        for status in array.status:
+        for status in filter(lambda s: is_in_namespace(s, self._namespace), array.status):
             self._reports[status.name] = (
                 int.from_bytes(status.level, 'little'), status.message, now)
 

@@ -23,6 +23,7 @@ import time
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.node import GaitPlayer
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
+from biped_com_ros.ros.node.diagnostics import status_name
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, Vector3Stamped
@@ -60,6 +61,7 @@ class GaitRig(NodeRig):
         super().__init__(node=GaitPlayer(namespace=namespace, parameter_overrides=[
             Parameter(name, value=value) for name, value in {**OPTIONS, **parameters}.items()]),
             namespace=namespace)
+        self.monitor = f'{namespace}/zmp_monitor'
         self.positions, self.silent, self.is_stuck = model.posture(), set(), False
         self.trajectories, self.states, self.references = [], [], []
         self.shares, self.progress, self.lines = [], [], {}
@@ -70,7 +72,7 @@ class GaitRig(NodeRig):
         self._com = make(PointStamped, 'com_estimator/com', 10)
         self._bias = make(Vector3Stamped, 'com_estimator/com_bias', 10)
         self._zmp = make(PointStamped, 'zmp_monitor/zmp', 10)
-        self._diagnostics = make(DiagnosticArray, '/diagnostics', 10)
+        self.diagnostics = make(DiagnosticArray, '/diagnostics', 10)
         self._event = make(DiagnosticArray, 'zmp_monitor/event', LATCHED)
         self._dcm_margin, self.dcm_margin = make(Float64, 'zmp_monitor/dcm_margin', 10), 0.02
         self._phase = make(String, 'zmp_monitor/support_phase', LATCHED)
@@ -90,8 +92,8 @@ class GaitRig(NodeRig):
 
     def _on_diagnostics(self, array):
         for status in array.status:
-            if status.name.startswith('gait_player: '):
-                self.lines[status.name.removeprefix('gait_player: ')] = status
+            if status.name.startswith(prefix := status_name(self.node, '')):
+                self.lines[status.name.removeprefix(prefix)] = status
 
     def _step(self):
         now = self.now()
@@ -126,13 +128,13 @@ class GaitRig(NodeRig):
     def _monitor(self):
         if 'monitor' in self.silent:
             return
-        self._diagnostics.publish(DiagnosticArray(status=[DiagnosticStatus(
-            name='zmp_monitor: zmp', level=DiagnosticStatus.OK, message='500 Hz')]))
+        self.diagnostics.publish(DiagnosticArray(status=[DiagnosticStatus(
+            name=f'{self.monitor}: zmp', level=DiagnosticStatus.OK, message='500 Hz')]))
 
     def report(self, level, message, now):
         """Let the monitor announce a level."""
         self._event.publish(DiagnosticArray(status=[DiagnosticStatus(
-            name='zmp_monitor: stability', level=level, message=message,
+            name=f'{self.monitor}: stability', level=level, message=message,
             values=[KeyValue(key='now', value=now)])]))
 
     def stand(self, phase='double'):
@@ -407,6 +409,30 @@ def test_a_silent_monitor_stops_the_walk(make):
     rig.state_is('stopping')
     rig.state_is('standing')
     assert 'no reports of zmp_monitor' in rig.order('walk').message
+
+
+def report_of_another_robot(level):
+    return DiagnosticArray(status=[DiagnosticStatus(
+        name=f'{owner}: zmp', level=level, message='rate') for owner in (
+            'zmp_monitor', 'another_robot/zmp_monitor')])
+
+
+def test_the_monitor_of_another_robot_does_not_permit_a_walk(make):
+    rig = make(monitor_timeout=2.0)
+    rig.stand()
+    rig.silent.add('monitor')
+    rig.peer.create_timer(0.1, lambda: rig.diagnostics.publish(
+        report_of_another_robot(DiagnosticStatus.OK)))
+    rig.spin(3.0)
+    assert 'no reports of zmp_monitor' in rig.order('walk').message
+
+
+def test_the_monitor_of_another_robot_does_not_stop_a_walk(rig):
+    rig.order('walk')
+    rig.state_is('walking')
+    rig.diagnostics.publish(report_of_another_robot(DiagnosticStatus.ERROR))
+    rig.spin(1.0)
+    assert rig.states[-1] == 'walking'
 
 
 def test_reasons_not_to_walk_are_reported(make, model):

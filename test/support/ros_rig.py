@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 
+from biped_com_ros.ros.node.diagnostics import status_name
 from biped_com_ros.ros.node.executor import make_executor
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
@@ -113,7 +114,7 @@ class NodeRig(ServedNodes):
 
     def record_statuses(self, topic='/diagnostics'):
         """Keep `statuses` up to date."""
-        prefix = f'{self.node.get_name()}: '
+        prefix = status_name(self.node, '')
 
         def record(array):
             for status in array.status:

@@ -52,6 +52,9 @@ class StabilityWatch:
     def __init__(self, node: Node, monitor: str, timeout: float,
                  on_error: Callable[[str], None]) -> None:
         self._node, self._monitor, self._on_error = node, monitor, on_error
+        # With its namespace: another robot's monitor says nothing about this robot.
+        event_topic = node.resolve_topic_name(f'{monitor}/event')
+        self._status_prefix = f'{event_topic.rpartition("/")[0].lstrip("/")}: '
         self.gate, self._dcm_margin = StabilityGate(monitor, timeout), None
         self._subscriptions = [
             node.create_subscription(DiagnosticArray, f'{monitor}/event', self._on_event, LATCHED),
@@ -97,7 +100,7 @@ class StabilityWatch:
 
     def _on_diagnostics(self, array: DiagnosticArray) -> None:
         statuses = [status for status in array.status
-                    if status.name.startswith(f'{self._monitor}: ')
+                    if status.name.startswith(self._status_prefix)
                     and not self._repeats_event(status)]
         if not statuses:
             return
@@ -108,7 +111,7 @@ class StabilityWatch:
 
     def _repeats_event(self, status: DiagnosticStatus) -> bool:
         """Return whether a status repeats the latest event."""
-        return status.name == f'{self._monitor}: stability' and not (
+        return status.name == f'{self._status_prefix}stability' and not (
             status.message.startswith('unknown'))
 
 

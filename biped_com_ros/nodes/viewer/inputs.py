@@ -24,6 +24,7 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.viewer.polled_node import latest, PolledNode
+from biped_com_ros.ros.node.diagnostics import is_in_namespace
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
@@ -286,7 +287,8 @@ class PageInputs:
     # -- status
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
-        for status in message.status:
+        namespace = self._polled.node.get_namespace()
+        for status in filter(lambda s: is_in_namespace(s, namespace), message.status):
             self._health[status.name] = (HealthLine(
                 int.from_bytes(status.level, 'little'), status.name, status.message), self._now)
 

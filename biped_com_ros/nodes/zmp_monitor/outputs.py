@@ -23,7 +23,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.stability.levels import Change, Level
 from biped_com_ros.core.stability.monitor import StabilityReport
 from biped_com_ros.ros.fast.codec import Template
-from biped_com_ros.ros.node.diagnostics import ERROR, OK, WARN
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, status_name, WARN
 from biped_com_ros.ros.topics.outputs import (
     float_publisher, point_publisher, TemplatePublisher, vector_publisher)
 from biped_com_ros.ros.topics.qos import LATCHED, overridable
@@ -112,7 +112,7 @@ class StabilityOutputs:
         """Publish and log a change of level."""
         located, text = report.located, describe_change(change)
         status = DiagnosticStatus(
-            level=SEVERITY[change.now], name=f'{self._node.get_name()}: stability', message=text,
+            level=SEVERITY[change.now], name=status_name(self._node, 'stability'), message=text,
             values=[KeyValue(key=key, value=value) for key, value in (
                 ('before', change.before.name), ('now', change.now.name),
                 ('support phase', support_phase(self._feet, located.stance.in_contact)),

@@ -32,6 +32,21 @@ Report = tuple[bytes, str, dict[str, Any]]
 """Level, message, and values by name."""
 
 
+def status_name(node: Node, part: str) -> str:
+    """Return the name of a status: ``<namespace>/<node>: <part>``, without a leading slash."""
+    return f'{node.get_fully_qualified_name().lstrip("/")}: {part}'
+
+
+def is_in_namespace(status: DiagnosticStatus, namespace: str) -> bool:
+    """
+    Return whether a status is of a node directly in a namespace.
+
+    ``/diagnostics`` is common to all robots of a network; their nodes differ by namespace.
+
+    """
+    return status.name.partition(':')[0].rpartition('/')[0] == namespace.strip('/')
+
+
 class Diagnostics:
     """
     Publishes the status of each part of a node at 1 Hz.
@@ -41,7 +56,7 @@ class Diagnostics:
     node
         The rclpy node.
     hardware_id
-        Name of the robot; may be set later.
+        Name of the robot; may be set later. The node's namespace is put before it.
     period
         Seconds of wall-clock time between messages.
 
@@ -70,7 +85,7 @@ class Diagnostics:
         Parameters
         ----------
         name
-            What it is about; shown as ``<node>: <name>``.
+            What it is about; see :func:`status_name`.
         report
             Returns (level, message, {key: value}); called once per second.
 
@@ -117,9 +132,10 @@ class Diagnostics:
             level, message, values = report()
         except Exception as error:  # noqa: B902 - the other reports do not depend on it
             level, message, values = ERROR, f'{type(error).__name__}: {error}', {}
+        namespace = self._node.get_namespace().strip('/')
         return DiagnosticStatus(
-            level=level, name=f'{self._node.get_name()}: {name}', message=message,
-            hardware_id=self.hardware_id,
+            level=level, name=status_name(self._node, name), message=message,
+            hardware_id='/'.join(filter(None, (namespace, self.hardware_id))),
             values=[KeyValue(key=key, value=_text(value)) for key, value in values.items()])
 
 
