@@ -42,7 +42,7 @@ from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.pose_design import PoseDesigner
 from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.sim.statics import hidden_lumps, StaticRobot
+from examples.static_robot import hidden_lumps, StaticRobot
 import numpy as np
 import yaml
 

@@ -39,7 +39,7 @@ from biped_com_ros.core.identification.first_moments import parameters_of, Stati
 from biped_com_ros.core.identification.pose_design import PoseDesign, PoseDesigner
 from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.sim.statics import hidden_lumps, StaticReading, StaticRobot
+from examples.static_robot import hidden_lumps, StaticReading, StaticRobot
 import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

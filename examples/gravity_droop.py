@@ -49,7 +49,7 @@ from biped_com_ros.sim import hidden
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
-from biped_com_ros.sim.statics import StaticRobot
+from examples.static_robot import StaticRobot
 import numpy as np
 import pinocchio as pin
 

@@ -26,7 +26,7 @@ from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.gravity.model import GravityModel
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.description import GRAVITY
-from biped_com_ros.sim.statics import StaticRobot
+from examples.static_robot import StaticRobot
 import numpy as np
 import pinocchio as pin
 import pytest

@@ -20,7 +20,7 @@ from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.sim.statics import hidden_lumps, StaticRobot
+from examples.static_robot import hidden_lumps, StaticRobot
 import numpy as np
 
 NOISE = SensorNoise()

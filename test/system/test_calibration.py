@@ -29,7 +29,7 @@ from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.offline.calibrate import main as calibrate
 from biped_com_ros.sim.hidden import LinkError
-from biped_com_ros.sim.statics import StaticRobot
+from examples.static_robot import StaticRobot
 import numpy as np
 import pytest
 import yaml

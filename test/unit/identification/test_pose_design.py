@@ -26,7 +26,7 @@ from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import bend_and_direction
-from biped_com_ros.sim.statics import StaticRobot
+from examples.static_robot import StaticRobot
 import numpy as np
 import pytest
 from support.statics_data import TrueRobot

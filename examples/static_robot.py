@@ -14,7 +14,8 @@
 """
 Sensor readings of a robot at rest, from MuJoCo's inverse statics.
 
-Ground truth for identification; it shares no code with ``core.identification``.
+Ground truth for identification, for tests and benchmarks; it shares no code with
+``core.identification``.
 """
 
 from __future__ import annotations
