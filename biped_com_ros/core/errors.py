@@ -51,9 +51,9 @@ class UnknownNameError(ConfigurationError):
     def __init__(self, kind: str, name: str, valid: Iterable[str], where: str = '') -> None:
         self.kind, self.name, self.valid = kind, name, tuple(valid)
         place = f' in {where}' if where else ''
-        import difflib  # slow to import, and rarely needed
-        close = difflib.get_close_matches(name, self.valid, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ''
+        from biped_com_ros.core.names import likeliest_name  # slow to import, rarely needed
+        close = likeliest_name(name, self.valid)
+        hint = f"; did you mean '{close}'?" if close else ''
         super().__init__(
             f"unknown {kind} '{name}'{place}{hint} (valid: {_listing(self.valid)})")
 

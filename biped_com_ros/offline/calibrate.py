@@ -84,6 +84,8 @@ def calibrate(options: argparse.Namespace, console: Console) -> None:
     """Read the recording, estimate, and write and print the results."""
     config = load_robot_config(options.robot)
     model = RobotModel(config, load_urdf(config, options.urdf))
+    for question in model.questions:
+        console.print(f'warning: {question}', style='yellow', highlight=False, markup=False)
     captures = find_captures(options, model, console)
     log = CaptureLog(options.out / 'captures.json', model)
     log.clear()

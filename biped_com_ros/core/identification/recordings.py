@@ -24,7 +24,7 @@ sensor of the robot's YAML (N, N m); ``imu/qx qy qz qw``, the orientation of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import csv
 from dataclasses import dataclass, field
 import math
@@ -36,6 +36,7 @@ from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.identification.captures import Capture, MotorConstants
 from biped_com_ros.core.identification.stillness import CaptureWindow, StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.names import likeliest_name
 import numpy as np
 
 NEW_POSE = 0.03
@@ -94,7 +95,8 @@ class CaptureFinder:
     captures
         Found so far.
     rejected
-        Reasons why segments at rest were not captured, with their counts.
+        Reasons why segments at rest were not captured or joint states not used, with their
+        counts.
 
     """
 
@@ -104,6 +106,7 @@ class CaptureFinder:
         self._watch = CaptureWindow(model, model.config.imu.frame, options)
         n, sensors = len(model.joint_names), tuple(model.config.wrench_sensors)
         self._index = {name: i for i, name in enumerate(model.joint_names)}
+        self._limits = dict(zip(model.joint_names, model.credible_positions))
         self._sensor_index = {name: i for i, name in enumerate(sensors)}
         self._signs = [s.sign for s in model.config.wrench_sensors.values()]
         self._positions, self._efforts = np.full(n, np.nan), np.full(n, np.nan)
@@ -129,12 +132,13 @@ class CaptureFinder:
         reasons = '; '.join(f'{reason} ({count} times)' for reason, count in self.rejected.items())
         missing = [name for name, i in self._index.items() if not np.isfinite(self._positions[i])]
         if missing:
-            raise InputError(f'the recording has no positions of {", ".join(missing[:8])}')
+            raise InputError(f'the recording has no positions of {", ".join(missing[:8])}'
+                             f'{f" that can be used: {reasons}" if reasons else ""}')
         raise InputError('the robot is never still in the recording: '
                          f'{reasons or self._watch.problem}')
 
     def _add_joints(self, event: Event) -> None:
-        if not event.names:
+        if not event.names or self._has_implausible_position(event):
             return
         for k, name in enumerate(event.names):
             if name in self._index:
@@ -149,6 +153,17 @@ class CaptureFinder:
         if event.time >= self._checked_at + CHECK_PERIOD or event.time < self._checked_at:
             self._checked_at = event.time
             self._check()
+
+    def _has_implausible_position(self, event: Event) -> bool:
+        for name, position in zip(event.names, event.values.tolist()):
+            least, most = self._limits.get(name, (-math.inf, math.inf))
+            if position < least or position > most:
+                problem = (f"joint '{name}' is beyond {least:g} to {most:g}: check the unit of "
+                           'positions (rad, m), the zero of the encoder, and the limits in the '
+                           'URDF')
+                self.rejected[problem] = self.rejected.get(problem, 0) + 1
+                return True
+        return False
 
     def _check(self) -> None:
         if np.abs(self._positions - self._last).max() < NEW_POSE or self._watch.problem:
@@ -276,9 +291,12 @@ def _event(kind: str, message: Any, received: float, share: float) -> Event:
     return Event(time, kind, np.array((f.x, f.y, f.z, m.x, m.y, m.z)), share=share)
 
 
-def _require(kind: str, needed: Iterable[str], present: tuple[str, ...], where: str) -> None:
+def _require(kind: str, needed: Sequence[str], present: tuple[str, ...], where: str) -> None:
     missing = [name for name in needed if name not in present]
     if missing:
+        close = likeliest_name(missing[0], [name for name in present if name not in needed])
+        hint = f"; did you mean '{close}' for '{missing[0]}'?" if close else ''
         raise InputError(
             f"'{where}' does not have the {kind} {', '.join(missing[:8])}"
-            f'{" and more" if len(missing) > 8 else ""}; it has {", ".join(sorted(present)[:20])}')
+            f'{" and more" if len(missing) > 8 else ""}; it has '
+            f'{", ".join(sorted(present)[:20])}{hint}')

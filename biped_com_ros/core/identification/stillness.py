@@ -26,6 +26,9 @@ from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
+LEAST_UPRIGHTNESS = 0.5
+"""Least vertical part of the base's z axis in a capture: of a robot that has not fallen."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StillnessOptions:
@@ -199,6 +202,11 @@ class CaptureWindow:
         model, names = self.model, tuple(self.model.config.wrench_sensors)
         state = model.state(positions)
         up_in_base = state.pose_in_base(self.up_frame).rotation @ up
+        if up_in_base[2] < LEAST_UPRIGHTNESS:
+            tilt = math.degrees(math.acos(max(float(up_in_base[2]), -1.0)))
+            raise InputError(
+                f'the base is tilted by {tilt:.0f} deg: stand the robot up; if it stands, check '
+                f"the frame of the IMU ('{self.up_frame}'), its driver, and base_rpy")
         standing = []
         for foot, config in model.config.feet.items():
             load, hanging = 0.0, 0.0
@@ -215,6 +223,12 @@ class CaptureWindow:
         weight = GRAVITY * self.model.mass
         if not math.isfinite(load):
             raise InputError(f"the wrench sensor of foot '{foot}' has no readings")
+        if load < -hanging - 0.2 * weight:
+            sensors = ', '.join(f'wrench_sensors.{name}.sign' for name in
+                                self.model.config.feet[foot].wrench_sensors)
+            raise InputError(
+                f"the ground seems to pull foot '{foot}' with {-load:.1f} N: flip {sensors} in "
+                f'the YAML of robot {self.model.config.name}')
         if load > 0.04 * weight:
             return True
         # Halfway between hanging and no load, or the largest offset of a sensor.

@@ -21,24 +21,26 @@ names the place and what would be valid.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, MISSING, replace
+from dataclasses import dataclass, field, replace
 import math
 from pathlib import Path
 import re
-import types
-import typing
-from typing import Any, Union
+from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.geometry.polygon import area
 from biped_com_ros.core.model.resources import package_share
-import yaml
+from biped_com_ros.core.model.strict_yaml import convert, read_yaml
 
 Vector3 = tuple[float, float, float]
 ZERO: Vector3 = (0.0, 0.0, 0.0)
 _ROUNDING = 1e-9
 #: How far a corner of a sole may be from its frame, along either axis, m.
 LONGEST_SOLE = 1.0
+#: How far a sole frame may be from its link, along either axis, m.
+LARGEST_ORIGIN = 1.0
+_LONGEST_BACKBONE = 3.0  # m
+_FULL_TURN = 2.0 * math.pi + _ROUNDING
 #: Relative or absolute name of a topic; rclpy itself checks it only when a node subscribes.
 _NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _TOPIC = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
@@ -211,8 +213,10 @@ class RobotConfig:
     simulation: SimulationConfig = SimulationConfig()
 
     def __post_init__(self) -> None:
+        _check_angles('base_rpy', self.base_rpy)
         _check_feet(self)
         _check_sensors(self)
+        _check_torso(self.torso)
 
     @property
     def imu(self) -> ImuConfig:
@@ -256,7 +260,7 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
             raise UnknownNameError('robot', text, (*robot_names(), '/path/to/robot.yaml'))
         text = str(package_share() / 'config' / 'robots' / f'{text}.yaml')
     path = Path(text)
-    config = robot_config_from_mapping(_read_yaml(path), where=path.name)
+    config = robot_config_from_mapping(read_yaml(path), where=path.name)
     beside = path.parent / config.urdf
     if config.urdf and beside.is_file():
         return replace(config, urdf=str(beside.resolve()))
@@ -265,48 +269,9 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
 
 def robot_config_from_mapping(values: Mapping[str, Any], where: str = 'robot') -> RobotConfig:
     """Build a :class:`RobotConfig` from nested mappings, strictly; `where` begins messages."""
-    config = _convert(RobotConfig, values, where)
+    config = convert(RobotConfig, values, where)
     assert isinstance(config, RobotConfig)
     return config
-
-
-def _read_yaml(path: Path) -> Mapping[str, Any]:
-    try:
-        values = _parse_yaml(path.read_text(encoding='utf-8'), path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"robot file '{path}' cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"robot file '{path}' is not valid YAML: {error}") from None
-    if not isinstance(values, Mapping):
-        raise ConfigurationError(f"robot file '{path}' must hold a mapping of keys to values")
-    return values
-
-
-def _parse_yaml(text: str, path: Path) -> Any:
-    """Parse once, and with libyaml where PyYAML has it: 2 instead of 70 ms of a node's start."""
-    loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)(text)
-    try:
-        node = loader.get_single_node()
-        _check_keys(node, path)
-        return None if node is None else loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-def _check_keys(node: Any, path: Path) -> None:
-    """Raise an error for a key that is given twice; YAML would silently keep the last one."""
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _check_keys(item, path)
-    if isinstance(node, yaml.MappingNode):
-        keys = set()
-        for key, value in node.value:
-            if str(key.value) in keys:
-                raise ConfigurationError(
-                    f"robot file '{path}' gives key '{key.value}' twice, the second time in line "
-                    f'{key.start_mark.line + 1}')
-            keys.add(str(key.value))
-            _check_keys(value, path)
 
 
 def _check_feet(config: RobotConfig) -> None:
@@ -322,8 +287,11 @@ def _check_feet(config: RobotConfig) -> None:
                 f"feet.{name}.polygon of '{config.name}' must have three or more corners in "
                 f'counter-clockwise order, not {foot.polygon}')
         _check_corners(name, foot)
+        _check_origin(name, foot)
+    _check_soles(config)
     for name, hand in config.hands.items():
         _check_names(config, f'hands.{name}', hand.wrench_sensors)
+    _check_owners(config)
 
 
 def _check_corners(name: str, foot: FootConfig) -> None:
@@ -344,11 +312,65 @@ def _check_corners(name: str, foot: FootConfig) -> None:
                 f'most {LONGEST_SOLE:g} m from its frame')
 
 
+def _check_origin(name: str, foot: FootConfig) -> None:
+    if max(map(abs, foot.sole_origin)) > LARGEST_ORIGIN:
+        raise ConfigurationError(
+            f'feet.{name}.sole_origin is {foot.sole_origin}, in metres: a sole is at most '
+            f'{LARGEST_ORIGIN:g} m from its link')
+    _check_angles(f'feet.{name}.sole_rpy', foot.sole_rpy)
+
+
+def _check_angles(where: str, angles: Vector3) -> None:
+    if max(map(abs, angles)) > _FULL_TURN:
+        raise ConfigurationError(
+            f'{where} is {angles}, in radians: more than a full turn; convert degrees '
+            f'({", ".join(f"{math.radians(angle):.6g}" for angle in angles)})')
+
+
+def _check_soles(config: RobotConfig) -> None:
+    """Raise an error for two feet with one sole, as copying and pasting gives them."""
+    owners: dict[tuple[str, Vector3], str] = {}
+    for name, foot in config.feet.items():
+        other = owners.setdefault((foot.sole, foot.sole_origin), name)
+        if other != name:
+            raise ConfigurationError(
+                f"feet.{other} and feet.{name} of '{config.name}' have the same sole "
+                f"'{foot.sole}'; give each foot its own link, or its own sole_origin")
+
+
+def _check_torso(torso: TorsoConfig | None) -> None:
+    if torso is None:
+        return
+    for key in ('backbone_length', 'radius'):
+        if not 0.0 < getattr(torso, key) <= _LONGEST_BACKBONE:
+            raise ConfigurationError(
+                f'torso.{key} is {getattr(torso, key):g}, in metres: it must be above 0 and at '
+                f'most {_LONGEST_BACKBONE:g}')
+    if not 0.0 < torso.max_bend_deg <= 180.0:
+        raise ConfigurationError(
+            f'torso.max_bend_deg is {torso.max_bend_deg:g}, in degrees: it must be above 0 and '
+            'at most 180')
+
+
 def _check_names(config: RobotConfig, where: str, sensors: tuple[str, ...]) -> None:
     for sensor in sensors:
         if sensor not in config.wrench_sensors:
             raise UnknownNameError('wrench sensor', sensor, config.wrench_sensors,
                                    f'{where}.wrench_sensors of {config.name}')
+
+
+def _check_owners(config: RobotConfig) -> None:
+    """Raise an error for a sensor of two feet or hands."""
+    owners: dict[str, str] = {}
+    bodies = [(name, foot.wrench_sensors) for name, foot in config.feet.items()]
+    bodies += [(name, hand.wrench_sensors) for name, hand in config.hands.items()]
+    for name, sensors in bodies:
+        for sensor in sensors:
+            if sensor in owners:
+                raise ConfigurationError(
+                    f"wrench sensor '{sensor}' of '{config.name}' is listed for "
+                    f"'{owners[sensor]}' and for '{name}'; its force would count twice")
+            owners[sensor] = name
 
 
 def _check_sensors(config: RobotConfig) -> None:
@@ -358,6 +380,12 @@ def _check_sensors(config: RobotConfig) -> None:
                 f"wrench_sensors.{name}.sign of '{config.name}' is {sensor.sign}; use 1 for "
                 'environment on robot or -1 for robot on environment')
         _check_topic(config, f'wrench_sensors.{name}', sensor.topic)
+    topics = [sensor.topic for sensor in config.wrench_sensors.values()]
+    for name, sensor in config.wrench_sensors.items():
+        if topics.count(sensor.topic) > 1:
+            raise ConfigurationError(
+                f"wrench_sensors.{name} of '{config.name}' shares topic '{sensor.topic}' with "
+                'another sensor; every sensor publishes on its own topic')
     for name, imu in config.imus.items():
         _check_topic(config, f'imus.{name}', imu.topic)
 
@@ -375,58 +403,3 @@ def _check_topic(config: RobotConfig, where: str, topic: str) -> None:
             f"{where}.topic of '{config.name}' is '{topic}', which is not a valid topic name: "
             'use names of letters, digits and _ that do not begin with a digit, with / between '
             'them, as in left_foot/wrench')
-
-
-def _convert(kind: Any, value: Any, where: str) -> Any:
-    """Convert plain YAML data to type `kind`; errors name its place `where`."""
-    if is_dataclass(kind) and isinstance(kind, type):
-        return _convert_dataclass(kind, value, where)
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (Union, types.UnionType):
-        return None if value is None else _convert(arguments[0], value, where)
-    if origin is tuple:
-        return _convert_tuple(arguments, value, where)
-    if origin is not None and issubclass(origin, Mapping):
-        items = _expect(Mapping, value, where, 'a mapping').items()
-        return {str(k): _convert(arguments[1], v, f'{where}: {k}') for k, v in items}
-    if kind is float:
-        return _convert_number(value, where)
-    return str(_expect((str, int, float), value, where, 'a string'))
-
-
-def _convert_dataclass(kind: type, value: Any, where: str) -> Any:
-    values = _expect(Mapping, value, where, 'a mapping')
-    hints = typing.get_type_hints(kind)
-    known = {f.name: f for f in fields(kind)}
-    for key in values:
-        if key not in known:
-            raise UnknownNameError('key', str(key), known, where)
-    for name, info in known.items():
-        required = info.default is MISSING and info.default_factory is MISSING
-        if required and name not in values:
-            raise ConfigurationError(f"key '{name}' is missing in {where}")
-    return kind(**{k: _convert(hints[k], v, f'{where}: {k}') for k, v in values.items()})
-
-
-def _convert_tuple(arguments: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
-    items = _expect((list, tuple), value, where, 'a list')
-    if arguments[-1] is Ellipsis:
-        arguments = (arguments[0],) * len(items)
-    if len(items) != len(arguments):
-        raise ConfigurationError(
-            f'{where} must be a list of {len(arguments)} values, not {len(items)}: {items}')
-    return tuple(_convert(k, v, f'{where}[{i}]')
-                 for i, (k, v) in enumerate(zip(arguments, items)))
-
-
-def _convert_number(value: Any, where: str) -> float:
-    number = float(_expect((int, float), value, where, 'a number'))
-    if not math.isfinite(number):
-        raise ConfigurationError(f'{where} must be a finite number, not {number}')
-    return number
-
-
-def _expect(kind: Any, value: Any, where: str, description: str) -> Any:
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise ConfigurationError(f'{where} must be {description}, not {value!r}')
-    return value

@@ -28,6 +28,8 @@ from biped_com_ros.core.errors import InputError, RobotDescriptionError, Unknown
 from biped_com_ros.core.geometry.pose import Array, IndexArray, Pose
 from biped_com_ros.core.model import urdf as urdf_tools
 from biped_com_ros.core.model.config import load_robot_config, RobotConfig
+from biped_com_ros.core.model.description_check import (
+    check_sensors, questions, RobotDescription)
 from biped_com_ros.core.model.frames import RobotFrames, ROOT
 from biped_com_ros.core.model.kinematics import Kinematics
 from biped_com_ros.core.model.pinocchio_model import (
@@ -76,9 +78,13 @@ class RobotModel(RobotFrames):
         Total mass, kg.
     kinematics
         Pinocchio's kinematics as of the last :meth:`state`.
+    questions
+        What is probably wrong in configuration or URDF, each in a sentence for the log.
 
     Raises
     ------
+    ConfigurationError
+        If a foot's wrench sensor carries another foot, or a posture is beyond a joint's limits.
     RobotDescriptionError
         If the URDF is broken, has no inertials, or has the base on a moving link.
     UnknownNameError
@@ -101,6 +107,17 @@ class RobotModel(RobotFrames):
         self._set_joints(mimics)
         self._set_base()
         self.kinematics = Kinematics(pin_model)
+        self.questions = self._check_description()
+
+    def _check_description(self) -> tuple[str, ...]:
+        sensors, postures = self.config.wrench_sensors, self.config.postures
+        posture = 'stand' if 'stand' in postures else ''
+        joints = self.positions({name: position for name, position in postures.get(
+            posture, {}).items() if name in self.joint_names})
+        description = RobotDescription(self, posture, RobotModel.state(self, joints), {
+            name: self.subtree(sensor.link or sensor.frame) for name, sensor in sensors.items()})
+        check_sensors(description)
+        return questions(description)
 
     @classmethod
     def load(cls, name_or_path: str) -> RobotModel:

@@ -133,6 +133,12 @@ class RobotState:
         return self._all_points_in_world()[len(self.model.link_names):]
 
     @property
+    def uprightness(self) -> float:
+        """Least vertical part of the z axes of base and soles: 1 upright, 0 lying."""
+        return min(self.base.rotation.item(2, 2),
+                   float(self.sole_placements_in_world[:, 2, 2].min()))
+
+    @property
     def sole_placements_in_world(self) -> Array:
         """Poses of the soles as of :meth:`placements_in_base`, but in the world, (F, 4, 3)."""
         if self._soles is None:

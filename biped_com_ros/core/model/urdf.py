@@ -242,6 +242,8 @@ def _check_joint(joint: ElementTree.Element) -> None:
     if kind in ('revolute', 'prismatic') and joint.find('limit') is None:
         raise RobotDescriptionError(
             f"joint '{name}' is {kind} and needs a <limit> (lower, upper, effort, velocity)")
+    if kind in ('revolute', 'prismatic'):
+        _check_limit(joint)
     axis = joint.find('axis')
     if kind == 'fixed' or axis is None:
         return
@@ -250,6 +252,15 @@ def _check_joint(joint: ElementTree.Element) -> None:
         raise RobotDescriptionError(
             f"<axis> of joint '{name}' must be three numbers, not all zero, "
             f"not '{axis.get('xyz')}'")
+
+
+def _check_limit(joint: ElementTree.Element) -> None:
+    limit, where = joint.find('limit'), f"<limit> of joint '{joint.get('name')}'"
+    assert limit is not None
+    lower, upper = (_number(limit.get(key, '0'), where) for key in ('lower', 'upper'))
+    if lower > upper:
+        raise RobotDescriptionError(
+            f'{where}: lower {lower:g} is above upper {upper:g}; swap them')
 
 
 def _check_tree(links: list[str], joints: list[ElementTree.Element]) -> None:

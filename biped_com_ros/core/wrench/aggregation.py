@@ -169,8 +169,7 @@ class WrenchAggregation:
     Raises
     ------
     ConfigurationError
-        If two feet or hands share a sensor, or one sensor carries another, so that the total
-        would count a force twice.
+        If one sensor carries another, so that the total would count a force twice.
 
     """
 
@@ -273,6 +272,12 @@ class WrenchAggregation:
         """Return the normal force on each foot with sensors as of the last total, N."""
         return [numbers[2] for numbers in self._samples.latest[:self._foot_count]]
 
+    @property
+    def uprightness(self) -> float:
+        """Least vertical part of the z axes of base and soles: 1 upright, 0 lying."""
+        return min(self._R_world_base.item(2, 2),
+                   *(axes[2][2] for axes in self._placements[:len(self._feet)]))
+
     def footprint_from_base(self) -> Vector:
         """Return the origin of ``base_footprint`` from the base, along the world's axes, m."""
         soles = [placement[3] for placement in self._placements[:len(self._feet)]]
@@ -294,16 +299,8 @@ class WrenchAggregation:
         index = {channel.name: i for i, channel in enumerate(self.channels)}
         body = ContactBody(name, tuple(index[sensor] for sensor in sensors), detector)
         for member, sensor in enumerate(body.sensors):
-            self._check_owner(sensor, name)
             self._owners[sensor] = (body, member)
         return body
-
-    def _check_owner(self, sensor: int, name: str) -> None:
-        owner = self._owners[sensor][0]
-        if owner is not None:
-            raise ConfigurationError(
-                f"wrench sensor '{self.channels[sensor].name}' of '{self.model.config.name}' is "
-                f"listed for '{owner.name}' and for '{name}'; its force would count twice")
 
     def _check_double_counting(self) -> None:
         used = [i for i, (body, _) in enumerate(self._owners) if body is not None]

@@ -24,6 +24,9 @@ import numpy as np
 WEIGHING_RATE = 100.0
 """Rate of the instants to average, Hz; for the mean of a second more would not help."""
 
+UPRIGHT = 0.7
+"""Least vertical part of the z axes of base and soles of a robot that has not fallen."""
+
 
 @dataclass(frozen=True)
 class WeightVerdict:
@@ -71,7 +74,7 @@ class WeightCheck:
         self._start()
 
     def add(self, vertical_force: float, foot_forces: Array | Sequence[float],
-            in_contact: bool) -> None:
+            in_contact: bool, uprightness: float = 1.0) -> None:
         """
         Add one instant.
 
@@ -83,9 +86,12 @@ class WeightCheck:
             Normal force of each foot in the order of `sensors_of`, N, shape (F,).
         in_contact
             Whether any foot is in contact.
+        uprightness
+            Least vertical part of the z axes of base and soles.
 
         """
         self._count += 1
+        self._fallen += uprightness < UPRIGHT
         self._sum += vertical_force
         self._contacts += in_contact
         self._foot_sums += foot_forces
@@ -96,9 +102,13 @@ class WeightCheck:
             return None
         mean = self._sum / self._count
         feet = (self._foot_sums / self._count).tolist()
-        touching = self._contacts > 0.5 * self._count
+        touching, fallen = (2 * n > self._count for n in (self._contacts, self._fallen))
         self._start()
         ratio = mean / self.body_weight
+        if fallen:  # sensors may be loaded in any direction
+            return WeightVerdict(False, (
+                'not compared: base or soles are tilted by more than 45 deg; the robot has '
+                'fallen, or the orientation of the IMU is wrong'), ratio)
         problem = self._wrong_sign(ratio, feet) or (
             self._wrong_weight(mean, ratio) if touching else '')
         where = '' if touching else ', no foot on the ground'
@@ -106,11 +116,11 @@ class WeightCheck:
             f'{mean:.1f} N, model {self.body_weight:.1f} N (ratio {ratio:.4f}){where}'), ratio)
 
     def _start(self) -> None:
-        self._count, self._sum, self._contacts = 0, 0.0, 0
+        self._count, self._sum, self._contacts, self._fallen = 0, 0.0, 0, 0
         self._foot_sums[:] = 0.0
 
     def _wrong_sign(self, ratio: float, feet: Sequence[float]) -> str:
-        """Describe feet that are pulled down, which only a wrong sign of a sensor can show."""
+        """Describe pulled feet, which in an upright robot only a wrong sign can show."""
         pulled = {name: force for (name, force) in zip(self._sensors_of, feet)
                   if force < -0.1 * self.body_weight}
         if not pulled:

@@ -26,6 +26,7 @@ from biped_com_ros.core.com.filter import ComFilterSettings
 from biped_com_ros.core.com.fusion import FusedCom
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.wrench.contact import ContactThresholds
+from biped_com_ros.core.wrench.weight_check import UPRIGHT
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.node.parameters import settings_from
@@ -112,6 +113,8 @@ class ComFusion:
         estimate, inputs, last = self.fusion.filter, self._inputs, self._last
         instants, self._instants = self._instants, 0
         if last is not None and instants and last.twist is None:
+            if last.state.uprightness < UPRIGHT:
+                return WARN, 'no foot carries the robot: it does not stand upright', {}
             return WARN, ('no foot carries the robot: it is in the air, or '
                           'wrench_sensors.<sensor>.sign is wrong (see zmp_monitor, weight)'), {}
         if not estimate.is_started:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from biped_com_ros.core.com.check import ComCheck
 from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.geometry.pose import Array, footprint_pose
-from biped_com_ros.core.wrench.weight_check import WeightCheck
+from biped_com_ros.core.wrench.weight_check import UPRIGHT, WeightCheck
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.node.robot_node import RobotNode
@@ -82,7 +82,11 @@ class ModelCheck:
         com = self._com_check.verdict(
             total, footprint.inverse().apply(np.array(self._latest.position)))
         self._com = _level(com.plausible), com.message, {'distance [m]': com.distance}
-        self._weight_check.add(total.item(2), _NO_FEET, any(stance.in_contact))
+        uprightness = located.state.uprightness
+        if uprightness < UPRIGHT:
+            self._com = OK, 'not compared: the robot does not stand upright (see weight)', {}
+        self._weight_check.add(
+            total.item(2), _NO_FEET, any(stance.in_contact), uprightness)
         weight = self._weight_check.verdict()
         if weight is not None:
             self._weight = _level(weight.plausible), weight.message, {'ratio': weight.ratio}

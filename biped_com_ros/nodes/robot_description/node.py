@@ -14,7 +14,8 @@
 """
 Prints the URDF of a robot, for robot_state_publisher or a file.
 
-It first checks that the URDF has every link, joint and frame that the robot's YAML names.
+It first checks that the URDF has every link, joint and frame that the robot's YAML names. What is
+probably wrong in the YAML or the URDF is printed as a warning on stderr.
 
 ::
 
@@ -45,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         model = RobotModel(config, load_urdf(config, options.urdf))
         for posture in config.postures:
             model.posture(posture)
+        for question in model.questions:
+            print(f'warning: {question}', file=sys.stderr)
         print(model.urdf)
         return 0
     except BipedComError as error:

@@ -135,7 +135,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             self._outputs.total.publish(stamp_ns, total, self._min_force, self._tare.moved_ns)
             self._total_count += 1
             if self._weighing.is_due(stamp_ns):
-                self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands)
+                self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands,
+                                 aggregation.uprightness)
 
     def _update_state(self, stamp_ns: int) -> bool:
         """Pass posture and attitude to the aggregation; return if they are of this instant."""

@@ -67,7 +67,7 @@ class StabilityHealth:
         if report.wrench is not None and self._weighing.is_due(located.stamp_ns):
             assert located.wrenches is not None
             self._weight.add(report.wrench[2], [wrench[2] for wrench in located.wrenches],
-                             any(located.stance.in_contact))
+                             any(located.stance.in_contact), located.state.uprightness)
 
     def _restart(self) -> None:
         self._since = time.monotonic()

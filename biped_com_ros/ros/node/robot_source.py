@@ -23,7 +23,7 @@ from biped_com_ros.core.model.config import load_robot_config, RobotConfig
 from biped_com_ros.core.model.robot import RobotModel, SharedRobotModel
 from biped_com_ros.core.model.urdf import load_urdf
 from biped_com_ros.ros.node.common_parameters import RobotChoice
-from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.qos import LATCHED
 from rclpy.node import Node
@@ -113,9 +113,12 @@ class RobotSource:
         """Return (level, message, values) for diagnostics."""
         if self.model is None:
             return ERROR, self._describe_wait(), {'robot': self.config.name}
-        return OK, f'{self.config.name}, {self.model.mass:.3f} kg', {
+        questions = self.model.questions
+        text = questions[0] if questions else f'{self.config.name}, {self.model.mass:.3f} kg'
+        return (WARN if questions else OK), text, {
             'robot': self.config.name, 'mass [kg]': self.model.mass,
-            'joints': len(self.model.joint_names)}
+            'joints': len(self.model.joint_names),
+            **{f'question {i}': text for i, text in enumerate(questions[1:], 2)}}
 
     def _wait_for_topic(self) -> None:
         self._subscription = self._node.create_subscription(
@@ -153,5 +156,7 @@ class RobotSource:
     def _finish(self, model: RobotModel) -> None:
         from biped_com_ros.ros.node.executor import settle_memory
         self.model = model
+        for question in model.questions:
+            self._node.get_logger().warning(f"robot '{model.config.name}': {question}")
         self._on_ready(model)
         settle_memory()

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 
 from biped_com_ros.core.errors import BipedComError, UnknownNameError
 from biped_com_ros.ros.node import robot_source as robot
-from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK
+from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, WARN
 from biped_com_ros.ros.node.robot_source import RobotSource, shared_models
 from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
@@ -67,6 +67,17 @@ def test_unknown_robot_and_file_are_named(rig):
         RobotSource(rig.node, params('talso'), None)
     with pytest.raises(BipedComError, match='/nowhere/robot.urdf'):
         RobotSource(rig.node, params(urdf='/nowhere/robot.urdf'), None)
+
+
+def test_what_is_probably_wrong_is_logged_and_reported(rig):
+    grams = URDF.read_text().replace('<mass value="', '<mass value="1000')
+    latched(rig, grams)
+    ready = []
+    source = RobotSource(rig.node, params(urdf='topic'), ready.append)
+    rig.until(lambda: ready)
+    assert "robot 'sim_robot': the robot weighs" in rig.log[-1]
+    level, message, _ = source.report()
+    assert level == WARN and 'check the units of masses' in message
 
 
 def test_topic_that_was_published_before(rig):

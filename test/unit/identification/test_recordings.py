@@ -15,6 +15,7 @@
 
 import csv
 import json
+import math
 import re
 from types import SimpleNamespace
 
@@ -219,3 +220,34 @@ def test_a_robot_that_never_rests(recorded, tmp_path):
     finder.add(Event(0.0, 'joints', np.zeros(1), ('l_knee',)))
     with pytest.raises(InputError, match='has no positions of'):
         finder.require_captures()
+
+
+def test_positions_in_degrees_are_named(recorded, tmp_path):
+    true, _, instants = recorded
+    degrees = [SimpleNamespace(**{**vars(now), 'q': np.degrees(now.q)}) for now in instants[:60]]
+    path = write_csv(tmp_path / 'a.csv', true, degrees)
+    with pytest.raises(InputError, match=(
+            r"no positions of .* that can be used: joint '\w+' is beyond .*unit of positions")):
+        captures_of(path, true.model)
+
+
+def test_one_wrong_position_is_left_out(recorded, tmp_path):
+    true, poses, instants = recorded
+    spike = SimpleNamespace(**{**vars(instants[3]), 'q': instants[3].q + 100.0})
+    path = write_csv(tmp_path / 'a.csv', true, [*instants[:3], spike, *instants[4:]])
+    found = captures_of(path, true.model)
+    assert len(found) == len(poses)
+    np.testing.assert_allclose(found[0].positions, poses[0].positions, atol=1e-9)
+
+
+def test_a_fallen_robot_and_reversed_sensors_are_told_apart(recorded, tmp_path):
+    true, _, instants = recorded
+    flipped = [SimpleNamespace(**{**vars(now), 'wrenches': -now.wrenches}) for now in instants]
+    path = write_csv(tmp_path / 'a.csv', true, flipped)
+    with pytest.raises(InputError, match=r'seems to pull foot .*: flip wrench_sensors\.\w+\.sign'):
+        captures_of(path, true.model)
+    lying = np.array((math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)))
+    fallen = [SimpleNamespace(**{**vars(now), 'quaternion': lying}) for now in flipped]
+    with pytest.raises(InputError, match=r'the base is tilted by 90 deg: stand the robot up') as e:
+        captures_of(write_csv(tmp_path / 'b.csv', true, fallen), true.model)
+    assert 'sign' not in str(e.value)

@@ -25,9 +25,10 @@ def check():
     return WeightCheck(500.0, {'left': ('l_toe', 'l_heel'), 'right': ('r_ft',)}, 0.03, 'my.yaml')
 
 
-def judge(check, left, right, in_contact=True):
+def judge(check, left, right, in_contact=True, uprightness=1.0):
     for wobble in (-5.0, 5.0):
-        check.add(left + right, np.array([left + wobble, right - wobble]), in_contact)
+        check.add(left + right, np.array([left + wobble, right - wobble]), in_contact,
+                  uprightness)
     return check.verdict()
 
 
@@ -69,3 +70,10 @@ def test_a_verdict_covers_only_what_came_since_the_last(check):
     judge(check, 240.0, 200.0)
     assert judge(check, 250.0, 250.0).plausible
     assert check.verdict() is None
+
+
+def test_a_fallen_robot_is_not_told_to_flip_its_sensors(check):
+    verdict = judge(check, 240.0, -255.0, uprightness=0.1)
+    assert not verdict.plausible
+    assert 'fallen' in verdict.message and 'sign' not in verdict.message
+    assert 'wrench_sensors.r_ft.sign' in judge(check, 240.0, -255.0, uprightness=0.9).message

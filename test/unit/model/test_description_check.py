@@ -1,0 +1,153 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What is refused or questioned where a configuration and a URDF cannot both be right."""
+
+import re
+
+from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
+from biped_com_ros.core.model.config import robot_config_from_mapping
+from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.strict_yaml import read_yaml
+import pytest
+from support.small_robot import MAPPING, small_config, small_robot, URDF
+
+LEFT, RIGHT = MAPPING['feet']['left'], MAPPING['feet']['right']
+
+
+def mapping(name='biped'):
+    """Return the mapping of a robot of the package, to change."""
+    return read_yaml(package_share() / 'config' / 'robots' / f'{name}.yaml')
+
+
+def loaded(changes):
+    """Return the model of the demo robot with some keys of its YAML replaced."""
+    return RobotModel(robot_config_from_mapping({**mapping(), **changes}), BIPED)
+
+
+BIPED = RobotModel.load('biped').urdf
+SENSORS = mapping()['wrench_sensors']
+FEET = mapping()['feet']
+
+
+@pytest.mark.parametrize(('changes', 'message'), [
+    ({'feet': {'left': LEFT, 'right': LEFT}},
+     "feet.left and feet.right of 'small' have the same sole 'left_sole'"),
+    ({'feet': {'left': {**LEFT, 'sole_origin': [0, 0, -35.0]}}},
+     r'feet.left.sole_origin is \(0.0, 0.0, -35.0\), in metres: a sole is at most 1 m'),
+    ({'feet': {'left': {**LEFT, 'sole_rpy': [0, 90, 0]}}},
+     r'feet.left.sole_rpy is .*in radians.*convert degrees \(0, 1.5708, 0\)'),
+    ({'base_rpy': [0, 0, 180]}, r'base_rpy is \(0.0, 0.0, 180.0\), in radians.*3.14159'),
+    ({'wrench_sensors': {'a': {'frame': 'left_foot', 'topic': 'ft'},
+                         'b': {'frame': 'right_foot', 'topic': 'ft'}}},
+     "wrench_sensors.a of 'small' shares topic 'ft' with another sensor"),
+])
+def test_a_configuration_that_cannot_be_right_is_refused(changes, message):
+    with pytest.raises(ConfigurationError, match=message):
+        small_config(**changes)
+
+
+@pytest.mark.parametrize(('key', 'value', 'message'), [
+    ('backbone_length', 129.0, 'torso.backbone_length is 129, in metres.* at most 3'),
+    ('radius', -0.034, 'torso.radius is -0.034, in metres: it must be above 0'),
+    ('max_bend_deg', 0.0, 'torso.max_bend_deg is 0, in degrees')])
+def test_a_torso_that_cannot_be_right_is_refused(key, value, message):
+    with pytest.raises(ConfigurationError, match=message):
+        loaded({'torso': {**mapping()['torso'], key: value}})
+
+
+def test_two_feet_may_share_a_link_with_two_origins():
+    feet = {'left': LEFT, 'right': {**LEFT, 'sole_origin': [0, 0.1, 0]}}
+    assert len(small_config(feet=feet).feet) == 2
+
+
+def test_swapped_sensors_are_refused():
+    swapped = {'left_foot': SENSORS['right_foot'], 'right_foot': SENSORS['left_foot']}
+    with pytest.raises(ConfigurationError, match=(
+            "wrench_sensors.left_foot of 'biped' measures at link 'r_ankle_ft', which carries the "
+            'sole of foot right, but feet.left stands on it: the sensors of left and right are')):
+        loaded({'wrench_sensors': swapped})
+    feet = {name: {**foot, 'wrench_sensors': [other]} for (name, foot), other in zip(
+        FEET.items(), ('right_foot', 'left_foot'))}
+    with pytest.raises(ConfigurationError, match='are swapped'):
+        loaded({'feet': feet})
+
+
+@pytest.mark.parametrize(('frame', 'message'), [
+    ('pelvis', 'carries the sole of foot left and right'), ('l_gripper', 'carries no sole')])
+def test_a_sensor_that_is_not_at_the_foot_is_refused(frame, message):
+    sensors = {**SENSORS, 'left_foot': {**SENSORS['left_foot'], 'frame': frame}}
+    with pytest.raises(ConfigurationError, match=f"link '{frame}', which {message}"):
+        loaded({'wrench_sensors': sensors})
+
+
+def test_limits_in_reverse_are_refused():
+    wrong = URDF.replace('<limit lower="-2" upper="2"', '<limit lower="2" upper="-2"', 1)
+    with pytest.raises(RobotDescriptionError, match=(
+            "<limit> of joint 'left_hip_roll': lower 2 is above upper -2; swap them")):
+        RobotModel(small_config(), wrong)
+
+
+def test_a_sensor_fixed_to_the_sole_is_no_mistake():
+    # A pad under the foot carries nothing.
+    model = small_robot(
+        wrench_sensors={'pad': {'frame': 'left_sole', 'topic': 'pad'}},
+        feet={'left': {**LEFT, 'sole': 'left_foot', 'wrench_sensors': ['pad']}, 'right': RIGHT})
+    assert not any('pad' in question for question in model.questions)
+
+
+def questions(**changes):
+    return '\n'.join(loaded(changes).questions)
+
+
+@pytest.mark.parametrize('name', ['biped', 'three_link', 'sabian'])
+def test_there_are_no_questions_about_a_good_robot(name):
+    assert RobotModel.load(name).questions == ()
+
+
+def test_swapped_feet_are_questioned():
+    feet = {'left': {**FEET['left'], 'sole': 'r_sole', 'wrench_sensors': []},
+            'right': {**FEET['right'], 'sole': 'l_sole', 'wrench_sensors': []}}
+    assert "mm to the right of foot 'right' in posture 'stand': swap their soles" in questions(
+        feet=feet)
+
+
+def test_a_sole_that_does_not_lie_flat_is_questioned():
+    feet = {**FEET, 'left': {**FEET['left'], 'sole_rpy': [1.5708, 0, 0]}}
+    assert "the z axis of the sole of foot 'left' is 90 deg from the base's" in questions(
+        feet=feet)
+    turned = questions(base_rpy=[0, 0, 3.14159])
+    assert "the x axis of the sole of foot 'right' is 180 deg" in turned
+    assert 'set base_rpy' in turned
+
+
+def test_soles_of_different_height_are_questioned():
+    feet = {**FEET, 'left': {**FEET['left'], 'sole_origin': [0, 0, -0.03]}}
+    assert 'the soles differ in height by 30 mm' in questions(feet=feet)
+
+
+def test_a_sensor_across_a_joint_is_questioned():
+    sensors = {**SENSORS, 'left_foot': {**SENSORS['left_foot'], 'link': 'l_shin'}}
+    assert "frame 'l_ankle_ft' and link 'l_shin', which move" in questions(wrench_sensors=sensors)
+
+
+@pytest.mark.parametrize(('old', 'new', 'message'), [
+    ('<limit lower="-2" upper="2"', '<limit lower="-115" upper="115"',
+     r"joint '\w+' has limits of -115 to 115 rad.*degrees"),
+    ('xyz="0 0 -0.3"', 'xyz="0 0 -300"', r'is \d\d\d\.\d m from the base: .*millimetres'),
+    ('xyz="0.01 0.02 -0.15"', 'xyz="10 20 -150"', "of link 'left_thigh' is 151.7 m from its fram"),
+    ('<mass value="5.0"/>', '<mass value="5000"/>', 'the robot weighs 50.* kg: check the units')])
+def test_wrong_units_in_a_urdf_are_questioned(old, new, message):
+    model = RobotModel(small_config(), URDF.replace(old, new))
+    assert any(re.search(message, question) for question in model.questions)
