@@ -409,7 +409,7 @@ class Plant:
 
     def _advance(self, start: Array) -> None:
         """
-        Take the physics steps of one observation, with controls interpolated from `start`.
+        Make the physics steps of one observation, with controls interpolated from `start`.
 
         Setpoints that change in one step per observation would excite the stiff drives at the
         sampling rate, so that all samples have the same phase: the measured weight of a moving

@@ -228,7 +228,7 @@ class Setpoints:
             self._trajectory = None
 
     def _approach(self, dt: float) -> None:
-        """Take a step of the critically damped motion to the goal, within velocity limits."""
+        """Advance one step of the critically damped motion to the goal, within velocity limits."""
         limit, decay = self.plant.velocity_limits, math.exp(-SMOOTHING * dt)
         error = self._now - self._goal
         slope = self._velocity + SMOOTHING * error

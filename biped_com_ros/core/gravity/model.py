@@ -39,7 +39,7 @@ from typing import TypeAlias
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, cross, Vector
-from biped_com_ros.core.geometry.wrench import sum_wrenches
+from biped_com_ros.core.geometry.wrench import sum_wrenches, wrench_about
 from biped_com_ros.core.gravity.attitude import MountedImu
 from biped_com_ros.core.gravity.contacts import find_contacts
 from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
@@ -316,11 +316,9 @@ class Support:
                  wrench_values: Sequence[Sequence[float]]) -> None:
         self.load, self._shares, self.wrench_values = load, shares, wrench_values
         model = load.gravity_model
-        numbers: list[float] = []
-        for (fx, fy, fz, mx, my, mz), (x, y, z) in zip(wrench_values, load.points):
-            numbers += (fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz,
-                        mz + x * fy - y * fx)
-        about_base = np.array(numbers).reshape(-1, 6)
+        about_base = np.array([
+            wrench_about(wrench, (-x, -y, -z))
+            for wrench, (x, y, z) in zip(wrench_values, load.points)]).reshape(-1, 6)
         # Of each joint: its motion times all wrenches of the contacts that it moves. A product
         # with ones takes half the time of a sum.
         balanced = model.ones.dot(about_base.dot(load.columns) * model.supports)

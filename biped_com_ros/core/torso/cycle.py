@@ -75,7 +75,7 @@ class MessageGroups:
         self.reset()
 
     def reset(self) -> None:
-        """Take no sensor for in step, and wait for none."""
+        """Count no sensor as in step, and wait for none."""
         self._in_step_count, self.missing = [0] * self._count, 0
 
     def start_group(self, ns: int) -> int:

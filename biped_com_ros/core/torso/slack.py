@@ -99,7 +99,7 @@ class SlackDetector:
         self.reset()
 
     def reset(self) -> None:
-        """Take all tendons for taut."""
+        """Assume all tendons to be taut."""
         self._loose_for = [0.0] * self._count
         self.slack: tuple[int, ...] = ()
         self.broken: tuple[int, ...] = ()

@@ -115,7 +115,7 @@ class Simulator(RobotNode[SimulatorParameters]):
             self._timer.timer_period_ns = nanoseconds(pacer.period)
 
     def _on_command(self) -> None:
-        """Take a step that waits for commands at once."""
+        """Make a step that waited for commands at once."""
         if self.pacer.is_waiting:
             self._tick()
 

@@ -57,7 +57,7 @@ class StabilityHealth:
             node.diagnostics.add(name, report)
 
     def add(self, report: StabilityReport) -> None:
-        """Take an instant."""
+        """Add the report of one instant."""
         self._last, located = report, report.located
         self._instants += 1
         self._measured += report.zmp_in_world is not None

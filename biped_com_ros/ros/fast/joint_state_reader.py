@@ -28,7 +28,7 @@ import numpy as np
 _OPTIONAL = ('velocity', 'effort')
 _FIELDS = ('position', *_OPTIONAL)
 _MAX_PARTS = 32
-_NOBODY = -1
+_NO_PART = -1
 _UNLIMITED = (-float('inf'), float('inf'))
 #: Longest extrapolation of a part by its velocities, s: after that, it may have stopped.
 _LONGEST_EXTRAPOLATION = 0.1
@@ -164,7 +164,7 @@ class JointStateReader(StampedReader):
         self._required_parts: list[JointPart] = []
         self._whole_parts: list[JointPart] = []
         #: Number of the part that owns each joint, and the joints without measured velocity.
-        self._owners = np.full(n, _NOBODY)
+        self._owners = np.full(n, _NO_PART)
         self._differenced: slice | np.ndarray | None = None
         self._never_received: list[str] = []
         self._is_rearranged = True
@@ -207,7 +207,7 @@ class JointStateReader(StampedReader):
         for part in (*self._known_parts.values(), *self._parts):
             part.forget()
         self._leader, self._last_ns = None, NEVER_NS
-        self._owners[...] = _NOBODY
+        self._owners[...] = _NO_PART
         self._parts = []
 
     # -- messages
@@ -296,7 +296,7 @@ class JointStateReader(StampedReader):
             other for other in self._parts
             if (other.joints[other.owned] < self._n_required).any()]
         self._never_received = [name for name, owner in zip(
-            self._names[:self._n_required], self._owners) if owner == _NOBODY]
+            self._names[:self._n_required], self._owners) if owner == _NO_PART]
         self._is_rearranged = True
 
     def _leads(self, part: JointPart, ns: int) -> bool:
@@ -332,7 +332,7 @@ class JointStateReader(StampedReader):
         before = None if unknown is None else positions[unknown].copy()
         if self._is_rearranged:
             self._values[1:] = 0.0
-            positions[self._owners == _NOBODY] = 0.0
+            positions[self._owners == _NO_PART] = 0.0
             self._is_rearranged = False
         for part in self._parts:
             part.write(self._values, ns)
