@@ -21,6 +21,10 @@ Examples
 ...     tf_rate: float = parameter(30.0, 'How often TF is sent', unit='Hz', minimum=0.0)
 >>> handle = declare_parameters(node, Parameters)
 
+The launch files give the argument ``x`` as the string parameter ``launch.x``, empty if the user
+gave none. So an argument wins over the parameter file, and the file wins over the defaults of a
+launch file; as plain parameters both would be in the same place, and the last one would win.
+
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ import dataclasses
 from dataclasses import dataclass
 import functools
 import math
+from pathlib import Path
 import typing
 from typing import Any, Generic, TypeVar
 
@@ -39,10 +44,13 @@ from rcl_interfaces.msg import (
     FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult)
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+import yaml
 
 _T = TypeVar('_T')
 _KEY = 'biped_com_ros'
 _LARGEST_INTEGER = 2 ** 63 - 1
+_LAUNCH = 'launch.'
+_SEPARATOR = ';'
 
 
 @dataclass(frozen=True)
@@ -156,9 +164,13 @@ def declare_parameters(node: Node, parameters_class: type[_T],
     Raises
     ------
     ConfigurationError
-        If a value has the wrong type or is out of range.
+        If a value has the wrong type or is out of range, or a parameter file of a launch file
+        does not exist.
 
     """
+    _check_files(node)
+    if use_sim_time := _launch_argument(node, 'use_sim_time'):
+        node.set_parameters([Parameter('use_sim_time', value=yaml.safe_load(use_sim_time))])
     declared = _DeclaredParameters(node, parameters_class, on_change, check)
     return declared.instance()
 
@@ -171,7 +183,7 @@ class _DeclaredParameters(Generic[_T]):
                  check: Callable[[_T], object] | None) -> None:
         self._node, self._class = node, parameters_class
         self._on_change, self._check = on_change, check
-        self._fields = _fields_of(parameters_class)
+        self._fields = parameter_fields(parameters_class)
         self._values = {name: _declare(node, name, *field)
                         for name, field in self._fields.items()}
         _warn_of_unknown(node, self._values)
@@ -226,8 +238,8 @@ def _warn_of_unknown(node: Node, known: Collection[str]) -> None:
                 f"mean '{close[0]}'? (valid: {', '.join(sorted(known))})")
 
 
-def _fields_of(parameters_class: type) -> dict[str, tuple[Any, Any, ParameterInfo]]:
-    """Return (type, default, info) by name."""
+def parameter_fields(parameters_class: type) -> dict[str, tuple[Any, Any, ParameterInfo]]:
+    """Return type, default and `ParameterInfo` of each parameter of a dataclass, by name."""
     types = typing.get_type_hints(parameters_class)
     return {field.name: (types[field.name], _default_of(field), field.metadata[_KEY])
             for field in dataclasses.fields(parameters_class)}
@@ -247,10 +259,37 @@ def _declare(node: Node, name: str, kind: Any, default: Any, info: ParameterInfo
     a float, and an error names the valid values.
     """
     descriptor = _descriptor(kind, info)
-    given = parameter_override(node, name)
+    given = _given(node, name, kind)
     checked = check_value(name, kind, info, default if given is None else given)
     node.declare_parameter(name, checked, descriptor, ignore_override=True)
     return checked
+
+
+def _check_files(node: Node) -> None:
+    """Raise for missing parameter files: launch logs them and starts the node without them."""
+    for file in filter(None, _launch_argument(node, 'params_files').split(_SEPARATOR)):
+        if not Path(file).is_file():
+            raise ConfigurationError(
+                f"parameter file '{file}' does not exist, so its parameters would silently have "
+                'their defaults: correct the path in the launch arguments')
+
+
+def _launch_argument(node: Node, name: str) -> str:
+    """Return an argument of a launch file; '' if none was given."""
+    return str(parameter_override(node, _LAUNCH + name) or '')
+
+
+def _given(node: Node, name: str, kind: Any) -> Any:
+    """Return the value that a parameter was given, None if none was."""
+    argument = _launch_argument(node, name)
+    if not argument:
+        return parameter_override(node, name)
+    if kind is str:
+        return argument
+    if not typing.get_args(kind):
+        return yaml.safe_load(argument)
+    parts = [part.strip() for part in argument.split(_SEPARATOR) if part.strip()]
+    return parts if str in typing.get_args(kind) else [yaml.safe_load(part) for part in parts]
 
 
 def _descriptor(kind: Any, info: ParameterInfo) -> ParameterDescriptor:
