@@ -86,9 +86,20 @@ def _cross(a: Array, b: Array) -> Array:
     return a[..., _YZX] * b[..., _ZXY] - a[..., _ZXY] * b[..., _YZX]
 
 
-def zero_moment_point(at_origin: Array) -> Array:
-    """Point of the floor (z = 0) about which the wrenches' horizontal moment is zero; or NaN."""
-    fx, fy, fz, mx, my, mz = at_origin.sum(axis=0)
-    if fz < MIN_FORCE:
+def zero_moment_point(at_origin: Array, normal: Array) -> Array:
+    """
+    Return the point of the floor about which the moment is along its normal; NaN without force.
+
+    Parameters
+    ----------
+    at_origin
+        Wrenches (feet, 6) about the world's origin, which is on the floor, N and N m.
+    normal
+        Of the floor, a unit vector (3,).
+
+    """
+    total = at_origin.sum(axis=0)
+    pressure = float(normal @ total[:3])
+    if pressure < MIN_FORCE:
         return np.full(3, np.nan)
-    return np.array((-my / fz, mx / fz, 0.0))
+    return np.asarray(_cross(normal, total[3:]) / pressure)

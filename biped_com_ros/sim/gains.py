@@ -91,14 +91,22 @@ def joint_gains(model: Any, data: Any, config: RobotConfig, robot: Description,
     return Gains(stiffness, damping)
 
 
-def set_rotor_inertias(model: Any, data: Any, joints: tuple[str, ...], gains: Gains) -> None:
-    """Give every joint enough rotor inertia for its gains and the timestep (in place)."""
+def moved_inertias(model: Any, data: Any, joints: tuple[str, ...]) -> Array:
+    """Return the inertia that each joint moves while all others are still, (n,), kg m^2."""
+    dofs = [model.joint(f'joint/{name}').dofadr[0] for name in joints]
+    return _composite_inertias(model, data)[dofs]
+
+
+def set_rotor_inertias(model: Any, data: Any, joints: tuple[str, ...], gains: Gains,
+                       rotors: Array) -> None:
+    """Give every joint the inertia of its rotor, and enough for gains and timestep (in place)."""
     least = model.opt.timestep / STEP_SHARE
     composite = _composite_inertias(model, data)
     model.dof_armature[6:] = 0.02 * composite[6:] + 1e-6 * mujoco.mj_getTotalmass(model)
-    for name, stiffness in zip(joints, gains.stiffness):
+    for name, stiffness, rotor in zip(joints, gains.stiffness, rotors):
         dof = model.joint(f'joint/{name}').dofadr[0]
-        model.dof_armature[dof] = max(model.dof_armature[dof], stiffness * least ** 2)
+        model.dof_armature[dof] = max(
+            model.dof_armature[dof], stiffness * least ** 2, float(rotor))
     _set_vertebra_inertias(model, least)
     mujoco.mj_setConst(model, data)
 

@@ -44,6 +44,23 @@ class SensorOptions:
         Of the IMUs, rad/s and m/s^2.
     tilt_bias
         Standard deviation of the IMUs' constant roll and pitch errors, rad.
+    effort_gain
+        Of the gain errors of the joints' measured efforts (motor constants), share.
+    wrench_gain, cross_talk
+        Of the gain errors of the force-torque sensors' axes, and of how much of each axis the
+        others read, shares; see ``instruments.LEVER``.
+    force_drift, torque_drift
+        Of the drift of their biases, N/h and N m/h.
+    force_temperature, torque_temperature
+        Of the temperature coefficients of their biases, N/K and N m/K.
+    warming, warming_time
+        How much warmer they become, K, and the time constant, s.
+    force_range, torque_range
+        Largest absolute readings, N and N m; zero: no limit.
+    wrench_position, wrench_rotation
+        Of the misplacement of their frames, per axis, m and rad.
+    imu_rotation
+        Of the IMUs' mounting, about each axis, rad.
     joint_delay, wrench_delay, imu_delay
         Age of the readings, s; they are stamped on arrival, as on a real robot.
 
@@ -60,9 +77,71 @@ class SensorOptions:
     gyro_noise: float = 0.0
     accelerometer_noise: float = 0.0
     tilt_bias: float = 0.0
+    effort_gain: float = 0.0
+    wrench_gain: float = 0.0
+    cross_talk: float = 0.0
+    force_drift: float = 0.0
+    torque_drift: float = 0.0
+    force_temperature: float = 0.0
+    torque_temperature: float = 0.0
+    warming: float = 0.0
+    warming_time: float = 600.0
+    force_range: float = 0.0
+    torque_range: float = 0.0
+    wrench_position: float = 0.0
+    wrench_rotation: float = 0.0
+    imu_rotation: float = 0.0
     joint_delay: float = 0.0
     wrench_delay: float = 0.0
     imu_delay: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveOptions:
+    """
+    What real drives do besides following their commands.
+
+    Attributes
+    ----------
+    joint_friction
+        Coulomb friction, as a share of a joint's effort limit.
+    joint_stiction
+        Excess of breakaway over Coulomb friction, as such a share.
+    stribeck_velocity
+        Speed at which most of that excess is gone, rad/s or m/s.
+    viscous_friction
+        At the joint's velocity limit, as such a share.
+    friction_scatter
+        Standard deviation of the logarithm of each joint's friction.
+    rotor_inertia
+        Reflected inertia of the rotors, as a share of the inertia that the joint moves.
+    drive_noise
+        Standard deviation of the drives' efforts, as a share of the effort limit.
+    drive_speed
+        Largest speed of the drives' setpoints, as a share of the velocity limit; zero: any.
+    command_delay
+        Age of the commands when they reach the motors, s.
+    tendon_delay
+        The same of tendon lengths, in addition, s.
+    tendon_noise
+        Standard deviation of the tendon lengths, m.
+    tendon_speed
+        Largest speed of the winches, m/s; zero: any.
+
+    """
+
+    joint_friction: float = 0.0
+    joint_stiction: float = 0.0
+    stribeck_velocity: float = 0.05
+    viscous_friction: float = 0.0
+    friction_scatter: float = 0.0
+    rotor_inertia: float = 0.0
+    drive_noise: float = 0.0
+    drive_speed: float = 0.0
+    command_delay: float = 0.0
+    tendon_delay: float = 0.0
+    tendon_noise: float = 0.0
+    tendon_speed: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +160,12 @@ class PlantOptions:
     com_sigma, mass_sigma
         Standard deviations of further hidden errors, drawn for every link: m per axis, and
         share of its mass.
-    command_delay
-        Age of the commands when they reach the motors, s.
+    drives
+        What the drives do besides following their commands.
+    sole_position
+        Standard deviation of each sole's misplacement in its foot, per axis, m.
+    instrument_errors
+        Errors of instruments that are not drawn; see ``instruments``.
     tendons
         Whether to simulate the torso's tendons, if it has any; else its virtual joints.
 
@@ -95,7 +178,9 @@ class PlantOptions:
     errors: Mapping[str, LinkError] = field(default_factory=dict)
     com_sigma: float = 0.0
     mass_sigma: float = 0.0
-    command_delay: float = 0.0
+    drives: DriveOptions = DriveOptions()
+    sole_position: float = 0.0
+    instrument_errors: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
     tendons: bool = True
 
 

@@ -21,7 +21,7 @@ MuJoCo's own: ``link/…`` bodies, ``joint/…`` joints, ``sole/…``, ``wrench/
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 import math
 from xml.etree import ElementTree
@@ -31,8 +31,8 @@ from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
 from biped_com_ros.sim import torso
 from biped_com_ros.sim.description import (
-    Array, Description, GRAVITY, Joint, Link, MOVING, pose_attributes, resolve_mimics, text,
-    Transform)
+    Array, Description, GRAVITY, Joint, Link, MOVING, pose_attributes, resolve_mimics,
+    rotation_from_rpy, text, Transform)
 from biped_com_ros.sim.hoist import write_hoist
 import numpy as np
 
@@ -58,6 +58,8 @@ class WorldOptions:
         Coulomb coefficient between soles and floor.
     floor
         Whether there is one.
+    floor_roll, floor_pitch
+        How it is tilted, about the world's x and then y, rad.
     contact_time
         Time constant of the contact, s; smaller is harder.
     sole_radius
@@ -71,9 +73,16 @@ class WorldOptions:
     gravity: float = GRAVITY
     friction: float = 1.0
     floor: bool = True
+    floor_roll: float = 0.0
+    floor_pitch: float = 0.0
     contact_time: float = 0.005
     sole_radius: float = 0.002
     visuals: bool = False
+
+    @property
+    def R_world_floor(self) -> Array:
+        """Return the orientation of the floor, (3, 3)."""
+        return rotation_from_rpy((self.floor_roll, self.floor_pitch, 0.0))
 
 
 class MjcfWriter:
@@ -90,11 +99,15 @@ class MjcfWriter:
         The world.
     tendons
         Whether to replace the torso's virtual joints, if any, by vertebrae and tendons.
+    sole_offsets
+        Where the true soles are in the frames of the configured ones, by foot, (3,), m.
 
     """
 
     def __init__(self, description: Description, config: RobotConfig,
-                 options: WorldOptions, tendons: bool) -> None:
+                 options: WorldOptions, tendons: bool,
+                 sole_offsets: Mapping[str, Array] | None = None) -> None:
+        self._sole_offsets = sole_offsets or {}
         self._robot, self._config, self._options = description, config, options
         self._torso = config.torso if tendons else None
         self._virtual = frozenset(self._torso.joints) if self._torso else frozenset()
@@ -137,7 +150,8 @@ class MjcfWriter:
         o = self._options
         SubElement(world, 'light', pos='0 0 4', dir='0 0 -1', directional='true')
         if o.floor:
-            SubElement(world, 'geom', name='floor', type='plane', size='20 20 0.1',
+            SubElement(world, 'geom', pose_attributes(Transform(o.R_world_floor)), name='floor',
+                       type='plane', size='20 20 0.1',
                        contype=FLOOR, conaffinity=FOOT, condim='3', rgba='0.8 0.82 0.85 1',
                        friction=text(o.friction, 0.005, 0.0001),
                        solref=text(o.contact_time, 1), solimp='0.95 0.99 0.001')
@@ -242,6 +256,8 @@ class MjcfWriter:
         for name, foot in self._config.feet.items():
             body = self._body(foot.sole)
             pose = Transform.from_rpy(foot.sole_origin, foot.sole_rpy)
+            if name in self._sole_offsets:
+                pose = pose @ Transform(position=self._sole_offsets[name])
             SubElement(body, 'site', pose_attributes(pose), name=f'sole/{name}')
             for i, (x, y) in enumerate(foot.polygon):
                 center = pose @ Transform(position=np.array((x, y, radius)))

@@ -29,9 +29,9 @@ Place = tuple[float, float, float]
 
 
 def put_on_soles(model: Any, data: Any, feet: Mapping[str, FootConfig], height: float,
-                 place: Place) -> None:
+                 place: Place, R_world_floor: Array) -> None:
     """
-    Move the robot's root so that its soles are level on average.
+    Move the robot's root so that its soles are parallel to the floor on average.
 
     Parameters
     ----------
@@ -43,6 +43,8 @@ def put_on_soles(model: Any, data: Any, feet: Mapping[str, FootConfig], height: 
         Of the lowest corner of a sole above the floor, m.
     place
         Centre of the soles, and heading.
+    R_world_floor
+        Orientation of the floor, (3, 3).
 
     """
     x, y, yaw = place
@@ -52,6 +54,8 @@ def put_on_soles(model: Any, data: Any, feet: Mapping[str, FootConfig], height: 
     mujoco.mj_kinematics(model, data)
     data.qpos[:2] += (x, y) - _sole_centre(data, feet)[:2]
     data.qpos[2] += height - lowest_corner(data, feet)
+    data.qpos[:3] = R_world_floor @ data.qpos[:3]
+    mujoco.mju_mulQuat(data.qpos[3:7], quaternion_wxyz(R_world_floor), data.qpos[3:7].copy())
     mujoco.mj_forward(model, data)
 
 

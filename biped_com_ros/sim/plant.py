@@ -30,7 +30,11 @@ from biped_com_ros.sim import gains, hidden, torso
 from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
 from biped_com_ros.sim.description import (
     Array, Description, parse, resolve_mimics)
+from biped_com_ros.sim.drives import Drives
+from biped_com_ros.sim.faults import WrenchFaults
+from biped_com_ros.sim.friction import JointFriction
 from biped_com_ros.sim.hoist import Hoist
+from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
 from biped_com_ros.sim.joints import ModelJoints
 from biped_com_ros.sim.mjcf import MjcfWriter, stiff_torso_joints
@@ -41,6 +45,9 @@ from biped_com_ros.sim.sensors import Delay, steps_of
 from biped_com_ros.sim.tendons import TendonTorso
 import mujoco
 import numpy as np
+
+STICKING = 0.9999
+"""Impedance of dry friction in MuJoCo: a joint that sticks creeps by some 1e-5 rad/s."""
 
 
 class Plant:
@@ -72,6 +79,10 @@ class Plant:
         Lifts and lowers the robot.
     tendon_torso
         Tendons of the torso; None without.
+    friction
+        Of the actuated joints.
+    instrument_errors
+        True errors of the instruments by name (joint, sensor, foot), by error.
 
     Raises
     ------
@@ -86,8 +97,12 @@ class Plant:
         self.config, self.options = config, options
         self._description = self._make_description(urdf)
         self._has_tendons = config.torso is not None and options.tendons
-        self.mjcf = MjcfWriter(
-            self._description, config, options.world, self._has_tendons).write()
+        self._errors = ErrorSource(options.seed, options.instrument_errors)
+        self.instrument_errors = self._errors.values
+        feet = tuple(config.feet)
+        offsets = self._errors.draw('position', feet, options.sole_position)
+        self.mjcf = MjcfWriter(self._description, config, options.world, self._has_tendons,
+                               dict(zip(feet, offsets))).write()
         # MuJoCo would write its warnings to a file; `step` detects divergence itself.
         mujoco.set_mju_user_warning(lambda message: None)
         self.model = mujoco.MjModel.from_xml_string(self.mjcf)
@@ -104,8 +119,15 @@ class Plant:
         self._contacts = GroundContacts(self.model, self.data, config.feet)
         self.hoist = Hoist(self.model, self.data, self._ground_force)
         self._set_gains()
+        self._add_friction()
+        self._errors.require_all_used()
         self._make_buffers()
         self.reset()
+
+    @property
+    def faults(self) -> WrenchFaults:
+        """Return the faults of the wrench sensors."""
+        return self._readings.faults
 
     @property
     def dt(self) -> float:
@@ -151,6 +173,7 @@ class Plant:
         mujoco.mj_resetData(self.model, self.data)
         self._place(positions, height, place)
         self._command_delay.clear()
+        self._drives.clear()
         self._readings.clear()
         self._pushes.clear()
         self._held = self.hold()
@@ -220,7 +243,8 @@ class Plant:
         base = data.sensordata[self._base_slots]
         return Truth(
             com=data.subtree_com[0].copy(), com_velocity=self._com_velocity(),
-            link_coms=data.xipos[self._link_bodies], zmp=zero_moment_point(at_origin),
+            link_coms=data.xipos[self._link_bodies],
+            zmp=zero_moment_point(at_origin, self.options.world.R_world_floor[:, 2]),
             sole_wrenches=self._contacts.wrenches_at_soles(at_origin),
             base_position=base[:3], base_quaternion=base[3:7][WXYZ_TO_XYZW], base_twist=base[7:])
 
@@ -307,11 +331,24 @@ class Plant:
         self.gains = gains.joint_gains(model, data, self.config, self._description, names)
         model.actuator_biasprm[self._motors, 1] = -self.gains.stiffness
         model.actuator_biasprm[self._motors, 2] = -self.gains.damping
-        gains.set_rotor_inertias(model, data, names, self.gains)
+        rotors = self._errors.settle('rotor_inertia', names, self.options.drives.rotor_inertia * (
+            gains.moved_inertias(model, data, names)[:, np.newaxis]))[:, 0]
+        gains.set_rotor_inertias(model, data, names, self.gains, rotors)
         if self._has_tendons:
             assert self.config.torso is not None
             self.tendon_torso = TendonTorso(
                 model, data, self._description, self.config.torso, self._nominal_upper_body())
+
+    def _add_friction(self) -> None:
+        joints = [self._description.joints[name] for name in self.actuated_joint_names]
+        self.friction = JointFriction.draw(joints, self.options.drives, self._errors)
+        self._friction_dofs = np.array(
+            [self.model.joint(f'joint/{joint.name}').dofadr[0] for joint in joints], dtype=int)
+        model, dofs = self.model, self._friction_dofs
+        model.dof_damping[dofs] += self.friction.viscous
+        model.dof_frictionloss[dofs] = self.friction.breakaway
+        model.dof_solref[dofs], model.dof_solimp[dofs, :2] = (
+            (2.0 * self.options.world.timestep, 1.0), STICKING)
 
     def _nominal_upper_body(self) -> gains.UpperBody | None:
         """Return the upper body of the URDF, for which the tendon servos are tuned."""
@@ -326,7 +363,8 @@ class Plant:
 
     def _make_readings(self) -> None:
         names = tuple(self.joint_names[i] for i in self._real)
-        self._readings = Readings(self.model, self.data, self.config, names, self.options)
+        self._readings = Readings(
+            self.model, self.data, self.config, names, self.options, self._errors)
         self.sensor_names, self.imu_names = (
             tuple(self.config.wrench_sensors), tuple(self.config.imus))
         self._base_slots = sensor_slots(self.model, (
@@ -336,8 +374,15 @@ class Plant:
             [at[name] for name in self.actuated_joint_names]]
 
     def _make_buffers(self) -> None:
-        steps = steps_of(self.options.command_delay, self.dt, 'command_delay')
+        drives = self.options.drives
+        steps = steps_of(drives.command_delay, self.dt, 'command_delay')
         self._command_delay = Delay(steps, self.model.nu)
+        motors = len(self.actuated_joint_names)
+        efforts = [self._description.joints[n].effort for n in self.actuated_joint_names]
+        self._drives = Drives(
+            drives, self.gains, offsets=self._motor_offsets, effort_limits=np.array(efforts),
+            velocity_limits=self.velocity_limits[:motors], tendons=self.tendon_count,
+            dt=self.dt, seed=self.options.seed)
         self._control = np.zeros(self.model.nu)
         n, k, m, t = (len(self.joint_names), len(self.sensor_names), len(self.imu_names),
                       self.tendon_count)
@@ -380,7 +425,8 @@ class Plant:
     def _place(self, positions: Array, height: float, place: Place) -> None:
         self._start = positions
         self._set_positions(positions)
-        put_on_soles(self.model, self.data, self.config.feet, height, place)
+        put_on_soles(self.model, self.data, self.config.feet, height, place,
+                     self.options.world.R_world_floor)
         self._start_height = float(self.data.site('base').xpos[2])
         self.hoist.put_down(self._start_height)
 
@@ -398,13 +444,10 @@ class Plant:
         held.tendon_lengths[:] = command.tendon_lengths
 
     def _drive(self) -> None:
-        held, g, control = self._held, self.gains, self._control
-        # The drive controls the position measured by its encoder, offset included.
-        position = held.position - self._motor_offsets
-        control[self._motors] = (
-            g.stiffness * position + g.damping * held.velocity + held.effort)
+        control = self._control
+        control[self._motors] = self._drives.controls(self._held)
         if self.tendon_torso is not None:
-            self.tendon_torso.drive(control, held.tendon_lengths)
+            self.tendon_torso.drive(control, self._drives.tendon_lengths(self._held))
         self.data.ctrl[:] = self._command_delay.push(control)
 
     def _advance(self, start: Array) -> None:
@@ -421,6 +464,9 @@ class Plant:
             self._pushes.apply()
             self.hoist.step(self.options.world.timestep)
             self._before[:] = data.qvel
+            if self.friction.depends_on_speed:
+                self.model.dof_frictionloss[self._friction_dofs] = self.friction.dry(
+                    data.qvel[self._friction_dofs])
             mujoco.mj_step(self.model, data)
         self._update_acceleration_sensors()
 

@@ -20,6 +20,8 @@ from typing import Any
 
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim.description import Array
+from biped_com_ros.sim.faults import WrenchFaults
+from biped_com_ros.sim.instruments import ErrorSource, ImuMounting, WrenchErrors
 from biped_com_ros.sim.interface import Observation, PlantOptions, SensorOptions
 from biped_com_ros.sim.sensors import DelayedSensors, steps_of
 import numpy as np
@@ -45,21 +47,27 @@ class Readings:
         Joints with an encoder.
     options
         Noise, biases, delays, and the seed.
+    source
+        Of the systematic errors.
 
     Attributes
     ----------
     encoder_offsets
         Constant errors of the joint positions, shape (n,), rad.
+    faults
+        Of the wrench sensors; none at first.
 
     """
 
     def __init__(self, model: Any, data: Any, config: RobotConfig, joints: tuple[str, ...],
-                 options: PlantOptions) -> None:
+                 options: PlantOptions, source: ErrorSource) -> None:
         self._data, s, dt = data, options.sensors, options.dt
         self._motor_dofs = np.array([model.joint(f'joint/{n}').dofadr[0] for n in joints],
                                     dtype=int)
         self._index(model, config, joints)
-        self._draw_constants(s, np.random.default_rng((options.seed, 1)))
+        self._draw_errors(s, np.random.default_rng((options.seed, 1)), source, config, joints)
+        self.faults = WrenchFaults(tuple(config.wrench_sensors), dt)
+        self._dt, self._count = dt, 0  # readings since the sensors were switched on
         seeds = np.random.SeedSequence((options.seed, 2)).spawn(3)
         self._joints = DelayedSensors(
             (3, len(joints)), [[s.encoder_noise], [s.velocity_noise], [s.effort_noise]], seeds[0],
@@ -84,6 +92,7 @@ class Readings:
         Joints are read at the instant of the forces, not after the step.
         """
         joints = self._read_joints()
+        self._count += 1
         observation.joint_positions[real] = joints[0]
         observation.joint_velocities[real] = joints[1]
         observation.joint_efforts[real] = joints[2]
@@ -98,19 +107,21 @@ class Readings:
         self._data.sensordata.take(self._joint_slots, out=joints[:2])
         self._data.qfrc_actuator.take(self._motor_dofs, out=joints[2])
         joints[0] += self.encoder_offsets
+        joints[2] *= self._effort_gains
         return self._joints.read()
 
     def _read_wrenches(self) -> Array:
         wrenches = self._wrenches.values
         self._data.sensordata.take(self._wrench_slots, out=wrenches)
         wrenches *= self._wrench_signs
-        wrenches += self._wrench_biases
-        return self._wrenches.read()
+        self._wrench_errors.apply(wrenches, (self._count - 1) * self._dt)
+        return self.faults.apply(self._wrench_errors.saturate(self._wrenches.read()))
 
     def _read_imus(self) -> Array:
         self._data.sensordata.take(self._imu_slots, out=self._imus.values)
         if self._is_tilted:
             self._tilt(self._imus.values)
+        self._mounting.apply(self._imus.values)
         return self._imus.read()
 
     def _tilt(self, imus: Array) -> None:
@@ -138,14 +149,18 @@ class Readings:
         self._wrench_signs = WRENCH_SENSOR_SIGN * np.array(
             [[sensor.sign] for sensor in config.wrench_sensors.values()]).reshape(-1, 1)
 
-    def _draw_constants(self, s: SensorOptions, generator: np.random.Generator) -> None:
-        self.encoder_offsets = s.encoder_offset * generator.standard_normal(
-            len(self._motor_dofs))
-        self._wrench_biases = np.array(
-            [s.force_bias] * 3 + [s.torque_bias] * 3) * generator.standard_normal(
-                self._wrench_slots.shape)
-        self._tilts = s.tilt_bias * generator.standard_normal((len(self._imu_slots), 2))
+    def _draw_errors(self, s: SensorOptions, generator: np.random.Generator,
+                     source: ErrorSource, config: RobotConfig, joints: tuple[str, ...]) -> None:
+        sensors, imus = tuple(config.wrench_sensors), tuple(config.imus)
+        self.encoder_offsets = source.settle('offset', joints, s.encoder_offset * (
+            generator.standard_normal((len(joints), 1))))[:, 0]
+        biases = np.array([s.force_bias] * 3 + [s.torque_bias] * 3) * generator.standard_normal(
+            self._wrench_slots.shape)
+        self._tilts = s.tilt_bias * generator.standard_normal((len(imus), 2))
         self._is_tilted = s.tilt_bias > 0.0
+        self._wrench_errors = WrenchErrors(sensors, s, source, biases)
+        self._effort_gains = 1.0 + source.draw('effort_gain', joints, s.effort_gain)[:, 0]
+        self._mounting = ImuMounting(source.draw('rotation', imus, s.imu_rotation))
 
 
 def sensor_slots(model: Any, names: Iterable[str]) -> Any:

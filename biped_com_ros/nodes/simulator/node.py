@@ -70,9 +70,10 @@ class Simulator(RobotNode[SimulatorParameters]):
     def build(self, model: RobotModel) -> None:
         """Make the plant, its inputs and its outputs."""
         params = self.params
-        self._plant = Plant(model.config, model.urdf, params.plant_options(), model.joint_names,
-                            model.link_names)
+        self._plant = Plant(model.config, model.urdf, params.plant_options(model.mass),
+                            model.joint_names, model.link_names)
         self._plant.reset(params.posture)
+        self._plant.faults.set(params.faults)
         self._setpoints = Setpoints(self._plant, model.actuated_joint_names)
         self._time_of_reset, self._divergences = 0.0, 0
         self.pacer = Pacer(self._plant.dt, params.real_time_factor, params.command_timeout)
@@ -163,8 +164,13 @@ class Simulator(RobotNode[SimulatorParameters]):
             message.header.frame_id, (f.x, f.y, f.z, t.x, t.y, t.z),
             self.params.push_duration))
 
+    def check_parameters(self, params: SimulatorParameters) -> None:
+        """Check the faults."""
+        self._plant.faults.check(params.faults)
+
     def apply_parameters(self, params: SimulatorParameters) -> None:
-        """Change the pace."""
+        """Change the pace and the faults."""
+        self._plant.faults.set(params.faults)
         self.pacer.factor = params.real_time_factor
         self.pacer.command_timeout = params.command_timeout
 

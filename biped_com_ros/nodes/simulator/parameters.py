@@ -15,14 +15,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from biped_com_ros.nodes.simulator.bag_recorder import STORAGES
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
+from biped_com_ros.sim.faults import Fault, parse_faults
 from biped_com_ros.sim.hidden import parse_errors
-from biped_com_ros.sim.interface import PlantOptions, SensorOptions
+from biped_com_ros.sim.instruments import parse_instrument_errors
+from biped_com_ros.sim.interface import DriveOptions, PlantOptions, SensorOptions
 from biped_com_ros.sim.mjcf import WorldOptions
 
 
@@ -32,6 +34,10 @@ def _sigma(description: str, unit: str, largest: float) -> Any:
 
 def _delay(description: str) -> Any:
     return constant(0.0, f'Age of {description}', 's', 0.0, 1.0)
+
+
+def _share(description: str, of: str) -> Any:
+    return constant(0.0, f'{description}, as a share of the {of}', '', 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,9 @@ class SimulatorParameters(RobotChoice):
     hidden_mass_sigma: float = _sigma("the hidden error of each link's mass, as a share", '', 1.0)
     hidden_errors: list[str] = constant(
         [], "Further hidden errors, each '<link> <kg> <x m> <y m> <z m>'")
+    errors_at_mass: float = constant(
+        0.0, 'Mass of the robot for which errors in N and N m are given; they are scaled by the '
+        "mass of this robot's URDF over it. 0: not scaled", 'kg', 0.0, 1000.0)
     encoder_noise: float = _sigma("the joint positions' noise", 'rad', 0.5)
     encoder_offset: float = _sigma("the joint positions' constant errors", 'rad', 0.5)
     velocity_noise: float = _sigma("the joint velocities' noise", 'rad/s', 10.0)
@@ -76,16 +85,87 @@ class SimulatorParameters(RobotChoice):
     wrench_delay: float = _delay('wrenches at publication')
     imu_delay: float = _delay('IMU data at publication')
     command_delay: float = _delay('commands on arrival at the motors')
+    effort_gain: float = _sigma(
+        "the gain errors of the joints' measured efforts (motor constants)", '', 0.5)
+    wrench_gain: float = _sigma(
+        "the gain errors of the force-torque sensors' axes, as shares", '', 0.5)
+    cross_talk: float = _sigma(
+        "the force-torque sensors' cross-talk: of how much of each axis the others read, as "
+        'shares; 1 N m counts as 10 N', '', 0.2)
+    force_drift: float = _sigma("the drift of the force sensors' biases", 'N/h', 1000.0)
+    torque_drift: float = _sigma("the drift of the torque sensors' biases", 'N m/h', 100.0)
+    force_temperature: float = _sigma(
+        "the temperature coefficients of the force sensors' biases", 'N/K', 100.0)
+    torque_temperature: float = _sigma(
+        "the temperature coefficients of the torque sensors' biases", 'N m/K', 10.0)
+    warming: float = constant(
+        0.0, 'How much warmer the force-torque sensors become', 'K', -100.0, 100.0)
+    warming_time: float = constant(
+        600.0, 'Time constant of the warming', 's', 0.1, 100000.0)
+    force_range: float = constant(
+        0.0, 'Largest absolute force that a sensor measures; 0: any', 'N', 0.0, 100000.0)
+    torque_range: float = constant(
+        0.0, 'Largest absolute torque that a sensor measures; 0: any', 'N m', 0.0, 10000.0)
+    wrench_position: float = _sigma(
+        "the misplacement of the force-torque sensors' frames, per axis", 'm', 0.1)
+    wrench_rotation: float = _sigma(
+        "the misplacement of the force-torque sensors' axes, about each of them", 'rad', 0.5)
+    imu_rotation: float = _sigma("the IMUs' mounting, about each axis", 'rad', 0.5)
+    sole_position: float = _sigma('the misplacement of the soles in the feet, per axis', 'm', 0.05)
+    instrument_errors: list[str] = constant(
+        [], "Errors that are not drawn, each '<joint, sensor or foot> <error> <values>'; see "
+        'doc/robot.rst')
+    wrench_faults: list[str] = parameter(
+        [], "Faults of force-torque sensors, each '<sensor> dead', '<sensor> frozen', '<sensor> "
+        "late <s>' or '<sensor> turned <deg>'")
+    floor_roll: float = constant(
+        0.0, "Tilt of the floor about the world's x axis", 'rad', -0.1, 0.1)
+    floor_pitch: float = constant(0.0, 'The same about the y axis', 'rad', -0.1, 0.1)
+    joint_friction: float = _share("The joints' Coulomb friction", 'effort limit')
+    joint_stiction: float = _share(
+        'How much more effort it takes to break a joint away from rest', 'effort limit')
+    stribeck_velocity: float = constant(
+        0.05, 'Speed at which most of joint_stiction is gone', 'rad/s', 1e-4, 10.0)
+    viscous_friction: float = _share(
+        "The joints' viscous friction at the velocity limit", 'effort limit')
+    friction_scatter: float = _sigma("the logarithm of each joint's friction", '', 2.0)
+    rotor_inertia: float = constant(
+        0.0, "Reflected inertia of the rotors, as a share of the inertia that the joint moves; "
+        'raised to what stable drives need', '', 0.0, 10.0)
+    drive_noise: float = _share("Standard deviation of the drives' efforts", 'effort limit')
+    drive_speed: float = constant(
+        0.0, "Largest speed of the drives' setpoints, as a share of the velocity limit; 0: any",
+        '', 0.0, 1.0)
+    tendon_delay: float = _delay('commands of tendon lengths, in addition to command_delay')
+    tendon_noise: float = _sigma('the tendon lengths that are set', 'm', 0.01)
+    tendon_speed: float = constant(
+        0.0, 'Largest speed of the winches; 0: any', 'm/s', 0.0, 10.0)
     record: str = constant(
         '', 'New directory of a rosbag2 for joint_states, IMUs and wrenches; empty: no recording')
     record_storage: str = constant('mcap', 'Storage of the rosbag2', options=STORAGES)
     push_duration: float = parameter(0.2, 'Duration of a push on ~/push', 's', 0.0, 60.0)
 
-    def plant_options(self) -> PlantOptions:
-        """Return the options of the plant."""
+    @property
+    def faults(self) -> dict[str, Fault]:
+        """Return the faults of wrench sensors by name."""
+        return parse_faults(filter(None, self.wrench_faults))
+
+    def plant_options(self, mass: float) -> PlantOptions:
+        """Return the options of a plant whose URDF has a total mass, kg."""
+        sensors = settings_from(self, SensorOptions)
+        if self.errors_at_mass:
+            sensors = _scaled(sensors, mass / self.errors_at_mass)
         return settings_from(
             self, PlantOptions, dt=1.0 / self.rate,
             world=settings_from(self, WorldOptions, timestep=1.0 / self.physics_rate),
-            sensors=settings_from(self, SensorOptions),
+            sensors=sensors, drives=settings_from(self, DriveOptions),
+            instrument_errors=parse_instrument_errors(filter(None, self.instrument_errors)),
             errors=parse_errors(filter(None, self.hidden_errors)),
             com_sigma=self.hidden_com_sigma, mass_sigma=self.hidden_mass_sigma)
+
+
+def _scaled(sensors: SensorOptions, factor: float) -> SensorOptions:
+    """Return sensors whose errors in N and N m, their ranges included, are `factor` larger."""
+    return replace(sensors, **{
+        name: factor * value for name, value in vars(sensors).items()
+        if name.startswith(('force_', 'torque_')) or name == 'effort_noise'})

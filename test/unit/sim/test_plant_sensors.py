@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from biped_com_ros.sim.interface import SensorOptions
+from biped_com_ros.sim.interface import DriveOptions, SensorOptions
 from biped_com_ros.sim.mjcf import WorldOptions
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_a_sensor_delay_is_so_many_steps(kind, arrays):
 
 
 def test_a_command_delay_is_so_many_steps():
-    plant = make_plant(world=FLOATING, command_delay=0.01)
+    plant = make_plant(world=FLOATING, drives=DriveOptions(command_delay=0.01))
     command, neck = plant.hold(), plant.actuated_joint_names.index('neck')
     command.effort[neck] = 0.5
     efforts = [plant.step(command).joint_efforts[plant.joint_names.index('neck')]
