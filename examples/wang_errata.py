@@ -25,8 +25,8 @@ import math
 import sys
 
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.legs.kinematics import (
-    Leg, straight_chain, WANG, wang_angles, wang_matrices)
+from biped_com_ros.core.legs.kinematics import Leg
+from examples.wang_leg import straight_chain, WANG, wang_angles, wang_matrices
 import numpy as np
 
 # Within these angles (deg) of the paper's servos the hip is above the ankle.

@@ -21,7 +21,7 @@ differ in length and be offset forward, the axes may point either way, and sole 
 have any offset: all of it is read from the robot's model.
 
 Positions are those of the URDF in ROS axes (x forward), in the order of the chain from the base.
-The paper counts from the foot in axes turned by 90 deg (its y is forward): :func:`wang_angles`.
+The paper counts from the foot in axes turned by 90 deg (its y is forward).
 
 Corrections to the printed equations:
 
@@ -43,7 +43,6 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
-from numpy.typing import ArrayLike
 import pinocchio as pin
 
 KNEE_FORWARD, KNEE_BACKWARD = 1, -1
@@ -65,9 +64,6 @@ _AXES = np.array(((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 1.0, 
 #: Axes i and j meet, or lie in the plane of the leg, if they have this coordinate in common.
 _MEETINGS = ((0, 2, 0), (1, 2, 2), (1, 0, 1), (5, 4, 2), (5, 0, 1))
 _LIMIT_TOLERANCE = 1e-9
-#: Order and signs of the paper's joints, which count from the foot; rolls and yaw are opposite.
-_WANG_ORDER = [5, 4, 3, 2, 1, 0]
-_WANG_SIGNS = np.array((-1.0, 1.0, 1.0, 1.0, -1.0, -1.0))
 
 
 class LegSolution(NamedTuple):
@@ -105,28 +101,6 @@ class LegSolution(NamedTuple):
     def is_valid(self) -> bool:
         """Whether the leg is long enough and its joints are within their limits."""
         return self.excess == 0.0 and not self.outside
-
-
-class LegGeometry(NamedTuple):
-    """
-    Proportions of a leg.
-
-    Attributes
-    ----------
-    ankle, shin, thigh, hip
-        From the sole up to the ankle's axes, to the knee's, to the hip's centre and on to the
-        joint of the hip yaw, m.
-
-    """
-
-    ankle: float
-    shin: float
-    thigh: float
-    hip: float
-
-
-WANG = LegGeometry(0.032, 0.075, 0.075, 0.030)
-"""The paper's leg."""
 
 
 @dataclass(frozen=True)
@@ -394,57 +368,6 @@ class RobotLeg(Leg):
 def legs_of(model: RobotModel) -> dict[str, RobotLeg]:
     """Return the legs of a robot by the names of their feet; errors as :class:`RobotLeg`."""
     return {foot: RobotLeg(model, foot) for foot in model.soles.names}
-
-
-def straight_chain(geometry: LegGeometry) -> Chain:
-    """Return a leg of the paper's kind below a base at its hip yaw joint, without limits."""
-    hip = np.array((0.0, 0.0, -geometry.hip))
-    knee = hip - (0.0, 0.0, geometry.thigh)
-    ankle = knee - (0.0, 0.0, geometry.shin)
-    sole = Pose(np.eye(3), ankle - (0.0, 0.0, geometry.ankle))
-    return Chain(hip, knee, ankle, sole, np.ones(6), np.full(6, -np.inf), np.full(6, np.inf))
-
-
-def wang_angles(positions: Array) -> Array:
-    """
-    Return the paper's theta_1 to theta_6, from the foot, of joint positions from the base.
-
-    Pitches are the same (the paper's x axis is -y of ROS and its chain has the opposite direction:
-    two signs cancel), rolls and yaw are opposite. For axes along +z, +x, +y.
-    """
-    return _WANG_SIGNS * positions[_WANG_ORDER]
-
-
-def wang_matrices(theta: ArrayLike, geometry: LegGeometry = WANG) -> Array:
-    """
-    Return M_01 to M_56, of which (2) is the product: from the sole to the hip yaw, paper's axes.
-
-    The inverses of the matrices in the corrected (3).
-
-    Parameters
-    ----------
-    theta
-        The paper's angles, shape (6,), rad.
-    geometry
-        Lengths, m.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (6, 4, 4).
-
-    """
-    (c1, s1), (c2, s2), (c3, s3), (c4, s4), (c5, s5), (c6, s6) = (
-        (math.cos(t), math.sin(t)) for t in np.asarray(theta, dtype=float).tolist())
-    ankle, shin, thigh, hip = geometry
-    end = (0.0, 0.0, 0.0, 1.0)
-    return np.array((
-        ((-c1, s1, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (s1, c1, 0.0, ankle), end),
-        ((0.0, 0.0, -1.0, 0.0), (s2, c2, 0.0, 0.0), (c2, -s2, 0.0, 0.0), end),
-        ((c3, -s3, 0.0, 0.0), (s3, c3, 0.0, shin), (0.0, 0.0, 1.0, 0.0), end),
-        ((c4, -s4, 0.0, 0.0), (s4, c4, 0.0, thigh), (0.0, 0.0, 1.0, 0.0), end),
-        ((0.0, 0.0, 1.0, 0.0), (s5, c5, 0.0, 0.0), (-c5, s5, 0.0, 0.0), end),
-        ((-c6, s6, 0.0, 0.0), (0.0, 0.0, 1.0, hip), (s6, c6, 0.0, 0.0), end)))
 
 
 def _yaw_roll_pitch(R: list[list[float]], tilt: float,

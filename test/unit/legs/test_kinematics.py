@@ -25,11 +25,11 @@ from types import SimpleNamespace
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.kinematics import (
-    KNEE_BACKWARD, KNEE_FORWARD, Leg, LegGeometry, legs_of, RobotLeg, straight_chain, WANG,
-    wang_angles, wang_matrices)
+    KNEE_BACKWARD, KNEE_FORWARD, Leg, legs_of, RobotLeg)
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf
+from examples.wang_leg import LegGeometry, straight_chain, WANG, wang_angles, wang_matrices
 import numpy as np
 import pinocchio as pin
 import pytest
