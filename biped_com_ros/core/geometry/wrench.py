@@ -89,10 +89,10 @@ def transform_wrench(R_A_B: ArrayLike, p_B_in_A: ArrayLike, wrench_in_B: ArrayLi
     return (wrench_adjoint(R_A_B, p_B_in_A) @ np.asarray(wrench_in_B)[..., None])[..., 0]
 
 
-def wrench_about(wrench: Sequence[float], point: Sequence[float]) -> Wrench:
-    """Return a wrench about another point (3,), m, along the same axes: its moment less p x f."""
+def about_origin(wrench: Sequence[float], point: Sequence[float]) -> Wrench:
+    """Return a wrench about a point (3,), m, as one about the origin: the torque gains p x f."""
     (fx, fy, fz, mx, my, mz), (x, y, z) = wrench, point
-    return fx, fy, fz, mx - y * fz + z * fy, my - z * fx + x * fz, mz - x * fy + y * fx
+    return fx, fy, fz, mx + y * fz - z * fy, my + z * fx - x * fz, mz + x * fy - y * fx
 
 
 def sum_wrenches(wrenches: Sequence[Sequence[float]], placements: Sequence[Placement],

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Vector
-from biped_com_ros.core.geometry.wrench import Wrench, wrench_about
+from biped_com_ros.core.geometry.wrench import Wrench
 
 #: Singular below this, of the cube of its largest diagonal element.
 _SINGULAR = 1e-12
@@ -71,9 +71,10 @@ def minimum_norm_wrenches(force: Sequence[float], moment: Sequence[float],
         zz += torque + ax * x + ay * y
         xy, xz, yz = xy - ax * y, xz - ax * z, yz - ay * z
         arms.append((share, x, y, z, torque))
-    fx, fy, fz = force
+    (fx, fy, fz), (mx, my, mz) = force, moment
     ux, uy, uz = _solve_symmetric(
-        (xx, yy, zz, xy, xz, yz), wrench_about((*force, *moment), (px, py, pz))[3:])
+        (xx, yy, zz, xy, xz, yz),
+        (mx - py * fz + pz * fy, my - pz * fx + px * fz, mz - px * fy + py * fx))
     return [(share * (fx + uy * z - uz * y), share * (fy + uz * x - ux * z),
              share * (fz + ux * y - uy * x), torque * ux, torque * uy, torque * uz)
             for share, x, y, z, torque in arms]

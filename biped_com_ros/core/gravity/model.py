@@ -38,8 +38,8 @@ from typing import TypeAlias
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.geometry.pose import Array, cross, Vector
-from biped_com_ros.core.geometry.wrench import sum_wrenches, wrench_about
+from biped_com_ros.core.geometry.pose import Array, Vector
+from biped_com_ros.core.geometry.wrench import about_origin, sum_wrenches
 from biped_com_ros.core.gravity.attitude import MountedImu
 from biped_com_ros.core.gravity.contacts import find_contacts
 from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
@@ -316,9 +316,10 @@ class Support:
                  wrench_values: Sequence[Sequence[float]]) -> None:
         self.load, self._shares, self.wrench_values = load, shares, wrench_values
         model = load.gravity_model
-        about_base = np.array([
-            wrench_about(wrench, (-x, -y, -z))
-            for wrench, (x, y, z) in zip(wrench_values, load.points)]).reshape(-1, 6)
+        numbers: list[float] = []  # an array of nested sequences takes twice as long
+        for wrench, point in zip(wrench_values, load.points):
+            numbers += about_origin(wrench, point)
+        about_base = np.array(numbers).reshape(-1, 6)
         # Of each joint: its motion times all wrenches of the contacts that it moves. A product
         # with ones takes half the time of a sum.
         balanced = model.ones.dot(about_base.dot(load.columns) * model.supports)
@@ -345,10 +346,10 @@ class Support:
     @property
     def wrenches(self) -> Array:
         """On the robot at each contact's origin along the axes of the contact, (K, 6)."""
-        wrenches = self.wrenches_at_centres
-        for wrench, contact in zip(wrenches, self.load.gravity_model.contacts):
-            wrench[3:] += cross(np.array((*contact.centre, 0.0)), wrench[:3])
-        return wrenches
+        return np.array([
+            about_origin(wrench, (*contact.centre, 0.0)) for wrench, contact in zip(
+                self.wrenches_at_centres.tolist(), self.load.gravity_model.contacts)
+        ]).reshape(-1, 6)
 
     @property
     def residual(self) -> Array:
