@@ -180,8 +180,10 @@ class CandidateSampler:
         is_prismatic = self._estimator.regressor.is_prismatic
         reach = np.where(is_prismatic, 0.0, spread)
         reach[self._model.joint_index(self._options.fixed_joints)] = 0.0
-        lower = np.maximum(self._safety.lower, stand - reach)
-        upper = np.minimum(self._safety.upper, stand + reach)
+        # Joints that are approached from both sides need room beyond the pose.
+        room = self._options.approach_angle if self._options.approach == 'both' else 0.0
+        lower = np.maximum(self._safety.lower + room, stand - reach)
+        upper = np.minimum(self._safety.upper - room, stand + reach)
         lower, upper = np.minimum(lower, stand), np.maximum(upper, stand)
         where = self.rng.uniform(0.0, 1.0, len(stand))
         at_end = self.rng.uniform(size=len(stand)) < 0.5

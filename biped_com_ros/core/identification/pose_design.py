@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.identification.approach import ApproachPlanner
 from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator, TYPICAL_PRIOR
 from biped_com_ros.core.identification.first_moments import TYPICAL_NOISE
@@ -142,6 +143,7 @@ class PoseDesigner:
         self._stances = Stances(model)
         safety = PoseSafety(self._estimator.regressor, self._stances, self.options)
         self._paths = PathPlanner(self._stances, safety, self.options.step)
+        self._approaches = ApproachPlanner(self._stances, safety, self._paths, self.options)
         self._sampler = CandidateSampler(self._estimator, self._stances, safety, self.options)
 
     def design(self, progress: Progress = no_progress) -> PoseDesign:
@@ -181,13 +183,38 @@ class PoseDesigner:
         return self._sampler.standing(progress)
 
     def remaining(self, design: PoseDesign, done: Collection[str]) -> list[PlannedPose]:
-        """Return the poses whose names are not in `done`; the first path begins in ``stand``."""
+        """
+        Return the visits of poses whose names are not in `done`.
+
+        The first path begins in ``stand``. With the option `approach` both, a pose is visited
+        again from the other side, as ``pose 7 again``; not so if that is not safe.
+        """
         at, poses = self._paths.home(), []
         for pose in design.poses:
-            if pose.name not in done:
-                poses.append(replace(pose, path=np.array(self._paths.steps(at, pose.placement))))
-                at = pose.placement
+            for name, side in self._visits(pose):
+                if name not in done:
+                    path = self._path(at, side, pose.placement)
+                    poses.append(replace(pose, name=name, path=path))
+                    at = pose.placement
         return poses
+
+    def _path(self, start: Placement, side: Placement | None, end: Placement) -> Array:
+        """Return a safe path, which comes to its end from a side, (steps, n)."""
+        if side is None:
+            return np.array(self._paths.steps(start, end))
+        same = start.standing == end.standing
+        direct = self._paths.straight(start, side) if same else None
+        if direct is None:
+            direct = [*self._paths.steps(start, end), *self._paths.steps(end, side)]
+        return np.array([*direct, *self._paths.steps(side, end)])
+
+    def _visits(self, pose: PlannedPose) -> list[tuple[str, Placement | None]]:
+        """Return the names of a pose's visits, and from where it is approached; None: from any."""
+        approach = (self._approaches.sides(pose.placement)
+                    if self.options.approach == 'both' else None)
+        if approach is None:
+            return [(pose.name, None)]
+        return [(pose.name, approach.below), (f'{pose.name} again', approach.above)]
 
     def way_home(self, pose: PlannedPose) -> Array:
         """Return a safe path to the home posture, standing or hanging as in `pose`, (steps, n)."""

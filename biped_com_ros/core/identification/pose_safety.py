@@ -27,7 +27,7 @@ import math
 from pathlib import Path
 import re
 
-from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture
 from biped_com_ros.core.identification.first_moments import (
@@ -37,6 +37,9 @@ from biped_com_ros.core.model.resources import find_package
 from biped_com_ros.core.model.robot import effort_limits, position_limits, RobotModel
 import numpy as np
 import pinocchio as pin
+
+APPROACHES = ('both', 'shortest')
+"""Ways to approach poses, see `DesignOptions`."""
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and of how much."""
@@ -83,6 +86,11 @@ class DesignOptions:
         Largest bend of a tendon torso, rad; its virtual joints stay on shapes that tendons reach.
     fixed_joints
         Names of joints that stay where they are in posture ``stand``.
+    approach
+        ``shortest``: each pose is visited once. ``both``: twice, and its joints come from opposite
+        sides, so that friction shows with both signs.
+    approach_angle
+        By how much joints come from there, rad.
     seed
         Of the random numbers.
 
@@ -102,6 +110,8 @@ class DesignOptions:
     step: float = 0.1
     torso_bend: float = 0.2
     fixed_joints: tuple[str, ...] = ()
+    approach: str = 'shortest'
+    approach_angle: float = 0.05
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -115,8 +125,15 @@ class DesignOptions:
         if not 0.0 <= self.double_support <= 1.0:
             raise ConfigurationError(
                 f'double_support must be between 0 and 1, not {self.double_support}')
-        if not self.margin > 0.0 or not self.step > 0.0:
-            raise ConfigurationError('margin and step must be above zero')
+        if not self.margin > 0.0 or not self.step > 0.0 or not self.approach_angle > 0.0:
+            raise ConfigurationError('margin, step and approach_angle must be above zero')
+        if self.approach not in APPROACHES:
+            raise UnknownNameError('approach', self.approach, APPROACHES)
+
+    @property
+    def visits(self) -> int:
+        """Return the number of captures."""
+        return self.count * (2 if self.approach == 'both' else 1)
 
 
 _log = logging.getLogger(__name__)

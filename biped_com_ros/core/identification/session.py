@@ -397,13 +397,13 @@ class CalibrationSession:
         pose = self.queue[0]
         problem = (self._distance_problem(pose) or self._support_problem(pose)
                    or self.window.problem)
+        try:
+            if not problem:
+                self._add_capture(pose.name)
+        except InputError as error:
+            problem = str(error)
         if problem:
             self._handle_capture_problem(pose, problem)
-            return
-        try:
-            self._add_capture(pose.name)
-        except InputError as error:
-            self._remind(str(error))
             return
         self._pose = self.queue.pop(0)
         self._go_to_next()
@@ -477,18 +477,25 @@ class CalibrationSession:
 
     def describe(self) -> dict[str, object]:
         """Return captures, state and what is predicted, for diagnostics."""
-        return {'captured': len(self.log.captures), 'poses': self.options.design.count,
+        return {'captured': len(self.log.captures), 'poses': self._total,
                 'state': self.state.value, 'predicted': self._information.describe(),
                 'still': self.window.problem or 'yes'}
 
     def _describe(self, pose: PlannedPose) -> str:
         return f'{pose.name} of {self.options.design.count}, {pose.support}'
 
+    @property
+    def _total(self) -> int:
+        """Return the number of captures when all is done."""
+        if self.state in (SessionState.IDLE, SessionState.PLANNING, SessionState.LOCATING):
+            return self.options.design.visits
+        return len(self.log.captures) + len(self.queue)
+
     def _report(self, text: str, is_error: bool = False) -> None:
         if self._results and not self.queue and text != self._results:
             # Where the results are stays readable while the robot returns.
             text = f'{self._results}; {text}'
-        text = (f'{text} ({len(self.log.captures)} of {self.options.design.count} captured, '
+        text = (f'{text} ({len(self.log.captures)} of {self._total} captured, '
                 f'{self._information.describe()})')
         if text != self.status:
             self.status = text

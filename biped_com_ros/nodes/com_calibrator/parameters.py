@@ -21,7 +21,7 @@ import tempfile
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.identification.captures import MotorConstants, SensorNoise
-from biped_com_ros.core.identification.pose_safety import DesignOptions
+from biped_com_ros.core.identification.pose_safety import APPROACHES, DesignOptions
 from biped_com_ros.core.identification.session import SessionOptions
 from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
@@ -59,6 +59,12 @@ class ComCalibratorParameters(RobotNodeParameters):
         'stays straight', 'rad', 0.0, 0.5)
     torque_share: float = constant(
         0.8, "Largest share of a motor's torque that is used", '', 0.05, 1.0)
+    approach: str = constant(
+        'both', 'With move: whether each pose is visited once (shortest) or twice, and its joints '
+        'come to rest from opposite sides (both), so that their friction can be told from mass',
+        options=APPROACHES)
+    approach_angle: float = constant(
+        0.05, 'By how much joints come from that side', 'rad', 0.005, 0.2)
     seed: int = constant(0, 'Seed of the random poses', '', 0, 1000000)
     move: bool = constant(False, 'Whether to send trajectories; else an operator moves the robot')
     automatic: bool = parameter(
@@ -134,6 +140,7 @@ def _design_options(params: ComCalibratorParameters, model: RobotModel) -> Desig
     return settings_from(
         params, DesignOptions, count=params.poses, fixed_joints=fixed,
         candidates=max(params.candidates, params.poses),
+        approach=params.approach if params.move else 'shortest',
         hoisted=min(params.hoisted, params.poses - 1),
         double_support=0.34 if params.lift_feet else 1.0)
 

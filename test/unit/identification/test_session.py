@@ -57,11 +57,13 @@ class Driver:
     def __init__(self, positions, has_hoist=True):
         self.positions, self.has_hoist = positions, has_hoist
         self.problem, self.is_lifted, self.moves, self.paths = '', False, [], []
+        self.on_the_way = []
 
     def send(self, positions, path):
         assert np.abs(path[0] - positions).max() < 0.5  # no jump
         self.positions = path[-1]
         self.paths.append(path)
+        self.on_the_way.extend(path)
         return DURATION
 
     def request_hoist(self, move):
@@ -106,6 +108,9 @@ class Bench:
         """Add readings of the robot as it stands or hangs, for one period."""
         standing = () if self.driver.is_lifted else ('left', 'right')
         exact = self.true.capture(standing, None, self.driver.positions)
+        while self.driver.on_the_way:
+            self.session.add_readings(self.now, self.driver.on_the_way.pop(0), exact.torques,
+                                      exact.wrenches, exact.up)
         for i in range(10):
             q = exact.positions + tremble * np.sin(i + np.arange(len(exact.positions)))
             self.session.add_readings(
@@ -144,6 +149,45 @@ def test_from_the_first_pose_to_the_results(tmp_path):
     assert (tmp_path / 'report.html').exists() and not bench.errors
     assert RobotModel(bench.true.model.config, session.calibrated_urdf()).mass == pytest.approx(
         session.identification.mass)
+
+
+def test_poses_are_captured_from_both_sides(tmp_path):
+    """The captures of a pose record opposite directions for nearly all motors."""
+    bench = Bench(tmp_path, design={'approach': 'both', 'hoisted': 1})
+    session = bench.session
+    session.start()
+    bench.run(bench.is_in(SessionState.SOLVED))
+    captures = {capture.name: capture for capture in session.log.captures}
+    assert list(captures) == [f'pose {i}{again}' for i in (1, 2, 3) for again in ('', ' again')]
+    motors = bench.true.model.joint_index(bench.true.model.actuated_joint_names)
+    for i in (1, 2, 3):
+        one, other = captures[f'pose {i}'], captures[f'pose {i} again']
+        np.testing.assert_allclose(one.positions, other.positions, atol=1e-12)
+        assert np.mean((one.approach * other.approach == -1.0)[motors]) > 0.8
+    assert '(6 of 6 captured' in bench.texts[-1] or '(6 of 6 captured' in bench.texts[-2]
+
+
+def test_a_foot_that_hardly_touches_ends_with_the_timeout(tmp_path):
+    """The pose is skipped like any other that cannot be captured."""
+    bench = Bench(tmp_path, pose_timeout=8.0, design={'hoisted': 0})
+    session, capture = bench.session, bench.true.capture
+
+    def unloaded(*args):
+        found = capture(*args)
+        wrenches = found.wrenches.copy()
+        names = list(bench.true.model.config.wrench_sensors)
+        wrenches[names.index(bench.true.model.config.feet['left'].wrench_sensors[0])] *= 1e-3
+        return replace(found, wrenches=wrenches)
+
+    bench.true.capture = unloaded
+    session.start()
+    bench.run(bench.is_in(SessionState.WAITING))
+    first = session.queue[0].name
+    bench.run(lambda: session.queue and session.queue[0].name != first)
+    assert any('hardly touches' in text and text.startswith(f'{first} skipped')
+               for text in bench.errors)
+    bench.true.capture = capture
+    bench.run(bench.is_in(SessionState.SOLVED))
 
 
 def test_a_hoist_must_carry_the_robot_for_a_while(tmp_path):

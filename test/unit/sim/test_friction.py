@@ -95,7 +95,7 @@ def test_friction_only_dissipates():
 
 
 def dry_forces(plant):
-    """Return the forces of the solver's friction constraints alone, not of contacts and limits, (nv,)."""
+    """Return the forces of the solver's friction constraints alone, (nv,), N m."""
     import mujoco
     data, force = plant.data, np.zeros(plant.model.nv)
     rows = np.flatnonzero(data.efc_type[:data.nefc] == mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF)
