@@ -95,6 +95,16 @@ class SensorNoise:
         Of the direction of gravity, rad.
     encoder_offset, force_bias, moment_bias, torque_bias, tilt_bias
         Of errors that are constant over all poses; they are estimated. Zero: none.
+    wrench_gain, cross_talk
+        Of the gains of a wrench sensor's axes, and of how one axis enters the reading of another
+        (moments count by :data:`instruments.MOMENT_ARM`), which are estimated. Zero: none.
+    sensor_shift, sensor_turn
+        Of the places of wrench sensors' frames in the URDF, m and rad; estimated. Zero: exact.
+    torque_gain
+        Of the torque constants, as a share; estimated. Zero: exact.
+    friction
+        Of static friction, as a share of a motor's largest torque. Where it is known from which
+        side a joint came to rest it is estimated; else it counts as noise. Zero: none.
 
     """
 
@@ -104,11 +114,17 @@ class SensorNoise:
     encoder: float = math.radians(0.1)
     slide: float = 1e-4
     tilt: float = math.radians(0.05)
-    encoder_offset: float = 0.0
-    force_bias: float = 0.0
-    moment_bias: float = 0.0
-    torque_bias: float = 0.0
-    tilt_bias: float = 0.0
+    encoder_offset: float = 0.003
+    force_bias: float = 1.0
+    moment_bias: float = 0.05
+    torque_bias: float = 0.3
+    tilt_bias: float = 0.003
+    wrench_gain: float = 0.01
+    cross_talk: float = 0.005
+    sensor_shift: float = 0.0015
+    sensor_turn: float = 0.003
+    torque_gain: float = 0.02
+    friction: float = 0.02
 
     def __post_init__(self) -> None:
         check_positive('the noise', self, 'force', 'moment', 'torque')

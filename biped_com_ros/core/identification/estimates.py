@@ -16,51 +16,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, IndexArray
-from biped_com_ros.core.geometry.wrench import centre_of_pressure, skew
+from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.identification.captures import Capture, check_capture
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.instruments import InstrumentCalibration, InstrumentErrors
+from biped_com_ros.core.identification.noise_scales import NoiseEstimate
 import numpy as np
-
-
-@dataclass(frozen=True)
-class Offsets:
-    """
-    Constant errors of sensors: measured minus true.
-
-    Attributes
-    ----------
-    positions, torques
-        Of the joints, shape (n,), rad and N m.
-    tilt
-        Rotation vector of the direction of gravity, in the frame it is measured in, (3,), rad.
-    wrenches
-        Of the wrench sensors, shape (sensors, 6), N and N m.
-
-    """
-
-    positions: Array
-    tilt: Array
-    wrenches: Array
-    torques: Array
-
-    @staticmethod
-    def from_vector(values: Array, joints: int) -> Offsets:
-        """Split a vector (n + 3 + 6 sensors + n,)."""
-        n = joints
-        return Offsets(values[:n], values[n:n + 3],
-                       values[n + 3:len(values) - n].reshape(-1, 6), values[len(values) - n:])
-
-    def corrected(self, capture: Capture) -> Capture:
-        """Return the capture without these errors."""
-        turned = capture.up - skew(self.tilt) @ capture.up
-        return replace(capture, positions=capture.positions - self.positions, up=turned,
-                       wrenches=capture.wrenches - self.wrenches,
-                       torques=capture.torques - self.torques)
 
 
 @dataclass(frozen=True)
@@ -118,7 +84,7 @@ class Residuals:
 
 
 def residuals_of(regressor: StaticsRegressor, captures: Sequence[Capture], theta: Array,
-                 offsets: Offsets | None = None) -> Residuals:
+                 errors: InstrumentErrors | None = None) -> Residuals:
     """
     Compare captures with a robot of the parameters `theta`.
 
@@ -130,16 +96,16 @@ def residuals_of(regressor: StaticsRegressor, captures: Sequence[Capture], theta
         At least one.
     theta
         Masses and first moments (L, 4), kg and kg m.
-    offsets
-        Constant errors of the sensors, subtracted first.
+    errors
+        Of the instruments, corrected first.
 
     """
     if not captures:
         raise InputError('there is no capture to compare with')
     for capture in captures:
         check_capture(regressor.model, capture)
-    if offsets is not None:
-        captures = [offsets.corrected(capture) for capture in captures]
+    if errors is not None:
+        captures = [errors.corrected(capture) for capture in captures]
     compared = [_compare(regressor, capture, theta) for capture in captures]
     com, weight, torque, expected = (np.array(values) for values in zip(*compared))
     return Residuals(com, weight, torque, expected)
@@ -264,17 +230,18 @@ class Identification:
         Masses and first moments (L, 4), kg and kg m, and their covariance (4 L, 4 L).
     mass, mass_std
         Total, kg.
-    offsets
-        Estimated constant errors of the sensors.
+    instruments
+        Estimated errors of the instruments.
+    noise
+        Estimated noise of the sensors.
     before, after, validated
         Residuals with the URDF's parameters, with the estimate, and in cross-validation.
     identifiability
         What the data determine.
     mass_sigma
-        The prior's relative standard deviation of masses that was used.
+        The prior's relative standard deviation of masses with the largest weight.
     noise_scale
-        Standard deviation of the residuals over the assumed noise, at least 1; the noise was
-        scaled by it.
+        Noise of all sensors together over the assumed one.
     pose_misfit
         Mean squared normalised residual of each capture; near 1 when it fits.
     warnings
@@ -288,7 +255,8 @@ class Identification:
     covariance: Array
     mass: float
     mass_std: float
-    offsets: Offsets
+    instruments: InstrumentCalibration
+    noise: tuple[NoiseEstimate, ...]
     before: Residuals
     after: Residuals
     validated: Residuals

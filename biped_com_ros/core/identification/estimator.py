@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Maximum a posteriori estimate of every link's mass and centre of mass, with its uncertainty.
+Maximum a posteriori estimate of links and instruments together, with its uncertainty.
 
 A centre of mass per link is not observable from statics: plain least squares fits the data and
 returns links that are wrong by half a metre. So the URDF is the prior (:mod:`prior`), which the
@@ -21,29 +21,44 @@ joint torques, encoders and inclination (:mod:`first_moments`). Masses and first
 estimated jointly: where the weight disagrees with the URDF, fixing or scaling masses would move
 the disagreement into the centres of mass.
 
-The posterior is Laplace's approximation at the optimum. Noise that turns out larger than assumed
-widens it (:attr:`Identification.noise_scale`).
+No instrument is perfect. Offsets, gains, cross-talk, frames and friction
+(:mod:`instrument_parameters`) are unknowns as well, each kind with a spread that the data tell, so
+that the uncertainty of masses contains them. How much sensors scatter is estimated, too
+(:mod:`noise_scales`), and the unknown spread of the links is integrated over (:mod:`posterior`).
+Equations are linearised at the estimate before (Gauss-Newton).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.estimates import (
-    Identifiability, Identification, LinkEstimate, Offsets, Residuals, residuals_of)
+    Identifiability, Identification, LinkEstimate, Residuals, residuals_of)
 from biped_com_ros.core.identification.first_moments import (
     Equations, parameters_of, stack_equations, StaticsRegressor, TYPICAL_NOISE)
+from biped_com_ros.core.identification.instrument_parameters import InstrumentParameters
+from biped_com_ros.core.identification.instruments import InstrumentCalibration, InstrumentErrors
+from biped_com_ros.core.identification.noise_scales import NoiseScales, WhitenedPose
 from biped_com_ros.core.identification.plausibility import (
     check_variety, fit_warnings, model_warnings, without_constant_torques,
     without_end_stop_torques)
-from biped_com_ros.core.identification.prior import Prior, PriorTerms
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.identification.posterior import NormalEquations, Posterior
+from biped_com_ros.core.identification.prior import Prior, PriorTerms, Spread
+from biped_com_ros.core.model.robot import effort_limits, RobotModel
 import numpy as np
 
-NEWTON_STEPS = 60
+PASSES = 6
+"""Number of linearisations, each at the estimate before."""
+
+SCALE_OBSERVATIONS = 2.0
+"""As many observations the assumed spread of a kind of instrument error is worth."""
+
+STRONGEST = 10.0
+"""A motor is credited at most this many times the torque that the captures need."""
 
 
 def whiten(covariance: Array, columns: Array) -> Array:
@@ -52,170 +67,170 @@ def whiten(covariance: Array, columns: Array) -> Array:
     return np.asarray(np.linalg.solve(L, columns), dtype=float)
 
 
-class PosteriorSystem:
+@dataclass
+class _Iterate:
     """
-    The negative log posterior of the unknowns x = (u, w, v), and its optimum.
+    What is estimated, as it stands after a pass.
 
-    u and w are the coordinates of :mod:`prior`; v are the sensors' offsets in standard deviations.
+    Attributes
+    ----------
+    theta
+        Masses and first moments, (L, 4).
+    values, scales
+        Of the instruments' errors (V,), and factors on their prior standard deviations (V,).
+    spread
+        Of the links.
+
+    """
+
+    theta: Array
+    values: Array
+    scales: Array
+    spread: Spread
+
+
+class CalibrationProblem:
+    """
+    The captures of one robot, linearised at an iterate.
 
     Parameters
     ----------
     regressor
         Of the robot.
-    equations
-        Of each capture.
-    terms
-        The prior.
-    noise
-        Of the sensors.
-    scale
-        Factor on the standard deviation of the noise.
-
-    Attributes
-    ----------
-    information, right
-        Normal equations of each capture, (poses, dimension, dimension) and (poses, dimension).
-    sizes
-        Number of equations of each capture, (poses,).
-    T
-        Masses and first moments are the URDF's plus T times (u, w), (4 L, 4 L).
+    captures
+        As they were measured.
+    noise, prior
+        Of sensors and links.
 
     """
 
-    def __init__(self, regressor: StaticsRegressor, equations: Sequence[Equations],
-                 terms: PriorTerms, noise: SensorNoise, scale: float) -> None:
-        self.terms, self.scale, self.T = terms, scale, terms.scaling()
+    def __init__(self, regressor: StaticsRegressor, captures: Sequence[Capture],
+                 noise: SensorNoise, prior: Prior) -> None:
+        self.regressor, self.captures, self._noise = regressor, captures, noise
         self._theta0 = parameters_of(regressor.model)
-        self._joint_count = len(regressor.model.joint_names)
-        self._offset_sigmas = _offset_sigmas(regressor, noise)
-        self._used = np.flatnonzero(self._offset_sigmas)
-        self._blocks = [self._whiten(e) for e in equations]
-        # By capture, so that captures can be left out.
-        self.information = np.array([A.T @ A for A, _ in self._blocks])
-        self.right = np.array([A.T @ y for A, y in self._blocks])
-        self.sizes = np.array([len(y) for _, y in self._blocks])
+        strength = strength_of(regressor, captures)
+        self.instruments = InstrumentParameters(regressor, noise, captures, strength)
+        self.noise = NoiseScales(regressor.model, len(captures), regressor.is_prismatic)
+        self.terms = PriorTerms(regressor.model, prior)
+        self._friction = noise.friction * strength
+        V = len(self.instruments.sigma)
+        self.at = _Iterate(self._theta0, np.zeros(V), np.ones(V), prior.spreads[0])
+        self._linearise()
+
+    @property
+    def T(self) -> Array:
+        """Return the matrix (4 L, 4 L): parameters are the URDF's plus it times (u, w)."""
+        return self.terms.scaling()
 
     @property
     def dimension(self) -> int:
         """Return the number of unknowns."""
-        return len(self.T) + len(self._used)
+        return self._theta0.size + len(self.instruments.sigma)
 
-    def block(self, pose: int) -> Array:
-        """Return the whitened equations of one pose."""
-        return self._blocks[pose][0]
+    def solve(self) -> Posterior:
+        """Iterate until links, instruments and noise agree, and return their posterior."""
+        for i in range(PASSES):
+            self._linearise()
+            self._whiten()
+            equations = self.normal_equations()
+            if i < 2:
+                self.at.spread = equations.mixture(self.terms.prior.spreads).spread
+            posterior = equations.at(self.at.spread)
+            self._update(posterior)
+        self._linearise()
+        self._whiten()
+        return self.normal_equations().mixture(self.terms.prior.spreads)
+
+    def normal_equations(self, left_out: IndexArray | None = None) -> NormalEquations:
+        """Return the normal equations of all captures, or of all but some."""
+        kept = [pose for k, pose in enumerate(self.poses)
+                if left_out is None or k not in left_out]
+        H, y = np.concatenate([p.H for p in kept]), np.concatenate([p.y for p in kept])
+        return NormalEquations(self.terms, H.T @ H, H.T @ y)
 
     def parameters(self, x: Array) -> Array:
         """Return masses and first moments, (L, 4)."""
-        flat: Array = self._theta0.ravel() + self.T @ x[:len(self.T)]
+        flat: Array = self._theta0.ravel() + self.T @ x[:self._theta0.size]
         return flat.reshape(-1, 4)
 
-    def offsets(self, x: Array) -> Offsets:
-        """Return the constant errors of the sensors."""
-        values = np.zeros(len(self._offset_sigmas))
-        values[self._used] = self._offset_sigmas[self._used] * x[len(self.T):]
-        return Offsets.from_vector(values, self._joint_count)
+    def values(self, x: Array) -> Array:
+        """Return the errors of the instruments, (V,)."""
+        return np.asarray(
+            self.instruments.sigma * self.at.scales * x[self._theta0.size:])
 
-    def optimum(self, mass_sigma: float,
-                left_out: IndexArray | None = None) -> tuple[Array, Array]:
-        """Return where the posterior is largest, (dimension,), and the Hessian there."""
-        G, g = self.information.sum(axis=0), self.right.sum(axis=0)
-        if left_out is not None:
-            G = G - self.information[left_out].sum(axis=0)
-            g = g - self.right[left_out].sum(axis=0)
-        return self._newton(G, g, mass_sigma)
-
-    def best_mass_sigma(self) -> float:
-        """Return the candidate with the largest evidence (Laplace)."""
-        G, g = self.information.sum(axis=0), self.right.sum(axis=0)
-        evidence = {}
-        for sigma in self.terms.prior.mass_sigmas:
-            x, hessian = self._newton(G, g, sigma)
-            _, log_determinant = np.linalg.slogdet(hessian)
-            evidence[sigma] = -(self._objective(x, G, g, sigma) + 0.5 * log_determinant
-                                + self.terms.log_normalisation(sigma))
-        return max(evidence, key=lambda sigma: evidence[sigma])
+    def errors(self, x: Array) -> InstrumentErrors:
+        """Return the errors of the instruments."""
+        return self.instruments.errors(self.values(x))
 
     def misfit(self, x: Array) -> Array:
-        """Return each pose's mean squared normalised residual, (poses,)."""
-        return np.array([float(np.mean((A @ x - y) ** 2)) for A, y in self._blocks])
+        """Return each pose's mean squared residual, normalised by its group's noise, (poses,)."""
+        return np.array([self._misfit(k, x) for k in range(len(self.captures))])
 
-    def refined_scale(self, x: Array) -> float:
-        """Return the standard deviation of the residuals in units of the assumed noise, >= 1."""
-        rows = int(self.sizes.sum())
-        # As many degrees of freedom as the data determine are used up by the estimate.
-        G = self.information.sum(axis=0)
-        used_up = float(np.trace(np.linalg.solve(G + np.eye(len(G)), G)))
-        chi = sum(float(np.sum((A @ x - y) ** 2)) for A, y in self._blocks)
-        ratio = self.scale * math.sqrt(chi / max(rows - used_up, 1.0))
-        # Within sampling error of 1 the assumption stands.
-        return ratio if ratio > 1.0 + 3.0 / math.sqrt(2.0 * rows) else 1.0
+    def _misfit(self, k: int, x: Array) -> float:
+        e, columns, right = self._linear[k]
+        plain = WhitenedPose(e, self._scaled(columns), right,
+                             self.noise.variances(k, self._nominal(e), False))
+        return float(np.mean((plain.H @ x - plain.y) ** 2))
 
-    def _whiten(self, e: Equations) -> tuple[Array, Array]:
-        offsets = self._offset_columns(e)[:, self._used] * self._offset_sigmas[self._used]
-        whitened = whiten(e.covariance * self.scale ** 2, np.column_stack(
-            (e.A @ self.T, offsets, e.residual(self._theta0))))
-        return whitened[:, :-1], -whitened[:, -1]
+    @property
+    def nominal(self) -> Array:
+        """Return the mean of the assumed variances of the inputs over captures, (inputs,)."""
+        return np.asarray(np.mean([self._nominal(e) for e, _, _ in self._linear], axis=0))
 
-    def _offset_columns(self, e: Equations) -> Array:
-        """Return how encoder, inclination, wrench and torque offsets enter the residual."""
-        n = self._joint_count
-        direct = np.eye(6 + n + e.J_reading.shape[1])[e.rows, 6:]
+    def _nominal(self, e: Equations) -> Array:
+        variances, n = e.variances.copy(), len(self._friction)
+        variances[-n:] += self._friction ** 2
+        return variances
+
+    def _linearise(self) -> None:
+        errors = self.instruments.errors(self.at.values)
+        corrected = [errors.corrected(c) for c in self.captures]
+        self._linear = []
+        for capture, e in zip(corrected, stack_equations(
+                self.regressor, corrected, self.at.theta, self._noise)):
+            C = self.instruments.columns(capture, e, self.at.theta, errors)
+            right = C @ self.at.values - e.residual(self._theta0)
+            self._linear.append((e, np.concatenate((e.A, C), axis=1), right))
+
+    def _scaled(self, columns: Array) -> Array:
+        n = self._theta0.size
         return np.concatenate(
-            (-e.J_position, -e.J_up, direct[:, n:] - e.J_reading, direct[:, :n]), axis=1)
+            (columns[:, :n] @ self.T,
+             columns[:, n:] * (self.instruments.sigma * self.at.scales)), axis=1)
 
-    def _objective(self, x: Array, G: Array, g: Array, mass_sigma: float) -> float:
-        v = x[len(self.T):]
-        return float(0.5 * x @ G @ x - g @ x + 0.5 * v @ v) + self.terms.value(x, mass_sigma)
+    def _whiten(self) -> None:
+        self.poses = [WhitenedPose(e, self._scaled(columns), right,
+                                   self.noise.variances(k, self._nominal(e)))
+                      for k, (e, columns, right) in enumerate(self._linear)]
 
-    def _newton(self, G: Array, g: Array, mass_sigma: float) -> tuple[Array, Array]:
-        x, size = np.zeros(self.dimension), len(self.T)
-        value = self._objective(x, G, g, mass_sigma)
-        for _ in range(NEWTON_STEPS):
-            gradient, hessian = G @ x - g, G.copy()
-            prior_gradient, prior_hessian = self.terms.derivatives(x, mass_sigma)
-            gradient[:size] += prior_gradient
-            gradient[size:] += x[size:]
-            hessian[:size, :size] += prior_hessian
-            hessian[np.arange(size, len(x)), np.arange(size, len(x))] += 1.0
-            step = np.asarray(-np.linalg.solve(hessian, gradient), dtype=float)
-            decrement = float(-gradient @ step)
-            if decrement < 1e-12:
-                break
-            x, value = self._line_search(x, step, value, decrement, G, g, mass_sigma)
-            if decrement < 1e-9:
-                break
-        return x, hessian
-
-    def _line_search(self, x: Array, step: Array, value: float, decrement: float, G: Array,
-                     g: Array, mass_sigma: float) -> tuple[Array, float]:
-        length = 1.0
-        while length > 1e-9:
-            trial = x + length * step
-            if self.terms.is_inside(trial):
-                reached = self._objective(trial, G, g, mass_sigma)
-                if reached <= value - 1e-4 * length * decrement + 1e-9 * abs(value):
-                    return trial, reached
-            length *= 0.5
-        return x, value
+    def _update(self, posterior: Posterior) -> None:
+        """Take over the estimate, and learn scales of noise and instruments from it."""
+        x, n = posterior.mean, self._theta0.size
+        self.noise.update(self.poses, x, posterior.covariance)
+        self.at.theta, self.at.values = self.parameters(x), self.values(x)
+        self.terms.reference = np.maximum(self.at.theta[:, 0], 0.2 * self.terms.masses)
+        group, size = self.instruments.group, int(self.instruments.group.max(initial=-1)) + 1
+        known = np.clip(1.0 - np.diag(posterior.covariance)[n:], 0.0, 1.0)
+        square = self.at.scales ** 2 * x[n:] ** 2
+        scales = ((SCALE_OBSERVATIONS + np.bincount(group, square, size))
+                  / (SCALE_OBSERVATIONS + np.bincount(group, known, size)))
+        self.at.scales = np.sqrt(scales)[group]
 
 
-def _offset_sigmas(regressor: StaticsRegressor, noise: SensorNoise) -> Array:
-    sensors = len(regressor.model.config.wrench_sensors)
-    n = len(regressor.model.joint_names)
-    encoder = np.where(regressor.is_prismatic, 0.0, noise.encoder_offset)
-    wrench = np.tile([noise.force_bias] * 3 + [noise.moment_bias] * 3, sensors)
-    return np.concatenate((encoder, np.full(3, noise.tilt_bias), wrench,
-                           np.full(n, noise.torque_bias)))
+def strength_of(regressor: StaticsRegressor, captures: Sequence[Capture]) -> Array:
+    """Return the largest torque of each joint, (n,), that is credible for these captures."""
+    expected = residuals_of(
+        regressor, captures, parameters_of(regressor.model)).torque_expected
+    needed = np.sqrt(np.nanmean(np.nan_to_num(expected) ** 2, axis=0))
+    return np.minimum(effort_limits(regressor.model), STRONGEST * needed)
 
 
 TYPICAL_PRIOR = Prior()
-PASSES = 3
-"""Number of linearisations, each at the estimate before."""
 
 
 class Estimator:
     """
-    Estimates a robot's masses and first moments from captures.
+    Estimates a robot's masses, first moments and instruments from captures.
 
     Parameters
     ----------
@@ -253,10 +268,9 @@ class Estimator:
         captures, warnings = without_constant_torques(self.regressor, captures, self.noise)
         captures, end_stop_warnings = without_end_stop_torques(self.model, captures)
         check_variety(self.model, captures)
-        system, mass_sigma = self._iterate(captures)
-        x, hessian = system.optimum(mass_sigma)
-        return self._result(captures, system, x, hessian, mass_sigma,
-                            [*warnings, *end_stop_warnings], folds)
+        problem = CalibrationProblem(self.regressor, captures, self.noise, self.prior)
+        posterior = problem.solve()
+        return self._result(problem, posterior, [*warnings, *end_stop_warnings], folds)
 
     def rows(self, capture: Capture, mass_sigma: float = 0.12) -> Array:
         """
@@ -300,64 +314,53 @@ class Estimator:
             total += float(np.trace((C @ covariance @ C.T)[:2, :2])) / 2.0
         return math.sqrt(total / len(poses))
 
-    def _iterate(self, captures: Sequence[Capture]) -> tuple[PosteriorSystem, float]:
-        """Linearise at each estimate: noise, reference masses, and scale of the noise."""
-        theta, terms = parameters_of(self.model), PriorTerms(self.model, self.prior)
-        scale, mass_sigma = 1.0, math.nan
-        for _ in range(PASSES):
-            equations = stack_equations(self.regressor, captures, theta, self.noise)
-            system = PosteriorSystem(self.regressor, equations, terms, self.noise, scale)
-            mass_sigma = self.prior.mass_sigma or system.best_mass_sigma()
-            x, _ = system.optimum(mass_sigma)
-            theta = system.parameters(x)
-            scale = system.refined_scale(x)
-            terms.reference = np.maximum(theta[:, 0], 0.2 * terms.masses)
-        return PosteriorSystem(self.regressor, equations, terms, self.noise, scale), mass_sigma
-
-    def _result(self, captures: Sequence[Capture], system: PosteriorSystem, x: Array,
-                hessian: Array, mass_sigma: float, warnings: list[str],
+    def _result(self, problem: CalibrationProblem, posterior: Posterior, warnings: list[str],
                 folds: int) -> Identification:
-        theta, offsets, T = system.parameters(x), system.offsets(x), system.T
-        posterior: Array = np.asarray(np.linalg.inv(hessian), dtype=float)
-        covariance = T @ posterior[:len(T), :len(T)] @ T.T
-        links = _link_estimates(self.model, theta, covariance, system.terms)
-        ones, misfit = np.tile((1.0, 0.0, 0.0, 0.0), len(links)), system.misfit(x)
+        x, T, captures = posterior.mean, problem.T, problem.captures
+        theta, errors, n = problem.parameters(x), problem.errors(x), len(T)
+        covariance = T @ posterior.covariance[:n, :n] @ T.T
+        links = _link_estimates(self.model, theta, covariance, problem.terms, posterior.spread)
+        ones, misfit = np.tile((1.0, 0.0, 0.0, 0.0), len(links)), problem.misfit(x)
+        sd = problem.values(np.sqrt(np.diag(posterior.covariance)))
         return Identification(
             robot=self.model.config.name, links=links, parameters=theta, covariance=covariance,
             mass=float(theta[:, 0].sum()), mass_std=math.sqrt(ones @ covariance @ ones),
-            offsets=offsets,
+            instruments=InstrumentCalibration(
+                problem.instruments.estimates(problem.values(x), sd)),
+            noise=problem.noise.estimates(problem.nominal),
             before=residuals_of(self.regressor, captures, parameters_of(self.model)),
-            after=residuals_of(self.regressor, captures, theta, offsets),
-            validated=self._validate(captures, system, mass_sigma, folds),
-            identifiability=_identifiability(system, posterior, mass_sigma, links),
-            mass_sigma=mass_sigma, noise_scale=system.scale, pose_misfit=misfit,
-            warnings=(*warnings, *model_warnings(self.model, system.information.sum(axis=0)),
-                      *fit_warnings(captures, misfit, system.scale)))
+            after=residuals_of(self.regressor, captures, theta, errors),
+            validated=self._validate(problem, posterior.spread, folds),
+            identifiability=_identifiability(problem, posterior, links),
+            mass_sigma=posterior.spread.mass, noise_scale=problem.noise.overall,
+            pose_misfit=misfit,
+            warnings=(*warnings,
+                      *model_warnings(self.model, problem.normal_equations().G),
+                      *fit_warnings(captures, misfit, problem.noise.overall)))
 
-    def _validate(self, captures: Sequence[Capture], system: PosteriorSystem, mass_sigma: float,
-                  folds: int) -> Residuals:
+    def _validate(self, problem: CalibrationProblem, spread: Spread, folds: int) -> Residuals:
         """Cross-validate: leave out a part of the captures, estimate, and test on the part."""
         tested: list[Residuals] = []
-        fold_of = np.arange(len(captures)) % max(2, min(folds, len(captures)))
+        fold_of = np.arange(len(problem.captures)) % max(2, min(folds, len(problem.captures)))
         for fold in np.unique(fold_of):
             left_out = np.flatnonzero(fold_of == fold)
-            x, _ = system.optimum(mass_sigma, left_out)
+            x = problem.normal_equations(left_out).at(spread).mean
             tested.append(residuals_of(
-                self.regressor, [captures[i] for i in left_out.tolist()], system.parameters(x),
-                system.offsets(x)))
+                self.regressor, [problem.captures[i] for i in left_out.tolist()],
+                problem.parameters(x), problem.errors(x)))
         inverse = np.argsort(np.argsort(fold_of, kind='stable'), kind='stable')
         return Residuals.joined(tested, inverse)
 
 
 def _link_estimates(model: RobotModel, theta: Array, covariance: Array,
-                    terms: PriorTerms) -> tuple[LinkEstimate, ...]:
+                    terms: PriorTerms, spread: Spread) -> tuple[LinkEstimate, ...]:
     estimates = []
     for i, name in enumerate(model.link_names):
         mass, com = float(theta[i, 0]), theta[i, 1:] / theta[i, 0]
         block = covariance[4 * i:4 * i + 4, 4 * i:4 * i + 4]
         J = np.column_stack((-com, np.eye(3))) / mass
         variance = np.diag(J @ block @ J.T)
-        prior = (terms.moment_sigma[i] / mass) ** 2
+        prior = (spread.com * terms.moment_sigma[i] / mass) ** 2
         estimates.append(LinkEstimate(
             name=name, mass=mass, mass_std=math.sqrt(block[0, 0]),
             mass_before=float(model.link_masses[i]), com=com, com_std=np.sqrt(variance),
@@ -366,23 +369,18 @@ def _link_estimates(model: RobotModel, theta: Array, covariance: Array,
     return tuple(estimates)
 
 
-def _identifiability(system: PosteriorSystem, posterior: Array, mass_sigma: float,
+def _identifiability(problem: CalibrationProblem, posterior: Posterior,
                      links: tuple[LinkEstimate, ...]) -> Identifiability:
-    size = len(system.T)
-    G = system.information.sum(axis=0)
-    # Offsets are unknown as well: what they could explain is no information.
-    if len(G) > size:
-        across = G[:size, size:]
-        inner = G[size:, size:] + np.eye(len(G) - size)
-        G = G[:size, :size] - across @ np.linalg.solve(inner, across.T)
-    sigma = np.ones(size)
-    sigma[:len(links)] = mass_sigma
+    G = problem.normal_equations().G
+    sigma = np.full(len(G), posterior.spread.com)
+    sigma[:len(links)] = posterior.spread.mass
     strengths = np.maximum(np.linalg.eigvalsh(G * np.outer(sigma, sigma))[::-1], 0.0)
     rank = int((strengths > 1e-10 * strengths[0]).sum())
-    gains = [0.5 * np.linalg.slogdet(np.eye(len(A)) + A @ posterior @ A.T)[1]
-             for A in map(system.block, range(len(system.sizes)))]
+    gains = [0.5 * np.linalg.slogdet(
+        np.eye(len(pose.H)) + pose.H @ posterior.covariance @ pose.H.T)[1]
+        for pose in problem.poses]
     return Identifiability(
-        unknowns=size, rank=rank, determined=int((strengths > 1.0).sum()),
+        unknowns=len(G), rank=rank, determined=int((strengths > 1.0).sum()),
         condition_number=float(strengths[0] / strengths[rank - 1]), strengths=strengths,
         prior_only_links=tuple(link.name for link in links if (link.data_share < 0.05).all()),
         repeat_gain=np.array(gains))

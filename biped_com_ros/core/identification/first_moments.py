@@ -71,11 +71,12 @@ class Equations:
         Shape (rows,).
     rows
         Which equations: 0-5 the whole, then joints in ``model.joint_names``, then six per sensor.
-    J_position, J_up, J_reading
-        Derivatives of the residual by joint positions (rows, n), by a rotation vector of `up` in
-        its frame (rows, 3), and by the contact sensors' readings (rows, 6 sensors).
-    covariance
-        Of the noise, shape (rows, rows).
+    J_position, J_up, J_reading, J_torque
+        Derivatives of the residual by what was measured: joint positions (rows, n), a rotation
+        vector of `up` in its frame (rows, 3), readings of wrench sensors (rows, 6 sensors), and
+        joint torques (rows, n).
+    variances
+        Of the noise of these, in this order, (n + 3 + 6 sensors + n,).
 
     """
 
@@ -85,7 +86,20 @@ class Equations:
     J_position: Array
     J_up: Array
     J_reading: Array
-    covariance: Array
+    J_torque: Array
+    variances: Array
+
+    @property
+    def J(self) -> Array:
+        """Return the derivatives by all that was measured, (rows, n + 3 + 6 sensors + n)."""
+        return np.concatenate(
+            (self.J_position, self.J_up, self.J_reading, self.J_torque), axis=1)
+
+    @property
+    def covariance(self) -> Array:
+        """Return the covariance of the residual's noise, (rows, rows)."""
+        J = self.J
+        return np.asarray((J * self.variances) @ J.T)
 
     def residual(self, theta: Array) -> Array:
         """Return ``A theta + b``, shape (rows,), N, N m."""
@@ -191,13 +205,15 @@ class StaticsRegressor:
         check_capture(self.model, capture)
         here, layout, keep, readings, measured = self._rows_of(capture)
         A = self._matrix(here, layout)
-        J_reading = self._reading_matrix(here, layout)
-        b = J_reading @ readings.ravel() - measured
+        contacts = self._reading_matrix(here, layout)
+        b = contacts @ readings.ravel() - measured
         J_position, J_up = self._noise_jacobians(capture, layout, readings, theta)
-        covariance = self._covariance(capture, noise, J_position, J_up, J_reading)
+        n, count = len(self.model.joint_names), 6 * self._sensor_count
+        direct = np.eye(6 + n + count)[keep]  # of residuals by the measurements they belong to
         return Equations(
             A=A[keep], b=b[keep], rows=keep, J_position=J_position[keep], J_up=J_up[keep],
-            J_reading=J_reading[keep], covariance=covariance[np.ix_(keep, keep)])
+            J_reading=contacts[keep] - direct[:, 6 + n:], J_torque=-direct[:, 6:6 + n],
+            variances=self._variances(capture, noise))
 
     def residual(self, capture: Capture, theta: Array) -> tuple[IndexArray, Array]:
         """Return the rows that a capture gives and ``A theta + b``, without the derivatives."""
@@ -339,8 +355,7 @@ class StaticsRegressor:
         jacobian = (predictions[1:] - predictions[0]).T / STEP
         return jacobian[:, :n], jacobian[:, n:]
 
-    def _covariance(self, capture: Capture, noise: SensorNoise, J_position: Array, J_up: Array,
-                    J_reading: Array) -> Array:
+    def _variances(self, capture: Capture, noise: SensorNoise) -> Array:
         position = np.where(self.is_prismatic, noise.slide, noise.encoder) ** 2
         wrench = np.tile([noise.force ** 2] * 3 + [noise.moment ** 2] * 3,
                          (self._sensor_count, 1))
@@ -349,12 +364,7 @@ class StaticsRegressor:
             nominal if measured is None else nominal + measured for nominal, measured in (
                 (position, capture.position_variance), (wrench, capture.wrench_variance),
                 (torque, capture.torque_variance)))
-        inputs = np.concatenate((position, np.full(3, noise.tilt ** 2), wrench.ravel()))
-        J = np.concatenate((J_position, J_up, J_reading), axis=1)
-        covariance: Array = (J * inputs) @ J.T
-        direct = np.concatenate((np.zeros(6), torque, wrench.ravel()))
-        covariance[np.diag_indices_from(covariance)] += direct
-        return covariance
+        return np.concatenate((position, np.full(3, noise.tilt ** 2), wrench.ravel(), torque))
 
 
 def stack_equations(regressor: StaticsRegressor, captures: Sequence[Capture], theta: Array,

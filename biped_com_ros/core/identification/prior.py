@@ -36,7 +36,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
@@ -185,6 +185,13 @@ BARRIER = 1e-3
 """Weight of the barriers: far inside the bounds their effect is negligible."""
 
 
+class Spread(NamedTuple):
+    """Relative standard deviation of masses, and the factor on that of centres of mass."""
+
+    mass: float
+    com: float = 1.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prior:
     """
@@ -193,12 +200,12 @@ class Prior:
     Attributes
     ----------
     com_sigma
-        Standard deviation of each link's centre of mass per axis, m.
+        Standard deviation of each link's centre of mass per axis, m, about as it is known.
     mass_sigma
-        Standard deviation of each link's mass as a share of it; None: the one of
-        :attr:`mass_sigmas` with the largest evidence.
-    mass_sigmas
-        Candidates for it.
+        Standard deviation of each link's mass as a share of it; None: unknown.
+    mass_sigmas, com_factors
+        Values over which the unknown spread of masses, and the spread of centres of mass in units
+        of :attr:`com_sigma`, are integrated, each by its evidence.
     consistency
         Weight of the physical-consistency term.
     com_bounds
@@ -209,6 +216,7 @@ class Prior:
     com_sigma: float = 0.015
     mass_sigma: float | None = None
     mass_sigmas: tuple[float, ...] = (0.01, 0.03, 0.06, 0.12, 0.2, 0.35, 0.6)
+    com_factors: tuple[float, ...] = (0.25, 0.5, 1.0, 1.6)
     consistency: float = 0.02
     com_bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
@@ -220,6 +228,15 @@ class Prior:
         if not given or not all(1e-4 <= sigma <= 3.0 for sigma in given):
             raise ConfigurationError(
                 f'mass_sigma must be between 0.0001 and 3 (a share of the mass), not {given}')
+        if not self.com_factors or not all(0.01 <= f <= 100.0 for f in self.com_factors):
+            raise ConfigurationError(
+                f'com_factors must be between 0.01 and 100, not {self.com_factors}')
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """Return the pairs of spreads of masses and centres of mass."""
+        masses = self.mass_sigmas if self.mass_sigma is None else (self.mass_sigma,)
+        return tuple(Spread(mass, com) for com in self.com_factors for mass in masses)
 
 
 def prior_of(model: RobotModel, com_sigma: float = 0.015) -> Prior:
@@ -287,25 +304,26 @@ class PriorTerms:
         above, below = self._slack(u, w)
         return bool((u > -1.0).all() and (above > 0.0).all() and (below > 0.0).all())
 
-    def value(self, x: Array, mass_sigma: float) -> float:
+    def value(self, x: Array, spread: Spread) -> float:
         """Return the negative logarithm of the prior, up to a constant."""
         u, w = self._split(x)
-        a, kappa = 1.0 / mass_sigma ** 2 + self.prior.consistency, self.prior.consistency
+        a, kappa = 1.0 / spread.mass ** 2 + self.prior.consistency, self.prior.consistency
         shape = np.einsum('li,lij,lj->l', w, self._shape(), w) / (1.0 + u)
         above, below = self._slack(u, w)
         barrier = np.log(above)[np.isfinite(above)].sum() + np.log(below)[
             np.isfinite(below)].sum()
-        return float(a * (u - np.log1p(u)).sum() + 0.5 * (w * w).sum() + kappa * shape.sum()
+        return float(a * (u - np.log1p(u)).sum() + 0.5 * (w * w).sum() / spread.com ** 2
+                     + kappa * shape.sum()
                      - BARRIER * barrier)
 
-    def derivatives(self, x: Array, mass_sigma: float) -> tuple[Array, Array]:
+    def derivatives(self, x: Array, spread: Spread) -> tuple[Array, Array]:
         """Return gradient (4 L,) and Hessian (4 L, 4 L) of :meth:`value`."""
         u, w = self._split(x)
         L = len(u)
         gradient, hessian = np.zeros((L, 4)), np.zeros((L, 4, 4))
-        a = 1.0 / mass_sigma ** 2 + self.prior.consistency
+        a = 1.0 / spread.mass ** 2 + self.prior.consistency
         gradient[:, 0], hessian[:, 0, 0] = a * u / (1.0 + u), a / (1.0 + u) ** 2
-        gradient[:, 1:], hessian[:, 1:, 1:] = w, np.eye(3)
+        gradient[:, 1:], hessian[:, 1:, 1:] = w / spread.com ** 2, np.eye(3) / spread.com ** 2
         self._add_shape(u, w, gradient, hessian)
         self._add_barriers(u, w, gradient, hessian)
         index = np.concatenate((np.arange(L)[:, np.newaxis],
@@ -315,10 +333,11 @@ class PriorTerms:
         full_hessian[index[:, :, np.newaxis], index[:, np.newaxis, :]] = hessian
         return full_gradient, full_hessian
 
-    def log_normalisation(self, mass_sigma: float) -> float:
-        """Return the logarithm of the integral over the masses' part of the prior."""
-        a = 1.0 / mass_sigma ** 2
-        return len(self.masses) * (a + math.lgamma(a + 1.0) - (a + 1.0) * math.log(a))
+    def log_normalisation(self, spread: Spread) -> float:
+        """Return the logarithm of the prior's integral, less what is common to all spreads."""
+        a = 1.0 / spread.mass ** 2
+        mass = a + math.lgamma(a + 1.0) - (a + 1.0) * math.log(a)
+        return len(self.masses) * (mass + 3.0 * math.log(spread.com))
 
     def _split(self, x: Array) -> tuple[Array, Array]:
         L = len(self.masses)

@@ -112,6 +112,9 @@ def numbers(found: Identification) -> dict[str, Any]:
         'identifiability': plain(
             found.identifiability, 'unknowns', 'rank', 'determined', 'prior_only',
             'condition_number', 'prior_only_links'),
+        'instruments': found.instruments.to_json(),
+        'noise': [plain(n, 'kind', 'name', 'unit', 'assumed', 'estimated', 'count')
+                  for n in found.noise],
         'noise_scale': found.noise_scale, 'warnings': list(found.warnings)}
 
 

@@ -21,12 +21,12 @@ from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.estimates import residuals_of
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.identification.prior import com_bounds, Prior, PriorTerms
+from biped_com_ros.core.identification.prior import com_bounds, Prior, PriorTerms, Spread
 from biped_com_ros.core.identification.results import html_report
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pytest
-from support.statics_data import NOISE, TrueRobot
+from support.statics_data import NOISE, PERFECT, TrueRobot
 
 FEET = (('left',), ('right',), ('left', 'right'))
 
@@ -36,7 +36,7 @@ def solved():
     """Return a robot of SABIAN's size with 5 kg hidden, its captures and the estimate."""
     true = TrueRobot('sabian', seed=4)
     captures = true.captures(40)
-    estimator = Estimator(true.model)
+    estimator = Estimator(true.model, SensorNoise(**PERFECT))
     return true, captures, estimator, estimator.solve(captures)
 
 
@@ -50,6 +50,11 @@ def com_error(true, estimator, theta, poses):
         sole = true.model.state(q).pose_in_base(true.model.config.feet['left'].sole)
         squares.append(((sole.rotation.T @ apart)[:2] ** 2).sum())
     return np.sqrt(np.mean(squares))
+
+
+def errors_of(found, model):
+    """Return the estimated errors of the instruments."""
+    return found.instruments.errors(model.joint_names, tuple(model.config.wrench_sensors))
 
 
 def test_held_out_poses(solved):
@@ -135,20 +140,22 @@ def test_the_same_data_give_the_same_estimate(solved):
 def test_constant_sensor_errors_are_estimated_along():
     """Encoder and force offsets: worse without knowing of them, found with."""
     true = TrueRobot('g1', seed=2)
-    captures = true.captures(45)
+    captures = true.captures(75)
     rng = np.random.default_rng(0)
     encoders = 0.01 * rng.normal(size=len(true.model.joint_names))
     forces = rng.normal(size=captures[0].wrenches.shape) * ([0.5] * 3 + [0.05] * 3)
     wrong = [replace(c, positions=c.positions + encoders, wrenches=c.wrenches + forces)
              for c in captures]
-    noise = SensorNoise(encoder_offset=0.01, force_bias=0.5, moment_bias=0.05)
-    unaware, aware = Estimator(true.model).solve(wrong), Estimator(true.model, noise).solve(wrong)
+    perfect = SensorNoise(**PERFECT)
+    noise = replace(perfect, encoder_offset=0.01, force_bias=0.5, moment_bias=0.05)
+    unaware, aware = (Estimator(true.model, n).solve(wrong) for n in (perfect, noise))
     poses = [true.positions(('left',)) for _ in range(15)]
     errors = [com_error(true, Estimator(true.model), found.parameters, poses)
               for found in (unaware, aware)]
     assert errors[1] < errors[0] < 3e-3
     assert unaware.noise_scale > 1.3 > 1.15 > aware.noise_scale
-    left = np.corrcoef(aware.offsets.positions, encoders)[0, 1]
+    found = errors_of(aware, true.model).positions
+    left = np.corrcoef(found, encoders)[0, 1]
     assert left > 0.8
 
 
@@ -158,10 +165,12 @@ def test_an_imu_mounted_askew_and_biased_torques_are_found():
     torques = true.rng.normal(size=len(true.model.joint_names))
     wrong = [replace(c, up=c.up + np.cross(tilt, c.up), torques=c.torques + torques)
              for c in true.captures(30)]
-    noise = SensorNoise(tilt_bias=0.01, torque_bias=1.0)
-    unaware, aware = Estimator(true.model).solve(wrong), Estimator(true.model, noise).solve(wrong)
-    np.testing.assert_allclose(aware.offsets.tilt[:2], tilt[:2], atol=3e-4)
-    assert np.corrcoef(aware.offsets.torques, torques)[0, 1] > 0.8
+    perfect = SensorNoise(**PERFECT)
+    noise = replace(perfect, tilt_bias=0.01, torque_bias=1.0)
+    unaware, aware = (Estimator(true.model, n).solve(wrong) for n in (perfect, noise))
+    found = errors_of(aware, true.model)
+    np.testing.assert_allclose(found.tilts[true.model.config.imu.frame][:2], tilt[:2], atol=3e-4)
+    assert np.corrcoef(found.torque_offsets, torques)[0, 1] > 0.8
     # Taken off, they leave no more than noise.
     assert aware.after.com_rms < 0.5 * unaware.after.com_rms
     assert aware.after.torque_rms < 0.5 * unaware.before.torque_rms
@@ -290,17 +299,17 @@ def test_prior_derivatives():
     """Gradient and Hessian of every term, barriers included, against differences."""
     model = RobotModel.load('sabian')
     terms = PriorTerms(model, Prior(com_bounds=com_bounds(model), consistency=0.3))
-    rng, step = np.random.default_rng(0), 1e-5
+    rng, step, spread = np.random.default_rng(0), 1e-5, Spread(0.3, 0.7)
     terms.reference = terms.masses * rng.uniform(0.5, 2.0, len(terms.masses))
     x = 0.05 * rng.normal(size=4 * len(terms.masses))
     assert terms.is_inside(x)
-    gradient, hessian = terms.derivatives(x, 0.3)
+    gradient, hessian = terms.derivatives(x, spread)
     directions = step * np.eye(len(x))
-    numeric = [(terms.value(x + d, 0.3) - terms.value(x - d, 0.3)) / (2 * step)
+    numeric = [(terms.value(x + d, spread) - terms.value(x - d, spread)) / (2 * step)
                for d in directions]
     np.testing.assert_allclose(gradient, numeric, atol=1e-6)
-    numeric = [(terms.derivatives(x + d, 0.3)[0] - terms.derivatives(x - d, 0.3)[0]) / (2 * step)
-               for d in directions]
+    numeric = [(terms.derivatives(x + d, spread)[0] - terms.derivatives(x - d, spread)[0])
+               / (2 * step) for d in directions]
     np.testing.assert_allclose(hessian, numeric, atol=1e-5)
 
 
@@ -310,7 +319,7 @@ def test_masses_stay_positive():
     terms = PriorTerms(model, Prior())
     x = np.zeros(4 * len(terms.masses))
     x[3] = -1.0 + 1e-12
-    assert terms.value(x, 0.5) > 50.0
+    assert terms.value(x, Spread(0.5)) > 50.0
     x[3] = -1.0 - 1e-9
     assert not terms.is_inside(x)
 
