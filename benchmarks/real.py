@@ -50,7 +50,7 @@ from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.hidden import draw
-from biped_com_ros.sim.statics import hidden_lumps, StaticRobot
+from examples.static_robot import hidden_lumps, StaticRobot
 import numpy as np
 
 ROBOTS = ('sabian', 'talos')
@@ -276,6 +276,7 @@ def run_trial(study: Study, wrong: Wrong, seed: int, reference: Path | None) -> 
 SOLVE = """
 import json, sys
 from pathlib import Path
+from examples.static_robot import hidden_lumps, StaticRobot
 import numpy as np
 from biped_com_ros.core.identification.captures import CaptureLog, SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator
