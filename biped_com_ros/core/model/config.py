@@ -65,6 +65,10 @@ class FootConfig:
     sole_origin, sole_rpy
         Pose of the sole frame in the frame of link `sole`, metres and radians, for robots whose
         URDF has no frame on the ground.
+    source
+        Where this foot's wrench comes from: ``sensor``, its sensors; ``virtual``, joint torques
+        and the IMU; ``both``, its sensors, compared with joint torques. Empty: the sensors, if
+        there are any.
 
     """
 
@@ -74,6 +78,22 @@ class FootConfig:
     ankle: str = ''
     sole_origin: Vector3 = ZERO
     sole_rpy: Vector3 = ZERO
+    source: str = ''
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether joint torques give this foot's wrench."""
+        return self.source == 'virtual'
+
+    @property
+    def used_sensors(self) -> tuple[str, ...]:
+        """Names of the sensors that give this foot's wrench; none where it is virtual."""
+        return () if self.is_virtual else self.wrench_sensors
+
+    @property
+    def has_wrench(self) -> bool:
+        """Whether anything gives this foot's wrench."""
+        return self.is_virtual or bool(self.wrench_sensors)
 
     @property
     def sole_is_link(self) -> bool:
@@ -127,6 +147,25 @@ class SimulationConfig:
     """Joint gains of the simulated robot by joint or group name, N m/rad and N m s/rad."""
 
     stiffness: Mapping[str, float] = field(default_factory=dict)
+    damping: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DrivesConfig:
+    """
+    What the drives add to the joints, by joint or group name; where nothing is given, zero.
+
+    Attributes
+    ----------
+    rotor_inertia
+        Inertia of the rotors, reflected to the joint, kg m^2.
+    friction, damping
+        Coulomb and viscous friction, N m and N m s/rad.
+
+    """
+
+    rotor_inertia: Mapping[str, float] = field(default_factory=dict)
+    friction: Mapping[str, float] = field(default_factory=dict)
     damping: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -193,6 +232,12 @@ class RobotConfig:
         Measured but not actuated.
     locked_joints
         Not measured, assumed at the given position, rad.
+    torso
+        The tendon-driven torso, if there is one.
+    simulation
+        Gains of the simulated robot.
+    drives
+        Rotor inertia and friction of the joints, for virtual foot sensors.
 
     """
 
@@ -211,6 +256,7 @@ class RobotConfig:
     locked_joints: Mapping[str, float] = field(default_factory=dict)
     torso: TorsoConfig | None = None
     simulation: SimulationConfig = SimulationConfig()
+    drives: DrivesConfig = DrivesConfig()
 
     def __post_init__(self) -> None:
         _check_angles('base_rpy', self.base_rpy)
@@ -226,6 +272,11 @@ class RobotConfig:
                 f"robot '{self.name}' has no IMU; add one under 'imus', or choose another "
                 'base_source')
         return self.imus.get('base') or next(iter(self.imus.values()))
+
+    @property
+    def has_foot_wrenches(self) -> bool:
+        """Whether the wrench of every foot is known, by sensors or joint torques."""
+        return all(foot.has_wrench for foot in self.feet.values())
 
     def sole_frame(self, foot: str) -> str:
         """Return the name of a foot's sole frame: of its link, or one that the URDF lacks."""
@@ -282,6 +333,7 @@ def _check_feet(config: RobotConfig) -> None:
             _check_name(config, kind, name)
     for name, foot in config.feet.items():
         _check_names(config, f'feet.{name}', foot.wrench_sensors)
+        _check_source(name, foot)
         if len(foot.polygon) < 3 or area(foot.polygon) <= 0.0:
             raise ConfigurationError(
                 f"feet.{name}.polygon of '{config.name}' must have three or more corners in "
@@ -292,6 +344,16 @@ def _check_feet(config: RobotConfig) -> None:
     for name, hand in config.hands.items():
         _check_names(config, f'hands.{name}', hand.wrench_sensors)
     _check_owners(config)
+
+
+def _check_source(name: str, foot: FootConfig) -> None:
+    if foot.source not in ('', 'sensor', 'virtual', 'both'):
+        raise ConfigurationError(
+            f"feet.{name}.source is '{foot.source}'; use sensor, virtual or both")
+    if foot.source in ('sensor', 'both') and not foot.wrench_sensors:
+        raise ConfigurationError(
+            f"feet.{name}.source is '{foot.source}', but the foot has no wrench_sensors; name "
+            'them, or use virtual')
 
 
 def _check_corners(name: str, foot: FootConfig) -> None:

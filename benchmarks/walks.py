@@ -1,0 +1,191 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Errors of foot wrenches without foot sensors, on recorded walks whose truth is known.
+
+::
+
+    python -m benchmarks.walks --walks DIR [--friction 2.0] [--quick]
+
+``DIR`` holds recordings (see benchmarks/recorded_walk.py); the environment variable
+``BIPED_COM_WALKS`` may name it instead. Sensors have the errors of good ones: IMU 0.005 rad/s and
+0.05 m/s^2, encoders 0.1 mrad and 0.02 rad/s, torques 0.1 N m; ``--friction`` adds friction that
+the model does not know.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+import sys
+import time
+
+from benchmarks.common import console, machine, print_table
+from benchmarks.recorded_walk import (
+    directory, InjectedErrors, load_walk, names, USUAL, VARIABLE, Walk)
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.contact_probability import (
+    ContactProbabilities, ContactProbabilitySettings)
+from biped_com_ros.core.wrench.virtual import VirtualFootWrenches, VirtualWrenchSettings
+import numpy as np
+
+#: Left out of all errors: filters and learnt deviations begin, s.
+SETTLING = 0.5
+
+
+@dataclass(frozen=True)
+class VirtualWalk:
+    """
+    What virtual foot sensors give for a walk of T instants.
+
+    Attributes
+    ----------
+    wrenches
+        (T, F, 6), N and N m.
+    covariances
+        (T, 6 F, 6 F).
+    probabilities, in_contact
+        Of contact, (T, F).
+    seconds
+        Time that an instant takes.
+
+    """
+
+    wrenches: np.ndarray
+    covariances: np.ndarray
+    probabilities: np.ndarray
+    in_contact: np.ndarray
+    seconds: float
+
+
+def estimate_wrenches(walk: Walk, count: int | None = None,
+                      settings: VirtualWrenchSettings | None = None) -> VirtualWalk:
+    """Run the virtual foot sensors over a walk, with its true attitude."""
+    model, feet = walk.model, len(walk.model.soles.names)
+    sensors = VirtualFootWrenches(model, settings or VirtualWrenchSettings())
+    contacts = ContactProbabilities(model, 9.81 * model.mass, ContactProbabilitySettings())
+    count = min(count or len(walk.times), len(walk.times))
+    wrenches, covariances = np.zeros((count, feet, 6)), np.zeros((count, 6 * feet, 6 * feet))
+    probabilities, in_contact = np.zeros((count, feet)), np.zeros((count, feet), bool)
+    stamps, rotations = (1e9 * walk.times).round().astype(int) + 10**9, walk.true_rotations
+    step, spent = float(walk.truth['timestep']), 0.0
+    for i, stamp_ns in enumerate(stamps[:count].tolist()):
+        state = model.state(walk.positions[i], walk.velocities[i])
+        begun = time.perf_counter()
+        _, placed = state.along_world(model.stance_frames, rotations[i])
+        if sensors.update(stamp_ns, state, walk.efforts[i], walk.angular_velocity[i],
+                          walk.acceleration[i], rotations[i]):
+            deviations = np.sqrt(sensors.covariance.diagonal()[2::6])
+            in_contact[i] = contacts.update(step, sensors.wrenches[:, 2], deviations,
+                                            placed[:feet])
+        spent += time.perf_counter() - begun
+        wrenches[i], covariances[i] = sensors.wrenches, sensors.covariance
+        probabilities[i] = contacts.probabilities
+    return VirtualWalk(wrenches, covariances, probabilities, in_contact, spent / count)
+
+
+def wrench_row(walk: Walk, found: VirtualWalk) -> tuple[str, ...]:
+    """Return the errors of a walk as text."""
+    begin = round(SETTLING / float(walk.truth['timestep']))
+    span = slice(begin, len(found.wrenches))
+    weight, truth = 9.81 * walk.model.mass, walk.true_wrenches[span]
+    wrenches, errors = found.wrenches[span], found.wrenches[span] - truth
+    loads = truth[..., 2] > 0.3 * weight
+    cop = [1e3 * root_mean_square(wrenches[loads][:, k] / wrenches[loads][:, 2]
+                                  - truth[loads][:, k] / truth[loads][:, 2]) for k in (4, 3)]
+    deviations = np.sqrt(np.diagonal(found.covariances[span], axis1=1, axis2=2))
+    covered = 100.0 * (np.abs(errors.reshape(len(errors), -1)) < 1.96 * deviations).mean(0)
+    right, false = contact_errors(found.in_contact[span], walk.true_contacts[span])
+    return (walk.name, f'{100.0 * root_mean_square(errors[..., 2]) / weight:.1f}',
+            f'{cop[0]:.1f}', f'{cop[1]:.1f}', f'{covered.min():.0f} ... {covered.max():.0f}',
+            f'{internal_coverage(errors, found.covariances[span], truth[..., 2]):.0f}',
+            f'{right:.1f}', f'{false:.0f}', f'{1e6 * found.seconds:.0f}')
+
+
+def root_mean_square(values: np.ndarray) -> float:
+    """Return the root of the mean of squares."""
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+def internal_coverage(errors: np.ndarray, covariances: np.ndarray, loads: np.ndarray) -> float:
+    """
+    Return in how much of double support 1.96 deviations cover the internal force, percent.
+
+    That is half the difference of the lateral forces of the two feet.
+    """
+    both = (loads > 1.0).all(axis=1)
+    direction = np.zeros(12)
+    direction[1], direction[7] = 0.5, -0.5
+    internal = errors.reshape(len(errors), -1).dot(direction)
+    deviations = np.sqrt(np.einsum('i,tij,j->t', direction, covariances, direction))
+    return 100.0 * float((np.abs(internal) < 1.96 * deviations)[both].mean())
+
+
+def contact_errors(found: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    """
+    Return how much of the time contacts are right, percent, and false changes in 100 steps.
+
+    A change is false if that foot has none in the same direction within 50 ms in truth.
+    """
+    false = steps = 0
+    for foot in range(truth.shape[1]):
+        changes, true_changes = (np.diff(c[:, foot].astype(int)) for c in (found, truth))
+        steps += int((true_changes > 0).sum())
+        for sign in (1, -1):
+            at, true = (np.flatnonzero(c == sign) for c in (changes, true_changes))
+            false += sum(not (np.abs(true - instant) <= 25).any() for instant in at)
+    return 100.0 * float((found == truth).mean()), 100.0 * false / steps
+
+
+def print_wrenches(walks: list[Walk], title: str, count: int | None) -> None:
+    """Print the errors of virtual foot wrenches."""
+    print_table(title, (
+        'walk', 'fz rms, % of weight', 'CoP x, mm', 'CoP y, mm', '95 % cover, %',
+        'internal force, %', 'contacts right, %', 'false in 100', 'us'),
+        [wrench_row(walk, estimate_wrenches(walk, count)) for walk in walks])
+
+
+def with_rotor_inertia(walk: Walk) -> Walk:
+    """Return the walk of a robot whose model has the rotor inertia of the recording."""
+    model = walk.model
+    drives = replace(model.config.drives, rotor_inertia=dict(
+        zip(model.joint_names, walk.armature.tolist())))
+    return replace(walk, model=RobotModel(replace(model.config, drives=drives), model.urdf))
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n\n')[0].strip())
+    parser.add_argument('--walks', default='', help='directory of the recordings')
+    parser.add_argument('--friction', type=float, nargs='*', default=[0.0, 2.0],
+                        help='friction besides that of the recordings, N m')
+    parser.add_argument('--seed', type=int, default=0, help='of the random errors')
+    parser.add_argument('--quick', action='store_true', help='6 s of each')
+    options = parser.parse_args()
+    path = directory(options.walks)
+    if path is None:
+        console.print(f'skipped: no recorded walks; name their directory by --walks or {VARIABLE}')
+        return 0
+    console.print(machine())
+    for friction in options.friction:
+        errors: InjectedErrors = replace(USUAL, friction=friction)
+        walks = [with_rotor_inertia(load_walk(path, name, errors, options.seed))
+                 for name in names(path)]
+        print_wrenches(walks, f'Virtual foot sensors, {friction:g} N m of unknown friction more',
+                       3000 if options.quick else None)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,163 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+With what probability each foot is in contact: by force, kinematics and the IMU's vertical.
+
+A hidden Markov model per foot with two states. The force of a foot in the air is zero up to its
+uncertainty; that of a foot in contact may have any value up to 1.5 times the weight. A foot whose
+lowest corner is above that of another foot in contact is unlikely to touch, too; uneven ground
+limits what that says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.errors import check_positive
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+
+#: Largest log odds that one instant gives by force, and that heights take away.
+_FORCE_LIMIT, _HEIGHT_LIMIT = 6.0, 4.0
+#: Log odds beyond which nothing becomes more certain.
+_CERTAIN = 8.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContactProbabilitySettings:
+    """
+    What tells a foot in contact from one in the air.
+
+    Attributes
+    ----------
+    force_deviation
+        Deviation of the force of a foot in the air besides its covariance, as a share of weight.
+    height_deviation
+        Of the lowest corner of a foot in contact from those of others in contact, m.
+    correlation_time
+        Time after which a measurement counts as a new one, s.
+    change_rate
+        How often a contact begins or ends a priori, 1/s.
+    engage, release
+        Probability above which a contact begins, below which it ends.
+
+    """
+
+    force_deviation: float = 0.02
+    height_deviation: float = 0.02
+    correlation_time: float = 0.004
+    change_rate: float = 3.0
+    engage: float = 0.6
+    release: float = 0.4
+
+    def __post_init__(self) -> None:
+        check_positive('contact probabilities', self)
+
+
+class ContactProbabilities:
+    """
+    The probability of contact of each foot, and whether it counts as in contact.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    body_weight
+        N.
+    settings
+        See there.
+
+    Attributes
+    ----------
+    probabilities
+        Of each foot, (F,).
+    in_contact
+        Whether each foot counts as in contact.
+
+    """
+
+    def __init__(self, model: RobotModel, body_weight: float,
+                 settings: ContactProbabilitySettings) -> None:
+        self._settings, self._weight = settings, body_weight
+        self._corners = [np.array(foot.polygon) for foot in model.config.feet.values()]
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        count = len(self._corners)
+        self.probabilities = np.full(count, 0.5)
+        self.in_contact: tuple[bool, ...] = (False,) * count
+        self._known = False
+
+    def update(self, dt: float, normal_forces: Array, deviations: Array,
+               soles: Array) -> tuple[bool, ...]:
+        """
+        Take one instant, and return which feet are in contact.
+
+        Parameters
+        ----------
+        dt
+            Time since the one before, s.
+        normal_forces, deviations
+            On each foot with standard deviation, (F,), N.
+        soles
+            Placements of the soles along the axes of the world, (F, 4, 3), as
+            :meth:`RobotState.along_world` returns them.
+
+        """
+        settings, before = self._settings, self.probabilities.tolist()
+        certainty = min(1.0, dt / settings.correlation_time)
+        change = min(0.5, settings.change_rate * dt)
+        heights = self._lowest_corners(soles)
+        following = []
+        for foot, (force, deviation) in enumerate(
+                zip(normal_forces.tolist(), deviations.tolist())):
+            prior = before[foot] + (1.0 - 2.0 * before[foot]) * change
+            odds = math.log(prior / (1.0 - prior)) + certainty * (
+                self._by_force(force, deviation) + self._by_height(foot, heights, before))
+            following.append(1.0 / (1.0 + math.exp(-max(-_CERTAIN, min(odds, _CERTAIN)))))
+        self.probabilities = np.array(following)
+        self._decide(following)
+        return self.in_contact
+
+    def _lowest_corners(self, soles: Array) -> list[float]:
+        """Return the height of each sole's lowest corner from the base, m."""
+        return [sole.item(11) + float((corners.dot(sole[:2, 2])).min())
+                for corners, sole in zip(self._corners, soles)]
+
+    def _by_force(self, force: float, deviation: float) -> float:
+        """Return the log odds of contact by one force, N."""
+        width = math.hypot(deviation, self._settings.force_deviation * self._weight)
+        odds = (math.log(math.sqrt(2.0 * math.pi) * width / (1.5 * self._weight))
+                + 0.5 * (max(force, 0.0) / width) ** 2)
+        return max(-_FORCE_LIMIT, min(odds, _FORCE_LIMIT))
+
+    def _by_height(self, foot: int, heights: list[float], probabilities: list[float]) -> float:
+        """Return the log odds of contact by the height above other feet in contact."""
+        odds = 0.0
+        for other, probability in enumerate(probabilities):
+            if other != foot:
+                above = (heights[foot] - heights[other]) / self._settings.height_deviation
+                odds = min(odds, -min(0.5 * above * above, _HEIGHT_LIMIT) * probability)
+        return odds
+
+    def _decide(self, probabilities: list[float]) -> None:
+        engage, release = ((self._settings.engage, self._settings.release) if self._known
+                           else (0.5, 0.5))
+        self._known = True
+        self.in_contact = tuple([
+            p > (release if touches else engage)
+            for p, touches in zip(probabilities, self.in_contact)])

@@ -1,0 +1,202 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The generalized force of the environment, from joint torques, joint motion and an IMU.
+
+In the frame of the root link, with gravity zero and the *proper* acceleration as that of the
+root, the equations of motion need neither attitude nor velocity of the robot:
+
+    RNEA(q, (0, omega, dq), (a, domega, ddq)) - (0, tau) = sum_k J_k^T f_k
+
+Accelerations of joints and the angular one are differences of one step. With a first-order
+low-pass of cut-off f after them, the result is that of a generalized momentum observer (De Luca et
+al. 2006) with gain 2 pi f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.pose import Array, cross, IndexArray
+from biped_com_ros.core.model.config import DrivesConfig
+from biped_com_ros.core.model.frames import ROOT
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+import numpy as np
+import pinocchio as pin
+
+#: Speed above which Coulomb friction acts almost fully, rad/s or m/s.
+_BREAKAWAY_SPEED = 0.02
+
+
+class ExternalForces:
+    """
+    Measures the generalized force of the environment on the root and on the legs.
+
+    Parameters
+    ----------
+    model
+        The robot; its IMU has to be fixed to the root link.
+    cutoff
+        Cut-off of the low-pass, Hz.
+
+    Attributes
+    ----------
+    rows
+        Indices into Pinocchio's v of the m rows: the six of the root, then the joints of the legs.
+    measured
+        Whether each of them is known from measurements, (m,): not where a joint is passive,
+        locked or mimics another one.
+    raw, value, delayed
+        The force of the last step, (m,), N and N m, in the axes of the root: as computed, after
+        the low-pass, and after the same low-pass once more.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no IMU, or it is not fixed to the root link.
+
+    """
+
+    def __init__(self, model: RobotModel, cutoff: float) -> None:
+        self._model, self._cutoff = model, cutoff
+        self._dynamics = pin.Model(model.pin_model)
+        self._dynamics.gravity = pin.Motion.Zero()
+        self._data = pin.Data(self._dynamics)
+        self._place_imu()
+        self._set_rows()
+        self._set_drives(model.config.drives)
+        self.raw, self.value, self.delayed = (np.zeros(len(self.rows)) for _ in range(3))
+        self._v, self._v_before = np.zeros(self._dynamics.nv), np.zeros(self._dynamics.nv)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the past: the next step only begins."""
+        self._steps = 0
+
+    def update(self, dt: float, state: RobotState, efforts: Array, angular_velocity: Array,
+               acceleration: Array) -> bool:
+        """
+        Take one instant.
+
+        Parameters
+        ----------
+        dt
+            Time since the one before, s.
+        state
+            Of the robot in its base, with velocities.
+        efforts
+            Torques of the motors, (n,), in the order of ``model.joint_names``, N m or N.
+        angular_velocity, acceleration
+            Of the IMU in its frame, (3,), rad/s and proper m/s^2.
+
+        Returns
+        -------
+        bool
+            Whether :attr:`value` is there: from the second instant on.
+
+        """
+        v, before = self._v, self._v_before
+        before[:] = v
+        v[:] = state.v
+        v[3:6] = omega = self._R_root_imu.dot(angular_velocity)
+        self._steps += 1
+        if self._steps == 1:
+            return False
+        rate = (v - before) / dt
+        rate[:3] = self._R_root_imu.dot(acceleration) - self._lever_acceleration(omega, rate[3:6])
+        force = pin.rnea(self._dynamics, self._data, state.q, v, rate)
+        np.take(force, self.rows, out=self.raw)
+        self._add_drives(v, rate, efforts)
+        self._filter(dt)
+        return True
+
+    def jacobian(self, q: Array) -> Array:
+        """
+        Return the Jacobian of a point at the origin of the base, (6, m).
+
+        Its columns are the twists, linear first, along the axes of the base, that the rows'
+        velocities give to what they move.
+
+        Parameters
+        ----------
+        q
+            Pinocchio's configuration, (nq,), with the base frame at the origin.
+
+        """
+        return pin.computeJointJacobians(self._dynamics, self._data, q).take(self.rows, axis=1)
+
+    def _add_drives(self, v: Array, rate: Array, efforts: Array) -> None:
+        """Add what the drives' inertia and friction take, subtract the torques of the motors."""
+        legs, rows = self.raw[6:], self.rows[6:]
+        legs -= self._efforts_to_rows.dot(efforts)
+        if self._has_drives:
+            speed = v[rows]
+            legs += self._inertia * rate[rows] + self._viscous * speed
+            legs += self._coulomb * np.tanh(speed / _BREAKAWAY_SPEED)
+
+    def _filter(self, dt: float) -> None:
+        if self._steps == 2:
+            self.value[:] = self.delayed[:] = self.raw
+        share = 1.0 - math.exp(-2.0 * math.pi * self._cutoff * dt)
+        self.value += share * (self.raw - self.value)
+        self.delayed += share * (self.value - self.delayed)
+
+    def _lever_acceleration(self, omega: Array, angular: Array) -> Array:
+        """Return by how much the IMU accelerates more than the root's origin, (3,)."""
+        lever = self._imu_in_root
+        return cross(angular, lever) + cross(omega, cross(omega, lever))
+
+    def _place_imu(self) -> None:
+        config = self._model.config
+        imu = self._model.frames((config.imu.frame,))
+        if imu.joints[0] != ROOT:
+            raise ConfigurationError(
+                f"the IMU at '{config.imu.frame}' of '{config.name}' is not fixed to the root "
+                "link, so joint torques give no foot wrenches: name the IMU of the pelvis 'base' "
+                'under imus')
+        pose = imu.poses_in_joint()[0]
+        self._R_root_imu, self._imu_in_root = pose.rotation, pose.position
+
+    def _set_rows(self) -> None:
+        model, pin_model = self._model, self._model.pin_model
+        supports = {int(i) for joint in model.soles.joints for i in pin_model.supports[int(joint)]}
+        joints = [i for i in sorted(supports) if i > ROOT]
+        legs = [pin_model.joints[i].idx_v for i in joints]
+        self.rows: IndexArray = np.array([*range(6), *legs], dtype=np.intp)
+        names = [pin_model.names[i] for i in joints]
+        actuated = set(model.actuated_joint_names)
+        self.measured = np.array([True] * 6 + [name in actuated for name in names])
+        self.names = names
+        self._efforts_to_rows = np.zeros((len(names), len(model.joint_names)))
+        for row, name in enumerate(names):
+            if name in actuated:
+                self._efforts_to_rows[row, model.joint_names.index(name)] = 1.0
+
+    def _set_drives(self, drives: DrivesConfig) -> None:
+        groups = self._model.config.groups
+        self._inertia, self._coulomb, self._viscous = (
+            by_joint(values, groups, self.names)
+            for values in (drives.rotor_inertia, drives.friction, drives.damping))
+        self._has_drives = any(
+            values.any() for values in (self._inertia, self._coulomb, self._viscous))
+
+
+def by_joint(values: Mapping[str, float], groups: Mapping[str, Sequence[str]],
+             joints: Sequence[str]) -> Array:
+    """Return values, given by joint or group of joints, for `joints`; 0 where none is given."""
+    of_group = {joint: values[group] for group, members in groups.items() if group in values
+                for joint in members}
+    return np.array([values.get(joint, of_group.get(joint, 0.0)) for joint in joints])

@@ -1,0 +1,313 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Virtual foot sensors: the wrench on each sole with its covariance, without force sensors.
+
+The force of the environment on the root and on the joints of the legs
+(:class:`~biped_com_ros.core.wrench.dynamics.ExternalForces`) is explained by the wrenches f of all
+feet at once, by weighted least squares with a prior:
+
+    min |x - J^T f|^2_S + |f|^2_P
+
+The rows of the root say what the feet carry together (centroidal dynamics), those of a leg what
+its foot carries. What they cannot tell, as the internal forces of two feet, is left to the prior:
+a foot that carries much may transmit much, and its CoP is inside the sole, on the lowest edge if
+the sole is tilted.
+
+S is learnt while the robot moves (expectation maximization): noise, friction that the model lacks
+and wrong masses appear as residuals, above all in swing, and widen the covariance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
+from biped_com_ros.core.errors import check_positive, ConfigurationError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.wrench import wrench_adjoint
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.wrench.dynamics import ExternalForces
+import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
+import numpy as np
+
+#: Variance of rows that are not measured, (N m)^2.
+_UNKNOWN = 1e12
+#: How many instants go by between two updates of the learnt variances.
+_LEARNING_STEP = 4
+#: How often the first instant is solved, whose prior does not know yet what each foot carries.
+_FIRST_ROUNDS = 4
+#: Largest residual that is learnt from, in standard deviations: impacts are not noise.
+_OUTLIER = 3.0
+#: Prior of CoP and torsion: shares of the half sole, flat and on an edge, and m.
+_FLAT, _EDGE, _TORSION = 0.7, 0.25, 0.03
+#: How far towards the edge the centre of the prior moves, as a share of the half sole.
+_TO_EDGE = 0.9
+#: Share of the variance of successive differences that is noise of the low-passed wrench: about
+#: 0.4 if the velocities are noisy, 0.9 if the efforts are.
+_NOISE_SHARE = 0.6
+#: Time constant of the variance of noise, s.
+_NOISE_TIME = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class VirtualWrenchSettings:
+    """
+    How foot wrenches are estimated from joint torques.
+
+    Attributes
+    ----------
+    cutoff
+        Of the low-pass (gain of the momentum observer over 2 pi), Hz.
+    force_deviation
+        Least standard deviation of the total force, as a share of body weight.
+    torque_deviation
+        Of the total torque, as a lever of body weight, m.
+    effort_deviation
+        Of a joint's torque, as such a lever, m.
+    learning_time
+        Time constant of the learnt deviations, s.
+    friction_coefficient
+        Of the ground: prior of horizontal forces over vertical ones.
+    least_load
+        Share of body weight that every foot may carry by the prior.
+    edge_tilt
+        Tilt of a sole from level, rad, from which it is expected to stand on its edge.
+    gravity
+        m/s^2.
+
+    """
+
+    cutoff: float = 50.0
+    force_deviation: float = 0.01
+    torque_deviation: float = 0.003
+    effort_deviation: float = 0.001
+    learning_time: float = 1.0
+    friction_coefficient: float = 0.7
+    least_load: float = 0.02
+    edge_tilt: float = math.radians(4.0)
+    gravity: float = GRAVITY
+
+    def __post_init__(self) -> None:
+        check_positive('virtual foot sensors', self)
+
+
+class VirtualFootWrenches:
+    """
+    Estimates the wrench of the ground on each foot from joint torques, joint motion and an IMU.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    settings
+        How.
+
+    Attributes
+    ----------
+    wrenches
+        Of the environment on the robot at and along the soles, (F, 6), N and N m.
+    covariance
+        Of all of them, foot by foot, (6 F, 6 F); its blocks beside the diagonal tell what is
+        common to two feet.
+    row_deviations
+        Learnt standard deviation of each row of :attr:`forces`, (m,), N and N m.
+    forces
+        The measured external forces.
+
+    Raises
+    ------
+    ConfigurationError
+        If the robot has no IMU at its root, or no motor moves a leg.
+
+    """
+
+    def __init__(self, model: RobotModel, settings: VirtualWrenchSettings) -> None:
+        self._model, self._settings = model, settings
+        self.forces = ExternalForces(model, settings.cutoff)
+        if not self.forces.measured[6:].any():
+            raise ConfigurationError(
+                f"no joint of the legs of '{model.config.name}' has a motor, so their torques "
+                'give no foot wrenches: use real sensors')
+        self._weight, self._feet = model.mass * settings.gravity, len(model.soles.names)
+        self._prepare_soles()
+        self._prepare_variances()
+        self._decomposition = eigenpy.LLT(6 * self._feet)
+        self._identity = np.eye(6 * self._feet)
+        self.wrenches = np.zeros((self._feet, 6))
+        self.covariance = np.zeros((6 * self._feet, 6 * self._feet))
+        self._last_ns = self._count = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew after a gap; what has been learnt stays."""
+        self.forces.reset()
+        self._loads = np.full(self._feet, self._weight / self._feet)
+        self._noise = np.zeros(6 * self._feet)
+        self._value_before: Array | None = None
+        self._begins = True
+
+    @property
+    def row_deviations(self) -> Array:
+        """Return the learnt standard deviations of the rows, (m,)."""
+        return np.sqrt(self._variances)
+
+    def update(self, stamp_ns: int, state: RobotState, efforts: Array, angular_velocity: Array,
+               acceleration: Array, R_world_imu: Array) -> bool:
+        """
+        Estimate the wrenches of one instant.
+
+        Parameters
+        ----------
+        stamp_ns
+            Its time, ns.
+        state
+            The robot in its base, with joint velocities.
+        efforts
+            Torques of the motors, (n,), N m or N, in the order of ``model.joint_names``.
+        angular_velocity, acceleration
+            Of the IMU in its frame, (3,), rad/s and proper m/s^2.
+        R_world_imu
+            Its orientation, (3, 3); its heading does not matter.
+
+        Returns
+        -------
+        bool
+            Whether there is an estimate: not at the first instant after a gap.
+
+        """
+        step_ns, self._last_ns = stamp_ns - self._last_ns, stamp_ns
+        if not 0 < step_ns < LONGEST_STEP_NS:
+            self.reset()
+        dt = 1e-9 * step_ns
+        if not self.forces.update(dt, state, efforts, angular_velocity, acceleration):
+            return False
+        rows, ups = self._place_soles(state, R_world_imu)
+        weighted = rows / self._variances
+        for _ in range(_FIRST_ROUNDS if self._begins else 1):
+            self._solve(rows, weighted, self._prior(ups))
+        self._begins, self._count = False, self._count + 1
+        if self._count % _LEARNING_STEP == 0:
+            self._learn(rows, dt)
+        self._state_uncertainty(weighted, dt)
+        return True
+
+    # -- set-up
+
+    def _prepare_soles(self) -> None:
+        model, rows = self._model, self.forces.rows
+        corners = [np.array(foot.polygon) for foot in model.config.feet.values()]
+        self._centres = np.array([(c.max(0) + c.min(0)) / 2 for c in corners])
+        self._halves = np.array([(c.max(0) - c.min(0)) / 2 for c in corners])
+        carries = np.zeros((self._feet, len(rows)))
+        for foot, joint in enumerate(model.soles.joints):
+            moved_by = {model.pin_model.joints[int(i)].idx_v
+                        for i in model.pin_model.supports[int(joint)]}
+            carries[foot] = [row < 6 or row in moved_by for row in rows.tolist()]
+        self._carries = np.repeat(carries, 6, axis=0)
+        self._to_reference = np.tile(np.eye(6), (self._feet, 1, 1))
+        self._information = np.zeros((6 * self._feet, 6 * self._feet))
+        self._twists_to_soles = np.zeros((self._feet, 6, 6))
+
+    def _prepare_variances(self) -> None:
+        settings, count = self._settings, len(self.forces.rows)
+        shares = np.full(count, settings.effort_deviation)
+        shares[:3], shares[3:6] = settings.force_deviation, settings.torque_deviation
+        self._least = (self._weight * shares) ** 2
+        self._learns = self.forces.measured
+        #: Friction of joints is unknown at first; the rows of the root depend on the model only.
+        first = np.where(np.arange(count) < 6, self._least, 9.0 * self._least)
+        self._variances = np.where(self._learns, first, _UNKNOWN)
+
+    # -- every instant
+
+    def _place_soles(self, state: RobotState, R_world_imu: Array) -> tuple[Array, Array]:
+        """Return the Jacobian of the soles' twists, transposed, and the soles in the world."""
+        placements = state.placements_in_base(self._model.stance_frames)
+        count = self._feet
+        jacobian = self.forces.jacobian(state.q)
+        for block, placement in zip(self._twists_to_soles, placements):
+            # Wrenches move by this from the sole to the base's origin, twists by its transpose.
+            block[:] = wrench_adjoint(placement[:3].T, placement[3]).T
+        rows = self._twists_to_soles.reshape(6 * count, 6).dot(jacobian)
+        rows *= self._carries
+        R_world_base = R_world_imu.dot(placements[-1, :3])
+        return rows, placements[:count, :3].dot(R_world_base[2])
+
+    def _prior(self, ups: Array) -> Array:
+        """
+        Return the information of the prior, (6 F, 6 F).
+
+        Parameters
+        ----------
+        ups
+            Vertical axis of the world in each sole, (F, 3).
+
+        """
+        settings, loads = self._settings, self._loads
+        towards = np.clip(ups[:, :2] * (-1.0 / math.sin(settings.edge_tilt)), -1.0, 1.0)
+        halves = self._halves
+        references = self._centres + _TO_EDGE * halves * towards
+        reach = halves * np.maximum(_FLAT * (1.0 - np.abs(towards)), _EDGE)
+        precisions = np.empty((self._feet, 6))
+        precisions[:, :2], precisions[:, 2] = settings.friction_coefficient, 1.0
+        precisions[:, 3], precisions[:, 4], precisions[:, 5] = reach[:, 1], reach[:, 0], _TORSION
+        precisions *= loads[:, np.newaxis]
+        precisions **= -2.0
+        # The moments about the reference are m - r x f.
+        to, x, y = self._to_reference, references[:, 0], references[:, 1]
+        to[:, 3, 2], to[:, 4, 2], to[:, 5, 0], to[:, 5, 1] = -y, x, y, -x
+        blocks = np.matmul(to.transpose(0, 2, 1) * precisions[:, np.newaxis], to)
+        for foot in range(self._feet):
+            self._information[6 * foot:6 * foot + 6, 6 * foot:6 * foot + 6] = blocks[foot]
+        return self._information
+
+    def _solve(self, rows: Array, weighted: Array, prior: Array) -> None:
+        """Find the wrenches, their covariance without delay and noise, and the next prior."""
+        self._decomposition.compute(weighted.dot(rows.T) + prior)
+        self._posterior: Array = self._decomposition.solve(self._identity)
+        self.wrenches = self._posterior.dot(weighted.dot(self.forces.value)).reshape(-1, 6)
+        self._loads = np.maximum(
+            np.abs(self.wrenches[:, 2]), self._settings.least_load * self._weight)
+
+    def _state_uncertainty(self, weighted: Array, dt: float) -> None:
+        """Compute the covariance: the posterior's, the delay of the low-pass, and noise."""
+        forces, before = self.forces, self._value_before
+        change = forces.value - (forces.value if before is None else before)
+        self._value_before = forces.value.copy()
+        lag, difference = self._posterior.dot(
+            weighted.dot(np.array((forces.value - forces.delayed, change)).T)).T
+        self._estimate_noise(difference, dt)
+        # Outer product: the low-pass delays all of the wrench together.
+        self.covariance = self._posterior + lag[:, np.newaxis] * lag
+        self.covariance.flat[::len(lag) + 1] += _NOISE_SHARE * self._noise
+
+    def _learn(self, rows: Array, dt: float) -> None:
+        """Update the variances of the rows by their expectation, given the wrenches."""
+        residual = self.forces.value - self.wrenches.reshape(-1).dot(rows)
+        squares = np.minimum(residual * residual, _OUTLIER ** 2 * self._variances)
+        expected = squares + (self._posterior.dot(rows) * rows).sum(axis=0)
+        share = min(1.0, _LEARNING_STEP * dt / self._settings.learning_time)
+        learnt = np.maximum(
+            self._variances + share * (expected - self._variances), self._least)
+        np.copyto(self._variances, learnt, where=self._learns)
+
+    def _estimate_noise(self, difference: Array, dt: float) -> None:
+        """Update the variance of the noise by the wrenches' change of one instant."""
+        squares = difference * difference
+        if not self._noise.any():
+            self._noise[:] = squares
+        limit = _OUTLIER ** 2 * self._noise + 1e-9 * self._weight ** 2
+        self._noise += min(1.0, dt / _NOISE_TIME) * (np.minimum(squares, limit) - self._noise)

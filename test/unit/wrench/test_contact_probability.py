@@ -1,0 +1,106 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Probabilities of contact by force and by height."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.contact_probability import (
+    ContactProbabilities, ContactProbabilitySettings)
+import numpy as np
+import pytest
+
+WEIGHT, STEP = 400.0, 0.002
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+@pytest.fixture
+def contacts(model):
+    return ContactProbabilities(model, WEIGHT, ContactProbabilitySettings())
+
+
+def soles(heights, pitch=0.0):
+    """Return placements of level soles, or of the second one turned by `pitch` about y."""
+    placements = np.zeros((2, 4, 3))
+    placements[:, :3] = np.eye(3)
+    c, s = np.cos(pitch), np.sin(pitch)
+    placements[1, :3] = np.array([[c, 0.0, -s], [0.0, 1.0, 0.0], [s, 0.0, c]])
+    placements[:, 3, 2] = heights
+    return placements
+
+
+def feed(contacts, forces, deviation=5.0, heights=(-0.7, -0.7), steps=20, pitch=0.0):
+    for _ in range(steps):
+        contacts.update(STEP, np.array(forces, float), np.full(2, deviation),
+                        soles(heights, pitch))
+    return contacts.probabilities
+
+
+def test_a_loaded_foot_is_in_contact_and_an_unloaded_one_is_not(contacts):
+    probabilities = feed(contacts, (400.0, 0.0))
+    assert probabilities[0] > 0.99 and probabilities[1] < 0.05
+    assert contacts.in_contact == (True, False)
+
+
+def test_touch_down_and_lift_off_within_ten_milliseconds(contacts):
+    feed(contacts, (400.0, 0.0), heights=(-0.7, -0.69))
+    feed(contacts, (300.0, 100.0), steps=5)
+    assert contacts.in_contact == (True, True)
+    feed(contacts, (0.0, 400.0), steps=5)
+    assert contacts.in_contact == (False, True)
+
+
+def test_one_outlier_does_not_begin_a_contact(contacts):
+    feed(contacts, (400.0, 0.0))
+    feed(contacts, (400.0, 60.0), steps=1)
+    feed(contacts, (400.0, 0.0), steps=1)
+    assert contacts.in_contact == (True, False)
+
+
+def test_an_uncertain_force_says_less(contacts):
+    certain = feed(contacts, (400.0, 45.0), deviation=4.0)[1]
+    contacts.reset()
+    assert certain > 0.95
+    assert feed(contacts, (400.0, 45.0), deviation=40.0)[1] < 0.5
+
+
+def test_a_foot_above_the_one_that_stands_needs_more_force(contacts):
+    low = feed(contacts, (370.0, 30.0), deviation=8.0, steps=60)[1]
+    contacts.reset()
+    high = feed(contacts, (370.0, 30.0), deviation=8.0, heights=(-0.7, -0.62), steps=60)[1]
+    assert high < 0.3 * low
+    # But force decides in the end: stairs exist.
+    assert feed(contacts, (200.0, 200.0), heights=(-0.7, -0.5), steps=30)[1] > 0.95
+
+
+def test_the_lowest_corner_counts_not_the_origin(contacts, model):
+    """A sole whose origin is high may touch with its toe."""
+    toe = max(x for x, _ in model.config.feet['right'].polygon)
+    pitch = 0.6
+    origin = -0.7 + toe * np.sin(pitch)
+    touching = feed(contacts, (370.0, 30.0), deviation=8.0, heights=(-0.7, origin), pitch=pitch,
+                    steps=60)[1]
+    contacts.reset()
+    raised = feed(contacts, (370.0, 30.0), deviation=8.0, heights=(-0.7, origin), steps=60)[1]
+    assert touching > 2.0 * raised
+
+
+def test_settings_have_to_be_positive():
+    with pytest.raises(ConfigurationError, match='change_rate'):
+        ContactProbabilitySettings(change_rate=0.0)
