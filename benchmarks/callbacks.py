@@ -38,7 +38,7 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes import NODES
 from biped_com_ros.nodes.suite.node import load_class
 from biped_com_ros.ros.fast.codec import Template
-from biped_com_ros.ros.topics.outputs import Output
+from biped_com_ros.ros.topics.outputs import TemplatePublisher
 import numpy as np
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -122,15 +122,15 @@ def _call(node: Node, message: _Message) -> Callable[[], object]:
 @contextmanager
 def subscribed(topics: Collection[str]) -> Iterator[None]:
     """Let exactly those outputs have subscribers whose full topic name is among these."""
-    class Known(dict[Output, bool]):
+    class Known(dict[TemplatePublisher, bool]):
 
-        def __missing__(self, output: Output) -> bool:
+        def __missing__(self, output: TemplatePublisher) -> bool:
             found = self[output] = output.publisher.topic_name in topics
             return found
 
-    saved = Output.has_subscribers
-    Output.has_subscribers = property(Known().__getitem__)  # type: ignore
+    saved = TemplatePublisher.has_subscribers
+    TemplatePublisher.has_subscribers = property(Known().__getitem__)  # type: ignore
     try:
         yield
     finally:
-        Output.has_subscribers = saved  # type: ignore
+        TemplatePublisher.has_subscribers = saved  # type: ignore

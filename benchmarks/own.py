@@ -59,19 +59,19 @@ def ours(name: str, count: int = 1, unheard: bool = False) -> Callable[..., int]
 
 def publishing_all(node_class: Callable[..., Any]) -> Callable[..., Any]:
     """Return a factory of nodes that publish as if each of their main topics had a subscriber."""
-    from biped_com_ros.ros.topics.outputs import Output
-    has_subscribers: Any = Output.has_subscribers
+    from biped_com_ros.ros.topics.outputs import TemplatePublisher
+    has_subscribers: Any = TemplatePublisher.has_subscribers
     names = ('/com', '/com_velocity', '/dcm', '/link_coms', '/markers', '/tf')
-    chosen: dict[Output, bool] = {}
+    chosen: dict[TemplatePublisher, bool] = {}
 
-    def is_subscribed(output: Output) -> bool:
+    def is_subscribed(output: TemplatePublisher) -> bool:
         if output not in chosen:
             chosen[output] = output.publisher.topic_name.endswith(names)
         actual = has_subscribers.fget(output)  # looked up as ever
         return chosen[output] or bool(actual)
 
     def make(**options: Any) -> Any:
-        setattr(Output, 'has_subscribers', property(is_subscribed))  # noqa: B010
+        setattr(TemplatePublisher, 'has_subscribers', property(is_subscribed))  # noqa: B010
         return node_class(**options)
     return make
 

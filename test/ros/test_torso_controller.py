@@ -395,6 +395,8 @@ def test_inactive_it_sends_nothing_and_it_starts_from_where_it_is(rig):
     assert np.hypot(*(robot.bend() - make_shape(0.15, 1.0)[:2])) < 0.03
     assert robot.change(Transition.TRANSITION_DEACTIVATE)
     assert robot.change(Transition.TRANSITION_CLEANUP)
+    assert not any(out.topic_name in ('/tf', f'{robot.node.get_fully_qualified_name()}/shape')
+                   for out in robot.node.publishers)
     assert robot.change(Transition.TRANSITION_CONFIGURE)
     assert robot.change(Transition.TRANSITION_ACTIVATE)
 

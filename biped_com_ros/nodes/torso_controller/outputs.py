@@ -120,8 +120,9 @@ class TorsoOutputs:
     def destroy(self) -> None:
         """Destroy the publishers."""
         for output in (self._lengths, self._tensions, self._joints, self._shape,
-                       self._reference, self._wrench, self._markers):
-            output.destroy()
+                       self._reference, self._wrench, self._markers, self._transform):
+            if output is not None:
+                output.destroy()
 
     def _make_markers(self, node: Node) -> TemplatePublisher:
         count, frame = self._body.backbone.count, self._frame

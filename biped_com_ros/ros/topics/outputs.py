@@ -37,30 +37,54 @@ from std_msgs.msg import (
 _CHECK_PERIOD = 0.1  # s
 
 
-class Output:
+class TemplatePublisher:
     """
-    A publisher, and whether it has subscribers.
+    Publishes one message again and again with new numbers in it.
+
+    The message is serialized when it is first written: most outputs never have a subscriber.
 
     Parameters
     ----------
     node
         The rclpy node.
-    create
-        Returns the rclpy publisher.
+    topic
+        Topic name, relative to the node's namespace, or ``~/...``.
+    prototype
+        The message with its strings set and its sequences at their final length.
+    fields
+        Name -> path pattern of the numbers that change; see `codec.Template`.
+    qos
+        Quality of service; users override it with ``qos_overrides.<topic>.publisher.*``.
+    plain
+        Use rclpy's own serialization; default: as the environment says.
     later
-        Create it 20 ms after the node's start, or when it is first used. A publisher takes 0.5 ms
-        to create, the first one of a message package several, since its libraries are loaded:
-        that makes the first message of ``com_estimator`` 15 ms earlier.
+        Create the publisher 20 ms after the node's start, or when it is first used. One takes
+        0.5 ms to create, the first one of a message package several, since its libraries are
+        loaded: that makes the first message of ``com_estimator`` 15 ms earlier.
 
     Attributes
     ----------
     send : callable
         Publishes a serialized message.
+    prototype
+        The message as it was set up.
+    on_publish : callable or None
+        Called with each message and its stamp, (bytes, int or None).
+
+    Examples
+    --------
+    >>> if out.has_subscribers:
+    ...     out.fields['point'][...] = com_in_world
+    ...     out.publish(stamp_ns)
 
     """
 
-    def __init__(self, node: Node, create: Callable[[], Publisher], later: bool = False) -> None:
-        self._create = create
+    def __init__(self, node: Node, topic: str, prototype: Any, fields: dict[str, str],
+                 qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None,
+                 later: bool = False) -> None:
+        self._node, self._patterns, self._plain = node, fields, plain
+        self._name, self._qos, self.prototype = topic, qos, prototype
+        self.on_publish: Callable[[bytes, int | None], None] | None = None
         self._publisher: Publisher | None = None
         self.send: Callable[[bytes], None] = self._create_and_send
         self._is_latched = self._has_subscribers = False
@@ -74,7 +98,9 @@ class Output:
     def publisher(self) -> Publisher:
         """Return the rclpy publisher."""
         if self._publisher is None:
-            self._publisher = publisher = self._create()
+            self._publisher = publisher = self._node.create_publisher(
+                type(self.prototype), self._name, copy_of(self._qos),
+                qos_overriding_options=overridable())
             self.send = publisher.publish
             self._is_latched = publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
             self._next_check = 0.0
@@ -97,54 +123,6 @@ class Output:
             self._has_subscribers = (
                 self._is_latched or self.publisher.get_subscription_count() > 0)
         return self._has_subscribers
-
-
-class TemplatePublisher(Output):
-    """
-    Publishes one message again and again with new numbers in it.
-
-    The message is serialized when it is first written: most outputs never have a subscriber.
-
-    Parameters
-    ----------
-    node
-        The rclpy node.
-    topic
-        Topic name, relative to the node's namespace, or ``~/...``.
-    prototype
-        The message with its strings set and its sequences at their final length.
-    fields
-        Name -> path pattern of the numbers that change; see `codec.Template`.
-    qos
-        Quality of service; users override it with ``qos_overrides.<topic>.publisher.*``.
-    plain
-        Use rclpy's own serialization; default: as the environment says.
-    later
-        See `Output`.
-
-    Attributes
-    ----------
-    prototype
-        The message as it was set up.
-    on_publish : callable or None
-        Called with each message and its stamp, (bytes, int or None).
-
-    Examples
-    --------
-    >>> if out.has_subscribers:
-    ...     out.fields['point'][...] = com_in_world
-    ...     out.publish(stamp_ns)
-
-    """
-
-    def __init__(self, node: Node, topic: str, prototype: Any, fields: dict[str, str],
-                 qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None,
-                 later: bool = False) -> None:
-        self._node, self._patterns, self._plain = node, fields, plain
-        self.prototype = prototype
-        self.on_publish: Callable[[bytes, int | None], None] | None = None
-        super().__init__(node, lambda: node.create_publisher(
-            type(prototype), topic, copy_of(qos), qos_overriding_options=overridable()), later)
 
     @cached_property
     def template(self) -> Template:

@@ -26,8 +26,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Pose, quaternion_from_rotation
-from biped_com_ros.ros.fast.codec import Template
-from biped_com_ros.ros.topics.outputs import Output
+from biped_com_ros.ros.topics.outputs import TemplatePublisher
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg, stamp_to_msg
 from geometry_msgs.msg import Quaternion, Transform, TransformStamped, Vector3
@@ -52,7 +51,7 @@ def _tf_message_type() -> Any:
     return TFMessage
 
 
-class TransformOutput(Output):
+class TransformOutput(TemplatePublisher):
     """
     Transforms of a fixed set of frames, published on ``/tf`` with one stamp.
 
@@ -62,44 +61,26 @@ class TransformOutput(Output):
         The rclpy node.
     pairs
         (parent, child) frames.
-    plain
-        Use rclpy's own serialization; default: as the environment says.
-    later
-        See `Output`.
+    options
+        See `TemplatePublisher`.
 
     """
 
-    def __init__(self, node: Node, pairs: Sequence[tuple[str, str]], plain: bool | None = None,
-                 later: bool = False) -> None:
-        self._message_type = _tf_message_type()
-        self._pairs, self._plain = tuple(pairs), plain
-        self._template: Template | None = None
-        super().__init__(
-            node, lambda: node.create_publisher(self._message_type, '/tf', _TF_QOS), later)
-
-    @property
-    def template(self) -> Template:
-        """Return the serialized message."""
-        if self._template is None:
-            self._template = Template(self._message_type(transforms=[
-                TransformStamped(header=Header(frame_id=parent), child_frame_id=child,
-                                 transform=Transform(rotation=Quaternion(w=1.0)))
-                for parent, child in self._pairs]), _FIELDS, self._plain)
-        return self._template
+    def __init__(self, node: Node, pairs: Sequence[tuple[str, str]], **options: Any) -> None:
+        super().__init__(node, '/tf', _tf_message_type()(transforms=[
+            TransformStamped(header=Header(frame_id=parent), child_frame_id=child,
+                             transform=Transform(rotation=Quaternion(w=1.0)))
+            for parent, child in pairs]), _FIELDS, _TF_QOS, **options)
 
     @property
     def positions(self) -> Any:
         """Origins of the children in their parents (n, 3), m; assign with ``[...] =``."""
-        return self.template.fields['positions']
+        return self.fields['positions']
 
     @property
     def quaternions(self) -> Any:
         """Orientations of the children in their parents (n, 4), xyzw; assign with ``[...] =``."""
-        return self.template.fields['quaternions']
-
-    def publish(self, stamp_ns: int) -> None:
-        """Publish all transforms with one stamp."""
-        self.send(self.template.serialize(stamp_ns))
+        return self.fields['quaternions']
 
 
 def publish_static_transforms(node: Node, stamp_ns: int,

@@ -205,7 +205,7 @@ def transforms(message):
 
 
 def test_transforms(rig, plain):
-    out = tf.TransformOutput(rig.node, [('odom', 'base_link'), ('odom', 'com')], plain)
+    out = tf.TransformOutput(rig.node, [('odom', 'base_link'), ('odom', 'com')], plain=plain)
     messages = rig.collect(TFMessage, '/tf')
     rig.until(lambda: out.has_subscribers)
     out.positions[...] = (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)
@@ -220,8 +220,8 @@ def test_transforms(rig, plain):
 
 
 def test_one_node_may_publish_several_sets_of_transforms(rig, plain):
-    single = tf.TransformOutput(rig.node, [('a', 'b')], plain)
-    many = tf.TransformOutput(rig.node, [('odom', f'link{i}_com') for i in range(30)], plain)
+    single = tf.TransformOutput(rig.node, [('a', 'b')], plain=plain)
+    many = tf.TransformOutput(rig.node, [('odom', f'link{i}_com') for i in range(30)], plain=plain)
     messages = rig.collect(TFMessage, '/tf')
     rig.until(lambda: single.has_subscribers and many.has_subscribers)
     single.positions[...] = 1.0, 2.0, 3.0
