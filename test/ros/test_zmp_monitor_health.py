@@ -158,7 +158,7 @@ def test_the_parameter_file_has_every_parameter_with_its_default():
 
 @pytest.mark.parametrize(('parameters', 'message'), [
     ({'wrench_topics': ['one']}, 'must be 2 topics, one per foot, in the order left, right'),
-    ({'base_source': 'gps'}, "'imu', 'odometry', 'tf', 'fixed'"),
+    ({'base_source': 'gps'}, "'imu', 'filter', 'odometry', 'tf', 'fixed'"),
     ({'tilt_unstable': 1.5}, 'below that of a fall, 1.0 rad'),
     ({'model_method': 'guess'}, "'full', 'links', 'point', 'static'"),
     ({'contact_release': 0.5}, 'shares of body weight with 0 < release < engage'),

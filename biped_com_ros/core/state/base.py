@@ -12,13 +12,15 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Where the base of the robot is in the world, from one of four sources.
+Where the base of the robot is in the world, from one of five sources.
 
 ======== ===================================== ================================================
 source   pose                                  twist
 ======== ===================================== ================================================
 imu      orientation from the IMU, position    gyroscope and joint velocities above the soles
          from the soles in contact             in contact
+filter   an invariant filter of gyroscope,     of the same filter
+         accelerometer and foot wrenches
 odometry an odometry message                   of the same message
 tf       a transform world -> base_link        joint velocities above the soles in contact
 fixed    a parameter                           zero
@@ -31,17 +33,18 @@ time of the joint positions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion, turned
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.state.base_filter import BaseFilter, FilteredBase, FilterSettings
 from biped_com_ros.core.state.leg_odometry import LegOdometry, twist_from_stance
 from biped_com_ros.core.state.stance import LowestSoles, Stance, Twist
 import numpy as np
 
-BASE_SOURCES = ('imu', 'odometry', 'tf', 'fixed')
+BASE_SOURCES = ('imu', 'filter', 'odometry', 'tf', 'fixed')
 
 #: Upward component of the base's z axis below which the robot lies, and above which it is upright.
 _LYING, _UPRIGHT = 0.5, 0.87
@@ -65,6 +68,8 @@ class BaseSettings:
         See :class:`LowestSoles`, m.
     fixed_base
         Pose of base_link for ``fixed``: x, y, z (m), roll, pitch, yaw (rad).
+    base_filter
+        Of the source ``filter``.
 
     """
 
@@ -72,6 +77,7 @@ class BaseSettings:
     timeout: float = 0.1
     contact_tolerance: float = 0.01
     fixed_base: Sequence[float] = (0.0,) * 6
+    base_filter: FilterSettings = field(default_factory=FilterSettings)
 
 
 class LocatedState:
@@ -93,19 +99,21 @@ class LocatedState:
         measured.
     restarted
         Whether the position does not continue that of the instant before.
+    filtered
+        The base with its uncertainty, of the source ``filter``; None of the others.
 
     """
 
     __slots__ = ('stamp_ns', 'state', 'stance', 'contacts_measured', 'wrenches', 'restarted',
-                 '_find_twist', '_twist')
+                 'filtered', '_find_twist', '_twist')
 
     def __init__(self, stamp_ns: int, state: RobotState, stance: Stance, contacts_measured: bool,
                  find_twist: Callable[[RobotState], Twist | None], *,
                  wrenches: Sequence[Sequence[float]] | None = None,
-                 restarted: bool = False) -> None:
+                 restarted: bool = False, filtered: FilteredBase | None = None) -> None:
         self.stamp_ns, self.state, self.stance = stamp_ns, state, stance
         self.contacts_measured, self.wrenches = contacts_measured, wrenches
-        self.restarted = restarted
+        self.restarted, self.filtered = restarted, filtered
         self._find_twist: Callable[[RobotState], Twist | None] | None = find_twist
         self._twist: Twist | None = None
 
@@ -119,7 +127,7 @@ class LocatedState:
 
 class BaseEstimator:
     """
-    Base class of the four sources.
+    Base class of the sources.
 
     Attributes
     ----------
@@ -130,6 +138,8 @@ class BaseEstimator:
 
     #: What a sample of the source is called in messages; '' if it needs none.
     sample_name = ''
+    #: Whether the source takes each sample with its own stamp, not only one per instant.
+    takes_all_samples = False
 
     def __init__(self, model: RobotModel, settings: BaseSettings) -> None:
         self._lowest_soles = LowestSoles(settings.contact_tolerance)
@@ -147,7 +157,7 @@ class BaseEstimator:
         """Take the latest sample of the source; its arrays are kept."""
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               ) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
         """
         Return the state with its base in the world.
 
@@ -159,6 +169,8 @@ class BaseEstimator:
             The robot state, in the frame of its base.
         in_contact
             Measured contacts; None: the lowest soles are assumed to be in contact.
+        wrenches
+            Environment on each foot in its sole frame, N and N m, where they are measured.
 
         Returns
         -------
@@ -232,7 +244,7 @@ class ImuBase(BaseEstimator):
         self._quaternion, self._gyro = sample
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               ) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
         """Locate by the orientation, propagated by the gyroscope to the time of the state."""
         if not self._check_age(stamp_ns, self._stamp_ns):
             return None
@@ -278,6 +290,54 @@ class ImuBase(BaseEstimator):
         self._lies = False
 
 
+class FilterBase(BaseEstimator):
+    """Pose and twist by the invariant filter; see `base_filter`."""
+
+    sample_name = 'the IMU'
+    takes_all_samples = True
+
+    def __init__(self, model: RobotModel, settings: BaseSettings) -> None:
+        super().__init__(model, settings)
+        self._filter = BaseFilter(model, settings.base_filter)
+        self._is_held = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the position is held, after a long time without contacts."""
+        return self._is_held
+
+    @property
+    def slips(self) -> int:
+        """Return how many times a foot has slipped so far."""
+        return self._filter.slips
+
+    def set_sample(self, stamp_ns: int, *sample: Array) -> None:
+        """Take orientation xyzw (4,), angular velocity (3,) and proper acceleration (3,)."""
+        self._stamp_ns = stamp_ns
+        self._filter.add_reading(stamp_ns, *sample)
+
+    def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
+               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
+        """Locate by the filter, which is propagated to the time of the state."""
+        if not self._check_age(stamp_ns, self._stamp_ns):
+            return None
+        self.problem = ''
+        contacts = in_contact
+        if contacts is None:
+            contacts = self._lowest_soles.update(self._filter.soles_from_imu(state))
+        found = self._filter
+        base = found.update(stamp_ns, state, contacts, wrenches)
+        self._is_held = base.restarted and not any(contacts)
+        return LocatedState(
+            stamp_ns, state.in_world(base.pose, found.sole_placements), found.stance,
+            in_contact is not None, lambda state: found.twist(state, base),
+            restarted=base.restarted, filtered=base)
+
+    def reset(self) -> None:
+        """Start at the origin again; what is known of the IMU's biases stays."""
+        self._filter.reset()
+
+
 class OdometryBase(BaseEstimator):
     """Pose and twist from odometry messages."""
 
@@ -290,7 +350,7 @@ class OdometryBase(BaseEstimator):
         self._twist = twist.reshape(2, 3)
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               ) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
         """Locate by the odometry, propagated by its twist to the time of the state."""
         if not self._check_age(stamp_ns, self._stamp_ns):
             return None
@@ -322,7 +382,7 @@ class TransformBase(BaseEstimator):
         self._lookup = lookup
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               ) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
         """Locate by the transform, if its stamp is near enough."""
         try:
             link, sample_ns = self._lookup(stamp_ns)
@@ -348,7 +408,7 @@ class FixedBase(BaseEstimator):
         self._at_rest = Twist(np.zeros(3), np.zeros(3))
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
-               ) -> LocatedState | None:
+               wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
         """Locate by the setting."""
         return self._place(stamp_ns, state, self._base, in_contact, lambda _: self._at_rest)
 
@@ -377,5 +437,5 @@ def make_base(model: RobotModel, settings: BaseSettings, lookup: Lookup | None =
         if lookup is None:
             raise ConfigurationError("base_source 'tf' needs a lookup of transforms")
         return TransformBase(model, settings, lookup)
-    return {'imu': ImuBase, 'odometry': OdometryBase, 'fixed': FixedBase}[settings.source](
-        model, settings)
+    return {'imu': ImuBase, 'filter': FilterBase, 'odometry': OdometryBase,
+            'fixed': FixedBase}[settings.source](model, settings)

@@ -23,7 +23,7 @@ feet, each with its stamp, and returns located states, in one of two ways:
   is played again gives the same bits.
 * *Latest* (`com_estimator`, `gait_player`): each sample of the joints is located at once, by what
   has arrived from the other sources. Contacts come from a `ContactHistory`; those that arrive late
-  are taken into account afterwards.
+  are taken into account afterwards. The source ``filter`` needs the synchronized mode.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.synchronizer import ReferenceSynchronizer
@@ -45,7 +46,7 @@ from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 #: Largest difference between the stamps of a wrench and of the joints, ns.
 _WRENCH_TOLERANCE_NS = 20_000_000
 #: Sources of which a sample belongs to an instant only if its stamp is near enough.
-_SAMPLED = ('imu', 'odometry')
+_SAMPLED = ('imu', 'filter', 'odometry')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +100,10 @@ class StateEstimator:
     def __init__(self, model: RobotModel, base: BaseSettings, *, lookup: Lookup | None = None,
                  contacts: ContactHistory | None = None,
                  synchronized: SynchronizedSettings | None = None) -> None:
+        if base.source == 'filter' and synchronized is None:
+            raise ConfigurationError(
+                "base_source 'filter' needs the wrenches of the feet at the instants of the "
+                'joints: choose imu here')
         self.model, self.contacts = model, contacts
         self.base: BaseEstimator = make_base(model, base, lookup)
         self._last_ns = 0
@@ -132,6 +137,8 @@ class StateEstimator:
         if self._synchronizer is None:
             self.base.set_sample(stamp_ns, *sample)
             return ()
+        if self.base.takes_all_samples:
+            self.base.set_sample(stamp_ns, *sample)
         return self._complete(1, stamp_ns, (stamp_ns, *sample))
 
     def add_wrench(self, foot: int, stamp_ns: int, wrench: Array, frame: str,
@@ -188,13 +195,13 @@ class StateEstimator:
             self.base.reset()
             self._foot_contacts.reset()
         self._last_ns = stamp_ns
-        if self._has_base_samples:
+        if self._has_base_samples and not self.base.takes_all_samples:
             self.base.set_sample(*samples[1])
         wrenches = samples[self._first_foot:]
         if not wrenches or None in wrenches:
             return self.base.locate(stamp_ns, state, None)
         in_contact = self._foot_contacts.update([wrench[2] for wrench in wrenches], stamp_ns)
-        located = self.base.locate(stamp_ns, state, in_contact)
+        located = self.base.locate(stamp_ns, state, in_contact, wrenches)
         if located is not None:
             located.wrenches = wrenches
         return located

@@ -22,11 +22,11 @@ and markers at their own rates. While the base is unknown nothing is published, 
 topic                type                           what
 ==================== ============================== =========================================
 joint_states         sensor_msgs/JointState         in
-imu (robot's YAML)   sensor_msgs/Imu                in, with base_source imu
+imu (robot's YAML)   sensor_msgs/Imu                in, with base_source imu or filter
 odom                 nav_msgs/Odometry              in, with base_source odometry
 contacts             sensor_msgs/JointState         in, of wrench_aggregator; or Bool per foot,
                                                     see the parameter contact_topics
-<foot>/wrench        geometry_msgs/WrenchStamped    in, for what is fused
+<foot>/wrench        geometry_msgs/WrenchStamped    in, for what is fused, and for the filter
 resting_wrench       geometry_msgs/WrenchStamped    in, once per second at rest, compared with the
                                                     model: see /diagnostics
 ~/com                geometry_msgs/PointStamped     centre of mass
@@ -36,6 +36,8 @@ resting_wrench       geometry_msgs/WrenchStamped    in, once per second at rest,
                                                     kinematics and foot wrenches
 ~/com_bias           geometry_msgs/Vector3Stamped   estimated error of ~/com
 ~/external_force     geometry_msgs/WrenchStamped    estimated force other than at the feet
+~/odometry           nav_msgs/Odometry              base_link with covariance, with base_source
+                                                    filter
 ~/link_coms          geometry_msgs/PoseArray        in the order of the parameter link_names
 ~/markers            visualization_msgs/MarkerArray all of this, for RViz
 /tf                  tf2_msgs/TFMessage             world -> root link, base_link -> footprint,
@@ -54,9 +56,11 @@ from biped_com_ros.core.com.estimate import ComEstimate
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.state.base import LocatedState
+from biped_com_ros.core.state.estimator import StateEstimator
+from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.nodes.com_estimator.fusion import ComFusion
 from biped_com_ros.nodes.com_estimator.model_check import ModelCheck
-from biped_com_ros.nodes.com_estimator.outputs import ComOutputs, FrameOutput
+from biped_com_ros.nodes.com_estimator.outputs import BaseOutput, ComOutputs, FrameOutput
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
@@ -97,11 +101,13 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         # First, since they check the parameters.
         self.contacts = ContactInputs(self, model, params, **options)
         self.inputs = StateInputs(self, model, params, **options)
-        self.base = self.inputs.estimate_latest(self._on_state, self.contacts.history).base
+        self.base = self._estimate(model).base
         self.watch_inputs(dict(self.inputs.inputs))
         self._declare_links(model)
         self._outputs = ComOutputs(self, model, params.world_frame)
         self._frames = FrameOutput(self, model, params)
+        self._base_output = (
+            BaseOutput(self, model, params) if params.base_source == 'filter' else None)
         self._markers: MarkerOutput | None = None
         call_soon(self, self._make_markers)
         self._frame_throttle = StampThrottle(params.tf_rate)
@@ -112,6 +118,15 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self.diagnostics.add('base', self._report_base)
         self.diagnostics.add('com', self._report_com)
         self.fusion = ComFusion(self, self.inputs) if params.fused_com else None
+
+    def _estimate(self, model: RobotModel) -> StateEstimator:
+        """Call back with the state at each sample of the joints; the filter needs wrenches."""
+        params = self.params
+        if params.base_source != 'filter':
+            return self.inputs.estimate_latest(self._on_state, self.contacts.history)
+        return self.inputs.estimate_synchronized(
+            self._on_state, params, thresholds=ContactThresholds(),
+            body_weight=model.mass * params.gravity, wrenches_required=False)
 
     def _declare_links(self, model: RobotModel) -> None:
         """Declare what the entries of ``~/link_coms`` are."""
@@ -138,6 +153,8 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self._published += 1
         self._model_check.add(estimate)
         self._outputs.publish(estimate)
+        if self._base_output is not None:
+            self._base_output.publish(located)
         if self._frame_throttle.is_due(located.stamp_ns):
             self._frames.publish(estimate)
         if self._markers is not None and self._marker_throttle.is_due(located.stamp_ns):

@@ -21,10 +21,12 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.topics.outputs import (
-    point_publisher, pose_array_publisher, vector_publisher)
+    point_publisher, pose_array_publisher, TemplatePublisher, vector_publisher)
 from biped_com_ros.ros.topics.tf import TransformOutput
+from nav_msgs.msg import Odometry
 import numpy as np
 from rclpy.node import Node
+from std_msgs.msg import Header
 
 
 class ComOutputs:
@@ -52,6 +54,41 @@ class ComOutputs:
         if self._dcm.has_subscribers and (dcm := estimate.dcm) is not None:
             self._dcm.fields['point'][...] = dcm
             self._dcm.publish(stamp_ns)
+
+
+class BaseOutput:
+    """
+    Publishes pose and twist of ``base_link`` with their covariances, of the base filter.
+
+    As ``nav_msgs/Odometry`` has it: the pose and its covariance along the axes of the world, the
+    twist and its covariance along those of ``base_link``.
+    """
+
+    def __init__(self, node: Node, model: RobotModel, params: ComEstimatorParameters) -> None:
+        prototype = Odometry(header=Header(frame_id=params.world_frame),
+                             child_frame_id=model.config.base_link)
+        prototype.pose.pose.orientation.w = 1.0
+        self._out = TemplatePublisher(node, '~/odometry', prototype, {
+            'position': 'pose.pose.position', 'orientation': 'pose.pose.orientation',
+            'pose_covariance': 'pose.covariance', 'linear': 'twist.twist.linear',
+            'angular': 'twist.twist.angular', 'twist_covariance': 'twist.covariance'})
+        self._R_link_base = Pose.from_rpy(model.config.base_rpy, np.zeros(3)).rotation
+
+    def publish(self, located: LocatedState) -> None:
+        """Publish the base of an instant."""
+        filtered, twist, fields = located.filtered, located.twist, self._out.fields
+        if not self._out.has_subscribers or filtered is None or twist is None:
+            return
+        R_link_base = self._R_link_base
+        link = Pose(filtered.pose.rotation.dot(R_link_base.T), filtered.pose.position)
+        turn = np.kron(np.eye(2), R_link_base)
+        fields['position'][...], fields['orientation'][...] = link.position, link.quaternion
+        fields['pose_covariance'][...] = filtered.pose_covariance.reshape(-1)
+        fields['linear'][...] = R_link_base.dot(twist.linear)
+        fields['angular'][...] = R_link_base.dot(twist.angular)
+        fields['twist_covariance'][...] = turn.dot(filtered.twist_covariance).dot(
+            turn.T).reshape(-1)
+        self._out.publish(located.stamp_ns)
 
 
 class FrameOutput:

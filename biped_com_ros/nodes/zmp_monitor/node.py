@@ -22,7 +22,7 @@ While an input is missing nothing is published, and ``/diagnostics`` names it.
 topic                 type                             what
 ===================== ================================ =======================================
 joint_states          sensor_msgs/JointState           in
-imu (robot's YAML)    sensor_msgs/Imu                  in, with base_source imu
+imu (robot's YAML)    sensor_msgs/Imu                  in, with base_source imu or filter
 odom                  nav_msgs/Odometry                in, with base_source odometry
 <foot>/wrench         geometry_msgs/WrenchStamped      in; see the parameter wrench_topics
 ~/zmp                 geometry_msgs/PointStamped       measured, on the plane of support

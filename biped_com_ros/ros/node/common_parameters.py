@@ -22,7 +22,7 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.ros.node.parameters import constant, parameter
 
 
-BASE_SOURCES = ('imu', 'odometry', 'tf', 'fixed')
+BASE_SOURCES = ('imu', 'filter', 'odometry', 'tf', 'fixed')
 """Sources of the pose of the base."""
 
 
@@ -52,12 +52,34 @@ class RobotNodeParameters(RobotChoice):
 
 
 @dataclass(frozen=True)
-class EstimatorParameters(RobotNodeParameters):
+class FilterParameters(RobotNodeParameters):
+    """Of a node that estimates the base with base_source filter; see `FilterSettings`."""
+
+    filter_gyro_noise: float = constant(
+        3e-4, 'With base_source filter: spectral density of the noise of the gyroscope',
+        'rad/s/sqrt(Hz)', 1e-6, 0.1)
+    filter_accelerometer_noise: float = constant(
+        4e-3, 'With base_source filter: spectral density of the noise of the accelerometer',
+        'm/s2/sqrt(Hz)', 1e-5, 1.0)
+    filter_leg_deviation: float = constant(
+        5e-4, "With base_source filter: standard deviation of a foot's position by the joint "
+        'positions', 'm', 1e-5, 0.1)
+    filter_slip: float = constant(
+        3e-3, 'With base_source filter: random walk of a foot that carries the robot',
+        'm/sqrt(s)', 1e-5, 1.0)
+    filter_floor_deviation: float = constant(
+        0.005, 'With base_source filter: standard deviation of the height of the floor; 0: it is '
+        'not level, as on stairs and slopes', 'm', 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class EstimatorParameters(FilterParameters):
     """Of a node that estimates the pose of the base."""
 
     base_source: str = constant(
         'imu', 'Source of the pose of base_link: imu (orientation from the IMU, position from the '
-        'soles in contact), odometry (topic odom), tf, or fixed (parameter fixed_base)',
+        'soles in contact), filter (gyroscope, accelerometer and foot wrenches), odometry (topic '
+        'odom), tf, or fixed (parameter fixed_base)',
         options=BASE_SOURCES)
     world_frame: str = constant('odom', 'World-fixed frame, z up, of the published quantities')
     base_timeout: float = constant(

@@ -25,11 +25,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.base import BaseSettings, LocatedState, Lookup
+from biped_com_ros.core.state.base_filter import FilterSettings
 from biped_com_ros.core.state.contacts import ContactHistory
 from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
 from biped_com_ros.core.wrench.contact import ContactThresholds
@@ -73,8 +75,8 @@ class StateInputs:
                  **options: Any) -> None:
         self._node, self._model, self._params, self._options = node, model, params, options
         self._lookup = _lookup(node, model, params)
-        self._consumers: list[tuple[StateEstimator, Callback]] = []
-        self._wrench_consumers: list[tuple[StateEstimator, Callback]] = []
+        self._consumers: list[tuple[StateEstimator, list[Callback]]] = []
+        self._wrench_consumers: list[tuple[StateEstimator, list[Callback]]] = []
         self.wrenches: list[WrenchInput] = []
         base_input = self._subscribe_to_base()
         self.joints = JointStateInput(
@@ -86,7 +88,7 @@ class StateInputs:
         """Call back with the state at each sample of the joints; see `StateEstimator`."""
         estimator = StateEstimator(
             self._model, self._base_settings(), lookup=self._lookup, contacts=contacts)
-        self._consumers.append((estimator, callback))
+        self._consumers.append((estimator, [callback]))
         return estimator
 
     def estimate_synchronized(self, callback: Callback, params: FootWrenchParameters, *,
@@ -94,6 +96,8 @@ class StateInputs:
                               wrenches_required: bool = True) -> StateEstimator:
         """
         Call back with synchronized states; subscribes to the wrenches of the feet.
+
+        The base filter exists once: further callbacks get the states of the first call.
 
         Parameters
         ----------
@@ -109,17 +113,25 @@ class StateInputs:
         Raises
         ------
         ConfigurationError
-            If `wrench_topics` are not one per foot.
+            If `wrench_topics` are not one per foot, or there are none for the base filter.
 
         """
+        if params.base_source == 'filter' and self._wrench_consumers:
+            estimator, callbacks = self._wrench_consumers[0]
+            callbacks.append(callback)
+            return estimator
         topics = _wrench_topics(self._model, params)
+        if params.base_source == 'filter' and not topics:
+            raise ConfigurationError(
+                f"base_source 'filter' needs the wrenches of all feet of "
+                f"'{self._model.config.name}': set wrench_topics, or choose imu")
         estimator = StateEstimator(
             self._model, self._base_settings(), lookup=self._lookup,
             synchronized=SynchronizedSettings(
                 wrenches=bool(topics), wrenches_required=wrenches_required,
                 thresholds=thresholds, body_weight=body_weight))
-        self._consumers.append((estimator, callback))
-        self._wrench_consumers.append((estimator, callback))
+        self._consumers.append((estimator, [callback]))
+        self._wrench_consumers.append((estimator, self._consumers[-1][1]))
         options = {**self._options, 'largest': largest_credible_load(self._model.mass),
                    'required': wrenches_required}
         for foot, (name, topic) in enumerate(zip(self._model.soles.names, topics)):
@@ -133,6 +145,10 @@ class StateInputs:
         if params.base_source == 'imu':
             return {'orientation': ImuInput(
                 node, config.imu.topic, config.imu.frame, self._on_imu, **self._options)}
+        if params.base_source == 'filter':
+            return {'IMU': ImuInput(
+                node, config.imu.topic, config.imu.frame, self._on_base, need_orientation=False,
+                **self._options)}
         if params.base_source == 'odometry':
             return {'odometry': OdometryInput(
                 node, 'odom', self._on_base, params.world_frame, config.base_link,
@@ -142,28 +158,34 @@ class StateInputs:
     def _base_settings(self) -> BaseSettings:
         return settings_from(
             self._params, BaseSettings, 'base_', fixed_base=self._params.fixed_base,
-            contact_tolerance=self._params.contact_tolerance)
+            contact_tolerance=self._params.contact_tolerance,
+            base_filter=settings_from(
+                self._params, FilterSettings, 'filter_',
+                gravity=getattr(self._params, 'gravity', GRAVITY)))
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
         state = self._model.state(positions, velocities)
-        for estimator, callback in self._consumers:
-            for located in estimator.add_joints(stamp_ns, state):
-                callback(located)
+        for estimator, callbacks in self._consumers:
+            _call(callbacks, estimator.add_joints(stamp_ns, state))
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, gyro: Array, _: Array) -> None:
         self._on_base(stamp_ns, quaternion, gyro)
 
     def _on_base(self, stamp_ns: int, *sample: Array) -> None:
         kept = [array.copy() for array in sample]  # the input reuses its arrays
-        for estimator, callback in self._consumers:
-            for located in estimator.add_base(stamp_ns, *kept):
-                callback(located)
+        for estimator, callbacks in self._consumers:
+            _call(callbacks, estimator.add_base(stamp_ns, *kept))
 
     def _on_wrench(self, foot: int, stamp_ns: int, wrench: Array) -> None:
         frame = self.wrenches[foot].frame
-        for estimator, callback in self._wrench_consumers:
-            for located in estimator.add_wrench(foot, stamp_ns, wrench, frame):
-                callback(located)
+        for estimator, callbacks in self._wrench_consumers:
+            _call(callbacks, estimator.add_wrench(foot, stamp_ns, wrench, frame))
+
+
+def _call(callbacks: Sequence[Callback], states: Sequence[LocatedState]) -> None:
+    for located in states:
+        for callback in callbacks:
+            callback(located)
 
 
 class ContactInputs:

@@ -221,7 +221,7 @@ def test_after_a_broken_urdf_on_the_topic_a_good_one_is_used(files):
     ({'imus': {}}, {}, "robot 'small' has no IMU"),
     ({'feets': {}}, {}, "unknown key 'feets' in small.yaml; did you mean 'feet'"),
     ({'base_link': 'pelvis'}, {}, "unknown frame 'pelvis'"),
-    ({}, {'base_source': 'gps'}, "'base_source': 'gps' .*'imu', 'odometry', 'tf', 'fixed'"),
+    ({}, {'base_source': 'gps'}, "'base_source': 'gps' .*'imu', 'filter', 'odometry', 'tf', 'fixed'"),
     ({}, {'fixed_base': [0.0], 'base_source': 'fixed'}, 'must be six numbers: x, y, z'),
     ({}, {'contact_topics': ['left']}, 'must be 2 topics, one per foot, in the order left, right'),
     ({}, {'tf_rate': -3.0}, "'tf_rate': -3.0 is out of range; valid: 0 to 10000 Hz"),

@@ -1,0 +1,394 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The base by an invariant filter of the IMU and of the points on which the feet stand.
+
+Anchors are the centres of pressure, not the origins of the soles: a foot that lands on its heel,
+rolls, and leaves from its toes turns about its centre of pressure, which is at rest, while the
+origin of the sole rises and falls. A foot slides more easily the less it carries, and the faster
+it turns the more an error of the centre of pressure matters: its anchor moves at random
+accordingly. Where an innovation is too large the foot has slipped, and its anchor is put where it
+is now.
+
+The filter needs each sample of the IMU, and the wrenches of the feet at the instants of the
+joints. While the robot stands still, with all feet in contact, the bias of the gyroscope is
+measured: nothing else shows the part of it that turns the heading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
+from biped_com_ros.core.geometry.pose import (
+    Array, footprint_position, Pose, rotation_from_quaternion, yaw_of)
+from biped_com_ros.core.geometry.wrench import skew
+from biped_com_ros.core.model.frames import ROOT
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.state.foot_pressure import FootPressure
+from biped_com_ros.core.state.imu_readings import ImuReadings
+from biped_com_ros.core.state.invariant_filter import (
+    ATTITUDE, ImuNoise, InvariantFilter, POSITION, VELOCITY)
+from biped_com_ros.core.state.leg_odometry import twist_from_stance
+from biped_com_ros.core.state.stance import Stance, Twist
+from biped_com_ros.core.state.still_window import StillWindow
+import numpy as np
+import pinocchio as pin
+
+#: Share of the weight below which a foot slides the more easily, and how much at most.
+_FULL_GRIP, _LEAST_GRIP = 0.2, 100.0
+#: Share of the weight from which on a foot stands on the floor.
+_STANDS = 0.3
+#: Normalised squares of innovations beyond these show slips, and floors of other heights.
+_SLIP_GATE, _FLOOR_GATE = 16.0, 9.0
+#: Standard deviations at the start: attitude by an orientation or else by the accelerometer, rad;
+#: velocity, m/s.
+_ORIENTED, _LEVELLED, _STARTING_SPEED = 0.02, 0.1, 0.2
+#: Standard deviation of the velocity, m/s, from which on it counts as unknown.
+_LOST = 1.0
+_CERTAIN = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterSettings:
+    """
+    What the filter assumes.
+
+    Attributes
+    ----------
+    gyro_noise, accelerometer_noise
+        Spectral density of the IMU's noise, rad/s/sqrt(Hz) and m/s^2/sqrt(Hz).
+    leg_deviation
+        Standard deviation of a foot's position from the IMU by the joint positions, m.
+    slip
+        Random walk of a foot that carries the robot, m/sqrt(s).
+    rolling
+        Random walk of a foot in addition, per speed of its rotation, m/sqrt(s) per rad/s.
+    sinking
+        Random walk in addition along the vertical, since soles and ground give way, m/sqrt(s).
+    floor_deviation
+        Standard deviation of the height of the floor from the plane z = 0, m; 0 where it is not
+        level, as on stairs and slopes.
+    gravity
+        m/s^2.
+
+    """
+
+    gyro_noise: float = 3e-4
+    accelerometer_noise: float = 4e-3
+    leg_deviation: float = 5e-4
+    slip: float = 3e-3
+    rolling: float = 6e-3
+    sinking: float = 0.02
+    floor_deviation: float = 0.005
+    gravity: float = GRAVITY
+
+
+class FilteredBase(NamedTuple):
+    """
+    The base at one instant.
+
+    Attributes
+    ----------
+    pose
+        Of the base in the world.
+    base_from_imu
+        Vector from the IMU to the origin of the base along the world's axes, (3,), m.
+    R_world_imu, velocity, covariance, gyro_bias_rows
+        Attitude, velocity in the world (m/s) and uncertainty of the IMU; see
+        :class:`InvariantFilter`.
+    gyro
+        Angular velocity of the IMU along its axes, (3,), rad/s.
+    restarted
+        Whether the position does not continue that of the instant before.
+
+    """
+
+    pose: Pose
+    base_from_imu: Array
+    R_world_imu: Array
+    velocity: Array
+    covariance: Array
+    gyro_bias_rows: slice
+    gyro: Array
+    restarted: bool
+
+    @property
+    def pose_covariance(self) -> Array:
+        """Covariance of position (m) and rotation (rad) along the world's axes, (6, 6)."""
+        J = np.zeros((6, len(self.covariance)))
+        J[:3, ATTITUDE], J[:3, POSITION] = -skew(self.pose.position), np.eye(3)
+        J[3:, ATTITUDE] = np.eye(3)
+        covariance: Array = J.dot(self.covariance).dot(J.T)
+        return covariance
+
+    @property
+    def twist_covariance(self) -> Array:
+        """Covariance of the twist along the axes of the base, (6, 6): m/s, then rad/s."""
+        R_base_world, J = self.pose.rotation.T, np.zeros((6, len(self.covariance)))
+        R_base_imu = R_base_world.dot(self.R_world_imu)
+        J[:3, VELOCITY] = R_base_world
+        J[:3, self.gyro_bias_rows] = R_base_world.dot(skew(self.base_from_imu)).dot(
+            self.R_world_imu)
+        J[3:, self.gyro_bias_rows] = -R_base_imu
+        covariance: Array = J.dot(self.covariance).dot(J.T)
+        return covariance
+
+
+class BaseFilter:
+    """
+    Pose and twist of the base, instant by instant.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    settings
+        What the filter assumes.
+
+    Attributes
+    ----------
+    filter
+        The invariant filter of the IMU's link.
+    stance
+        The soles after the last update.
+    sole_placements
+        The same as :attr:`RobotState.sole_placements_in_world`, shape (F, 4, 3).
+    slips
+        Number of slips so far.
+
+    """
+
+    def __init__(self, model: RobotModel, settings: FilterSettings) -> None:
+        self._settings = settings
+        self._soles, self._frames = model.soles, model.stance_frames
+        self._imu = model.frames((model.config.imu.frame,))
+        self._imu_moves = bool(self._imu.joints[0] != ROOT)
+        self._feet = range(len(model.soles.names))
+        self.filter = InvariantFilter(len(self._feet), ImuNoise(
+            gyro=settings.gyro_noise, accelerometer=settings.accelerometer_noise),
+            settings.gravity)
+        self._jacobians: dict[tuple[int, ...], Array] = {}
+        self._pressure = FootPressure(
+            [foot.polygon for foot in model.config.feet.values()], model.mass * settings.gravity)
+        self._readings, self._still = ImuReadings(), StillWindow()
+        self.slips = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Start at the origin at the next update; the biases stay."""
+        self._time_ns: int | None = None
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._anchored, self._levelled = [[False] * len(self._feet) for _ in range(2)]
+        self._still.reset()
+
+    def add_reading(self, stamp_ns: int, quaternion: Array, gyro: Array,
+                    acceleration: Array) -> None:
+        """Take a sample of the IMU; its orientation is used only to start."""
+        self._readings.add(stamp_ns, np.concatenate((gyro, acceleration)), quaternion)
+
+    def update(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...],
+               wrenches: Sequence[Sequence[float]] | None) -> FilteredBase:
+        """
+        Update with the joints of an instant.
+
+        Parameters
+        ----------
+        stamp_ns
+            Its time, ns; samples of the IMU up to then have been added.
+        state
+            The robot seen from its base.
+        in_contact
+            Which feet are on the ground.
+        wrenches
+            Environment on each foot in its sole frame, (F, 6), N and N m; None if not measured.
+
+        """
+        restarted = self._time_ns is None or not (
+            0 < stamp_ns - self._time_ns <= LONGEST_STEP_NS)
+        intervals = self._readings.advance(stamp_ns)
+        self._time_ns = stamp_ns
+        if restarted:
+            self._start(state, in_contact)
+        else:
+            walks = self._walks(state)
+            for reading, dt in intervals:
+                self.filter.propagate(reading[:3], reading[3:], dt, walks)
+            restarted = self._is_lost()
+            if restarted:
+                self._hold()
+        shifts = self._pressure.update(wrenches)
+        self._use_feet(state, in_contact, shifts)
+        self._measure_bias(stamp_ns, state, in_contact)
+        return self._place(state, in_contact, restarted)
+
+    @property
+    def gyro(self) -> Array:
+        """Angular velocity of the IMU along its axes at the last instant, shape (3,), rad/s."""
+        return self._readings.values[:3] - self.filter.biases[0]
+
+    # -- start
+
+    def _start(self, state: RobotState, in_contact: tuple[bool, ...]) -> None:
+        """Put the mean of the soles in contact at the origin, as leg odometry does."""
+        R_world_imu, deviation = self._attitude()
+        placed = state.along_world(self._frames, R_world_imu)[1]
+        position = placed[-1, 3] - footprint_position(placed[:-1, 3], in_contact)
+        height = max(self._settings.floor_deviation, _CERTAIN)
+        velocity = R_world_imu.dot(self._velocity_in_imu(state, in_contact))
+        self.filter.start(R_world_imu, velocity, position, np.array((
+            (deviation, deviation, _CERTAIN), (_STARTING_SPEED,) * 3,
+            (_CERTAIN, _CERTAIN, height))))
+        self._let_go()
+
+    def _velocity_in_imu(self, state: RobotState, in_contact: tuple[bool, ...]) -> Array:
+        """Return the velocity of the IMU above soles that do not move, along its axes."""
+        twist = twist_from_stance(state, in_contact)
+        if twist is None:
+            return np.zeros(3)
+        imu = state.placements_in_base(self._imu)
+        moves = state.twists_in_base(self._imu, imu)[0, 0]
+        velocity: Array = imu[0, :3].dot(
+            twist.linear + skew(twist.angular).dot(imu[0, 3]) + moves)
+        return velocity
+
+    def _attitude(self) -> tuple[Array, float]:
+        """Return the attitude by the IMU's orientation, or else by what it says is up."""
+        quaternion, up = self._readings.orientation, self._readings.values[3:]
+        # Drivers without an orientation send zeros, or no rotation.
+        if abs(quaternion.dot(quaternion) - 1.0) < 0.05 and quaternion.item(3) != 1.0:
+            return rotation_from_quaternion(quaternion), _ORIENTED
+        level = pin.Quaternion.FromTwoVectors(up, np.array((0.0, 0.0, 1.0))).toRotationMatrix()
+        return pin.exp3(np.array((0.0, 0.0, -yaw_of(level)))).dot(level), _LEVELLED
+
+    def _is_lost(self) -> bool:
+        """Return whether the velocity has become unknown, without any contact for long."""
+        return float(np.trace(self.filter.covariance[VELOCITY, VELOCITY])) > _LOST ** 2
+
+    def _hold(self) -> None:
+        """Stay in place, at a velocity that is unknown."""
+        deviations = np.sqrt(np.diag(self.filter.covariance)[:9]).reshape(3, 3)
+        deviations[1] = 0.5 * _LOST
+        self.filter.start(
+            self.filter.R_world_imu, np.zeros(3), self.filter.position, deviations)
+        self._let_go()
+
+    # -- feet
+
+    def soles_from_imu(self, state: RobotState) -> Array:
+        """Return the origins of the soles from the IMU by the attitude so far, (F, 3), m."""
+        placed = state.along_world(self._frames, self.filter.R_world_imu)[1]
+        soles: Array = placed[:-1, 3] - placed[-1, 3]
+        return soles
+
+    def _walks(self, state: RobotState) -> Array:
+        """Return the variance of the random walk of each anchor, (3 F,), m^2/s."""
+        settings = self._settings
+        gyro_in_base = self.gyro.dot(state.placements_in_base(self._frames)[-1, :3])
+        turns = state.twists_in_base(self._soles)[:, 1] + gyro_in_base
+        slide = np.clip((_FULL_GRIP / np.maximum(self._pressure.shares, 1e-3)) ** 2, 1.0,
+                        _LEAST_GRIP)
+        level = (settings.slip * slide) ** 2 + settings.rolling ** 2 * (turns * turns).sum(1)
+        return np.column_stack((level, level, level + settings.sinking ** 2)).reshape(-1)
+
+    def _use_feet(self, state: RobotState, in_contact: tuple[bool, ...], shifts: Array) -> None:
+        """Update with the feet in contact; those that were not before get an anchor."""
+        placed = state.along_world(self._frames, self.filter.R_world_imu)[1]
+        axes, centres = placed[:-1], self._pressure.centres
+        points = (axes[:, 3] - placed[-1, 3] + axes[:, 0] * centres[:, :1]
+                  + axes[:, 1] * centres[:, 1:])
+        self.filter.move_anchors(axes[:, 0] * shifts[:, :1] + axes[:, 1] * shifts[:, 1:])
+        held = tuple([foot for foot in self._feet if in_contact[foot] and self._anchored[foot]])
+        if held and not self._measure(held, points):
+            for foot in held:
+                if not self._measure((foot,), points):
+                    self.slips += 1
+                    self._anchored[foot] = False
+        for foot, touches in enumerate(in_contact):
+            if not touches:
+                self._anchored[foot] = False
+            elif not self._anchored[foot]:
+                self.filter.set_anchor(foot, points[foot], self._settings.leg_deviation ** 2)
+                self._anchored[foot], self._levelled[foot] = True, False
+            elif not self._levelled[foot] and self._pressure.shares.item(foot) > _STANDS:
+                self._levelled[foot] = True
+                self._measure_height(foot)
+
+    def _measure(self, feet: tuple[int, ...], points: Array) -> bool:
+        """Update with where feet are; return whether they can be at their anchors."""
+        H = self._jacobians.get(feet)
+        if H is None:
+            H = self._jacobians[feet] = self.filter.anchor_jacobian(feet)
+        chosen = list(feet)
+        from_imu = self.filter.anchors[chosen] - self.filter.position
+        return self.filter.update(
+            H, (points[chosen] - from_imu).reshape(-1), self._settings.leg_deviation ** 2,
+            _SLIP_GATE * len(feet))
+
+    def _measure_height(self, foot: int) -> None:
+        """Update with the height of the floor, where it is level, once per step."""
+        deviation = self._settings.floor_deviation
+        if deviation:
+            self.filter.update(self.filter.height_jacobian(foot), self.filter.anchors[foot, 2:],
+                               deviation ** 2, _FLOOR_GATE)
+
+    def _measure_bias(self, stamp_ns: int, state: RobotState,
+                      in_contact: tuple[bool, ...]) -> None:
+        """Update with the bias of the gyroscope while the robot stands still."""
+        measured = self._still.update(
+            stamp_ns, self._readings.values[:3], state.placements_in_base(self._frames),
+            all(in_contact))
+        if measured is not None:
+            H = np.zeros((3, self.filter.size))
+            H[:, self.filter.gyro_bias_rows] = np.eye(3)
+            self.filter.update(H, self.filter.biases[0] - measured, StillWindow.DEVIATION ** 2)
+
+    # -- result
+
+    def _place(self, state: RobotState, in_contact: tuple[bool, ...],
+               restarted: bool) -> FilteredBase:
+        found = self.filter
+        R_world_base, placed = state.along_world(self._frames, found.R_world_imu)
+        position = found.position - placed[-1, 3]
+        self.sole_placements = placed[:-1].copy()
+        self.sole_placements[:, 3] += position
+        self.stance = Stance(self.sole_placements[:, 3], in_contact)
+        return FilteredBase(
+            Pose(R_world_base, position), -placed[-1, 3], found.R_world_imu, found.velocity,
+            found.covariance, found.gyro_bias_rows, self.gyro, restarted)
+
+    def twist(self, state: RobotState, base: FilteredBase) -> Twist:
+        """
+        Return the twist of the base along its axes.
+
+        Parameters
+        ----------
+        state
+            With joint velocities.
+        base
+            Its :meth:`update`.
+
+        """
+        imu = state.placements_in_base(self._imu)
+        R_imu_base, point = imu[0, :3], imu[0, 3]
+        angular = base.gyro.dot(R_imu_base)
+        linear = base.velocity.dot(base.pose.rotation)
+        if self._imu_moves:
+            moves, turns = state.twists_in_base(self._imu, imu)[0]
+            angular, linear = angular - turns, linear - moves
+        return Twist(linear - skew(angular).dot(point), angular)
