@@ -24,10 +24,10 @@ from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, quaternion_from_rotation
+from biped_com_ros.core.geometry.shapes import cylinder, sphere
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.viz import palette
-from biped_com_ros.viz.shapes import cylinder, sphere
 from biped_com_ros.viz.view import View
 from biped_com_ros.viz.visuals import Looks, looks_of
 import numpy as np

@@ -23,13 +23,13 @@ from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 
-from biped_com_ros.core.errors import BipedComError, RobotDescriptionError
-from biped_com_ros.core.geometry.pose import Array, Pose
-from biped_com_ros.core.model.resources import resolve_uri
+from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.shapes import cylinder, joined, sphere, Triangles
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.model.urdf import numbers, rpy_and_xyz_of
+from biped_com_ros.core.model.urdf import numbers, shape_in_link
 from biped_com_ros.viz.palette import Colour
-from biped_com_ros.viz.shapes import box, cylinder, joined, mesh_file, sphere, Triangles
+from biped_com_ros.viz.shapes import mesh_file
 import numpy as np
 
 _DEFAULT: Colour = (186, 190, 198)
@@ -93,46 +93,24 @@ def looks_of(model: RobotModel) -> Looks:
     for link, joint, pose in zip(links, frames.joints, frames.poses_in_joint()):
         for visual in link.findall('visual'):
             try:
-                shape = _shape(visual, str(link.get('name')))
-                at = pose @ Pose.from_rpy(*rpy_and_xyz_of(
-                    visual, f"a visual of link '{link.get('name')}'"))
+                shape = shape_in_link(visual, str(link.get('name')), _read_mesh)
                 colour = _colour_of(visual, materials)
             except BipedComError as error:
                 problems.append(str(error))
                 continue
-            found[int(joint), colour].append(shape.moved(at.rotation, at.position))
+            found[int(joint), colour].append(shape.moved(pose.rotation, pose.position))
     surfaces = [Surface(joint, colour, joined(parts)) for (joint, colour), parts in found.items()]
     return Looks(tuple(surfaces or _sticks(model)), tuple(problems))
 
 
-def _shape(visual: ElementTree.Element, link: str) -> Triangles:
-    geometry = visual.find('geometry')
-    if geometry is None or not len(geometry):
-        raise RobotDescriptionError(f"a <visual> of link '{link}' has no <geometry>")
-    element = geometry[0]
-    where = f"<{element.tag}> of link '{link}'"
-    if element.tag == 'box':
-        return box(numbers(element, 'size', where, 3))
-    if element.tag == 'sphere':
-        return sphere(float(numbers(element, 'radius', where, 1)[0]))
-    if element.tag == 'cylinder':
-        return cylinder(float(numbers(element, 'radius', where, 1)[0]),
-                        float(numbers(element, 'length', where, 1)[0]))
-    if element.tag == 'mesh':
-        scale = numbers(element, 'scale', where, 3, '1 1 1')
-        return _mesh(str(element.get('filename')), tuple(scale))
-    raise RobotDescriptionError(f'{where}: valid are box, cylinder, sphere and mesh')
+def _read_mesh(path: Path, scale: Array) -> Triangles:
+    return _mesh(path, tuple(scale))
 
 
 @lru_cache(maxsize=128)
-def _mesh(uri: str, scale: tuple[float, ...]) -> Triangles:
+def _mesh(path: Path, scale: tuple[float, ...]) -> Triangles:
     """Read a file, once for all links that use it."""
-    return mesh_file(find_mesh(uri), np.array(scale))
-
-
-def find_mesh(uri: str) -> Path:
-    """Return the file of a URI; some descriptions write ``package:///name``."""
-    return resolve_uri(uri.replace('package:///', 'package://', 1))
+    return mesh_file(path, np.array(scale))
 
 
 def _colour(material: ElementTree.Element | None) -> Colour | None:

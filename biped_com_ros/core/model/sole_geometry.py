@@ -22,25 +22,19 @@ meshes in STL (binary or text) and OBJ files are supported.
 from __future__ import annotations
 
 from collections.abc import Callable
-import math
 from pathlib import Path
 import re
-from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.polygon import convex_hull, Point
-from biped_com_ros.core.geometry.pose import Array, Pose
-from biped_com_ros.core.model.resources import resolve_uri
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.shapes import Triangles
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.core.model.urdf import numbers, parse_urdf, rpy_and_xyz_of
+from biped_com_ros.core.model.urdf import parse_urdf, shape_in_link
 import numpy as np
 
 THICKNESS = 0.005
 """Points less than this above the lowest point of a foot belong to its outline, m."""
-
-WHERE = 'collision geometry'  # in messages
-
-_ROUND = 32
 
 
 def sole_polygon(model: RobotModel, foot: str, thickness: float = THICKNESS) -> tuple[Point, ...]:
@@ -94,58 +88,23 @@ def _collision_points(model: RobotModel, index: int) -> Array:
         for collision in link.findall('collision'):
             frames = model.frames((name,))
             if frames.joints[0] == joint:
-                in_sole = pose_sole_joint @ frames.poses_in_joint()[0] @ Pose.from_rpy(
-                    *rpy_and_xyz_of(collision, WHERE))
-                found.append(in_sole.apply(_points(collision, name)))
+                in_sole = pose_sole_joint @ frames.poses_in_joint()[0]
+                found.append(in_sole.apply(
+                    shape_in_link(collision, name, _read_mesh).vertices))
     return np.concatenate(found)
 
 
-def _points(collision: ElementTree.Element, link: str) -> Array:
-    geometry = collision.find('geometry')
-    shape = None if geometry is None else next(iter(geometry), None)
-    if shape is None or shape.tag not in _SHAPES:
-        raise ConfigurationError(
-            f"a <collision> of link '{link}' has no geometry of a known kind "
-            f'({", ".join(_SHAPES)})')
-    return _SHAPES[shape.tag](shape)
-
-
-def _box(shape: ElementTree.Element) -> Array:
-    signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    return 0.5 * signs * numbers(shape, 'size', WHERE)
-
-
-def _cylinder(shape: ElementTree.Element) -> Array:
-    radius, half = _number(shape, 'radius'), 0.5 * _number(shape, 'length')
-    angles = [2.0 * math.pi * i / _ROUND for i in range(_ROUND)]
-    return np.array([(radius * math.cos(a), radius * math.sin(a), z)
-                     for a in angles for z in (-half, half)])
-
-
-def _sphere(shape: ElementTree.Element) -> Array:
-    radius = _number(shape, 'radius')
-    angles = np.linspace(0.0, math.pi, _ROUND // 2 + 1)
-    turns = 2.0 * math.pi * np.arange(_ROUND) / _ROUND
-    return np.array([(radius * math.sin(a) * math.cos(t), radius * math.sin(a) * math.sin(t),
-                      radius * math.cos(a)) for a in angles for t in turns])
-
-
-def _mesh(shape: ElementTree.Element) -> Array:
-    path = resolve_uri(shape.get('filename', ''))
+def _read_mesh(path: Path, scale: Array) -> Triangles:
+    """Return a surface without faces, since its vertices are all that is needed."""
     readers: dict[str, Callable[[Path], Array]] = {'.stl': _read_stl, '.obj': _read_obj}
     if path.suffix.lower() not in readers:
         raise ConfigurationError(
             f"the outline of a sole cannot be read from '{path}': convert it to STL or OBJ, or "
             'give the polygon of the foot')
-    vertices: Array = readers[path.suffix.lower()](path) * numbers(
-        shape, 'scale', WHERE, 3, '1 1 1')
+    vertices: Array = readers[path.suffix.lower()](path) * scale
     if not len(vertices) or not np.isfinite(vertices).all():
         raise ConfigurationError(f"mesh '{path}' has no vertices, or some that are not finite")
-    return vertices
-
-
-_SHAPES: dict[str, Callable[[ElementTree.Element], Array]] = {
-    'box': _box, 'cylinder': _cylinder, 'sphere': _sphere, 'mesh': _mesh}
+    return Triangles(vertices, np.zeros((0, 3), dtype=np.int64))
 
 
 def _read_stl(path: Path) -> Array:
@@ -166,7 +125,3 @@ def _read_obj(path: Path) -> Array:
 def _numbers_after(keyword: bytes, content: bytes) -> Array:
     found = re.findall(keyword + rb'\s+(\S+)\s+(\S+)\s+(\S+)', content)
     return np.array(found, dtype=float).reshape(-1, 3)
-
-
-def _number(shape: ElementTree.Element, key: str) -> float:
-    return float(numbers(shape, key, WHERE, 1)[0])

@@ -20,6 +20,7 @@ Pinocchio lumps the inertia of links behind fixed joints into their parent joint
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 import math
@@ -29,6 +30,8 @@ from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import (
     ConfigurationError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.geometry.shapes import box, cylinder, sphere, Triangles
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.resources import resolve_uri
 import numpy as np
@@ -185,6 +188,36 @@ def rpy_and_xyz_of(element: ElementTree.Element, where: str) -> tuple[
     return numbers(origin, 'rpy', where, 3, '0 0 0'), numbers(origin, 'xyz', where, 3, '0 0 0')
 
 
+def shape_in_link(parent: ElementTree.Element, link: str,
+                  read_mesh: Callable[[Path, NDArray[np.float64]], Triangles]) -> Triangles:
+    """
+    Return the shape of a <visual> or <collision> in the frame of its link.
+
+    Parameters
+    ----------
+    parent
+        The <visual> or <collision>.
+    link
+        Name of the link, for messages.
+    read_mesh
+        Returns the surface in a mesh file, with its coordinates scaled by factors (3,).
+
+    Raises
+    ------
+    RobotDescriptionError
+        If its geometry or its origin is not valid.
+    ConfigurationError
+        If its mesh file does not exist.
+
+    """
+    at = Pose.from_rpy(*rpy_and_xyz_of(parent, f"a <{parent.tag}> of link '{link}'"))
+    shape = parent.find('geometry/*')
+    if shape is None:
+        raise RobotDescriptionError(f"a <{parent.tag}> of link '{link}' has no <geometry>")
+    return _shape(shape, f"<{shape.tag}> of link '{link}'", read_mesh).moved(
+        at.rotation, at.position)
+
+
 def continuous_joints(robot: ElementTree.Element) -> frozenset[str]:
     """Names of the continuous joints."""
     return frozenset(
@@ -302,6 +335,22 @@ def _link_inertial(link: ElementTree.Element) -> LinkInertial | None:
         raise RobotDescriptionError(f'{where}: the mass is {mass}, it must not be negative')
     return LinkInertial(
         name, mass, numbers(inertial.find('origin'), 'xyz', f'{where}: origin', 3, '0 0 0'))
+
+
+def _shape(shape: ElementTree.Element, where: str,
+           read_mesh: Callable[[Path, NDArray[np.float64]], Triangles]) -> Triangles:
+    if shape.tag == 'box':
+        return box(numbers(shape, 'size', where))
+    if shape.tag == 'sphere':
+        return sphere(numbers(shape, 'radius', where, 1).item())
+    if shape.tag == 'cylinder':
+        return cylinder(numbers(shape, 'radius', where, 1).item(),
+                        numbers(shape, 'length', where, 1).item())
+    if shape.tag == 'mesh':
+        # Some descriptions write package:///name.
+        uri = shape.get('filename', '').replace('package:///', 'package://', 1)
+        return read_mesh(resolve_uri(uri), numbers(shape, 'scale', where, 3, '1 1 1'))
+    raise RobotDescriptionError(f'{where}: valid are box, cylinder, sphere and mesh')
 
 
 def _number(text: Any, where: str) -> float:

@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_refused_with_the_remedy(tmp_path):
         sole_polygon(robot(f'<mesh filename="{tmp_path}/empty.obj"/>'), 'left')
     with pytest.raises(RobotDescriptionError, match="must be 3 finite number.s., not '1 2'"):
         sole_polygon(robot('<box size="1 2"/>'), 'left')
-    with pytest.raises(ConfigurationError, match='no geometry of a known kind'):
+    with pytest.raises(RobotDescriptionError, match='<capsule> of link .*: valid are box, cyl'):
         sole_polygon(robot('<capsule radius="1"/>'), 'left')
 
 

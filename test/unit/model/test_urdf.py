@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import (
     BipedComError, ConfigurationError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.geometry.shapes import box
 from biped_com_ros.core.model import urdf
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -83,6 +84,44 @@ def test_kinematics_need_no_meshes_and_no_endless_joints():
     waist = ElementTree.fromstring(text).find("joint[@name='waist']")
     assert waist.find('limit').get('effort') == '1e9'
     assert urdf.continuous_joints(urdf.parse_urdf(URDF)) == {'waist'}
+
+
+def visual(inside):
+    return ElementTree.fromstring(f'<visual>{inside}</visual>')
+
+
+def test_a_shape_is_given_in_the_frame_of_its_link():
+    shape = urdf.shape_in_link(visual(
+        '<origin xyz="1 2 3" rpy="0 0 1.5707963267948966"/><geometry><box size="0.2 0.4 0.6"/>'
+        '</geometry>'), 'arm', None)
+    np.testing.assert_allclose(shape.vertices.min(axis=0), (0.8, 1.9, 2.7), atol=1e-12)
+    np.testing.assert_allclose(shape.vertices.max(axis=0), (1.2, 2.1, 3.3), atol=1e-12)
+
+
+@pytest.mark.parametrize('uri', ['package://', 'package:///'])
+def test_mesh_files_are_found_also_with_a_third_slash(uri):
+    def read_mesh(*arguments):
+        read.append(arguments)
+        return box(np.ones(3))
+
+    read = []
+    urdf.shape_in_link(
+        visual(f'<geometry><mesh filename="{uri}biped_com_ros/package.xml" scale="1 2 3"/>'
+               '</geometry>'), 'arm', read_mesh)
+    (path, scale), = read
+    assert path.name == 'package.xml' and path.is_file() and scale.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(('inside', 'message'), [
+    ('', "a <visual> of link 'arm' has no <geometry>"),
+    ('<geometry/>', "a <visual> of link 'arm' has no <geometry>"),
+    ('<geometry><cone/></geometry>', "<cone> of link 'arm': valid are box, cylinder, sphere and"),
+    ('<geometry><sphere radius="big"/></geometry>', "<sphere> of link 'arm': radius must be 1"),
+    ('<origin xyz="0 0"/><geometry><sphere radius="1"/></geometry>', "of link 'arm': xyz must be"),
+])
+def test_shapes_that_make_no_sense_are_refused(inside, message):
+    with pytest.raises(RobotDescriptionError, match=message):
+        urdf.shape_in_link(visual(inside), 'arm', None)
 
 
 def test_a_chain_of_mimics_leads_to_its_first_leader():

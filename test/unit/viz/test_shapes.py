@@ -19,51 +19,18 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import RobotDescriptionError
+from biped_com_ros.core.geometry.shapes import box, joined, Triangles
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.viz.scene import wxyz_of
-from biped_com_ros.viz.shapes import box, cylinder, joined, mesh_file, sphere, thinned, Triangles
-from biped_com_ros.viz.visuals import find_mesh, looks_of
+from biped_com_ros.viz.shapes import mesh_file, thinned
+from biped_com_ros.viz.visuals import looks_of
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from support.surfaces import middle, volume
 
 trimesh = pytest.importorskip('trimesh', reason='meshes need trimesh, which comes with viser')
-
-
-def volume(surface):
-    """Volume by the divergence theorem: positive only if all faces look outward."""
-    a, b, c = surface.vertices[surface.faces].transpose(1, 0, 2)
-    return np.einsum('ij,ij->i', a, np.cross(b, c)).sum() / 6.0
-
-
-def middle(surface):
-    """Centroid of the volume, by tetrahedra to the origin."""
-    a, b, c = surface.vertices[surface.faces].transpose(1, 0, 2)
-    parts = np.einsum('ij,ij->i', a, np.cross(b, c)) / 6.0
-    return (parts[:, None] * (a + b + c) / 4.0).sum(axis=0) / parts.sum()
-
-
-@pytest.mark.parametrize(('surface', 'wanted', 'tolerance'), [
-    (box(np.array((0.1, 0.2, 0.3))), 0.006, 1e-12),
-    (cylinder(0.1, 0.5), np.pi * 0.01 * 0.5, 0.02),
-    (sphere(0.2), 4.0 / 3.0 * np.pi * 0.008, 0.04)])
-def test_primitives_are_closed_outward_and_of_the_right_size(surface, wanted, tolerance):
-    assert volume(surface) == pytest.approx(wanted, rel=tolerance)
-    np.testing.assert_allclose(middle(surface), 0.0, atol=1e-12)
-    # Every edge is shared by two faces that run along it in opposite directions.
-    mesh = trimesh.Trimesh(surface.vertices, surface.faces, process=True)
-    assert mesh.is_watertight and mesh.is_winding_consistent
-
-
-def test_moving_turns_faces_around_where_it_mirrors():
-    surface = box(np.array((0.1, 0.2, 0.3)))
-    at = np.array((0.3, -0.2, 0.5))
-    for matrix in (Rotation.from_euler('xyz', (0.3, -1.0, 2.0)).as_matrix(),
-                   np.diag((-1.0, 1.0, 1.0))):
-        moved = surface.moved(matrix, at)
-        assert volume(moved) == pytest.approx(0.006)
-        np.testing.assert_allclose(middle(moved), at, atol=1e-12)
 
 
 def test_thinning_keeps_the_shape_and_closes_what_was_closed():
@@ -165,11 +132,6 @@ def test_a_robot_without_looks_is_drawn_as_sticks():
     model = small_robot('')
     looks = looks_of(model)
     assert not looks.problems and len(looks.surfaces) >= len(model.joint_names)
-
-
-def test_uris_with_a_third_slash_are_understood():
-    assert find_mesh('package:///biped_com_ros/package.xml') == find_mesh(
-        'package://biped_com_ros/package.xml')
 
 
 def test_quaternions_agree_with_scipy_also_at_half_turns():
