@@ -137,7 +137,6 @@ class Spoiler:
         units = np.outer([1.0] * 3 + [0.1] * 3, [1.0] * 3 + [10.0] * 3)
         share = np.where(np.eye(6, dtype=bool), wrong.gain, wrong.cross_talk)
         wrench = np.repeat([[1.0, 0.0], [0.0, 1.0]], 3, axis=0)
-        self._drift = rng.normal(size=(s, 6)) * (wrench @ wrong.drift)
         self.friction = wrong.friction * strength * rng.uniform(0.7, 1.3, n)
         self.truth = InstrumentErrors(
             positions=wrong.offset * rng.normal(size=n) * revolute,
@@ -147,6 +146,7 @@ class Spoiler:
             wrench_matrices=rng.normal(size=(s, 6, 6)) * share * units,
             # On the mean over the poses.
             wrench_biases=rng.normal(size=(s, 6)) * (wrench @ wrong.bias),
+            wrench_drifts=rng.normal(size=(s, 6)) * (wrench @ wrong.drift),
             shifts=wrong.shift * rng.normal(size=(s, 3)),
             turns=wrong.turn * rng.normal(size=(s, 3)))
 
@@ -164,7 +164,7 @@ class Spoiler:
         return replace(
             capture, torques=torques, up=_turned(tilt, capture.up),
             wrenches=np.array(wrenches).reshape(noise.shape) + noise
-            + (time - 0.5) * self._drift,
+            + (time - 0.5) * t.wrench_drifts,
             positions=capture.positions + t.positions + encoder * rng.normal(size=len(side)),
             approach=side if self._wrong.is_known else None)
 
@@ -357,6 +357,7 @@ def true_values(truth: InstrumentErrors, joints: Sequence[str],
               (K.TILT, list(tilts), XYZ, np.array(list(tilts.values()))),
               (K.WRENCH_MATRIX, sensors, MATRIX_AXES, truth.wrench_matrices),
               (K.WRENCH_BIAS, sensors, AXES, truth.wrench_biases),
+              (K.WRENCH_DRIFT, sensors, AXES, truth.wrench_drifts),
               (K.SENSOR_SHIFT, sensors, XYZ, truth.shifts),
               (K.SENSOR_TURN, sensors, XYZ, truth.turns)]
     return {(kind, name, axis): float(value) for kind, names, axes, values in blocks

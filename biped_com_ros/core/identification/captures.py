@@ -98,6 +98,9 @@ class SensorNoise:
     wrench_gain, cross_talk
         Of the gains of a wrench sensor's axes, and of how one axis enters the reading of another
         (moments count by :data:`instruments.MOMENT_ARM`), which are estimated. Zero: none.
+    force_drift, moment_drift
+        Of the change of a wrench sensor's bias from the first to the last capture, N and N m;
+        estimated. Zero: none.
     sensor_shift, sensor_turn
         Of the places of wrench sensors' frames in the URDF, m and rad; estimated. Zero: exact.
     torque_gain
@@ -114,15 +117,17 @@ class SensorNoise:
     encoder: float = math.radians(0.1)
     slide: float = 1e-4
     tilt: float = math.radians(0.05)
-    encoder_offset: float = 0.003
-    force_bias: float = 1.0
-    moment_bias: float = 0.05
+    encoder_offset: float = 0.004
+    force_bias: float = 2.0
+    moment_bias: float = 0.1
     torque_bias: float = 0.3
-    tilt_bias: float = 0.003
-    wrench_gain: float = 0.01
-    cross_talk: float = 0.005
-    sensor_shift: float = 0.0015
-    sensor_turn: float = 0.003
+    tilt_bias: float = 0.005
+    wrench_gain: float = 0.02
+    cross_talk: float = 0.01
+    force_drift: float = 1.0
+    moment_drift: float = 0.05
+    sensor_shift: float = 0.003
+    sensor_turn: float = 0.005
     torque_gain: float = 0.02
     friction: float = 0.02
 

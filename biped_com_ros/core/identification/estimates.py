@@ -24,7 +24,7 @@ from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
 from biped_com_ros.core.identification.captures import Capture, check_capture
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.instruments import InstrumentCalibration, InstrumentErrors
+from biped_com_ros.core.identification.instruments import InstrumentCalibration
 from biped_com_ros.core.identification.noise_scales import NoiseEstimate
 import numpy as np
 
@@ -83,8 +83,8 @@ class Residuals:
         return float(known.mean()) if len(known) else float('nan')
 
 
-def residuals_of(regressor: StaticsRegressor, captures: Sequence[Capture], theta: Array,
-                 errors: InstrumentErrors | None = None) -> Residuals:
+def residuals_of(regressor: StaticsRegressor, captures: Sequence[Capture],
+                 theta: Array) -> Residuals:
     """
     Compare captures with a robot of the parameters `theta`.
 
@@ -96,16 +96,12 @@ def residuals_of(regressor: StaticsRegressor, captures: Sequence[Capture], theta
         At least one.
     theta
         Masses and first moments (L, 4), kg and kg m.
-    errors
-        Of the instruments, corrected first.
 
     """
     if not captures:
         raise InputError('there is no capture to compare with')
     for capture in captures:
         check_capture(regressor.model, capture)
-    if errors is not None:
-        captures = [errors.corrected(capture) for capture in captures]
     compared = [_compare(regressor, capture, theta) for capture in captures]
     com, weight, torque, expected = (np.array(values) for values in zip(*compared))
     return Residuals(com, weight, torque, expected)

@@ -41,7 +41,8 @@ from biped_com_ros.core.identification.estimates import (
 from biped_com_ros.core.identification.first_moments import (
     Equations, parameters_of, stack_equations, StaticsRegressor, TYPICAL_NOISE)
 from biped_com_ros.core.identification.instrument_parameters import InstrumentParameters
-from biped_com_ros.core.identification.instruments import InstrumentCalibration, InstrumentErrors
+from biped_com_ros.core.identification.instruments import (
+    InstrumentCalibration, InstrumentErrors, times_of)
 from biped_com_ros.core.identification.noise_scales import NoiseScales, WhitenedPose
 from biped_com_ros.core.identification.plausibility import (
     check_variety, fit_warnings, model_warnings, without_constant_torques,
@@ -158,9 +159,13 @@ class CalibrationProblem:
         return np.asarray(
             self.instruments.sigma * self.at.scales * x[self._theta0.size:])
 
-    def errors(self, x: Array) -> InstrumentErrors:
-        """Return the errors of the instruments."""
-        return self.instruments.errors(self.values(x))
+    def corrected(self, x: Array) -> list[Capture]:
+        """Return the captures without the errors of the instruments."""
+        return self._corrected(self.instruments.errors(self.values(x)))
+
+    def _corrected(self, errors: InstrumentErrors) -> list[Capture]:
+        return [errors.corrected(capture, when)
+                for capture, when in zip(self.captures, times_of(len(self.captures)))]
 
     def misfit(self, x: Array) -> Array:
         """Return each pose's mean squared residual, normalised by its group's noise, (poses,)."""
@@ -184,11 +189,12 @@ class CalibrationProblem:
 
     def _linearise(self) -> None:
         errors = self.instruments.errors(self.at.values)
-        corrected = [errors.corrected(c) for c in self.captures]
+        times = times_of(len(self.captures))
+        corrected = self._corrected(errors)
         self._linear = []
-        for capture, e in zip(corrected, stack_equations(
+        for capture, t, e in zip(corrected, times, stack_equations(
                 self.regressor, corrected, self.at.theta, self._noise)):
-            C = self.instruments.columns(capture, e, self.at.theta, errors)
+            C = self.instruments.columns(capture, e, self.at.theta, errors, t)
             right = C @ self.at.values - e.residual(self._theta0)
             self._linear.append((e, np.concatenate((e.A, C), axis=1), right))
 
@@ -317,7 +323,7 @@ class Estimator:
     def _result(self, problem: CalibrationProblem, posterior: Posterior, warnings: list[str],
                 folds: int) -> Identification:
         x, T, captures = posterior.mean, problem.T, problem.captures
-        theta, errors, n = problem.parameters(x), problem.errors(x), len(T)
+        theta, n = problem.parameters(x), len(T)
         covariance = T @ posterior.covariance[:n, :n] @ T.T
         links = _link_estimates(self.model, theta, covariance, problem.terms, posterior.spread)
         ones, misfit = np.tile((1.0, 0.0, 0.0, 0.0), len(links)), problem.misfit(x)
@@ -329,7 +335,7 @@ class Estimator:
                 problem.instruments.estimates(problem.values(x), sd)),
             noise=problem.noise.estimates(problem.nominal),
             before=residuals_of(self.regressor, captures, parameters_of(self.model)),
-            after=residuals_of(self.regressor, captures, theta, errors),
+            after=residuals_of(self.regressor, problem.corrected(x), theta),
             validated=self._validate(problem, posterior.spread, folds),
             identifiability=_identifiability(problem, posterior, links),
             mass_sigma=posterior.spread.mass, noise_scale=problem.noise.overall,
@@ -346,8 +352,8 @@ class Estimator:
             left_out = np.flatnonzero(fold_of == fold)
             x = problem.normal_equations(left_out).at(spread).mean
             tested.append(residuals_of(
-                self.regressor, [problem.captures[i] for i in left_out.tolist()],
-                problem.parameters(x), problem.errors(x)))
+                self.regressor, [problem.corrected(x)[i] for i in left_out.tolist()],
+                problem.parameters(x)))
         inverse = np.argsort(np.argsort(fold_of, kind='stable'), kind='stable')
         return Residuals.joined(tested, inverse)
 

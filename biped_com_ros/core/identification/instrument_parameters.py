@@ -92,6 +92,7 @@ class InstrumentParameters:
             tilts=dict(zip(self._frames, parts[K.TILT].reshape(-1, 3))),
             wrench_matrices=parts[K.WRENCH_MATRIX].reshape(-1, 6, 6),
             wrench_biases=parts[K.WRENCH_BIAS].reshape(-1, 6),
+            wrench_drifts=parts[K.WRENCH_DRIFT].reshape(-1, 6),
             shifts=parts[K.SENSOR_SHIFT].reshape(-1, 3),
             turns=parts[K.SENSOR_TURN].reshape(-1, 3))
 
@@ -104,8 +105,8 @@ class InstrumentParameters:
             for (kind, name, axis, unit), before, value, after in zip(
                 (entries[i] for i in self._used), self.sigma, values, sd))
 
-    def columns(self, capture: Capture, e: Equations, theta: Array,
-                errors: InstrumentErrors) -> Array:
+    def columns(self, capture: Capture, e: Equations, theta: Array, errors: InstrumentErrors,
+                when: float = 0.0) -> Array:
         """
         Return the derivative of the residual by the unknowns, (rows, V).
 
@@ -119,6 +120,8 @@ class InstrumentParameters:
             Masses and first moments (L, 4).
         errors
             At which it is taken.
+        when
+            See :func:`instruments.times_of`.
 
         """
         gain = 1.0 / (1.0 + errors.torque_gains)
@@ -132,7 +135,7 @@ class InstrumentParameters:
             K.TORQUE_OFFSET: -e.J_torque * gain,
             K.FRICTION: -e.J_torque * (gain * directions_of(capture)),
             K.TILT: np.concatenate(tilts, axis=1), K.WRENCH_MATRIX: matrix, K.WRENCH_BIAS: bias,
-            K.SENSOR_SHIFT: shift, K.SENSOR_TURN: turn}
+            K.WRENCH_DRIFT: when * bias, K.SENSOR_SHIFT: shift, K.SENSOR_TURN: turn}
         full = np.concatenate([parts[block.kind] for block in self._blocks], axis=1)
         return np.asarray(full[:, self._used])
 
@@ -170,6 +173,7 @@ class InstrumentParameters:
         share = np.where(np.eye(6, dtype=bool), noise.wrench_gain, noise.cross_talk)
         matrix = (share * np.outer(_ARM, 1.0 / _ARM)).reshape(1, 36)
         bias = np.array([[noise.force_bias] * 3 + [noise.moment_bias] * 3])
+        drift = np.array([[noise.force_drift] * 3 + [noise.moment_drift] * 3])
         turning = ['N' if prismatic else 'N m' for prismatic in regressor.is_prismatic]
         joints, sensors, frames = self._joints, self._sensors, self._frames
         newtons = ['N'] * 3 + ['N m'] * 3
@@ -182,13 +186,15 @@ class InstrumentParameters:
             _Block(K.TILT, frames, XYZ, np.full((len(frames), 3), noise.tilt_bias), ('rad',)),
             _Block(K.WRENCH_MATRIX, sensors, MATRIX_AXES, matrix * used, ('',)),
             _Block(K.WRENCH_BIAS, sensors, AXES, bias * used, newtons * len(sensors)),
+            _Block(K.WRENCH_DRIFT, sensors, AXES, drift * used, newtons * len(sensors)),
             _Block(K.SENSOR_SHIFT, sensors, XYZ, noise.sensor_shift * used * np.ones(3), ('m',)),
             _Block(K.SENSOR_TURN, sensors, XYZ, noise.sensor_turn * used * np.ones(3), ('rad',)))
 
     def _groups(self, number: int, block: _Block) -> Array:
         """Return the group of each of a block's errors; gains and cross-talk are two."""
-        second = {K.WRENCH_MATRIX: np.eye(6).ravel() == 0.0,
-                  K.WRENCH_BIAS: np.arange(6) > 2}.get(block.kind, np.zeros(len(block.axes)))
+        is_moment = np.arange(6) > 2
+        second = {K.WRENCH_MATRIX: np.eye(6).ravel() == 0.0, K.WRENCH_BIAS: is_moment,
+                  K.WRENCH_DRIFT: is_moment}.get(block.kind, np.zeros(len(block.axes)))
         return np.asarray(np.tile(2 * number + second, len(block.names)))
 
     def _entries(self) -> Iterator[tuple[InstrumentKind, str, str, str]]:

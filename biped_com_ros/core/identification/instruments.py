@@ -20,8 +20,9 @@ What is measured is related to what is true by
 - joint torques: ``measured = (1 + gain) true + offset + friction s``, with s = +1 or -1 the
   direction in which the joint came to rest, 0 where that is unknown;
 - the direction of gravity: ``measured = exp(tilt) true``;
-- wrenches: ``measured = (1 + E) w + bias`` with w the wrench in the frame where the sensor really
-  is: shifted by ``shift`` and turned by the rotation vector ``turn`` from its frame in the URDF.
+- wrenches: ``measured = (1 + E) w + bias + drift t`` with w the wrench in the frame where the
+  sensor really is, shifted by ``shift`` and turned by the rotation vector ``turn`` from its frame
+  in the URDF, and t from -1/2 at the first to 1/2 at the last capture.
 
 From statics alone shift and turn of a sensor cannot be told from the skew parts of E: the priors
 divide the error between them, and what is used, the product of both, is known much better.
@@ -61,6 +62,7 @@ class InstrumentKind(enum.Enum):
     TILT = 'tilt'
     WRENCH_MATRIX = 'wrench_matrix'
     WRENCH_BIAS = 'wrench_bias'
+    WRENCH_DRIFT = 'wrench_drift'
     SENSOR_SHIFT = 'sensor_shift'
     SENSOR_TURN = 'sensor_turn'
 
@@ -78,8 +80,8 @@ class InstrumentErrors:
         Rotation vector of the direction of gravity by the link in which it is measured, (3,), rad.
     wrench_matrices
         E of each of ``config.wrench_sensors``, (sensors, 6, 6), in N and N m.
-    wrench_biases
-        (sensors, 6), N and N m.
+    wrench_biases, wrench_drifts
+        (sensors, 6), N and N m; drifts from the first to the last capture.
     shifts, turns
         Of the sensors' frames, along the axes of the URDF's, (sensors, 3), m and rad.
 
@@ -92,6 +94,7 @@ class InstrumentErrors:
     tilts: Mapping[str, Array]
     wrench_matrices: Array
     wrench_biases: Array
+    wrench_drifts: Array
     shifts: Array
     turns: Array
 
@@ -101,7 +104,7 @@ class InstrumentErrors:
         n = np.zeros(joints)
         return InstrumentErrors(
             n, n, n, n, {}, np.zeros((sensors, 6, 6)), np.zeros((sensors, 6)),
-            np.zeros((sensors, 3)), np.zeros((sensors, 3)))
+            np.zeros((sensors, 6)), np.zeros((sensors, 3)), np.zeros((sensors, 3)))
 
     def correction(self, sensor: int) -> Array:
         """Return the matrix (6, 6) that turns readings less bias into true wrenches."""
@@ -113,15 +116,31 @@ class InstrumentErrors:
         """Return those matrices of all sensors, (sensors, 6, 6)."""
         return np.array([self.correction(i) for i in range(len(self.turns))]).reshape(-1, 6, 6)
 
-    def corrected(self, capture: Capture) -> Capture:
-        """Return the capture as perfect instruments would have measured it."""
+    def corrected(self, capture: Capture, when: float = 0.0) -> Capture:
+        """
+        Return a capture as perfect instruments would have measured it.
+
+        Parameters
+        ----------
+        capture
+            As measured.
+        when
+            From -1/2, the first capture, to 1/2, the last one; see `times_of`.
+
+        """
         tilt = self.tilts.get(capture.up_frame)
         up = capture.up if tilt is None else pin.exp3(-tilt) @ capture.up
         wrenches = np.einsum(
-            'sij,sj->si', self.corrections(), capture.wrenches - self.wrench_biases)
+            'sij,sj->si', self.corrections(),
+            capture.wrenches - self.wrench_biases - when * self.wrench_drifts)
         torques = capture.torques - self.torque_offsets - self.friction * directions_of(capture)
         return replace(capture, positions=capture.positions - self.positions, up=up,
                        wrenches=wrenches, torques=torques / (1.0 + self.torque_gains))
+
+
+def times_of(count: int) -> Array:
+    """Return when each of `count` captures was taken, from -1/2 to 1/2, (count,)."""
+    return np.linspace(-0.5, 0.5, count) if count > 1 else np.zeros(count)
 
 
 def directions_of(capture: Capture) -> Array:
@@ -188,6 +207,7 @@ def _remedy(e: InstrumentEstimate) -> str:
                              f'{e.axis}',
         InstrumentKind.WRENCH_MATRIX: 'recalibrate the sensor, or apply the estimated matrix',
         InstrumentKind.WRENCH_BIAS: f'tare the sensor: it reads {value:+.3g} {e.unit} too much',
+        InstrumentKind.WRENCH_DRIFT: f'let the sensor warm up: it drifts by {value:+.3g} {e.unit}',
         InstrumentKind.SENSOR_SHIFT: f'move the frame in the URDF by {1e3 * value:+.1f} mm along '
                                      f'{e.axis}',
         InstrumentKind.SENSOR_TURN: f'turn the frame in the URDF by {degrees:+.2f} deg about '
@@ -234,6 +254,7 @@ class InstrumentCalibration:
             wrench_matrices=by_axis(
                 InstrumentKind.WRENCH_MATRIX, sensors, MATRIX_AXES).reshape(-1, 6, 6),
             wrench_biases=by_axis(InstrumentKind.WRENCH_BIAS, sensors, AXES),
+            wrench_drifts=by_axis(InstrumentKind.WRENCH_DRIFT, sensors, AXES),
             shifts=by_axis(InstrumentKind.SENSOR_SHIFT, sensors, XYZ),
             turns=by_axis(InstrumentKind.SENSOR_TURN, sensors, XYZ))
 
@@ -288,7 +309,8 @@ MATRIX_AXES = tuple(f'{row},{column}' for row in AXES for column in AXES)
 _OF_JOINTS = (InstrumentKind.JOINT_OFFSET, InstrumentKind.TORQUE_GAIN,
               InstrumentKind.TORQUE_OFFSET, InstrumentKind.FRICTION)
 _OF_SENSORS = (InstrumentKind.WRENCH_MATRIX, InstrumentKind.WRENCH_BIAS,
-               InstrumentKind.SENSOR_SHIFT, InstrumentKind.SENSOR_TURN)
+               InstrumentKind.WRENCH_DRIFT, InstrumentKind.SENSOR_SHIFT,
+               InstrumentKind.SENSOR_TURN)
 
 
 def _plain(e: InstrumentEstimate) -> dict[str, Any]:

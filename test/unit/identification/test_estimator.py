@@ -201,7 +201,7 @@ def test_feet_that_were_never_lifted_are_named():
 def test_a_hoisted_robot_weighs_its_feet():
     """No foot on the ground: the sensors weigh what hangs on them."""
     true = TrueRobot('sabian', seed=1)
-    estimator = Estimator(true.model)
+    estimator = Estimator(true.model, SensorNoise(**PERFECT))
     both = [true.capture(('left', 'right'), NOISE, name=str(i)) for i in range(12)]
     on_feet = both[0]
     air = replace(on_feet, in_contact=np.zeros(2, dtype=bool), name='hoisted')

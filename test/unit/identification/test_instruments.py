@@ -67,18 +67,19 @@ def test_corrected_captures_are_what_perfect_instruments_measure():
         torque_offsets=rng.normal(size=n), friction=rng.uniform(size=n),
         tilts={frame: 0.02 * rng.normal(size=3)},
         wrench_matrices=0.03 * rng.normal(size=(sensors, 6, 6)),
-        wrench_biases=rng.normal(size=(sensors, 6)), shifts=0.01 * rng.normal(size=(sensors, 3)),
+        wrench_biases=rng.normal(size=(sensors, 6)),
+        wrench_drifts=rng.normal(size=(sensors, 6)), shifts=0.01 * rng.normal(size=(sensors, 3)),
         turns=0.05 * rng.normal(size=(sensors, 3)))
     exact = replace(true.capture(('left', 'right')), approach=np.sign(rng.normal(size=n)))
-    measured = measure(exact, errors)
-    corrected = errors.corrected(measured)
+    measured = measure(exact, errors, 0.3)
+    corrected = errors.corrected(measured, 0.3)
     for what in ('positions', 'torques', 'wrenches', 'up'):
         np.testing.assert_allclose(getattr(corrected, what), getattr(exact, what), atol=1e-9)
     perfect = InstrumentErrors.none(n, sensors)
     np.testing.assert_array_equal(perfect.corrected(exact).wrenches, exact.wrenches)
 
 
-def measure(capture, errors):
+def measure(capture, errors, when):
     """Return what instruments with these errors measure, by Rodrigues' formula and levers."""
     wrenches = []
     for i, wrench in enumerate(capture.wrenches):
@@ -86,7 +87,8 @@ def measure(capture, errors):
         force = R.T @ wrench[:3]
         moment = R.T @ (wrench[3:] - np.cross(errors.shifts[i], wrench[:3]))
         own = np.concatenate((force, moment))
-        wrenches.append(own + errors.wrench_matrices[i] @ own + errors.wrench_biases[i])
+        wrenches.append(own + errors.wrench_matrices[i] @ own + errors.wrench_biases[i]
+                        + when * errors.wrench_drifts[i])
     return replace(
         capture, positions=capture.positions + errors.positions, wrenches=np.array(wrenches),
         up=rodrigues(errors.tilts[capture.up_frame]) @ capture.up,
