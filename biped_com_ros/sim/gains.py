@@ -35,7 +35,7 @@ STANCE_STIFFNESS = 20.0
 """Stiffness of a leg joint over m g h."""
 
 SAG = math.radians(1.0)
-"""Largest sag of an outstretched limb under its own weight."""
+"""Largest sag of an outstretched limb under its own weight, friction against it included."""
 
 BANDWIDTH = 2.0 * math.pi * 3.0
 """Smallest natural frequency of a joint that carries its own limb only, rad/s."""
@@ -68,7 +68,7 @@ class _Load:
 
 
 def joint_gains(model: Any, data: Any, config: RobotConfig, robot: Description,
-                joints: tuple[str, ...]) -> Gains:
+                joints: tuple[str, ...], friction: Array) -> Gains:
     """
     Return the gains of actuated joints, from the configuration or derived.
 
@@ -80,11 +80,13 @@ def joint_gains(model: Any, data: Any, config: RobotConfig, robot: Description,
         The robot.
     joints
         Names.
+    friction
+        Largest friction of each, (n,), N m.
 
     """
     moment, inertia = _pendulum(model, data, config)
     loads = [_load_with_followers(model, data, config, robot, name) for name in joints]
-    stiffness = np.array([_stiffness(load, moment) for load in loads])
+    stiffness = np.array([_stiffness(load, moment, dry) for load, dry in zip(loads, friction)])
     _override(stiffness, config.simulation.stiffness, config, joints, 'stiffness')
     damping = np.array([_damping(load, k, inertia) for load, k in zip(loads, stiffness)])
     _override(damping, config.simulation.damping, config, joints, 'damping')
@@ -143,10 +145,10 @@ def set_tendon_gains(model: Any, torso: TorsoConfig, upper: UpperBody) -> Array:
     return np.full(count, pretension)
 
 
-def _stiffness(load: _Load, moment: float) -> float:
+def _stiffness(load: _Load, moment: float, friction: float) -> float:
     if load.is_leg:
-        return STANCE_STIFFNESS * moment
-    return max(BANDWIDTH ** 2 * load.inertia, load.moment / SAG)
+        return max(STANCE_STIFFNESS * moment, friction / SAG)
+    return max(BANDWIDTH ** 2 * load.inertia, (load.moment + friction) / SAG)
 
 
 def _damping(load: _Load, stiffness: float, pendulum_inertia: float) -> float:

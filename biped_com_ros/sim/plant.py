@@ -118,8 +118,8 @@ class Plant:
         self._make_readings()
         self._contacts = GroundContacts(self.model, self.data, config.feet)
         self.hoist = Hoist(self.model, self.data, self._ground_force)
-        self._set_gains()
         self._add_friction()
+        self._set_gains()
         self._errors.require_all_used()
         self._make_buffers()
         self.reset()
@@ -328,7 +328,8 @@ class Plant:
         mujoco.mj_resetData(model, data)
         self._set_positions(self._posture('stand'))
         mujoco.mj_forward(model, data)
-        self.gains = gains.joint_gains(model, data, self.config, self._description, names)
+        self.gains = gains.joint_gains(
+            model, data, self.config, self._description, names, self.friction.breakaway)
         model.actuator_biasprm[self._motors, 1] = -self.gains.stiffness
         model.actuator_biasprm[self._motors, 2] = -self.gains.damping
         rotors = self._errors.settle('rotor_inertia', names, self.options.drives.rotor_inertia * (

@@ -22,7 +22,7 @@ from biped_com_ros.sim.interface import Command, DriveOptions
 from biped_com_ros.sim.mjcf import WorldOptions
 import numpy as np
 import pytest
-from support.sim_robot import make_plant, run, URDF, with_simulation
+from support.sim_robot import CONFIG, make_plant, run, URDF, with_simulation
 
 FLOATING = WorldOptions(gravity=0.0, floor=False)
 LIMP = with_simulation(stiffness={'neck': 0.0}, damping={'neck': 0.0})
@@ -124,6 +124,20 @@ def test_without_options_nothing_is_there():
     plant, plain = make_plant(), make_plant(drives=DriveOptions(friction_scatter=0.5))
     for _ in range(20):
         assert plant.step().wrenches.tobytes() == plain.step().wrenches.tobytes()
+
+
+def test_friction_leaves_no_joint_far_from_its_command():
+    """Drives are as stiff as it takes: within 1 deg of a command 10 deg away."""
+    plant = make_plant(world=FLOATING, drives=DriveOptions(
+        joint_friction=0.05, joint_stiction=0.02))
+    command, names = plant.hold(), plant.actuated_joint_names
+    joints = [*CONFIG.groups['left_leg'], *CONFIG.groups['right_leg'], 'neck']
+    moved = [names.index(name) for name in joints]
+    command.position[moved] += np.radians(10.0)
+    reached = run(plant, 2.0, command).joint_positions
+    off = reached[[plant.joint_names.index(name) for name in joints]] - command.position[moved]
+    assert np.degrees(np.abs(off).max()) < 1.05
+    assert (plant.gains.stiffness >= make_plant().gains.stiffness).all()
 
 
 def test_rotors_add_to_the_inertia_that_joints_move():
