@@ -17,7 +17,8 @@
     ros2 run biped_com_ros calibrate BAG --robot talos --out results
 
 Reads rosbag2 (sqlite3 or MCAP) or CSV, captures the segments at rest, estimates, and writes
-``calibrated.urdf``, ``calibration.json``, ``captures.json`` and ``report.html``.
+``calibrated.urdf``, ``calibration.json``, ``captures.json``, ``report.html`` and the robot's YAML
+with the estimated errors of the instruments.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from biped_com_ros.core.identification.captures import (
     Capture, CaptureLog, MotorConstants, SensorNoise)
 from biped_com_ros.core.identification.recordings import CaptureFinder, read_recording
 from biped_com_ros.core.identification.results import solve_and_write, summary
+from biped_com_ros.core.identification.robot_yaml import errors_of, write_calibrated_robot
 from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
@@ -97,6 +99,8 @@ def calibrate(options: argparse.Namespace, console: Console) -> None:
         force_bias=0.5, moment_bias=0.02, tilt_bias=0.003)
     with console.status(f'solving {len(captures)} poses'):
         found, paths = solve_and_write(options.out, model, captures, noise, options.com_sigma)
+        paths['robot'] = write_calibrated_robot(
+            options.out, options.robot, model, errors_of(found, config))
     print(summary(found))
     for what, path in paths.items():
         print(f'{what}: {path}')

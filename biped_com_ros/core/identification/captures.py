@@ -296,7 +296,7 @@ class CaptureLog:
 
     def _check(self, values: dict[str, Any]) -> None:
         for key, value in self._header().items():
-            if values.get(key) != value:
+            if values.get(key, {} if key == 'instruments' else None) != value:
                 raise ConfigurationError(
                     f"captures in '{self.path}' are of another robot or version: {key} is "
                     f'{values.get(key)}, here it is {value}; give another directory')
@@ -305,7 +305,8 @@ class CaptureLog:
         config = self._model.config
         return {'format': FORMAT, 'robot': config.name,
                 'joints': list(self._model.joint_names),
-                'wrench_sensors': list(config.wrench_sensors), 'feet': list(config.feet)}
+                'wrench_sensors': list(config.wrench_sensors), 'feet': list(config.feet),
+                'instruments': config.instruments.to_plain()}
 
     def _write(self) -> None:
         values = {**self._header(), 'captures': [_plain(c) for c in self.captures]}

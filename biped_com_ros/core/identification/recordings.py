@@ -37,7 +37,9 @@ from biped_com_ros.core.identification.captures import Capture, MotorConstants
 from biped_com_ros.core.identification.stillness import CaptureWindow, StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.names import likeliest_name
+from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
+import pinocchio as pin
 
 NEW_POSE = 0.03
 """A posture is a new one if a joint differs by more than this, rad or m."""
@@ -108,7 +110,9 @@ class CaptureFinder:
         self._index = {name: i for i, name in enumerate(model.joint_names)}
         self._limits = dict(zip(model.joint_names, model.credible_positions))
         self._sensor_index = {name: i for i, name in enumerate(sensors)}
-        self._signs = [s.sign for s in model.config.wrench_sensors.values()]
+        self._corrections = [ReadingCorrection(model.config, name) for name in sensors]
+        tilt = model.config.instruments.tilt(model.config.imu.frame)
+        self._tilt = None if tilt is None else np.asarray(pin.exp3(-np.array(tilt)))
         self._positions, self._efforts = np.full(n, np.nan), np.full(n, np.nan)
         self._wrenches, self._up = np.full((len(sensors), 6), np.nan), np.full(3, np.nan)
         self._checked_at, self._last = -math.inf, np.full(n, math.inf)
@@ -119,11 +123,14 @@ class CaptureFinder:
         """Process the next event."""
         if event.kind == 'imu':
             self._up = rotation_from_quaternion(event.values)[2]
+            if self._tilt is not None:
+                self._up = self._tilt @ self._up
         elif event.kind == 'joints':
             self._add_joints(event)
         else:
             i = self._sensor_index[event.kind]
-            self._wrenches[i] = self._signs[i] * event.values
+            known = self._corrections[i]
+            self._wrenches[i] = known.corrected(known.sign * event.values, known.bias)
 
     def require_captures(self) -> list[Capture]:
         """Return the captures; InputError with the reason if there are none."""
@@ -142,7 +149,8 @@ class CaptureFinder:
             return
         for k, name in enumerate(event.names):
             if name in self._index:
-                self._positions[self._index[name]] = event.values[k]
+                i = self._index[name]
+                self._positions[i] = event.values[k] - self._model.joint_offsets[i]
                 if len(event.efforts):
                     self._efforts[self._index[name]] = event.efforts[k]
         if not (np.isfinite(self._positions).all() and np.isfinite(self._up).all()):

@@ -32,13 +32,14 @@ from typing import Any, Protocol
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.files import make_directory
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.captures import CaptureLog, SensorNoise
+from biped_com_ros.core.identification.captures import Capture, CaptureLog, SensorNoise
 from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.estimator import CaptureInformation, Estimator
 from biped_com_ros.core.identification.pose_design import PlannedPose, PoseDesign, PoseDesigner
 from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.results import calibrated_urdf, solve_and_write, summary
+from biped_com_ros.core.identification.robot_yaml import errors_of, write_calibrated_robot
 from biped_com_ros.core.identification.stillness import (
     CaptureWindow, carried_share, StillnessOptions)
 from biped_com_ros.core.identification.transfer import HANGS, HoistMove, Leg, RobotDriver, Transfer
@@ -87,10 +88,14 @@ class SessionOptions:
         Time after arrival until a pose that cannot be captured is skipped, s; 0: never.
     reminder_period
         Time until what keeps the session from going on is reported, and again, s.
+    robot
+        Name of the robot or path of its YAML, which is written with the estimated errors of the
+        instruments; '' for none.
 
     """
 
     directory: Path
+    robot: str = ''
     design: DesignOptions = field(default_factory=DesignOptions)
     stillness: StillnessOptions = field(default_factory=StillnessOptions)
     com_sigma: float = 0.015
@@ -157,6 +162,9 @@ class CalibrationSession:
         The last estimate, if there is one.
     status
         The last text of `SessionReports.progress`.
+    biases
+        Biases that are subtracted from the wrenches, (sensors, 6), N and N m; None: those
+        configured.
 
     Raises
     ------
@@ -175,6 +183,7 @@ class CalibrationSession:
         self.state, self.status = SessionState.IDLE, ''
         self.queue: list[PlannedPose] = []
         self.identification: Identification | None = None
+        self.biases: Array | None = None
         self._information = CaptureInformation(self.estimator, self.log.captures)
         self._transfer = Transfer(driver)
         self._driver, self._jobs, self._reports = driver, jobs, reports
@@ -263,11 +272,20 @@ class CalibrationSession:
             raise InputError(
                 f'{len(captures)} captures are too few: capture at least 2 poses, better 40')
         self._results = ''
-        directory, noise = self.options.directory, self.estimator.noise
-        self._jobs.start(
-            lambda: solve_and_write(directory, self._model_for_job(), captures, noise,
-                                    self.options.com_sigma), self._use_solution)
-        return f'solving with {len(captures)} captures; results will be written to {directory}'
+        self._jobs.start(partial(self._solve, captures, self.biases), self._use_solution)
+        return (f'solving with {len(captures)} captures; results will be written to '
+                f'{self.options.directory}')
+
+    def _solve(self, captures: list[Capture], biases: Array | None) -> tuple[
+            Identification, dict[str, Path]]:
+        """Estimate and write the results, in a job."""
+        options, model = self.options, self._model_for_job()
+        found, paths = solve_and_write(
+            options.directory, model, captures, self.estimator.noise, options.com_sigma)
+        if options.robot:
+            paths['robot'] = write_calibrated_robot(
+                options.directory, options.robot, model, errors_of(found, model.config), biases)
+        return found, paths
 
     def calibrated_urdf(self) -> str:
         """Return the URDF with the estimated masses and centres of mass."""
@@ -466,7 +484,7 @@ class CalibrationSession:
         self.identification, paths = result
         for line in summary(self.identification).splitlines():
             self._reports.info(line)
-        self._results = f'solved: {paths["urdf"]}, {paths["report"]}'
+        self._results = f'solved: {", ".join(map(str, paths.values()))}'
         self._report(self._results)
         if not self.queue and self.state is SessionState.DONE:
             self.state = SessionState.SOLVED

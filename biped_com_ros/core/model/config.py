@@ -29,6 +29,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.geometry.polygon import area
+from biped_com_ros.core.model.corrections import check_corrections, InstrumentCorrections
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.strict_yaml import convert, read_yaml
 
@@ -238,6 +239,8 @@ class RobotConfig:
         Gains of the simulated robot.
     drives
         Rotor inertia and friction of the joints, for virtual foot sensors.
+    instruments
+        Known errors of joint positions, wrench sensors and IMUs, which a calibration writes.
 
     """
 
@@ -257,12 +260,14 @@ class RobotConfig:
     torso: TorsoConfig | None = None
     simulation: SimulationConfig = SimulationConfig()
     drives: DrivesConfig = DrivesConfig()
+    instruments: InstrumentCorrections = InstrumentCorrections()
 
     def __post_init__(self) -> None:
         _check_angles('base_rpy', self.base_rpy)
         _check_feet(self)
         _check_sensors(self)
         _check_torso(self.torso)
+        _check_instruments(self)
 
     @property
     def imu(self) -> ImuConfig:
@@ -289,6 +294,29 @@ def robot_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (package_share() / 'config/robots').glob('*.yaml')))
 
 
+def robot_file(name_or_path: str | Path) -> Path:
+    """
+    Return the YAML of a robot.
+
+    Parameters
+    ----------
+    name_or_path
+        A name of :func:`robot_names`, or the path of a YAML file.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no robot of that name.
+
+    """
+    text = str(name_or_path)
+    if text.endswith(('.yaml', '.yml')):
+        return Path(text)
+    if text not in robot_names():
+        raise UnknownNameError('robot', text, (*robot_names(), '/path/to/robot.yaml'))
+    return package_share() / 'config' / 'robots' / f'{text}.yaml'
+
+
 def load_robot_config(name_or_path: str | Path) -> RobotConfig:
     """
     Read a robot's YAML.
@@ -305,12 +333,7 @@ def load_robot_config(name_or_path: str | Path) -> RobotConfig:
         If there is no such robot, or the file is not valid.
 
     """
-    text = str(name_or_path)
-    if not text.endswith(('.yaml', '.yml')):
-        if text not in robot_names():
-            raise UnknownNameError('robot', text, (*robot_names(), '/path/to/robot.yaml'))
-        text = str(package_share() / 'config' / 'robots' / f'{text}.yaml')
-    path = Path(text)
+    path = robot_file(name_or_path)
     config = robot_config_from_mapping(read_yaml(path), where=path.name)
     beside = path.parent / config.urdf
     if config.urdf and beside.is_file():
@@ -450,6 +473,18 @@ def _check_sensors(config: RobotConfig) -> None:
                 'another sensor; every sensor publishes on its own topic')
     for name, imu in config.imus.items():
         _check_topic(config, f'imus.{name}', imu.topic)
+
+
+def _check_instruments(config: RobotConfig) -> None:
+    known = config.instruments
+    check_corrections(known)
+    imu_links = [imu.frame for imu in config.imus.values()]
+    for kind, key, names, valid in (
+            ('wrench sensor', 'wrench_sensors', known.wrench_sensors, [*config.wrench_sensors]),
+            ('link of an IMU', 'tilts', known.tilts, imu_links)):
+        for name in names:
+            if name not in valid:
+                raise UnknownNameError(kind, name, valid, f'instruments.{key} of {config.name}')
 
 
 def _check_name(config: RobotConfig, kind: str, name: str) -> None:

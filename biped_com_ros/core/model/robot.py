@@ -70,6 +70,9 @@ class RobotModel(RobotFrames):
         Those without the passive ones.
     children_of_links
         Joints below each link of the URDF with their child links, by name.
+    joint_offsets
+        Measured minus true position of each measured joint, shape (n,), rad or m, as configured
+        under ``instruments``; positions given to a model are true ones.
     credible_positions
         Least and largest position that each measured joint can have, rad or m: half a radian or
         metre beyond the limits of the URDF, since encoders have offsets and stops give way.
@@ -105,6 +108,8 @@ class RobotModel(RobotFrames):
         self.mass = float(self.link_masses.sum())
         self.children_of_links = urdf_tools.children_of_links(robot)
         self._set_joints(mimics)
+        self.joint_offsets = self.positions(config.instruments.joint_offsets)
+        self.joint_offsets.setflags(write=False)
         self._set_base()
         self.kinematics = Kinematics(pin_model)
         self.questions = self._check_description()
@@ -124,6 +129,11 @@ class RobotModel(RobotFrames):
         """Build from the name of a robot that comes with the package, or a YAML file's path."""
         config = load_robot_config(name_or_path)
         return cls(config, urdf_tools.load_urdf(config))
+
+    def offsets_of(self, names: Iterable[str]) -> tuple[float, ...]:
+        """Return :attr:`joint_offsets` of some joints; empty if all are zero."""
+        offsets = tuple(self.joint_offsets[self.joint_index(names)].tolist())
+        return offsets if any(offsets) else ()
 
     def joint_index(self, names: Iterable[str]) -> IndexArray:
         """Return where `names` stand in :attr:`joint_names`."""

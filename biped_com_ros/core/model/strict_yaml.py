@@ -50,7 +50,7 @@ def read_yaml(path: Path, what: str = 'robot file') -> Mapping[str, Any]:
 
     """
     try:
-        values = _parse_yaml(path.read_text(encoding='utf-8'), f"{what} '{path}'")
+        values = parse_yaml(path.read_text(encoding='utf-8'), f"{what} '{path}'")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{what} '{path}' cannot be read: {error}") from None
     except yaml.YAMLError as error:
@@ -60,8 +60,26 @@ def read_yaml(path: Path, what: str = 'robot file') -> Mapping[str, Any]:
     return values
 
 
-def _parse_yaml(text: str, file: str) -> Any:
-    """Parse once, and with libyaml where PyYAML has it: 2 instead of 70 ms of a node's start."""
+def parse_yaml(text: str, file: str) -> Any:
+    """
+    Return what a YAML text holds, None if it is empty.
+
+    Parameters
+    ----------
+    text
+        The text.
+    file
+        Name of its file, for messages.
+
+    Raises
+    ------
+    ConfigurationError
+        If it gives a key twice.
+    yaml.YAMLError
+        If it is no YAML.
+
+    """
+    # Once, and with libyaml where PyYAML has it: 2 instead of 70 ms of a node's start.
     loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)(text)
     try:
         node = loader.get_single_node()

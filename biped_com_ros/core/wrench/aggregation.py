@@ -14,9 +14,9 @@
 """
 From the readings of all force-torque sensors to foot wrenches, contacts and the total.
 
-Each reading is processed linearly: sign, minus the offset, low-pass, minus the weight of what the
-sensor carries, moved to the sole (or hand) and added to the foot's other sensors. The feet and
-hands are summed in ``base_footprint``.
+Each reading is processed linearly: sign, minus the offset, matrix of the sensor's known errors,
+low-pass, minus the weight of what the sensor carries, moved to the sole (or hand) and added to the
+foot's other sensors. The feet and hands are summed in ``base_footprint``.
 
 Relative poses come from the latest joint positions, the direction of gravity from the latest
 orientation of the IMU; the inertial force of what a sensor carries is ignored
@@ -32,12 +32,13 @@ from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, heading_of, mean_sole, Vector
 from biped_com_ros.core.geometry.wrench import set_weight_matrix, sum_wrenches, wrench_adjoint
-from biped_com_ros.core.model.config import WrenchSensorConfig
+from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
 from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
+from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
 
 
@@ -65,26 +66,29 @@ class AggregationSettings:
 
 class SensorChannel:
     """
-    One sensor: sign, offset and low-pass.
+    One sensor: sign, offset, known errors and low-pass.
 
     Attributes
     ----------
     offset
-        Bias of the sensor, shape (6,); subtracted from the signed reading.
+        Bias of the sensor, shape (6,): the configured one until it is tared; subtracted from the
+        signed reading.
+    correction
+        Known errors of the sensor.
     signed
         The last reading after the sign, before the offset, shape (6,).
     filtered
-        The last reading after sign, offset and low-pass, shape (6,).
+        The last reading after sign, offset, known errors and low-pass, shape (6,).
     low_pass
         May be replaced at any time.
 
     """
 
-    def __init__(self, name: str, config: WrenchSensorConfig,
-                 settings: AggregationSettings) -> None:
-        self.name, self.config = name, config
-        self._sign = np.full(6, config.sign)  # a single number is made an array every time
-        self.offset = np.zeros(6)
+    def __init__(self, name: str, robot: RobotConfig, settings: AggregationSettings) -> None:
+        self.name, self.config = name, robot.wrench_sensors[name]
+        self.correction = ReadingCorrection(robot, name)
+        self._sign, self._corrected = self.correction.sign, self.correction.corrected
+        self.offset = self.correction.bias.copy()
         self.signed = self.filtered = np.zeros(6)
         self.low_pass = LowPass(settings.low_pass_cutoff, 6, settings.low_pass_order)
         self._stamp_ns = 0
@@ -95,7 +99,8 @@ class SensorChannel:
         step_ns, self._stamp_ns = stamp_ns - self._stamp_ns, stamp_ns
         if not 0 < step_ns < LONGEST_STEP_NS:
             self.low_pass.reset()
-        self.filtered = self.low_pass.update(self.signed - self.offset, 1e-9 * step_ns)
+        self.filtered = self.low_pass.update(
+            self._corrected(self.signed, self.offset), 1e-9 * step_ns)
 
     def set_offset(self, offset: Sequence[float] | Array) -> None:
         """Use another offset from the next reading on, without a step of the low-pass."""
@@ -177,7 +182,7 @@ class WrenchAggregation:
         self.model, self.settings = model, settings
         self.body_weight = model.mass * settings.gravity
         sensors = model.config.wrench_sensors
-        self.channels = [SensorChannel(name, c, settings) for name, c in sensors.items()]
+        self.channels = [SensorChannel(name, model.config, settings) for name in sensors]
         self._subtrees = [model.subtree_links(c.link or c.frame) for c in sensors.values()]
         self.bodies = self._make_bodies()
         for index, body in enumerate(self.bodies):

@@ -20,6 +20,7 @@ from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.identification.session import CalibrationSession
+from biped_com_ros.core.wrench.correction import ReadingCorrection
 from biped_com_ros.core.wrench.tare import AXES
 from biped_com_ros.nodes.com_calibrator.parameters import (
     ComCalibratorParameters, motor_constants)
@@ -55,34 +56,40 @@ class CalibratorInputs:
         self._motors = motor_constants(params)
         options: dict[str, Any] = node.input_options(params.sensor_timeout)
         sensors = model.config.wrench_sensors
-        self.offsets = np.zeros((len(sensors), 6))
+        self._corrections = [ReadingCorrection(model.config, name) for name in sensors]
+        self.offsets = self._configured = np.array(
+            [correction.bias for correction in self._corrections]).reshape(-1, 6)
         self._wrenches, self._up = np.full((len(sensors), 6), np.nan), np.full(3, np.nan)
         self._wrench_inputs = {
             f'wrench of {name}': WrenchInput(
-                node, sensor.topic, sensor.frame, partial(self._on_wrench, i, sensor.sign),
-                **options) for i, (name, sensor) in enumerate(sensors.items())}
+                node, sensor.topic, sensor.frame, partial(self._on_wrench, i), **options)
+            for i, (name, sensor) in enumerate(sensors.items())}
         imu = model.config.imu
-        self._imu = ImuInput(node, imu.topic, imu.frame, self._on_imu, **options)
+        self._imu = ImuInput(node, imu.topic, imu.frame, self._on_imu,
+                             tilt=model.config.instruments.tilt(imu.frame), **options)
         self._joints = JointStateInput(node, model.joint_names, self._on_joints,
-                                       limits=model.credible_positions, **options)
+                                       limits=model.credible_positions,
+                                       offsets=model.offsets_of(model.joint_names), **options)
         if params.offsets_topic:
             node.create_subscription(
                 Float64MultiArray, params.offsets_topic, self._on_offsets, LATCHED)
         node.watch_inputs(
             {'joint states': self._joints, 'imu': self._imu, **self._wrench_inputs})
 
-    def _on_wrench(self, index: int, sign: float, stamp_ns: int, wrench: Array) -> None:
-        self._wrenches[index] = sign * wrench - self.offsets[index]
+    def _on_wrench(self, index: int, stamp_ns: int, wrench: Array) -> None:
+        correction = self._corrections[index]
+        self._wrenches[index] = correction.corrected(
+            wrench * correction.sign, self.offsets[index])
 
     def _on_offsets(self, message: Float64MultiArray) -> None:
         """Use the offsets of a tare; the labels are ``<sensor>/<axis>``."""
-        offsets = np.zeros_like(self.offsets)
+        offsets = self._configured.copy()
         sensors = tuple(self._model.config.wrench_sensors)
         for dimension, value in zip(message.layout.dim, message.data):
             sensor, _, axis = dimension.label.partition('/')
             if sensor in sensors and axis in AXES and np.isfinite(value):
                 offsets[sensors.index(sensor), AXES.index(axis)] = value
-        self.offsets = offsets
+        self.offsets = self._session.biases = offsets
         self._session.window.clear()
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, *_: Any) -> None:

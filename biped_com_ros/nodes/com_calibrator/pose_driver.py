@@ -56,6 +56,7 @@ class PoseDriver:
                  hoist: str, speed: float, ramp: float) -> None:
         self._joints, self._speed, self._ramp = tuple(joints), speed, ramp
         self._index = model.joint_index(self._joints)
+        self._offsets = model.joint_offsets[self._index]
         self._trajectory = node.create_publisher(JointTrajectory, topic, 10)
         self._hoist = node.create_client(SetBool, hoist) if hoist else None
         self._request: Any = None  # the future of the hoist's response
@@ -99,7 +100,8 @@ class PoseDriver:
         message = JointTrajectory(joint_names=list(self._joints))
         for time, q, v in zip(way.times, way.positions, way.velocities):
             message.points.append(JointTrajectoryPoint(
-                positions=q.tolist(), velocities=v.tolist(),
+                # A drive controls what its encoder measures.
+                positions=(q + self._offsets).tolist(), velocities=v.tolist(),
                 time_from_start=Duration(seconds=float(time)).to_msg()))
         self._trajectory.publish(message)
         self._commanded = way.positions[-1]

@@ -124,7 +124,8 @@ class Demo(Node):
         self.story = Story(self._chapters, self.stage, self._screen)
         self._commands: Iterator[Array | None] | None = None
         self._begin_ns = self._next_ns = 0
-        self._joints = JointStateInput(self, model.joint_names, self._on_joints, max_age=0.0)
+        self._joints = JointStateInput(self, model.joint_names, self._on_joints, max_age=0.0,
+                                       offsets=model.offsets_of(model.joint_names))
 
     # -- the story
 
@@ -156,7 +157,9 @@ class Demo(Node):
         assert self._commands is not None
         stage.commanded = command = next(self._commands)
         if command is not None:
-            self._out.fields['data'][...] = command[self._actuated]
+            # A drive controls what its encoder measures.
+            self._out.fields['data'][...] = (
+                command + stage.model.joint_offsets)[self._actuated]
             self._out.publish()
         heading = self.story.heading
         text = f'{heading}: {stage.activity}' if heading else stage.activity

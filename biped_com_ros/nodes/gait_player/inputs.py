@@ -63,7 +63,9 @@ class WalkInputs:
             self._estimator = StateEstimator(
                 model, BaseSettings(source='imu', timeout=_TIMEOUT))
             imu = model.config.imu
-            self._inputs.append(ImuInput(node, imu.topic, imu.frame, self._on_imu, **options))
+            self._inputs.append(ImuInput(
+                node, imu.topic, imu.frame, self._on_imu,
+                tilt=model.config.instruments.tilt(imu.frame), **options))
         if params.use_fused_com:
             self._bias = Vector3Input(node, 'com_estimator/com_bias', '', _keep, **options)
             self._inputs.append(self._bias)

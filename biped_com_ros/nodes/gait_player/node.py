@@ -127,7 +127,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             player, self._on_motion, self._on_hold, follow_tolerance=params.follow_tolerance,
             follow_time=params.follow_time)
         self.joints = JointStateInput(
-            self, model.joint_names, self._on_joints, **self.input_options())
+            self, model.joint_names, self._on_joints,
+            offsets=model.offsets_of(model.joint_names), **self.input_options())
         self.watch_inputs({'joint states': self.joints})
         self.create_timer(CHECK_PERIOD, self._check_inputs, clock=steady_clock())
         self._publish_state()

@@ -58,6 +58,7 @@ class TrajectoryPublisher:
                 f'{", ".join(model.actuated_joint_names)}')
         self.joints = list(joints)
         self._index = model.joint_index(joints)
+        self._offsets = model.joint_offsets[self._index]
         self._publisher = node.create_publisher(
             JointTrajectory, 'joint_trajectory_controller/joint_trajectory', STATE_OUTPUT,
             qos_overriding_options=overridable())
@@ -72,7 +73,10 @@ class TrajectoryPublisher:
         """Publish a motion that begins at a stamp."""
         message = JointTrajectory(joint_names=self.joints)
         message.header.stamp = stamp_to_msg(stamp_ns)
-        columns = (values[:, self._index].tolist() for values in motion[1:])
+        positions, velocities, accelerations = (values[:, self._index] for values in motion[1:])
+        # A drive controls what its encoder measures.
+        columns = (values.tolist() for values in (
+            positions + self._offsets, velocities, accelerations))
         message.points = [
             JointTrajectoryPoint(time_from_start=_duration(time), positions=q, velocities=v,
                                  accelerations=a)
@@ -82,7 +86,8 @@ class TrajectoryPublisher:
     def publish_hold(self, positions: Array, duration: float) -> None:
         """Publish a trajectory that brings the joints to rest at positions (n,), s from now."""
         message = JointTrajectory(joint_names=self.joints, points=[JointTrajectoryPoint(
-            time_from_start=_duration(duration), positions=positions[self._index].tolist(),
+            time_from_start=_duration(duration),
+            positions=(positions[self._index] + self._offsets).tolist(),
             velocities=[0.0] * len(self.joints))])
         self._publisher.publish(message)
 

@@ -129,7 +129,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         contacts = [contact.name for contact in compensator.gravity_model.contacts]
         imu, is_auto = model.config.imu, params.support == AUTO
         self._inputs: dict[str, Any] = {IMU: self.keep(
-            ImuInput(self, imu.topic, imu.frame, self._on_imu, **options))}
+            ImuInput(self, imu.topic, imu.frame, self._on_imu,
+                     tilt=model.config.instruments.tilt(imu.frame), **options))}
         for i, (contact, topic) in enumerate(zip(contacts, self._wrench_topics(contacts))):
             name, frame = f"the wrench of '{contact}'", contact_frame(model.config, contact)
             # In any frame, as zmp_monitor, so that nodes of a process share the subscription.
@@ -144,7 +145,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
                 self, 'gait_player/shares', len(contacts), self._on_plan, timeout=0.5,
                 required=False))
         self._inputs[JOINT_STATES] = self.keep(JointStateInput(
-            self, model.joint_names, self._on_joints, limits=model.credible_positions, **options))
+            self, model.joint_names, self._on_joints, limits=model.credible_positions,
+            offsets=model.offsets_of(model.joint_names), **options))
 
     def _wrench_topics(self, contacts: Sequence[str]) -> list[str]:
         """Return the topic of each contact; none if there are no sensors and none is needed."""

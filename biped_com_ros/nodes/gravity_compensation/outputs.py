@@ -116,6 +116,7 @@ class TrajectoryOutput:
     def __init__(self, node: Node, model: RobotModel, joints: Sequence[str], rate: float) -> None:
         self._node, self._model, self._pace = node, model, StampThrottle(rate)
         self._index = model.joint_index(joints)
+        self._offsets = model.joint_offsets[self._index]
         self._reference: Array | None = None
         self._publisher: TemplatePublisher | None = None
         self._subscription: Subscription | None = None
@@ -142,7 +143,9 @@ class TrajectoryOutput:
             if positions is None:
                 return
             self._reference = positions.copy()
-        self._publisher.fields['positions'][...] = self._reference.take(self._index)
+        # A drive controls what its encoder measures.
+        self._publisher.fields['positions'][...] = (
+            self._reference.take(self._index) + self._offsets)
         self._publisher.fields['effort'][...] = efforts.take(self._index)
         self._publisher.publish(None)
 

@@ -173,17 +173,20 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self._others, self._positions = model.joint_index(others), first_posture(model)
         tendons = [f'tendon_{i}' for i in range(body.backbone.count)]
         length = body.backbone.length
-        self._lower = ImuInput(self, lower.topic, lower.frame, self._on_lower, **options)
+        self._lower = ImuInput(self, lower.topic, lower.frame, self._on_lower,
+                               tilt=config.instruments.tilt(lower.frame), **options)
         self._joint_states = JointStateInput(
             self, others, self._on_joint_states, required=False, period=POSTURE_PERIOD,
-            limits=tuple(model.credible_positions[i] for i in self._others), **options)
+            limits=tuple(model.credible_positions[i] for i in self._others),
+            offsets=model.offsets_of(others), **options)
         self._tendons = JointStateInput(
             self, tendons, self._on_tendons, topic='tendon_states', required=False,
             limits=((0.5 * length, 2.0 * length),) * len(tendons), **options)
         self._hands = [
             WrenchInput(self, topic, hand.frame, self._on_hand, required=False, **options)
             for topic, hand in zip(params.hand_topics, config.hands.values())]
-        self._upper = ImuInput(self, upper.topic, upper.frame, self._on_upper, **options)
+        self._upper = ImuInput(self, upper.topic, upper.frame, self._on_upper,
+                               tilt=config.instruments.tilt(upper.frame), **options)
         self._lower_values, self._upper_values = self._lower.values[:7], self._upper.values[:7]
         self._inputs: tuple[Input, ...] = (
             self._lower, self._tendons, *self._hands, self._upper)

@@ -104,7 +104,8 @@ class PageInputs:
         optional = [name for name in model.joint_names if name in virtual]
         self._order = np.argsort(model.joint_index((*measured, *optional)))
         self._joints = JointStateInput(
-            node, measured, self._on_joints, optional_joints=optional, max_age=0.0)
+            node, measured, self._on_joints, optional_joints=optional, max_age=0.0,
+            offsets=model.offsets_of((*measured, *optional)))
         OdometryInput(node, 'odom', self._on_odometry, child_frame_id=model.config.base_link,
                       max_age=0.0, qos=latest())
         try:

@@ -84,8 +84,10 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self._joints_ns = self._imu_ns = NEVER_NS
         self._state_changed = False
         self.joints = JointStateInput(self, model.joint_names, self._on_joints,
-                                      limits=model.credible_positions, **options)
-        self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu, **options)
+                                      limits=model.credible_positions,
+                                      offsets=model.offsets_of(model.joint_names), **options)
+        self.imu = ImuInput(self, imu.topic, imu.frame, self._on_imu,
+                            tilt=model.config.instruments.tilt(imu.frame), **options)
         self.sensors = [
             WrenchInput(self, channel.config.topic, channel.config.frame,
                         partial(self._on_wrench, i), largest=largest_credible_load(model.mass),

@@ -113,21 +113,22 @@ class Tare:
             If the robot moves or stands, or the readings are noisy or too old.
 
         """
-        aggregation = self._aggregation
+        aggregation, channel = self._aggregation, self._channels[sensor]
         return self._recent[sensor].tare(
-            aggregation.expected[sensor], self._stillness,
-            self._node.params.tare_limits(aggregation.body_weight),
-            self._channels[sensor].config,
+            channel.correction.reading_of(aggregation.expected[sensor]), self._stillness,
+            self._node.params.tare_limits(aggregation.body_weight), channel.config,
             max(self._state_ns, *(recent.newest_ns for recent in self._recent)))
 
     def _untare(self, sensors: Sequence[int]) -> str:
-        """Set the offsets of `sensors` to zero; the others stay."""
+        """Set the offsets of `sensors` to those configured, else zero; the others stay."""
         channels = [self._channels[i] for i in sensors]
         for channel in channels:
-            channel.set_offset(np.zeros(6))
+            channel.set_offset(channel.correction.bias)
             self._offsets.pop(channel.name, None)
         names = ', '.join(f"'{channel.name}'" for channel in channels)
-        return f'offsets of {names} set to zero; {self._publish_and_save()}'
+        known = any(channel.correction.bias.any() for channel in channels)
+        what = 'those of the YAML' if known else 'zero'
+        return f'offsets of {names} set to {what}; {self._publish_and_save()}'
 
     def _publish_and_save(self) -> str:
         """Publish and save the offsets; return where they were saved."""

@@ -50,6 +50,8 @@ class JointPart(Structure):
         Of the newest message and of the newest good one, (fields, joints).
     ns
         Stamp of the values.
+    offsets
+        Subtracted from the positions; None where there are none.
     measured
         Whether velocities and efforts are; None before the first good message.
     owned, n_owned
@@ -60,7 +62,7 @@ class JointPart(Structure):
     """
 
     def __init__(self, message: Any, indices: dict[str, int], n_required: int,
-                 limits: np.ndarray, number: int) -> None:
+                 limits: np.ndarray, number: int, offsets: np.ndarray | None) -> None:
         self.number = number
         super().__init__(_problem(message, indices))
         columns = {indices[name]: column for column, name in enumerate(message.name)
@@ -75,6 +77,8 @@ class JointPart(Structure):
         self.received = self.flat.reshape(len(self.fields), len(self.joints))
         self.values = self.received.copy()
         self.rows = {field: self.values[row] for row, field in enumerate(self.fields)}
+        offsets = None if offsets is None else offsets[self.joints]
+        self.offsets = None if offsets is None or not offsets.any() else offsets
         self.has_required = np.count_nonzero(self.joints < n_required) == n_required
         self.least, self.most = limits[:, self.joints]
         self.is_limited = bool(np.isfinite(limits[:, self.joints]).any())
@@ -144,14 +148,16 @@ class JointStateReader(StampedReader):
     Reads JointState; see `inputs.JointStateInput`.
 
     The options are the names of the joints, how many of them are required, the timeout of a part
-    (s), and the limits of the positions.
+    (s), the limits of the positions as they are received, and what is subtracted from them.
     """
 
     def __init__(self, spec: ReadSpec) -> None:
-        self._names, self._n_required, timeout, *limits = spec.options
+        self._names, self._n_required, timeout, *others = spec.options
+        limits, offsets = [*others, (), ()][:2]
         n = len(self._names)
+        self._offsets = np.array(offsets) if offsets else None
         self._timeout, self._timeout_ns = timeout, int(timeout * SECOND_NS)
-        self._limits = np.array(limits[0] if limits and limits[0] else [_UNLIMITED] * n).T
+        self._limits = np.array(limits or [_UNLIMITED] * n).T
         self._indices = {name: i for i, name in enumerate(self._names)}
         self._values = np.zeros((3, n))
         #: Of which joints each field is measured, and of which it ever was: NaN is an error there.
@@ -190,7 +196,7 @@ class JointStateReader(StampedReader):
                 self._known_parts = {
                     key: part for key, part in self._known_parts.items() if part in self._parts}
             part = JointPart(message, self._indices, self._n_required, self._limits,
-                             next(self._numbers))
+                             next(self._numbers), self._offsets)
             self._known_parts[key] = part
             if part.has_required and part.problem is None:
                 part.last_ns = self._last_ns
@@ -223,6 +229,8 @@ class JointStateReader(StampedReader):
         if part.is_limited:
             self._check_positions(part)
         part.values[...] = part.received
+        if part.offsets is not None:
+            part.rows['position'] -= part.offsets
         part.ns = ns
         if not part.owns_all or measured != part.measured:
             self._assign(part, measured)

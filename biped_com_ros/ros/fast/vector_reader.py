@@ -21,7 +21,7 @@ than one operation of NumPy on them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import hypot, isfinite
+from math import cos, hypot, isfinite, sin
 import struct
 from typing import Any
 
@@ -102,7 +102,26 @@ class VectorReader(StampedReader):
 
 
 class ImuReader(VectorReader):
-    """Reads Imu; the third option says whether an orientation has to be there."""
+    """
+    Reads Imu.
+
+    The third option says whether an orientation has to be there, the fourth is the tilt to undo.
+    """
+
+    def __init__(self, spec: ReadSpec) -> None:
+        super().__init__(spec)
+        tilt = spec.options[3]
+        if tilt is not None and any(tilt):
+            angle = hypot(*tilt)
+            self._tilt = (*(sin(0.5 * angle) / angle * x for x in tilt), cos(0.5 * angle))
+            self._pack_measured, self._pack = self._pack, self._pack_turned
+
+    def _pack_turned(self, buffer: Any, offset: int, /, *values: Any) -> None:
+        """Pack values as a sensor without the tilt would have measured them."""
+        self._pack_measured(
+            buffer, offset, *_product(values[:4], self._tilt),
+            *_turned_back(self._tilt, values[4:7]), *_turned_back(self._tilt, values[7:10]),
+            *values[10:])
 
     def _parts(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
         return values[:4], values[4:7], values[7:10]
@@ -115,6 +134,21 @@ class ImuReader(VectorReader):
                 'it has no orientation (orientation_covariance[0] is -1): run a filter such as '
                 'imu_filter_madgwick'))
         _check_unit(values[:4])
+
+
+def _turned_back(quaternion: Sequence[float], vector: Sequence[float]) -> tuple[float, ...]:
+    """Return a vector turned by the inverse of a quaternion xyzw."""
+    x, y, z, w = quaternion
+    back = (-x, -y, -z, w)
+    return _product(_product(back, (*vector, 0.0)), quaternion)[:3]
+
+
+def _product(p: Sequence[float], q: Sequence[float]) -> tuple[float, ...]:
+    """Return the product of two quaternions xyzw."""
+    a, b, c, d = p
+    x, y, z, w = q
+    return (d * x + a * w + b * z - c * y, d * y - a * z + b * w + c * x,
+            d * z + a * y - b * x + c * w, d * w - a * x - b * y - c * z)
 
 
 class OdometryReader(VectorReader):

@@ -159,16 +159,18 @@ class ImuInput(SensorInput):
 
     These are the quaternion xyzw (4,), angular velocity (3,) and acceleration (3,). Unless
     `need_orientation` is False, messages without an orientation (first covariance -1, REP-145) are
-    refused, and so are quaternions whose length is not 1 within 1 %.
+    refused, and so are quaternions whose length is not 1 within 1 %. With a `tilt`, a rotation
+    vector, the sensor is turned by it about the axes of its link; all values are turned back.
     """
 
     def __init__(self, node: Node, topic: str, frame_id: str, callback: ThreeArrays,
-                 need_orientation: bool = True, **options: Any) -> None:
+                 need_orientation: bool = True, tilt: tuple[float, float, float] | None = None,
+                 **options: Any) -> None:
         super().__init__(
             node, Imu, topic,
             _fields('orientation', 'xyzw') + _fields('angular_velocity')
             + _fields('linear_acceleration') + ('orientation_covariance.0',), callback,
-            frame_id, ImuReader, (need_orientation,), **options)
+            frame_id, ImuReader, (need_orientation, tilt), **options)
 
 
 class OdometryInput(VectorInput):
@@ -243,6 +245,8 @@ class JointStateInput(Input):
         Age at which a part, and the input, are stale, s.
     limits
         Least and largest position of each joint; messages beyond are refused. Default: none.
+    offsets
+        Subtracted from the position of each joint, see `RobotModel.offsets_of`. Default: none.
     options
         See `Input`.
 
@@ -258,11 +262,12 @@ class JointStateInput(Input):
     def __init__(self, node: Node, joint_names: Sequence[str], callback: ThreeArrays,
                  topic: str = 'joint_states', optional_joints: Sequence[str] = (),
                  timeout: float = 0.5, limits: tuple[tuple[float, float], ...] = (),
-                 **options: Any) -> None:
+                 offsets: tuple[float, ...] = (), **options: Any) -> None:
         self.joint_names = (*joint_names, *optional_joints)
         super().__init__(
             node, JointState, topic, callback, JointStateReader,
-            (self.joint_names, len(joint_names), timeout, limits), timeout=timeout, **options)
+            (self.joint_names, len(joint_names), timeout, limits, offsets), timeout=timeout,
+            **options)
 
     @property
     def positions(self) -> np.ndarray:
@@ -299,5 +304,5 @@ class JointStateInput(Input):
         if seconds == self._timeout:
             return
         self._timeout = seconds
-        names, count, _, limits = self.reader.spec.options
-        self._reconnect((names, count, seconds, limits))
+        names, count, _, *others = self.reader.spec.options
+        self._reconnect((names, count, seconds, *others))

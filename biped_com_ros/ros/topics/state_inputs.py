@@ -80,7 +80,8 @@ class StateInputs:
         self.wrenches: list[WrenchInput] = []
         base_input = self._subscribe_to_base()
         self.joints = JointStateInput(
-            node, model.joint_names, self._on_joints, limits=model.credible_positions, **options)
+            node, model.joint_names, self._on_joints, limits=model.credible_positions,
+            offsets=model.offsets_of(model.joint_names), **options)
         self.inputs: dict[str, Input] = {'joint states': self.joints, **base_input}
 
     def estimate_latest(self, callback: Callback,
@@ -144,11 +145,12 @@ class StateInputs:
         node, params, config = self._node, self._params, self._model.config
         if params.base_source == 'imu':
             return {'orientation': ImuInput(
-                node, config.imu.topic, config.imu.frame, self._on_imu, **self._options)}
+                node, config.imu.topic, config.imu.frame, self._on_imu,
+                tilt=config.instruments.tilt(config.imu.frame), **self._options)}
         if params.base_source == 'filter':
             return {'IMU': ImuInput(
                 node, config.imu.topic, config.imu.frame, self._on_base, need_orientation=False,
-                **self._options)}
+                tilt=config.instruments.tilt(config.imu.frame), **self._options)}
         if params.base_source == 'odometry':
             return {'odometry': OdometryInput(
                 node, 'odom', self._on_base, params.world_frame, config.base_link,

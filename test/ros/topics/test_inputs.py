@@ -25,7 +25,9 @@ from biped_com_ros.ros.topics.inputs import (
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Point, PointStamped, Quaternion, Vector3, WrenchStamped
 from nav_msgs.msg import Odometry
+import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import Imu
 from std_msgs.msg import Bool, Float64MultiArray, Header
 from support.input_feed import Feed, keep
@@ -68,6 +70,28 @@ def test_what_is_too_large_to_be_true_is_refused(rig, plain, value):
     message.wrench.force.z = 999.0  # each by itself is small enough
     feed.send(message)
     assert source.refused == {'too large': 1} and len(received) == 1
+
+
+def test_a_tilted_imu_is_turned_back(rig, plain):
+    """Of a link in any attitude, an IMU that is turned in it measures turned vectors."""
+    received, tilt = [], Rotation.from_rotvec((0.1, -0.15, 0.05))
+    source = ImuInput(rig.node, 'imu', 'imu_link', keep(received), plain=plain,
+                      tilt=tuple(tilt.as_rotvec().tolist()))
+    feed = Feed(rig, source, Imu, received)
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        link = Rotation.random(random_state=rng)
+        rate, acceleration = rng.normal(size=(2, 3))
+        x, y, z, w = (link * tilt.inv()).as_quat()
+        message = Imu(header=Header(frame_id='imu_link'),
+                      orientation=Quaternion(x=x, y=y, z=z, w=w))
+        message.angular_velocity = Vector3(**dict(zip('xyz', tilt.apply(rate))))
+        message.linear_acceleration = Vector3(**dict(zip('xyz', tilt.apply(acceleration))))
+        feed.send(message)
+        _, quaternion, angular_velocity, linear_acceleration = received[-1]
+        assert (Rotation.from_quat(quaternion) * link.inv()).magnitude() < 1e-9
+        assert angular_velocity == pytest.approx(rate)
+        assert linear_acceleration == pytest.approx(acceleration)
 
 
 def test_any_frame_is_passed_on(rig, plain):

@@ -82,6 +82,31 @@ def test_what_comes_over_dds_is_recognised_by_its_bytes(rig, monkeypatch):
     assert source.count == 101
 
 
+def test_offsets_are_subtracted_once_and_by_joint(rig, plain):
+    received = []
+    source = JointStateInput(rig.node, JOINTS, keep(received), plain=plain,
+                             offsets=(0.1, 0.0, -0.2), limits=((-9.0, 9.0),) * 3)
+    joints = Feed(rig, source, JointState, received)
+    for order in ((0, 1, 2), (2, 0, 1), (2, 0, 1)):
+        joints.send(whole(order))
+        assert received[-1][1].tolist() == pytest.approx([0.9, 2.0, 3.2])
+        assert received[-1][2].tolist() == [10.0, 20.0, 30.0]
+        assert received[-1][3].tolist() == [100.0, 200.0, 300.0]
+    source.timeout = 1.0  # reconnects
+    joints.send(whole((1, 2, 0), extra=('gripper',)))
+    assert received[-1][1].tolist() == pytest.approx([0.9, 2.0, 3.2])
+
+
+def test_offsets_of_parts_from_several_publishers(rig, plain):
+    received = []
+    source = JointStateInput(rig.node, JOINTS, keep(received), plain=plain,
+                             offsets=(0.1, 0.2, 0.3))
+    joints = Feed(rig, source, JointState, received)
+    ns = stamp_of(joints.send(JointState(name=['hip'], position=[1.0])))
+    joints.send(JointState(name=['ankle', 'knee'], position=[3.0, 2.0]), stamp=ns)
+    assert received[-1][1].tolist() == pytest.approx([0.9, 1.8, 2.7])
+
+
 def test_extra_joints_are_ignored(joints):
     joints.send(whole((1, 0, 2), extra=('gripper', 'neck')))
     assert joints.received[-1][1].tolist() == [1.0, 2.0, 3.0]

@@ -14,6 +14,7 @@
 """Calibration from bags and CSV: the same estimate from each, and errors for bad ones."""
 
 import csv
+from dataclasses import replace
 import json
 import math
 import re
@@ -23,10 +24,12 @@ from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.identification.captures import CaptureLog
 from biped_com_ros.core.identification.recordings import AXES, CaptureFinder, Event, read_recording
 from biped_com_ros.core.identification.stillness import StillnessOptions
+from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.offline.calibrate import main
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from support.statics_data import TrueRobot
 
 RATE, PAUSE = 50.0, 0.8
@@ -150,6 +153,9 @@ def test_the_command_line(recorded, tmp_path, capsys):
     assert calibrated.mass == pytest.approx(true.static.mass, abs=0.2)
     assert len(CaptureLog(out / 'captures.json', true.model).captures) == len(poses)
     assert json.loads((out / 'calibration.json').read_text())['robot'] == 'sabian'
+    robot = RobotModel.load(str(out / 'sabian.yaml'))  # finds the URDF beside it
+    assert robot.mass == calibrated.mass and str(out / 'sabian.yaml') in printed
+    assert np.abs(robot.joint_offsets).max() > 0.0
 
 
 @pytest.mark.parametrize('arguments, message', (
@@ -251,3 +257,32 @@ def test_a_fallen_robot_and_reversed_sensors_are_told_apart(recorded, tmp_path):
     with pytest.raises(InputError, match=r'the base is tilted by 90 deg: stand the robot up') as e:
         captures_of(write_csv(tmp_path / 'b.csv', true, fallen), true.model)
     assert 'sign' not in str(e.value)
+
+
+def test_known_errors_of_instruments_are_taken_out(recorded, tmp_path):
+    """A recording with faulty instruments, and a YAML that knows them, give the true captures."""
+    true, poses, instants = recorded
+    rng, model = np.random.default_rng(1), true.model
+    offsets = 0.02 * rng.normal(size=len(model.joint_names))
+    tilt, matrix = (0.02, -0.01, 0.03), np.eye(6) + 0.02 * rng.normal(size=(6, 6))
+    bias = rng.normal(size=6)
+    turned = Rotation.from_rotvec(tilt).inv()
+    faulty = [SimpleNamespace(
+        time=now.time, q=now.q + offsets, torques=now.torques,
+        wrenches=now.wrenches @ matrix.T + bias,
+        quaternion=(Rotation.from_quat(now.quaternion) * turned).as_quat()) for now in instants]
+    path = write_csv(tmp_path / 'a.csv', true, faulty)
+    known = SensorCorrection(np.linalg.inv(matrix).tolist(), bias.tolist())
+    corrected = RobotModel(replace(model.config, instruments=InstrumentCorrections(
+        dict(zip(model.joint_names, offsets.tolist())),
+        dict.fromkeys(model.config.wrench_sensors, known),
+        {model.config.imu.frame: tilt})), model.urdf)
+    for one, other in zip(captures_of(path, corrected), poses, strict=True):
+        np.testing.assert_allclose(one.positions, other.positions, atol=1e-9)
+        np.testing.assert_allclose(one.wrenches, other.wrenches, atol=1e-6)
+        np.testing.assert_allclose(one.up, other.up, atol=1e-9)
+    # Captures with and without the corrections are not mixed.
+    log = CaptureLog(tmp_path / 'captures.json', model)
+    log.append(poses[0])
+    with pytest.raises(ConfigurationError, match='of another robot or version: instruments is'):
+        CaptureLog(log.path, corrected)

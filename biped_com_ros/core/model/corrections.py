@@ -1,0 +1,170 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Known errors of a robot's instruments, as its YAML gives them under ``instruments``.
+
+They come out of a calibration (``calibration.json``, key ``instruments``) and are subtracted once,
+where a reading enters the package:
+
+- joint positions: ``true = measured - offset``; commanded positions are ``desired + offset``,
+  because a drive controls what its encoder measures;
+- wrenches: ``true = correction @ (sign * measured - bias)``, in the sensor's frame in the URDF;
+- IMUs: ``R_true = R_measured exp(tilt)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from biped_com_ros.core.errors import ConfigurationError
+import numpy as np
+
+Row6 = tuple[float, float, float, float, float, float]
+Tilt = tuple[float, float, float]
+
+LARGEST_JOINT_OFFSET = 0.2
+"""rad or m; more is not an error of an encoder but a wrong zero."""
+LARGEST_TILT = 0.2
+"""rad; more is a wrong frame of the IMU."""
+LARGEST_BIAS = (2000.0, 200.0)
+"""N and N m."""
+_GAINS = 0.5, 2.0
+_CROSS = 0.5  # of forces on forces, and of moments on moments
+_LEVER = 0.2  # m, of forces on moments: the shift of a frame
+_INVERSE_LEVER = 10.0  # 1/m, of moments on forces
+
+
+@dataclass(frozen=True)
+class SensorCorrection:
+    """
+    What turns the readings of a wrench sensor into true wrenches.
+
+    Attributes
+    ----------
+    correction
+        Matrix (6, 6) by rows, N and N m: gains, cross-talk and misplaced frame at once; empty for
+        the identity.
+    bias
+        Reading without load, (6,), N and N m, environment on robot; subtracted first, until the
+        sensor is tared.
+
+    """
+
+    correction: tuple[Row6, ...] = ()
+    bias: Row6 = (0.0,) * 6
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """Return `correction` as an array (6, 6)."""
+        return np.array(self.correction) if self.correction else np.eye(6)
+
+
+@dataclass(frozen=True)
+class InstrumentCorrections:
+    """
+    Known errors of all instruments.
+
+    Attributes
+    ----------
+    joint_offsets
+        Measured minus true position by joint, rad or m.
+    wrench_sensors
+        By name of the sensor.
+    tilts
+        By link of the IMU: rotation vector from the true to the measured direction of gravity,
+        along the axes of that link, rad.
+
+    """
+
+    joint_offsets: Mapping[str, float] = field(default_factory=dict)
+    wrench_sensors: Mapping[str, SensorCorrection] = field(default_factory=dict)
+    tilts: Mapping[str, Tilt] = field(default_factory=dict)
+
+    def sensor(self, name: str) -> SensorCorrection:
+        """Return the correction of a wrench sensor; of a perfect one if none is known."""
+        return self.wrench_sensors.get(name, SensorCorrection())
+
+    def tilt(self, link: str) -> Tilt | None:
+        """Return the tilt of the IMU in a link; None if it is not known."""
+        return self.tilts.get(link)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the mapping under ``instruments`` of a robot's YAML; empty without errors."""
+        sensors: dict[str, Any] = {}
+        for name, sensor in self.wrench_sensors.items():
+            sensors[name] = {}
+            if sensor.correction:
+                sensors[name]['correction'] = [list(row) for row in sensor.correction]
+            if any(sensor.bias):
+                sensors[name]['bias'] = list(sensor.bias)
+        plain = {'joint_offsets': dict(self.joint_offsets), 'wrench_sensors': sensors,
+                 'tilts': {link: list(tilt) for link, tilt in self.tilts.items()}}
+        return {key: value for key, value in plain.items() if value}
+
+
+def check_corrections(corrections: InstrumentCorrections) -> None:
+    """
+    Check that values are possible for instruments that work.
+
+    Raises
+    ------
+    ConfigurationError
+        If one is not; the message names it, its value, and the remedy.
+
+    """
+    for joint, offset in corrections.joint_offsets.items():
+        if abs(offset) > LARGEST_JOINT_OFFSET:
+            raise ConfigurationError(
+                f'instruments.joint_offsets.{joint} is {offset:g} rad (m where it slides): at '
+                f'most {LARGEST_JOINT_OFFSET:g} is an error of an encoder; zero it again')
+    for link, tilt in corrections.tilts.items():
+        if float(np.linalg.norm(tilt)) > LARGEST_TILT:
+            raise ConfigurationError(
+                f'instruments.tilts.{link} is {tilt} rad: at most {LARGEST_TILT:g} is an error '
+                'of mounting; correct the frame in the URDF')
+    for name, sensor in corrections.wrench_sensors.items():
+        _check_sensor(f'instruments.wrench_sensors.{name}', sensor)
+
+
+def _check_sensor(where: str, sensor: SensorCorrection) -> None:
+    if len(sensor.correction) not in (0, 6):
+        raise ConfigurationError(
+            f'{where}.correction must have 6 rows of 6 numbers, not {len(sensor.correction)}')
+    for part, largest, unit in ((slice(3), LARGEST_BIAS[0], 'N'),
+                                (slice(3, 6), LARGEST_BIAS[1], 'N m')):
+        bias = np.array(sensor.bias)[part]
+        if np.abs(bias).max() > largest:
+            raise ConfigurationError(
+                f'{where}.bias is {bias.tolist()} {unit}: at most {largest:g} is a bias; '
+                'check the sensor')
+    problem = _matrix_problem(sensor.matrix)
+    if problem:
+        raise ConfigurationError(
+            f'{where}.correction {problem}; such a sensor is broken, or the matrix is of another '
+            'unit or order (fx fy fz tx ty tz, N and N m)')
+
+
+def _matrix_problem(matrix: np.ndarray) -> str:
+    gains, off = np.diag(matrix), np.abs(matrix - np.diag(np.diag(matrix)))
+    if gains.min() < _GAINS[0] or gains.max() > _GAINS[1]:
+        worst = gains[int(np.abs(gains - 1.0).argmax())]
+        return f'has a gain of {worst:g} (valid: {_GAINS[0]:g} to {_GAINS[1]:g})'
+    for block, largest, unit in (
+            (off[:3, :3], _CROSS, ''), (off[3:, 3:], _CROSS, ''), (off[3:, :3], _LEVER, ' m'),
+            (off[:3, 3:], _INVERSE_LEVER, ' 1/m')):
+        if block.max() > largest:
+            return f'has cross-talk of {block.max():g}{unit} (at most {largest:g})'
+    return ''

@@ -1,0 +1,102 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Known errors of instruments in the robot's YAML are taken out of every reading, once.
+
+The drivers of the rig measure with them; the true forces come from ``wrench_oracle``, which knows
+nothing of corrections.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from support.wrench_aggregator_rig import WrenchAggregatorRig
+from support.wrench_oracle import Robot, SENSORS, YAML
+import yaml
+
+RNG = np.random.default_rng(5)
+TILT = (0.05, -0.08, 0.03)
+MATRICES = {name: np.eye(6) + 0.02 * RNG.normal(size=(6, 6)) for name in SENSORS}
+BIASES = {name: RNG.normal(size=6) * (4, 4, 4, 0.4, 0.4, 0.4) for name in SENSORS}
+
+
+class FaultyInstruments(Robot):
+    """A robot whose drivers have constant errors."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.joint_errors = 0.02 * RNG.normal(size=len(self.joints)).round(3)
+        self.joints = self.joints + self.joint_errors  # as they are published
+
+    def reading(self, sensor, contacts, offset=0.0):
+        sign = SENSORS[sensor][1]
+        true = sign * super().reading(sensor, contacts)
+        return sign * (MATRICES[sensor] @ true + BIASES[sensor] + offset)
+
+    def imu_quaternion(self, heading_error=0.0):
+        level = Rotation.from_quat(super().imu_quaternion(heading_error))
+        return (level * Rotation.from_rotvec(TILT).inv()).as_quat()
+
+    def corrections(self, sensors=SENSORS):
+        """Return the mapping that the robot's YAML has to hold."""
+        return {
+            'joint_offsets': dict(zip(self.joint_names, self.joint_errors.tolist())),
+            'tilts': {'imu_link': list(TILT)},
+            'wrench_sensors': {name: {
+                'correction': np.linalg.inv(MATRICES[name]).tolist(),
+                'bias': BIASES[name].tolist()} for name in sensors}}
+
+
+@pytest.fixture
+def faulty(tmp_path):
+    robot, path = FaultyInstruments.somewhere(0), tmp_path / 'faulty.yaml'
+    path.write_text(yaml.safe_dump({
+        **yaml.safe_load(YAML.read_text()), 'instruments': robot.corrections()}, sort_keys=False))
+    rig = WrenchAggregatorRig(robot, robot_file=str(path))
+    yield rig
+    rig.close()
+
+
+def test_forces_are_the_true_ones(faulty):
+    faulty.contacts = faulty.robot.standing(0)
+    faulty.play(5)
+    faulty.assert_forces(atol=1e-6)
+
+
+def test_a_tare_replaces_the_configured_bias(faulty):
+    drift = {name: np.arange(1.0, 7.0) * 0.1 for name in SENSORS}
+    faulty.offsets, faulty.noise = drift, 0.0
+    faulty.play(60)  # it hangs
+    answer = faulty.tare('tare')
+    assert answer.success, answer.message
+    faulty.contacts = faulty.robot.standing(0)
+    faulty.play(5)
+    faulty.assert_forces(atol=1e-6)
+    assert 'set to those of the YAML' in faulty.tare('untare').message
+    faulty.offsets = {}
+    faulty.play(5)
+    faulty.assert_forces(atol=1e-6)
+
+
+def test_without_the_corrections_they_are_not(shared_rig):
+    """The errors above are large enough that the other tests mean something."""
+    shared_rig.reset()
+    robot, shared_rig.robot = shared_rig.robot, FaultyInstruments.somewhere(0)
+    shared_rig.contacts = shared_rig.robot.standing(0)
+    shared_rig.play(5)
+    with pytest.raises(AssertionError):
+        shared_rig.assert_forces(atol=1.0)
+    shared_rig.robot = robot

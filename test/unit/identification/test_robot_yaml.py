@@ -1,0 +1,194 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The robot's YAML after a calibration: what was estimated is what a next reading needs."""
+
+from dataclasses import replace
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.wrench import wrench_adjoint
+from biped_com_ros.core.identification.instruments import InstrumentErrors
+from biped_com_ros.core.identification.robot_yaml import (
+    calibrated_robot_yaml, corrections_after, write_calibrated_robot)
+from biped_com_ros.core.model.config import (
+    load_robot_config, robot_config_from_mapping, robot_file, robot_names)
+from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.strict_yaml import read_yaml
+from biped_com_ros.core.wrench.correction import ReadingCorrection
+import numpy as np
+import pytest
+from scipy.linalg import expm, logm
+
+
+def skew(v):
+    return np.array(((0.0, -v[2], v[1]), (v[2], 0.0, -v[0]), (-v[1], v[0], 0.0)))
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+def random_errors(model, rng, size=1.0):
+    """Return errors of all instruments of a robot."""
+    n, sensors = len(model.joint_names), len(model.config.wrench_sensors)
+    return replace(
+        InstrumentErrors.none(n, sensors), positions=0.01 * size * rng.normal(size=n),
+        tilts={model.config.imu.frame: 0.02 * size * rng.normal(size=3)},
+        wrench_matrices=0.01 * size * rng.normal(size=(sensors, 6, 6)),
+        wrench_biases=size * rng.normal(size=(sensors, 6)),
+        shifts=0.003 * size * rng.normal(size=(sensors, 3)),
+        turns=0.01 * size * rng.normal(size=(sensors, 3)))
+
+
+def config_with(model, corrections):
+    return replace(model.config, instruments=corrections)
+
+
+def test_a_corrected_reading_is_the_truth(model):
+    """The wrench is where the sensor really is, through its matrix and bias; then read back."""
+    rng = np.random.default_rng(1)
+    errors = random_errors(model, rng)
+    config = config_with(model, corrections_after(model.config, model.joint_names, errors))
+    config = replace(config, wrench_sensors={
+        name: replace(sensor, sign=-1.0) for name, sensor in config.wrench_sensors.items()})
+    for i, name in enumerate(config.wrench_sensors):
+        true = rng.normal(size=6) * (100.0, 100.0, 600.0, 10.0, 10.0, 5.0)
+        R = expm(skew(errors.turns[i]))  # from the sensor's real axes to the URDF's
+        at_sensor = np.linalg.solve(wrench_adjoint(R, errors.shifts[i]), true)
+        reading = (np.eye(6) + errors.wrench_matrices[i]) @ at_sensor + errors.wrench_biases[i]
+        known = ReadingCorrection(config, name)
+        signed = known.sign * -reading
+        assert known.corrected(signed, known.bias) == pytest.approx(true, rel=1e-5, abs=1e-3)
+        assert np.abs(reading - true).max() > 1.0
+
+
+def test_a_second_calibration_adds_to_the_first(model):
+    """What is left after the first correction, and is estimated then, adds up to the truth."""
+    rng = np.random.default_rng(2)
+    first, second = random_errors(model, rng), random_errors(model, rng, 0.3)
+    once = corrections_after(model.config, model.joint_names, first)
+    twice = corrections_after(config_with(model, once), model.joint_names, second)
+    assert list(twice.joint_offsets.values()) == pytest.approx(
+        (first.positions + second.positions).tolist(), abs=1e-6)
+    link = model.config.imu.frame
+    turned = expm(skew(first.tilts[link])) @ expm(skew(second.tilts[link]))
+    assert expm(skew(np.array(twice.tilts[link]))) == pytest.approx(turned, abs=1e-6)
+    assert np.abs(logm(turned)).max() > 1e-3
+    for name in model.config.wrench_sensors:
+        reading = rng.normal(size=6) * 100.0
+        step_1, step_2 = (c.sensor(name) for c in (
+            once, corrections_after(model.config, model.joint_names, second)))
+        after_first = step_1.matrix @ (reading - np.array(step_1.bias))
+        expected = step_2.matrix @ (after_first - np.array(step_2.bias))
+        known = twice.sensor(name)
+        assert known.matrix @ (reading - np.array(known.bias)) == pytest.approx(
+            expected, rel=1e-5, abs=1e-3)
+
+
+def test_the_bias_of_a_tare_is_included(model):
+    errors = random_errors(model, np.random.default_rng(3))
+    tare = np.arange(12.0).reshape(2, 6)
+    found = corrections_after(model.config, model.joint_names, errors, tare)
+    for i, name in enumerate(model.config.wrench_sensors):
+        assert found.sensor(name).bias == pytest.approx(
+            (tare[i] + errors.wrench_biases[i]).tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize('name', robot_names())
+def test_the_text_keeps_all_else(name):
+    text = robot_file(name).read_text()
+    corrections = InstrumentCorrections(
+        {'some_joint': 0.0123}, {'left_foot': SensorCorrection(bias=(1.0, 0, 0, 0, 0, 0.5))},
+        {load_robot_config(name).imu.frame: (0.01, 0.0, -0.02)})
+    edited = calibrated_robot_yaml(text, corrections, 'calibrated.urdf')
+    assert calibrated_robot_yaml(edited, corrections, 'calibrated.urdf') == edited
+    before, after = ([line for line in one.splitlines() if not line.startswith('urdf:')]
+                     for one in (text, edited))
+    assert after[:len(before)] == before
+    assert 'urdf: calibrated.urdf' in edited.splitlines()
+    again = calibrated_robot_yaml(edited, InstrumentCorrections(), 'x.urdf')
+    assert 'instruments' not in again and 'urdf: x.urdf' in again
+
+
+def test_a_text_of_another_layout_is_written_anew(tmp_path):
+    text = str(read_yaml(robot_file('biped'))).replace("'", '"')  # one line of flow style
+    edited = calibrated_robot_yaml(
+        text, InstrumentCorrections({'l_knee': 0.01}), 'calibrated.urdf')
+    (tmp_path / 'a.yaml').write_text(edited)
+    config = load_robot_config(tmp_path / 'a.yaml')
+    assert config.instruments.joint_offsets == {'l_knee': 0.01}
+    assert config.urdf == 'calibrated.urdf' and 'left' in config.feet
+
+
+def test_the_written_robot_loads_with_its_urdf(model, tmp_path):
+    errors = random_errors(model, np.random.default_rng(4))
+    (tmp_path / 'calibrated.urdf').write_text(model.urdf)
+    path = write_calibrated_robot(tmp_path, 'biped', model, errors)
+    assert path == tmp_path / 'biped.yaml'
+    loaded = RobotModel.load(str(path))
+    assert loaded.joint_offsets == pytest.approx(errors.positions, abs=1e-6)
+    assert loaded.urdf == model.urdf and loaded.mass == model.mass
+    with pytest.raises(ConfigurationError, match="is the robot's own YAML, which is not overwri"):
+        write_calibrated_robot(tmp_path, str(path), model, errors)
+
+
+def test_perfect_instruments_leave_nothing(model):
+    n, sensors = len(model.joint_names), len(model.config.wrench_sensors)
+    found = corrections_after(
+        model.config, model.joint_names, InstrumentErrors.none(n, sensors))
+    assert found == InstrumentCorrections()
+
+
+MATRIX = [[float(i == j) for j in range(6)] for i in range(6)]
+
+
+def with_entry(row, column, value):
+    return [[value if (i, j) == (row, column) else x for j, x in enumerate(line)]
+            for i, line in enumerate(MATRIX)]
+
+
+@pytest.mark.parametrize(('instruments', 'message'), [
+    ({'joint_offsets': {'l_knee': 0.3}},
+     r'instruments.joint_offsets.l_knee is 0.3 rad .* at most 0.2 is an error of an encoder'),
+    ({'tilts': {'imu_link': [0.2, 0.2, 0.0]}}, r'instruments.tilts.imu_link is .*at most 0.2'),
+    ({'tilts': {'imu': [0.0, 0.0, 0.0]}}, "unknown link of an IMU 'imu'.*you mean 'imu_link'"),
+    ({'wrench_sensors': {'left': {}}}, "unknown wrench sensor 'left'.*did you mean 'left_foot'"),
+    ({'wrench_sensors': {'left_foot': {'bias': [0, 0, 5000, 0, 0, 0]}}},
+     r'left_foot.bias is \[0.0, 0.0, 5000.0\] N: at most 2000'),
+    ({'wrench_sensors': {'left_foot': {'correction': MATRIX[:5]}}}, 'must have 6 rows of 6 num'),
+    ({'wrench_sensors': {'left_foot': {'correction': [[1, 0]] * 6}}}, 'a list of 6 values, not 2'),
+    ({'wrench_sensors': {'left_foot': {'correction': with_entry(2, 2, -1.0)}}},
+     'correction has a gain of -1 '),
+    ({'wrench_sensors': {'left_foot': {'correction': with_entry(3, 2, 30.0)}}},
+     'correction has cross-talk of 30 m .at most 0.2.'),
+    ({'joint_offset': {}}, "unknown key 'joint_offset'.*did you mean 'joint_offsets'"),
+])
+def test_nonsense_is_refused(instruments, message):
+    with pytest.raises(ConfigurationError, match=message):
+        robot_config_from_mapping({**read_yaml(robot_file('biped')), 'instruments': instruments})
+
+
+def test_offsets_are_of_measured_joints(model):
+    values = {**read_yaml(robot_file('biped')), 'instruments': {'joint_offsets': {'l_kne': 0.01}}}
+    with pytest.raises(ConfigurationError, match="unknown joint 'l_kne'.*did you mean 'l_knee'"):
+        RobotModel(robot_config_from_mapping(values), model.urdf)
+
+
+def test_offsets_of_perfect_encoders_cost_nothing(model):
+    assert model.offsets_of(model.joint_names) == ()
+    known = RobotModel(
+        config_with(model, InstrumentCorrections({'l_knee': 0.01})), model.urdf)
+    assert known.offsets_of(('r_knee', 'l_knee')) == (0.0, 0.01)
+    assert known.offsets_of(('r_knee',)) == ()
