@@ -100,7 +100,7 @@ def calibrate(options: argparse.Namespace, console: Console) -> None:
     with console.status(f'solving {len(captures)} poses'):
         found, paths = solve_and_write(options.out, model, captures, noise, options.com_sigma)
         paths['robot'] = write_calibrated_robot(
-            options.out, options.robot, model, errors_of(found, config))
+            options.out, options.robot, model, errors_of(found, model))
     print(summary(found))
     for what, path in paths.items():
         print(f'{what}: {path}')

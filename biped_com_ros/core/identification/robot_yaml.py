@@ -21,7 +21,6 @@ sequence stay. What was estimated adds to what was corrected while the poses wer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 import re
 from typing import Any
@@ -158,13 +157,9 @@ def write_calibrated_robot(directory: Path, robot: str, model: RobotModel, found
     return path
 
 
-def errors_of(found: Identification, config: RobotConfig) -> InstrumentErrors:
+def errors_of(found: Identification, model: RobotModel) -> InstrumentErrors:
     """Return the errors of the instruments that were estimated with the masses."""
-    offsets, sensors = found.offsets, len(config.wrench_sensors)
-    return replace(
-        InstrumentErrors.none(len(offsets.positions), sensors), positions=offsets.positions,
-        tilts={config.imu.frame: offsets.tilt}, wrench_biases=offsets.wrenches,
-        torque_offsets=offsets.torques)
+    return found.instruments.errors(model.joint_names, tuple(model.config.wrench_sensors))
 
 
 def _sensor(matrix: Array, bias: Array) -> SensorCorrection:

@@ -284,7 +284,7 @@ class CalibrationSession:
             options.directory, model, captures, self.estimator.noise, options.com_sigma)
         if options.robot:
             paths['robot'] = write_calibrated_robot(
-                options.directory, options.robot, model, errors_of(found, model.config), biases)
+                options.directory, options.robot, model, errors_of(found, model), biases)
         return found, paths
 
     def calibrated_urdf(self) -> str:
