@@ -127,6 +127,15 @@ def _rotation(x: float, y: float, z: float, w: float) -> Array:
     return rotation
 
 
+def rotation_about(axis: int, angle: float) -> Array:
+    """Return the rotation (3, 3) about x, y or z (0, 1, 2) by an angle, rad."""
+    rotation, (i, k) = np.eye(3), ((axis + 1) % 3, (axis + 2) % 3)
+    c, s = math.cos(angle), math.sin(angle)
+    rotation[i, i] = rotation[k, k] = c
+    rotation[k, i], rotation[i, k] = s, -s
+    return rotation
+
+
 def turned(quaternion: Array, angular_velocity: Array, dt: float) -> Array:
     """
     Return the orientation `dt` seconds later, to first order; not normalised.

@@ -27,6 +27,7 @@ from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.model.pinocchio_model import pose_of
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
@@ -104,12 +105,12 @@ class DifferentialIk:
     @property
     def base(self) -> Pose:
         """Present pose of the base in the world."""
-        return _pose(self._transform(_BASE))
+        return pose_of(self._transform(_BASE))
 
     @property
     def soles(self) -> list[Pose]:
         """Present poses of the soles in the world."""
-        return [_pose(self._transform(task.frame)) for task in self._soles]
+        return [pose_of(self._transform(task.frame)) for task in self._soles]
 
     @property
     def com(self) -> Array:
@@ -273,7 +274,3 @@ def _of_the_legs(model: RobotModel, q: Array) -> tuple[pin.Model, Array]:
 
 def _sole(name: str) -> str:
     return f'biped_com_ros/sole/{name}'
-
-
-def _pose(placement: pin.SE3) -> Pose:
-    return Pose(placement.rotation.copy(), placement.translation.copy())

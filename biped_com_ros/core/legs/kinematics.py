@@ -40,7 +40,7 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 import pinocchio as pin
@@ -281,16 +281,16 @@ class Leg:
     def _centres(self, positions: Array) -> tuple[Array, Array, Array]:
         """Return axes (6, 3), centres (6, 3) on them, and the ankle's rotation, in the base."""
         yaw, roll, pitch, knee, ankle, tilt = self.angles(positions)
-        R_hip = _rotation(2, yaw) @ _rotation(0, roll)
-        R_foot = R_hip @ _rotation(1, pitch + knee + ankle)
+        R_hip = rotation_about(2, yaw) @ rotation_about(0, roll)
+        R_foot = R_hip @ rotation_about(1, pitch + knee + ankle)
         hip_at = np.array(self._hip)
-        knee_at = hip_at - self.thigh * (R_hip @ _rotation(1, pitch))[:, 2]
-        ankle_at = knee_at - self.shin * (R_hip @ _rotation(1, pitch + knee))[:, 2]
+        knee_at = hip_at - self.thigh * (R_hip @ rotation_about(1, pitch))[:, 2]
+        ankle_at = knee_at - self.shin * (R_hip @ rotation_about(1, pitch + knee))[:, 2]
         forward, left = R_hip[:, 0], R_hip[:, 1]
         axes = np.array(((0.0, 0.0, 1.0), forward, left, left, left, R_foot[:, 0]))
         centres = np.array((hip_at, hip_at, hip_at, knee_at, ankle_at, ankle_at))
         return (np.array(self._signs)[:, np.newaxis] * axes, centres,
-                R_foot @ _rotation(0, tilt))
+                R_foot @ rotation_about(0, tilt))
 
     def ankle_target(self, sole_in_base: Pose) -> tuple[list[list[float]], list[float]]:
         """Return rotation of the ankle in the base, and position of the hip in the ankle, m."""
@@ -388,15 +388,6 @@ def _yaw_roll_pitch(R: list[list[float]], tilt: float,
     # From the rotation without pitch: exact near the singularity, too.
     yaw = math.atan2(b * cp + upward[1] * sp, a * cp + upward[0] * sp)
     return yaw, roll, pitch, level < _SINGULAR
-
-
-def _rotation(axis: int, angle: float) -> Array:
-    """Return the rotation (3, 3) about x, y or z (0, 1, 2)."""
-    rotation, (i, k) = np.eye(3), ((axis + 1) % 3, (axis + 2) % 3)
-    c, s = math.cos(angle), math.sin(angle)
-    rotation[i, i] = rotation[k, k] = c
-    rotation[k, i], rotation[i, k] = s, -s
-    return rotation
 
 
 def _wrapped(angle: float) -> float:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.geometry.pose import Array, Pose, yaw_of
+from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
 from biped_com_ros.core.legs.footsteps import Footprint
 from biped_com_ros.core.legs.kinematics import legs_of
 from biped_com_ros.core.model.robot import RobotModel
@@ -164,6 +164,4 @@ class StanceIk:
 
 def pose_of(row: Array) -> Pose:
     """Return the pose for a row of x, y, z (m) and yaw (rad)."""
-    x, y, z, yaw = row.tolist()
-    c, s = math.cos(yaw), math.sin(yaw)
-    return Pose(np.array(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0))), np.array((x, y, z)))
+    return Pose(rotation_about(2, row.item(3)), row[:3].copy())

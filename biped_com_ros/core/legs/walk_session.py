@@ -20,7 +20,7 @@ import math
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array, Pose, yaw_of
+from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
 from biped_com_ros.core.legs.gait import Gait
 from biped_com_ros.core.legs.playback import GaitPlayback
 from biped_com_ros.core.legs.player import WalkPlayer, WalkState
@@ -212,11 +212,6 @@ class WalkSession:
             self._on_hold(measured)
 
 
-def heading_of(R_world_base: Array) -> Array:
-    """Return the rotation (3, 3) about the vertical by the heading of the base."""
-    return Pose.from_rpy((0.0, 0.0, yaw_of(R_world_base)), np.zeros(3)).rotation
-
-
 def com_offset(R_world_base: Array, bias_in_world: Array, largest: float) -> Array:
     """
     Return the horizontal offset of the true CoM from the model's, in axes of the gait.
@@ -241,7 +236,8 @@ def com_offset(R_world_base: Array, bias_in_world: Array, largest: float) -> Arr
         If the offset is larger.
 
     """
-    offset: Array = (heading_of(R_world_base).T @ -bias_in_world)[:2]
+    heading = rotation_about(2, yaw_of(R_world_base))
+    offset: Array = (heading.T @ -bias_in_world)[:2]
     size = float(np.hypot(*offset))
     if size > largest:
         raise InputError(
@@ -266,7 +262,7 @@ def gait_origin(state: RobotState, com_in_world: Array, gait: Gait) -> Pose:
 
     """
     R_world_base = state.base.rotation
-    heading = heading_of(R_world_base)
+    heading = rotation_about(2, yaw_of(R_world_base))
     soles_from_com = state.placements_in_base(state.model.soles)[:, 3] - state.com_in_base
     middle_in_world = com_in_world + R_world_base @ soles_from_com.mean(axis=0)
     middle_in_gait = np.array((*gait.plan.soles(0.0)[:, :2].mean(axis=0), 0.0))

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import math
 
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
-from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about
 from biped_com_ros.core.geometry.wrench import sum_wrenches
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
@@ -133,11 +133,7 @@ class TorsoBody:
 
     def shape(self, joint_positions: Array) -> Array:
         """Convert positions (6,) of the virtual joints to bend, torsion and elongation, (4,)."""
-        roll, pitch, yaw = joint_positions[3:].tolist()
-        turns = (Pose.from_rpy((roll, 0.0, 0.0), np.zeros(3)).rotation,
-                 Pose.from_rpy((0.0, pitch, 0.0), np.zeros(3)).rotation,
-                 Pose.from_rpy((0.0, 0.0, yaw), np.zeros(3)).rotation)
-        x, y, z = turns
+        x, y, z = map(rotation_about, range(3), joint_positions[3:].tolist())
         shape = shape_from_rotation(z @ y @ x if self._is_yaw_first else x @ y @ z)
         bend = math.hypot(shape[0], shape[1])
         chord = math.hypot(*joint_positions[:2].tolist(),

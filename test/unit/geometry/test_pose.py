@@ -17,7 +17,8 @@ from pathlib import Path
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import (
-    cross, heading_of, Pose, quaternion_from_rotation, rotation_from_quaternion, turned, yaw_of)
+    cross, heading_of, Pose, quaternion_from_rotation, rotation_about, rotation_from_quaternion,
+    turned, yaw_of)
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -122,6 +123,14 @@ def test_identity_changes_nothing():
 def test_cross_product():
     a, b = RNG.normal(size=(2, 3))
     np.testing.assert_allclose(cross(a, b), np.cross(a, b), atol=1e-15)
+
+
+@pytest.mark.parametrize('axis', (0, 1, 2))
+def test_a_rotation_about_an_axis_is_scipys(axis):
+    for angle in (-2.0, 0.0, 0.3, 3.0):
+        np.testing.assert_allclose(
+            rotation_about(axis, angle), Rotation.from_euler('xyz'[axis], angle).as_matrix(),
+            atol=1e-15)
 
 
 def test_yaw_is_the_heading_of_the_x_axis():
