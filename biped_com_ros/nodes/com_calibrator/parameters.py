@@ -113,8 +113,9 @@ class ComCalibratorParameters(RobotNodeParameters):
     tilt_bias: float = constant(
         0.003, 'Standard deviation of the bias of the direction of gravity', 'rad', 0.0, 0.1)
     noise_at_mass: float = constant(
-        0.0, 'Mass of the robot for which noise and bias of forces, moments and torques are '
-        'given; they are scaled by the mass of this robot over it. 0: not scaled', 'kg', 0.0,
+        0.0, 'Mass of the robot for which noise and bias of forces, moments and torques, and '
+        'still_force_deviation, are given; they are scaled by the mass of this robot over it. 0: '
+        'not scaled', 'kg', 0.0,
         1000.0)
     offsets_topic: str = constant(
         'wrench_aggregator/offsets', 'Topic of the offsets that a tare found, which are '
@@ -132,7 +133,9 @@ def session_options(params: ComCalibratorParameters, model: RobotModel) -> Sessi
     return settings_from(
         params, SessionOptions, directory=Path(directory).expanduser() / model.config.name,
         design=_design_options(params, model),
-        stillness=settings_from(params, StillnessOptions, 'still_'))
+        stillness=settings_from(
+            params, StillnessOptions, 'still_',
+            force_deviation=params.still_force_deviation * noise_scale(params, model.mass)))
 
 
 def _design_options(params: ComCalibratorParameters, model: RobotModel) -> DesignOptions:
@@ -145,9 +148,14 @@ def _design_options(params: ComCalibratorParameters, model: RobotModel) -> Desig
         double_support=0.34 if params.lift_feet else 1.0)
 
 
+def noise_scale(params: ComCalibratorParameters, mass: float) -> float:
+    """Return by what errors in N and N m of a robot of `mass`, kg, are multiplied."""
+    return mass / params.noise_at_mass if params.noise_at_mass else 1.0
+
+
 def sensor_noise(params: ComCalibratorParameters, mass: float) -> SensorNoise:
     """Return the noise of the sensors of a robot of `mass`, kg; see `noise_at_mass`."""
-    scale = mass / params.noise_at_mass if params.noise_at_mass else 1.0
+    scale = noise_scale(params, mass)
     return SensorNoise(
         force=scale * params.force_noise, moment=scale * params.moment_noise,
         torque=scale * params.torque_noise, encoder=params.encoder_noise,
