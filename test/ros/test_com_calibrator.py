@@ -14,16 +14,19 @@
 """The calibrator over DDS: captures, what it refuses, what survives a crash, results."""
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 import re
 import time
 
 from biped_com_ros.core.errors import RobotDescriptionError
+from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.session import SessionState
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.inputs import AXES
 from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
-from biped_com_ros.nodes.com_calibrator.parameters import ComCalibratorParameters
+from biped_com_ros.nodes.com_calibrator.parameters import (
+    ComCalibratorParameters, sensor_noise)
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -310,10 +313,21 @@ def test_noise_grows_with_the_mass_where_it_is_given_for_another_robot(tmp_path)
         heavier = node.model.mass / 4.0
         noise, defaults = node.session.estimator.noise, ComCalibratorParameters()
         assert heavier > 10.0 and noise.force == pytest.approx(0.05 * heavier)
-        assert noise.moment_bias == pytest.approx(defaults.moment_bias * heavier)
+        for name in ('moment_bias', 'torque_bias', 'force_drift', 'moment_drift'):
+            assert getattr(noise, name) == pytest.approx(getattr(defaults, name) * heavier)
+        for name in ('wrench_gain', 'cross_talk', 'sensor_shift', 'torque_gain', 'friction'):
+            assert getattr(noise, name) == getattr(defaults, name)
+        still = node.session.window.options.force_deviation
+        assert still == pytest.approx(defaults.still_force_deviation * heavier)
         assert noise.encoder == defaults.encoder_noise and noise.tilt == defaults.tilt_noise
     finally:
         node.destroy_node()
+
+
+def test_the_node_assumes_what_the_estimator_does():
+    """Its defaults are those of the library, so that calibrate finds the same."""
+    assert sensor_noise(ComCalibratorParameters(), 64.0) == replace(
+        SensorNoise(), encoder=0.00175, tilt=0.0009)
 
 
 def test_the_parameter_file_holds_every_parameter_with_its_default():

@@ -98,20 +98,44 @@ class ComCalibratorParameters(RobotNodeParameters):
         1e-4, 100.0)
     moment_noise: float = constant(0.02, 'Standard deviation of moments', 'N m', 1e-5, 10.0)
     torque_noise: float = constant(
-        0.3, 'Standard deviation of joint torques, friction included', 'N m', 1e-4, 100.0)
+        0.3, 'Standard deviation of joint torques', 'N m', 1e-4, 100.0)
     encoder_noise: float = constant(
         0.00175, 'Standard deviation of joint positions', 'rad', 0.0, 0.1)
     tilt_noise: float = constant(
         0.0009, 'Standard deviation of the direction of gravity', 'rad', 0.0, 0.1)
     force_bias: float = constant(
-        0.5, 'Standard deviation of the constant bias of forces, which is estimated; 0: no bias',
+        2.0, 'Standard deviation of the constant bias of forces, which is estimated; 0: no bias',
         'N', 0.0, 100.0)
     moment_bias: float = constant(
-        0.02, 'Standard deviation of the bias of moments', 'N m', 0.0, 10.0)
+        0.1, 'Standard deviation of the bias of moments', 'N m', 0.0, 10.0)
+    force_drift: float = constant(
+        1.0, 'Standard deviation of the change of the bias of forces from the first to the last '
+        'pose', 'N', 0.0, 100.0)
+    moment_drift: float = constant(
+        0.05, 'Standard deviation of the change of the bias of moments', 'N m', 0.0, 10.0)
+    wrench_gain: float = constant(
+        0.02, "Standard deviation of the gain errors of a wrench sensor's axes, as shares", '',
+        0.0, 0.5)
+    cross_talk: float = constant(
+        0.01, 'Standard deviation of what of one axis of a wrench sensor enters another, as '
+        'shares; 1 N m counts as 10 N', '', 0.0, 0.2)
+    sensor_shift: float = constant(
+        0.003, "Standard deviation of the misplacement of wrench sensors' frames, per axis", 'm',
+        0.0, 0.1)
+    sensor_turn: float = constant(
+        0.005, "Standard deviation of how wrench sensors' frames are turned, about each axis",
+        'rad', 0.0, 0.2)
+    torque_bias: float = constant(
+        0.3, 'Standard deviation of the bias of joint torques', 'N m', 0.0, 100.0)
+    torque_gain: float = constant(
+        0.02, 'Standard deviation of the errors of torque constants, as shares', '', 0.0, 0.5)
+    friction: float = constant(
+        0.02, "Standard deviation of joints' static friction, as a share of the effort limit; it "
+        'is estimated where approach shows it with both signs', '', 0.0, 1.0)
     encoder_offset: float = constant(
-        0.002, 'Standard deviation of the bias of joint positions', 'rad', 0.0, 0.1)
+        0.004, 'Standard deviation of the bias of joint positions', 'rad', 0.0, 0.1)
     tilt_bias: float = constant(
-        0.003, 'Standard deviation of the bias of the direction of gravity', 'rad', 0.0, 0.1)
+        0.005, 'Standard deviation of the bias of the direction of gravity', 'rad', 0.0, 0.1)
     noise_at_mass: float = constant(
         0.0, 'Mass of the robot for which noise and bias of forces, moments and torques, and '
         'still_force_deviation, are given; they are scaled by the mass of this robot over it. 0: '
@@ -156,12 +180,12 @@ def noise_scale(params: ComCalibratorParameters, mass: float) -> float:
 def sensor_noise(params: ComCalibratorParameters, mass: float) -> SensorNoise:
     """Return the noise of the sensors of a robot of `mass`, kg; see `noise_at_mass`."""
     scale = noise_scale(params, mass)
-    return SensorNoise(
-        force=scale * params.force_noise, moment=scale * params.moment_noise,
-        torque=scale * params.torque_noise, encoder=params.encoder_noise,
-        tilt=params.tilt_noise, encoder_offset=params.encoder_offset,
-        force_bias=scale * params.force_bias, moment_bias=scale * params.moment_bias,
-        tilt_bias=params.tilt_bias)
+    scaled = {name: scale * getattr(params, name) for name in (
+        'force_bias', 'moment_bias', 'torque_bias', 'force_drift', 'moment_drift')}
+    return settings_from(
+        params, SensorNoise, force=scale * params.force_noise, moment=scale * params.moment_noise,
+        torque=scale * params.torque_noise, encoder=params.encoder_noise, tilt=params.tilt_noise,
+        **scaled)
 
 
 def motor_constants(params: ComCalibratorParameters) -> MotorConstants:
