@@ -16,27 +16,36 @@ How good the fused CoM is where the model is wrong, in the simulator.
 
     python -m examples.com_filter            a table for every motion
     python -m examples.com_filter --seeds 8  over more robots
-    python -m examples.com_filter --robot g1
+    python -m examples.com_filter --robot g1 --rate 250
+    python -m examples.com_filter --world real
 
-The robots carry what their URDF does not know: 8 % of its mass on the torso, somewhere else for
-every seed. They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and
-stand. Errors are against the simulator's truth, root mean square, after two seconds; the base is
-the true one, so that drift of leg odometry, which no CoM filter can see, stays out.
+The robots are not what their URDF says, in one of these worlds, and the filter is told which:
+
+load   8 % of the mass on the torso, somewhere else for every seed
+links  each link is wrong, by 8 % of its mass and 5 mm
+real   the same, and so are the instruments: 3 ms of delay, 0.1 deg of rotation, 2 % of gain per
+       axis, 3 mm of place of each foot sensor, each a standard deviation
+
+They sway at 1 Hz, step in place, are pushed after they have swayed, or without, and stand. The
+wrenches pass the low-pass of wrench_aggregator. Errors are against the simulator's truth, root
+mean square, after two seconds; the base is the true one, so that drift of leg odometry, which no
+CoM filter can see, stays out.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 import math
 import sys
 from typing import Any
 
-from biped_com_ros.core.com.filter import ComFilterSettings
+from biped_com_ros.core.com.carrier import trunk
 from biped_com_ros.core.com.fusion import FusedCom
-from biped_com_ros.core.com.hidden_load import trunk
 from biped_com_ros.core.com.kinematics import com_velocity_in_world
+from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.legs.keyframes import HipShift
 from biped_com_ros.core.model.robot import RobotModel, RobotState
@@ -46,6 +55,7 @@ from biped_com_ros.sim.hidden import LinkError
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, SensorOptions
 from biped_com_ros.sim.plant import Plant
 import numpy as np
+import pinocchio as pin
 
 SHARE = 0.08
 """Of its mass that each robot hides."""
@@ -59,6 +69,16 @@ NOISE = SensorOptions(encoder_noise=0.0002, velocity_noise=0.01, force_noise=0.1
 C, V = slice(0, 3), slice(3, 6)
 STEPPING = {'hip_pitch': -0.25, 'knee': 0.5, 'ankle_pitch': -0.25}
 """How 'biped' lifts a leg, rad."""
+INSTRUMENTS = {'delay': 0.003, 'rotation': 0.00175, 'gain': 0.02, 'frame': 0.003}
+"""Standard deviations of the errors of the foot sensors in the world 'real': s, rad, -, m."""
+EXACT_LINKS = {'link_mass': 0.0, 'link_com': 0.0}
+EXACT_SENSORS = {'delay_deviation': 0.0, 'sensor_rotation': 0.0, 'sensor_frame': 0.0,
+                 'sensor_gain': 0.0}
+WORLDS = {'load': ComFilterSettings(**EXACT_LINKS, **EXACT_SENSORS),
+          'links': ComFilterSettings(**EXACT_SENSORS), 'real': ComFilterSettings()}
+"""What is wrong with the robots, and what the filter is told of it."""
+LOW_PASS = 50.0
+"""Of wrench_aggregator, Hz."""
 MOTIONS = {'sway': 4.5, 'step': 8.5, 'push': 5.5, 'push at rest': 5.5, 'stand': 20.0}
 """And how long each lasts, s."""
 
@@ -97,25 +117,70 @@ class Result:
         return np.array(self.nees)[np.array(self.times) > since].mean(axis=0)
 
 
+class Instruments:
+    """
+    Foot sensors with constant errors.
+
+    Parameters
+    ----------
+    count
+        Number of sensors.
+    seed
+        Of the random errors.
+    delay, rotation, gain, frame
+        Standard deviations: s (a delay is positive), rad, share of each axis, m.
+
+    """
+
+    def __init__(self, count: int, seed: int, delay: float = 0.0, rotation: float = 0.0,
+                 gain: float = 0.0, frame: float = 0.0) -> None:
+        rng = np.random.default_rng(1000 + seed)
+        self._delay = delay * abs(rng.standard_normal())
+        self._reads = [
+            pin.SE3(pin.exp3(rotation * rng.standard_normal(3)),
+                    frame * rng.standard_normal(3)).toDualActionMatrix()
+            * (1.0 + gain * rng.standard_normal(6)) for _ in range(count)]
+        self._past: deque[tuple[float, np.ndarray]] = deque(maxlen=8)
+
+    def read(self, time: float, wrenches: np.ndarray) -> np.ndarray:
+        """Return what the sensors read of the wrenches (S, 6) at a time, s."""
+        self._past.append((time, wrenches.copy()))
+        times = [t for t, _ in self._past]
+        late = time - self._delay
+        after = min(int(np.searchsorted(times, late)), len(times) - 1)
+        before = max(after - 1, 0)
+        span = times[after] - times[before]
+        share = min(max((late - times[before]) / span, 0.0), 1.0) if span else 0.0
+        delayed = (1.0 - share) * self._past[before][1] + share * self._past[after][1]
+        return np.array([X @ wrench for X, wrench in zip(self._reads, delayed)])
+
+
 class Rig:
     """A simulated robot with a hidden load, and the fusion."""
 
     def __init__(self, settings: ComFilterSettings | None = None,
                  sensors: SensorOptions | None = None, robot: str = 'biped',
                  errors: Mapping[str, LinkError] | None = None, carrier: str = '',
-                 seed: int = 0, dt: float = 0.002) -> None:
+                 seed: int = 0, dt: float = 0.002, world: str = 'load',
+                 instruments: Mapping[str, float] | None = None) -> None:
         self.model = model = RobotModel.load(robot)
         loaded = carrier or trunk(model)
+        wrong = {'com_sigma': 0.005, 'mass_sigma': 0.08}
+        if world == 'load':
+            wrong = {'errors': hidden_load(seed, model, loaded) if errors is None else errors}
         self.plant = Plant(
             model.config, model.urdf, PlantOptions(
-                dt=dt, seed=seed, sensors=sensors or SensorOptions(), tendons=False,
-                errors=hidden_load(seed, model, loaded) if errors is None else errors),
+                dt=dt, seed=seed, sensors=sensors or SensorOptions(), tendons=False, **wrong),
             model.joint_names, model.link_names)
-        self.fusion = FusedCom(model, settings, loaded)
+        if instruments is None:
+            instruments = INSTRUMENTS if world == 'real' else {}
+        self._instruments = Instruments(len(self.model.config.wrench_sensors), seed, **instruments)
+        self.fusion = FusedCom(model, settings or WORLDS[world], loaded)
         self.result = Result()
         self._hips = HipShift(model, model.posture())
         self._half_stance = 0.5 * float(np.ptp(model.state(model.posture()).soles_in_world[:, 1]))
-        self._aggregation = WrenchAggregation(model, AggregationSettings())
+        self._aggregation = WrenchAggregation(
+            model, AggregationSettings(low_pass_cutoff=LOW_PASS))
         self._time = -1.0
 
     def run(self, motion: str, seconds: float) -> Result:
@@ -165,7 +230,7 @@ class Rig:
         ns = round(1e9 * seen.time)
         self._aggregation.set_state(
             state, base.rotation @ state.pose_in_base(self.model.config.imu.frame).rotation)
-        for i, wrench in enumerate(seen.wrenches):
+        for i, wrench in enumerate(self._instruments.read(seen.time, seen.wrenches)):
             self._aggregation.update(i, wrench, ns)
         return np.array([body.wrench for body in self._aggregation.bodies
                          if body.detector is not None])
@@ -211,6 +276,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0].strip())
     parser.add_argument('--seeds', type=int, default=4, help='number of robots')
     parser.add_argument('--robot', default='biped', help='another one only sways and stands')
+    parser.add_argument('--rate', type=float, default=500.0, help='Hz')
+    parser.add_argument('--world', choices=WORLDS, default='load', help='what is wrong')
     options = parser.parse_args(arguments)
     seeds, robot = options.seeds, options.robot
     motions = MOTIONS if robot == 'biped' else {m: MOTIONS[m] for m in ('sway', 'stand')}
@@ -224,7 +291,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for motion, seconds in motions.items():
         for name, sensors in (('exact', SensorOptions()), ('noisy', NOISE)):
             print(f'{motion:13}{name:6}', describe(
-                motion, [Rig(sensors=sensors, robot=robot, seed=seed).run(motion, seconds)
+                motion, [Rig(sensors=sensors, robot=robot, seed=seed, dt=1.0 / options.rate,
+                             world=options.world).run(motion, seconds)
                          for seed in range(seeds)]), flush=True)
     return 0
 

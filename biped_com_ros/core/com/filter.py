@@ -23,24 +23,31 @@ v      velocity of the true one                                               m/
 h      first moment of the unknown load over the robot's mass, along the
        axes of the carrier                                                    m
 f      external force other than at the feet, in the world                    N
-s      mass of the unknown load, as a share of the robot's
+s      all unknown mass that the feet weigh, as a share of the robot's
+d      delay of the foot wrenches beyond the known one                        s
+r      errors of the foot sensors, :mod:`foot_sensors`
+e      errors of the links' masses and first moments, :mod:`link_errors`
 ====== ====================================================================== ====
 
 The carrier is the link to which the load is fixed: its centre of mass p by the model, its
 orientation R.
 
-    k' = v + s (v_kin - p') - R' h
-    v' = (1 - s) (F + f) / m + g      f' = -f / tau + noise      h', s' = noise
+    k' = v + D a + s (v_kin - p') - R' h
+    v' = a = ((1 - s) F - F_r r + f) / m + g       f' = -f / tau + noise      h', s' = noise
 
-    c_kin = k + noise                                    kinematics
-    v_kin = v + s (v_kin - p') - R' h + noise            kinematics
-    residual = s (residual + rows_u) + rows_h h + noise  feet, :mod:`hidden_load`
+    c_kin = k + noise                                       kinematics
+    v_kin = v + D a + s (v_kin - p') - R' h + noise         kinematics
+    residual = s (residual + rows_u) + rows_h h + rows_d d + rows_r r + rows_e e + noise
+                                                            feet, :mod:`hidden_load`
+    c = k - s (c_kin - p) + R h + C e                       the centre of mass
 
-    c = k - s (c_kin - p) + R h                          the centre of mass
-
-with the measured foot force F and the model's mass m. All but ``(1 - s) f`` is linear, and an
-estimate of the load holds in any posture. The place of the load, h, is estimated from the moments
-of the feet alone: its effect on velocities is smaller than their other errors.
+with the measured foot force F, what errors of the sensors change of it, F_r, the model's mass m,
+and D, the sum of the known and the unknown delay: v is as late as the wrenches are. All is linear,
+and an estimate of the load holds in any posture. The place of the load, h, is estimated from the
+moments of the feet alone: its effect on velocities is smaller than their other errors. The errors
+of the links are estimated from the moments, too; on velocities their effect is treated as noise.
+Gains and places of the foot sensors are not estimated, but their covariance is taken into account
+(Schmidt-Kalman).
 
 White noise of velocities, forces and moments is measured by the fourth differences of these smooth
 signals (:class:`NoiseMeter`): with good sensors the estimate follows the kinematics, with noisy
@@ -60,42 +67,36 @@ it began, by its effect on the velocity; until then the error of the velocity ex
 covariance. Feet with little normal force are ignored. At rest the height of the CoM is not
 observable: it is estimated while the robot accelerates horizontally, and until then rests on the
 assumption that the load is near the carrier's centre of mass. Mass errors of what lies beyond the
-foot sensors are not observable. The covariance contains no other model error than that one load:
-with 5 % and 5 mm of error in every link, the horizontal CoM was off by 0.3 mm instead of 0.06. The
-height suffers more, since errors of links that accelerate differently look like a load's height:
-with 8 % and 5 mm of error in every link it was 12 to 16 mm off after slow motions (3.5 mm by the
-URDF), while its standard deviation was 1 mm.
+foot sensors are not observable. A tilted base, by an error of the IMU, is not modelled.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 import math
 from typing import NamedTuple
 
-from biped_com_ros.core.com.hidden_load import Carrier, LoadEquation
+from biped_com_ros.core.com.carrier import Carrier
+from biped_com_ros.core.com.foot_sensors import FootSensorErrors, PER_FOOT, ROTATIONS
+from biped_com_ros.core.com.hidden_load import LoadEquation
+from biped_com_ros.core.com.link_errors import LinkEffects, LinkErrorEstimate, LinkErrors
+from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import check_positive
 from biped_com_ros.core.geometry.pose import Array, Vector
 from biped_com_ros.core.signals.filters import NoiseMeter
 import eigenpy
 import numpy as np
 
-K, V, H, F, S = slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 12), 12
-SIZE = 13
-
-_MOVING = np.ones(SIZE)
-_MOVING[H] = 0.0
-_CORRECTED = 1.0 - np.outer(1.0 - _MOVING, 1.0 - _MOVING)
-"""Entries of the covariance that a correction by kinematics reduces."""
-_NO_LOAD = np.eye(3, SIZE, 3)
-_KINEMATIC = np.eye(6, SIZE)
+K, V, H, F, S, D = slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 12), 12, 13
+"""Places of the states; those of the foot sensors follow."""
+SIZE = 14
 _RESPONSE, _SINGLE = 0.01, 1.5
 """
 While the effect of an unknown force may exceed noise within the first time, s, every sample is
 used. The threshold of a single sample is the second factor times that of a mean.
 """
+_SLOW = 0.15
+"""Errors of links move the kinematic velocity alike for so long, s."""
 _NO_DETECTION = [(0.0, 0.0, math.inf, 0.0)] * 3
 _OUTLIER = 4.0
 """Squared innovations of a moment beyond this multiple of their variance count less."""
@@ -103,74 +104,6 @@ _MEAN_OVER = 0.01
 """The settings give the noise of means over this time, s."""
 _WORST = (*[0.001] * 3, *[0.02] * 3)
 """Noise of kinematic position, m, and velocity, m/s, until it has been measured."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComFilterSettings:
-    """
-    Uncertainties: standard deviations, those of forces as shares of the weight.
-
-    Attributes
-    ----------
-    kinematic_position, kinematic_velocity, acceleration
-        Of the kinematic CoM, m and m/s, and of the acceleration by the foot forces, m/s^2, all as
-        means over 10 ms: the least ones, to which measured white noise is added.
-    moment, momentum
-        Of the horizontal CoM by the moments of the feet, m, and the relative error of the model's
-        rate of angular momentum; measured white noise is added.
-    load_cutoff
-        Bandwidth of the comparison of moments, Hz.
-    initial_moment, moment_drift
-        Of h initially, m, and its random walk, m per square root of a second.
-    initial_mass, mass_drift
-        Of s initially, and its random walk per square root of a second.
-    force_drift, force_time
-        Random walk of the external force without a push, share of the weight per square root of a
-        second, and the time constant with which it decays, s.
-    push_sigmas, push_delay, push_force
-        A push begins or ends where the kinematic velocity, smoothed over `push_delay`, s, differs
-        by more than `push_sigmas` standard deviations from what the known forces explain. At each
-        such sample `push_force`, share of the weight, is added to the external force's deviation.
-    push_lever
-        Of the point where a push acts from the CoM, m.
-    least_acceleration
-        Horizontal acceleration, m/s^2, above which moments determine the height of the load, if
-        it exceeds measured noise, too.
-    push_calm, push_hold
-        Moments are used where the external force is less than this share of the weight, and no
-        push begins within `push_hold`, s, after them.
-    unknown_acceleration
-        Of the CoM while the foot forces are unknown, m/s^2.
-    longest_gap
-        Gap in the inputs after which position and velocity are initialized again, s; the
-        estimated load is kept.
-
-    """
-
-    kinematic_position: float = 0.00001
-    kinematic_velocity: float = 0.0001
-    acceleration: float = 0.02
-    moment: float = 0.00001
-    momentum: float = 0.005
-    load_cutoff: float = 3.0
-    initial_moment: float = 0.015
-    moment_drift: float = 0.00001
-    initial_mass: float = 0.1
-    mass_drift: float = 0.0003
-    force_drift: float = 0.0003
-    force_time: float = 10.0
-    push_sigmas: float = 3.8
-    push_delay: float = 0.02
-    push_force: float = 0.1
-    push_lever: float = 0.3
-    least_acceleration: float = 0.02
-    push_calm: float = 0.003
-    push_hold: float = 0.1
-    unknown_acceleration: float = 3.0
-    longest_gap: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_positive('the CoM filter', self)
 
 
 class KinematicCom(NamedTuple):
@@ -183,12 +116,33 @@ class KinematicCom(NamedTuple):
         Centre of mass by the model, m, and its velocity, m/s; shape (3,).
     carrier
         Motion of the link with the unknown load.
+    links
+        Effects of errors of the links; None if there are none.
 
     """
 
     com: Array
     velocity: Array
     carrier: Carrier
+    links: LinkEffects | None = None
+
+
+class FootForce(NamedTuple):
+    """
+    The force of all feet at an instant, in the world.
+
+    Attributes
+    ----------
+    force
+        N, (3,).
+    by_sensors
+        What errors of their sensors change of the force of each foot, N, shape (F, 3, 9); None
+        if they have none.
+
+    """
+
+    force: Array
+    by_sensors: Array | None = None
 
 
 class ComFilter:
@@ -203,11 +157,15 @@ class ComFilter:
         Uncertainties.
     gravity
         m/s^2.
+    sensors, links
+        Errors of the foot sensors and of the links; None if there are none.
 
     Attributes
     ----------
     state, covariance
-        Shape (13,) and (13, 13) in the order k, v, h, f, s.
+        Shape (n,) and (n, n) in the order k, v, h, f, s, d, errors of the foot sensors.
+    links
+        Estimate of the errors of the links.
     is_started
         Whether there is an estimate.
     velocity_change
@@ -216,17 +174,25 @@ class ComFilter:
 
     """
 
-    def __init__(self, mass: float, settings: ComFilterSettings = ComFilterSettings(),
-                 gravity: float = GRAVITY) -> None:
+    def __init__(self, mass: float, settings: ComFilterSettings | None = None,
+                 gravity: float = GRAVITY, sensors: FootSensorErrors | None = None,
+                 links: LinkErrors | None = None) -> None:
         self._mass, self._gravity, self._weight = mass, gravity, mass * gravity
-        self.settings = settings
+        self.settings = settings = settings or ComFilterSettings()
+        self._sensors = sensors
         self._motion: tuple[Vector, Vector, Vector, float] | None = None
-        self.state, self.covariance = np.zeros(SIZE), np.zeros((SIZE, SIZE))
-        self._transition = A = np.eye(SIZE)
+        size = self._size = SIZE + (0 if sensors is None else len(sensors.variances))
+        self._prepare_masks()
+        self.links = LinkErrorEstimate(size, links)
+        self.state, self.covariance = np.zeros(size), np.zeros((size, size))
+        self._transition = A = np.eye(size)
         # Views of what changes in it: writing by lists of indices takes several times as long.
         self._force_share, self._force_decay = (
             np.einsum('ii->i', A[V, F]), np.einsum('ii->i', A[F, F]))
-        self._drift = np.zeros(SIZE)
+        self._by_sensors, self._next_by_sensors = A[V, SIZE:], np.zeros((3, size - SIZE))
+        self._before_by_sensors = self._next_by_sensors
+        self._acting: Array | None = None
+        self._drift = np.zeros(size)
         self._drift[H], self._drift[S] = settings.moment_drift ** 2, settings.mass_drift ** 2
         self._drift[F] = (settings.force_drift * self._weight) ** 2
         self._least_noise = np.repeat(
@@ -234,6 +200,24 @@ class ComFilter:
         self._kinematic_noise, self._force_noise = NoiseMeter(_WORST), NoiseMeter(
             [0.01 * self._weight] * 3)
         self.reset()
+
+    def _prepare_masks(self) -> None:
+        moving = self._moving = np.ones(self._size)
+        moving[H] = 0.0
+        # Rotations of the sensors are observed well. Estimated places and gains would turn small
+        # errors of the model into large ones of the height: they are only taken into account.
+        self._estimated = np.ones(self._size)
+        self._estimated[SIZE:] = np.arange(self._size - SIZE) % PER_FOOT < ROTATIONS
+        moving *= self._estimated
+        #: Entries of the covariance that a correction by kinematics reduces.
+        self._corrected = 1.0 - np.outer(1.0 - moving, 1.0 - moving)
+        self._no_load = np.eye(3, self._size, 3)
+        self._kinematic = np.eye(6, self._size)
+
+    @property
+    def delay(self) -> float:
+        """Estimated delay of the wrenches of the feet, s."""
+        return self.settings.wrench_delay + self.state.item(D)
 
     @property
     def com(self) -> Array:
@@ -243,25 +227,33 @@ class ComFilter:
     @property
     def com_covariance(self) -> Array:
         """Of :attr:`com`, shape (3, 3), m^2."""
-        rows = np.eye(3, SIZE)
+        rows = np.eye(3, self._size)
         rows[:, H], rows[:, S] = self._rotation, -self._lever
-        return rows @ self.covariance @ rows.T
+        found = rows @ self.covariance @ rows.T
+        if self._effects is not None:
+            found += self.links.com_covariance(rows, self._effects.com)
+        return found
 
     @property
     def velocity(self) -> Array:
         """Its velocity, shape (3,), m/s."""
-        return self.state[V]
+        return self.state[V] + self.delay * self._acceleration
 
     @property
     def velocity_covariance(self) -> Array:
         """Of :attr:`velocity`, shape (3, 3), m^2/s^2."""
-        return self.covariance[V, V]
+        rows = np.eye(3, self._size, 3)
+        rows[:, D] = self._acceleration
+        return rows @ self.covariance @ rows.T
 
     @property
     def bias(self) -> Array:
         """Error of the kinematic CoM, along the axes of the world, shape (3,), m."""
         x = self.state
-        return x.item(S) * self._lever - self._rotation.dot(x[H])
+        found = x.item(S) * self._lever - self._rotation.dot(x[H])
+        if self._effects is not None:
+            found -= self._effects.com.dot(self.links.errors)
+        return found
 
     def detects_push(self, dt: float, difference: Vector) -> bool:
         """
@@ -300,7 +292,7 @@ class ComFilter:
         """
         if self._motion is None:
             x, share = self.state, (1.0 - self.state.item(S)) / self._mass
-            beside = share * x[F]
+            beside = x[F] / self._mass
             beside[2] -= self._gravity
             self._motion = _numbers(self.com), _numbers(x[V]), _numbers(beside), share
         return self._motion
@@ -308,7 +300,7 @@ class ComFilter:
     @property
     def external_force(self) -> Array:
         """Force on the robot other than at its feet, shape (3,), N."""
-        return self.state[F]
+        return self.state[F] / (1.0 - self.state.item(S))
 
     @property
     def mass(self) -> float:
@@ -323,18 +315,26 @@ class ComFilter:
         self._mean_innovation = [0.0] * 3
         self._held: deque[LoadEquation] = deque()
         self._held_time = 0.0
-        self._rotation, self._lever, self._velocity_rows = np.eye(3), np.zeros(3), _NO_LOAD
+        self._rotation, self._lever = np.eye(3), np.zeros(3)
+        self._velocity_rows, self._acceleration = self._no_load, np.zeros(3)
+        self._by_load = np.zeros(3)
+        self._effects: LinkEffects | None = None
         self._detection, self._responds = _NO_DETECTION, False
         self._kinematic_noise.reset()
         self._force_noise.reset()
         self.state[:] = 0.0
         self.covariance[:] = 0.0
-        diagonal = self.covariance.reshape(-1)[::SIZE + 1]
+        diagonal = self.covariance.reshape(-1)[::self._size + 1]
         diagonal[H] = self.settings.initial_moment ** 2
-        diagonal[S] = self.settings.initial_mass ** 2
+        diagonal[S] = self.settings.initial_mass ** 2 + self.links.reset(S)
+        diagonal[D] = self.settings.delay_deviation ** 2
+        if self._sensors is not None:
+            diagonal[SIZE:] = self._sensors.variances
+            self._sensor_deviations = np.sqrt(self._sensors.variances) + 1e-12
 
     def update(self, dt: float, kinematic_com: KinematicCom | None, force: Array | None,
-               equation: LoadEquation | None = None, count: int = 1) -> None:
+               equation: LoadEquation | None = None, count: int = 1,
+               acting: FootForce | None = None) -> None:
         """
         Update with the values of one instant.
 
@@ -350,20 +350,48 @@ class ComFilter:
             Equation of the load by the moments of the feet; None if unknown.
         count
             Number of samples of which all this is the mean.
+        acting
+            The force of the feet at this instant; None if unknown.
 
         """
         self._motion, self.velocity_change = None, [0.0] * 3
+        before = self._acting
+        self._set_acting(acting)
         if self.is_started and 0.0 < dt <= self.settings.longest_gap:
-            self._predict(dt, force, count)
+            self._predict(dt, force, count, before)
         elif kinematic_com is None:
             return
         else:
             self._start(kinematic_com)
         if kinematic_com is None:
-            self._velocity_rows, self._detection = _NO_LOAD, _NO_DETECTION
+            self._velocity_rows, self._detection = self._no_load, _NO_DETECTION
         else:
             self._correct_by_kinematics(kinematic_com, dt, count)
         self._apply_held(equation)
+
+    def _set_acting(self, acting: FootForce | None) -> None:
+        """Set the acceleration by the forces at this instant, and what errors change of it."""
+        self._acceleration, self._acting = np.zeros(3), None
+        if acting is None:
+            return
+        self._acting = acting.force
+        share = (1.0 - self.state.item(S)) / self._mass
+        self._acceleration = share * acting.force + self.state[F] / self._mass
+        self._acceleration[2] -= self._gravity
+        if acting.by_sensors is not None:
+            # Linear in these errors and in s together, as it has to be: what cannot be told apart
+            # must stay so.
+            self._next_by_sensors = acting.by_sensors.transpose(1, 0, 2).reshape(3, -1)
+            self._next_by_sensors *= -1.0 / self._mass
+
+    def _known_velocity(self) -> Array:
+        """
+        Return what the kinematic velocity has more than the states explain linearly, m/s.
+
+        The row of s would contain noise of the velocities, and so look informative.
+        """
+        return (self.settings.wrench_delay * self._acceleration
+                + self.state.item(S) * self._by_load)
 
     def _start(self, kinematic_com: KinematicCom) -> None:
         """Start at the kinematic CoM, with the load as far as it is known."""
@@ -375,44 +403,63 @@ class ComFilter:
         moving = [*range(6), *range(9, 12)]
         x[moving], P[moving], P[:, moving] = 0.0, 0.0, 0.0
         by_load = self._rows(kinematic_com)[3:]
-        x[K], x[V] = kinematic_com.com, kinematic_com.velocity - by_load @ x
+        known = s.wrench_delay * self._acceleration
+        by_load[:, S] = self._by_load
+        x[K], x[V] = kinematic_com.com, kinematic_com.velocity - known - by_load @ x
         by_load[:, V] = 0.0
         P[V] = -by_load @ P
+        start = np.eye(self._size)
+        start[moving] = 0.0
+        start[V] = -by_load
+        self.links.propagate(start)
         P[:, V] = P[V].T
         P[V, V] = -by_load @ P[:, V] + 0.1 ** 2 * np.eye(3)
         P[K, K] = _WORST[0] ** 2 * np.eye(3)
         P[F, F] = (s.force_drift * self._weight) ** 2 * np.eye(3)
 
     def _rows(self, kinematic_com: KinematicCom) -> Array:
-        """Return the observation rows of the kinematic CoM and its velocity, (6, 13)."""
+        """Return the observation rows of the kinematic CoM and its velocity, (6, n)."""
         carrier = kinematic_com.carrier
-        rows = _KINEMATIC.copy()
+        rows = self._kinematic.copy()
         rows[3:, H] = -carrier.turning
-        rows[3:, S] = kinematic_com.velocity - carrier.velocity
+        rows[3:, D] = self._acceleration
+        self._effects = kinematic_com.links
+        self._by_load = kinematic_com.velocity - carrier.velocity
         self._rotation, self._lever = carrier.rotation, kinematic_com.com - carrier.point
         self._velocity_rows = rows[3:]
         return rows
 
-    def _predict(self, dt: float, force: Array | None, count: int) -> None:
+    def _predict(self, dt: float, force: Array | None, count: int,
+                 before: Array | None) -> None:
         s, x, A = self.settings, self.state, self._transition
         share, decay = (1.0 - x.item(S)) / self._mass, math.exp(-dt / s.force_time)
         if force is None:  # it may be supported, or not
-            acceleration, rough = share * x[F], s.unknown_acceleration ** 2
+            acceleration, rough = x[F] / self._mass, s.unknown_acceleration ** 2
+            self._by_sensors[:] = 0.0
             A[V, S] = 0.0
         else:
-            push = x[F] + force
-            acceleration = share * push
+            acceleration = share * force + x[F] / self._mass
             acceleration[2] -= self._gravity
+            if self._sensors is not None:
+                by_sensors = 0.5 * (self._before_by_sensors + self._next_by_sensors)
+                np.multiply(dt, by_sensors, out=self._by_sensors)
+                acceleration += by_sensors.dot(x[SIZE:])
+                self._before_by_sensors = self._next_by_sensors
             noise = self._force_noise.update(force, dt, count).max().item()
             rough = s.acceleration ** 2 * _MEAN_OVER / dt + noise * share ** 2
-            A[V, S] = (-dt / self._mass) * push
-        x[K] += dt * (self._velocity_rows.dot(x) + 0.5 * dt * acceleration)
+            # The same force as for the errors of the sensors: what cannot be told apart stays so.
+            alike = force if self._acting is None or before is None else (
+                0.5 * (before + self._acting))
+            A[V, S] = (-dt / self._mass) * alike
+        known = self._known_velocity()
+        x[K] += dt * (self._velocity_rows.dot(x) + known + 0.5 * dt * acceleration)
         x[V] += dt * acceleration
         x[F] *= decay
         A[K, 3:] = dt * self._velocity_rows[:, 3:]
-        self._force_share[:], self._force_decay[:] = dt * share, decay
+        self._force_share[:], self._force_decay[:] = dt / self._mass, decay
         self.covariance = P = A.dot(self.covariance).dot(A.T)
-        diagonal = P.reshape(-1)[::SIZE + 1]
+        self.links.propagate(A)
+        diagonal = P.reshape(-1)[::self._size + 1]
         diagonal += dt * self._drift
         diagonal[V] += rough * dt * dt
 
@@ -420,7 +467,12 @@ class ComFilter:
         rows = self._rows(kinematic_com)
         residual = np.concatenate((kinematic_com.com, kinematic_com.velocity))
         noise = self._kinematic_noise.update(residual, dt, count) + self._least_noise
+        if kinematic_com.links is not None:
+            noise[3:] += kinematic_com.links.velocity ** 2 * (_SLOW / max(dt, 1e-3))
         residual -= rows.dot(self.state)
+        known = self._known_velocity()
+        residual[3:] -= known
+        noise[3:] += self.covariance.item(S, S) * self._by_load ** 2
         PHt = self.covariance.dot(rows.T)
         innovation = rows.dot(PHt)
         diagonal = innovation.reshape(-1)[::7]
@@ -431,20 +483,25 @@ class ComFilter:
         diagonal += noise
         weights = eigenpy.LLT(innovation).solve(PHt.T)  # less than half of NumPy's time
         # The load is not corrected by it, but its uncertainty is taken into account.
-        self.state += _MOVING * residual.dot(weights)
+        self.state += self._moving * residual.dot(weights)
         P = self.covariance
-        P -= _CORRECTED * PHt.dot(weights)
+        P -= self._corrected * PHt.dot(weights)
         self.covariance = 0.5 * (P + P.T)
+        self.links.correct_others(weights.T * self._moving[:, np.newaxis], rows)
         self._prepare_detection(
-            rows[3:].dot(self.state) - self.state[V], *variances, dt / count, count)
+            rows[3:].dot(self.state) - self.state[V] + known, *variances, dt / count, count)
 
     def _prepare_detection(self, mean: Array, expected: Array, white: Array, dt: float,
                            count: int) -> None:
         """Prepare the thresholds of :meth:`detects_push`, by variances of samples `dt` apart."""
         s = self.settings
         # Of force and mass together: here it has no effect which of them is uncertain.
-        by = self._transition[V, 9:]
-        drift = (by.dot(self.covariance[9:, 9:]) * by).sum(axis=1)
+        by, P = self._transition[V, 9:13], self.covariance
+        drift = (by.dot(P[9:13, 9:13]) * by).sum(axis=1)
+        if self._sensors is not None:
+            # Errors of the sensors are known to be constant: they hide no push.
+            shared = by.dot(P[9:13, SIZE:]) / self._sensor_deviations
+            drift -= (shared * shared).sum(axis=1)
         white_in_response = (count * dt / _RESPONSE) ** 2 * white
         self._responds = bool((drift > white_in_response).any())
         passed = 0.5 * min(dt / s.push_delay, 1.0)
@@ -503,9 +560,13 @@ class ComFilter:
 
     def _correct_by_moments(self, equation: LoadEquation) -> None:
         s, rotation = self.settings, self._rotation
-        rows = np.zeros((2, SIZE))
+        rows = np.zeros((2, self._size))
         rows[:, H], rows[:, S] = equation.rows[:, :3], equation.rows[:, 3] + equation.residual
-        residual = equation.residual - rows.dot(self.state)
+        rows[:, D] = equation.late
+        if self._sensors is not None:
+            rows[:, SIZE:] = equation.sensors
+        links = equation.links
+        residual = equation.residual - rows.dot(self.state) - links.dot(self.links.errors)
         # Noise of the velocities would look like height: the gain of the height uses the
         # acceleration by the foot forces, whose noise is independent of it.
         in_world, height = equation.rows[:, :3].dot(rotation.T), equation.height
@@ -518,15 +579,21 @@ class ComFilter:
         rows[:, H] = in_world.dot(rotation)
         wrong = (s.moment ** 2 + (s.momentum * equation.spin) ** 2
                  + (s.push_lever * equation.push) ** 2)
-        excess = 0.5 * (float(residual.dot(residual)) - _OUTLIER * np.einsum(
-            'ij,jk,ik', rows, self.covariance, rows).item())
+        crossed = self.links.crossed()
+        PRt = self.covariance.dot(rows.T) + crossed.dot(links.T)
+        QRt = crossed.T.dot(rows.T) + self.links.covariance.dot(links.T)
+        innovation = rows.dot(PRt) + links.dot(QRt)
+        excess = 0.5 * (float(residual.dot(residual))
+                        - _OUTLIER * (innovation.item(0) + innovation.item(3)))
         wrong += max(excess - _OUTLIER * (equation.scatter + wrong), 0.0)
-        self._correct(rows, instrument, residual,
-                      equation.noise / equation.span + equation.repeats * wrong,
+        variance = equation.noise / equation.span + equation.repeats * wrong
+        innovation[0, 0] += variance
+        innovation[1, 1] += variance
+        self._correct(PRt, QRt, innovation, instrument, links, residual,
                       None if measured.any() else rotation[2])
 
-    def _correct(self, rows: Array, instrument: Array, residual: Array, variance: float,
-                 unobserved: Array | None) -> None:
+    def _correct(self, PRt: Array, QRt: Array, innovation: Array, instrument: Array,
+                 links: Array, residual: Array, unobserved: Array | None) -> None:
         """
         Correct by rows whose noise is correlated with that of the residual.
 
@@ -534,15 +601,15 @@ class ComFilter:
         is free of that noise. Along the direction `unobserved`, (3,), the first moment is not
         corrected.
         """
-        P = self.covariance
-        PRt = P.dot(rows.T)
-        innovation = rows.dot(PRt)
-        innovation[0, 0] += variance
-        innovation[1, 1] += variance
-        gain = eigenpy.LLT(innovation).solve(instrument.dot(P)).T
+        P, crossed = self.covariance, self.links.crossed()
+        factor = eigenpy.LLT(innovation)
+        gain = factor.solve(instrument.dot(P) + links.dot(crossed.T)).T
+        gain_links = factor.solve(instrument.dot(crossed) + links.dot(self.links.covariance)).T
         if unobserved is not None:
             gain[H] -= np.outer(unobserved, unobserved.dot(gain[H]))
+        gain *= self._estimated[:, np.newaxis]
         self.state += gain.dot(residual)
+        self.links.correct(gain, gain_links, PRt, QRt, innovation, residual)
         lost = gain.dot(PRt.T)
         P = P - lost - lost.T + gain.dot(innovation).dot(gain.T)
         self.covariance = 0.5 * (P + P.T)

@@ -14,12 +14,12 @@
 """
 The fused CoM of a robot, from its kinematics and the wrenches of its feet.
 
-The filter is updated about seventy times a second with means: the mean of the instants since its
-last update stands for the one in the middle. From there position and velocity are propagated to
+The filter is updated about 45 times a second with means: the mean of the instants since its last
+update stands for the one in the middle. From there position and velocity are propagated to
 the last instant by the impulse of the foot forces (Newton), so the estimate is not delayed. White
-noise is averaged as the filter itself would do. Of the motion within 7 ms to either side of the
+noise is averaged as the filter itself would do. Of the motion within 10 ms to either side of the
 middle, all that the foot forces explain is taken into account; what is neglected of the kinematics
-grows with the square of that time: a micrometre where 8 % of the mass turn with 2 rad/s^2.
+grows with the square of that time: two micrometres where 8 % of the mass turn with 2 rad/s^2.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from biped_com_ros.core.com.filter import ComFilter, ComFilterSettings, KinematicCom
-from biped_com_ros.core.com.hidden_load import CarrierFrame, LoadWrench
+from biped_com_ros.core.com.carrier import CarrierFrame
+from biped_com_ros.core.com.filter import ComFilter, FootForce, KinematicCom
+from biped_com_ros.core.com.hidden_load import LoadWrench
 from biped_com_ros.core.com.kinematics import com_velocity_along_base
+from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, Vector
 from biped_com_ros.core.geometry.wrench import sum_wrenches
@@ -43,8 +45,10 @@ Shares of the weight. The wrench of a foot with less normal force than the first
 foot is in the air; its sensor measures an offset, or the inertia of the foot), with more than the
 second it counts fully. In between it is faded, so that no force disappears at once.
 """
-LONGEST = 0.0151
-"""Longest time over which instants are averaged, s: seven at 500 Hz, one at 100 Hz and below."""
+LONGEST = 0.0231
+"""Longest time over which instants are averaged, s: eleven at 500 Hz."""
+AVERAGED = 0.0101
+"""Instants are averaged if they follow each other within this time, s: three at 100 Hz."""
 
 
 class FootImpulse(NamedTuple):
@@ -132,10 +136,13 @@ class FusedCom:
     def __init__(self, model: RobotModel, settings: ComFilterSettings | None = None,
                  carrier: str = '', gravity: float = GRAVITY) -> None:
         settings = settings or ComFilterSettings()
-        self.filter, self.updates = ComFilter(model.mass, settings, gravity), 0
+        self._sensors, links = settings.sensor_errors(model), settings.link_errors(model)
+        self.filter, self.updates = ComFilter(
+            model.mass, settings, gravity, self._sensors, links), 0
         self._carrier = CarrierFrame(model, carrier)
         self._load = LoadWrench(
-            model, settings.load_cutoff, gravity, settings.least_acceleration)
+            model, settings.load_cutoff, gravity, settings.least_acceleration,
+            settings.wrench_delay, self._sensors, links)
         self._weight = model.mass * gravity
         # Turns forces of all feet into the world and adds them.
         self._turn = np.zeros((3, len(model.soles.names), 6))
@@ -146,6 +153,7 @@ class FusedCom:
         self._instants.clear()
         self._impulse, self._begun = _NO_IMPULSE, 0.0
         self._force: Vector | None = None
+        self._middle_force: Vector = _STILL
 
     def reset(self) -> None:
         """Forget everything."""
@@ -158,8 +166,17 @@ class FusedCom:
         (cx, cy, cz), (vx, vy, vz), (ax, ay, az), share = self.filter.motion
         t, half, jx, jy, jz, dx, dy, dz = self._impulse
         ex, ey, ez = self.filter.velocity_change
-        return ((cx + t * vx + half * ax + share * dx, cy + t * vy + half * ay + share * dy,
-                 cz + t * vz + half * az + share * dz),
+        # The velocity that the wrenches explain is as late as they are.
+        late = self.filter.delay
+        half += late * t
+        dx, dy, dz = dx + late * jx, dy + late * jy, dz + late * jz
+        if self._force is not None:
+            fx, fy, fz = self._force
+            t, jx, jy, jz = t + late, jx + late * fx, jy + late * fy, jz + late * fz
+        since = self._impulse.time
+        return ((cx + since * vx + half * ax + share * dx,
+                 cy + since * vy + half * ay + share * dy,
+                 cz + since * vz + half * az + share * dz),
                 (vx + t * ax + share * jx + ex, vy + t * ay + share * jy + ey,
                  vz + t * az + share * jz + ez))
 
@@ -188,6 +205,7 @@ class FusedCom:
         follows = 0.0 < dt <= self.filter.settings.longest_gap
         if not follows:
             self._restart()
+            self._set_orientations(state.sole_placements_in_world)
         if wrenches is not None:
             wrenches = self._loaded(wrenches)
         self._impulse = self._impulse.after(dt, *self._forces(wrenches, follows))
@@ -197,8 +215,12 @@ class FusedCom:
         self._instants.append(_Instant(state, twist, wrenches, self._impulse))
         # An odd number has a middle.
         if alone or (len(self._instants) % 2 and (
-                self._impulse.time - self._begun + 2.0 * dt > LONGEST)):
+                self._impulse.time - self._begun + 2.0 * dt > LONGEST)
+                and not (len(self._instants) == 1 and dt <= AVERAGED)):
             self._update_filter()
+
+    def _set_orientations(self, placements: Array) -> None:
+        self._turn[:, :, :3] = placements[:, :3].transpose(2, 0, 1)
 
     def _may_be_push(self, dt: float, state: RobotState, twist: Twist | None) -> bool:
         """Return whether a push may begin here; it must not be averaged with what was before."""
@@ -207,6 +229,10 @@ class FusedCom:
         x, y, z = state.base.turn(*com_velocity_along_base(state, twist))
         _, (vx, vy, vz), (ax, ay, az), share = self.filter.motion
         t, _, jx, jy, jz, *_ = self._impulse
+        late = self.filter.delay
+        if self._force is not None and late:
+            (fx, fy, fz), (mx, my, mz) = self._force, self._middle_force
+            jx, jy, jz = jx + late * (fx - mx), jy + late * (fy - my), jz + late * (fz - mz)
         return self.filter.detects_push(dt, (
             x - vx - t * ax - share * jx, y - vy - t * ay - share * jy,
             z - vz - t * az - share * jz))
@@ -244,26 +270,32 @@ class FusedCom:
         state, twist, wrenches = _mean(instants, middle)
         dt, count, force = middle.impulse.time, len(instants), None
         placements = state.sole_placements_in_world
-        self._turn[:, :, :3] = placements[:, :3].transpose(2, 0, 1)
+        self._set_orientations(placements)
         if wrenches is not None:
             force = np.array(middle.impulse[2:5])
             force *= 1.0 / dt if dt > 0.0 else 0.0
         if twist is None:
             self.filter.update(dt, None, force)
             return
-        carrier, equation = self._carrier.motion(state, twist), None
+        carrier, equation, acting = self._carrier.motion(state, twist), None, None
         if wrenches is not None:
+            measured = np.array(sum_wrenches(wrenches.tolist(), placements.tolist()))
+            x, y, z = measured[:3].tolist()
+            self._middle_force = x, y, z
+            acting = FootForce(measured[:3], (
+                None if self._sensors is None else self._sensors.change(
+                    wrenches, placements[:, :3].transpose(0, 2, 1))[0]))
             equation = self._load.update(
-                state, twist, carrier, dt,
-                np.array(sum_wrenches(wrenches.tolist(), placements.tolist())),
-                self.filter.external_force, count)
+                state, twist, carrier, dt, measured, self.filter.external_force, count,
+                (wrenches, placements))
         measured = np.array((
             *state.base.place(*state.com_in_base.tolist()),
             *state.base.turn(*com_velocity_along_base(state, twist))))
         if count > 1:
             measured -= self._mean_error(instants, middle.impulse)
         self.filter.update(
-            dt, KinematicCom(measured[:3], measured[3:], carrier), force, equation, count)
+            dt, KinematicCom(measured[:3], measured[3:], carrier, self._load.link_effects),
+            force, equation, count, acting)
 
     def _mean_error(self, instants: Sequence[_Instant], middle: FootImpulse) -> Numbers6:
         """Return the difference of mean position and velocity from those in the middle."""

@@ -38,10 +38,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from biped_com_ros.core.com.carrier import Carrier
+from biped_com_ros.core.com.foot_sensors import FootSensorErrors
+from biped_com_ros.core.com.link_errors import LinkEffects, LinkErrors
 from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import Array, cross, Pose
-from biped_com_ros.core.model.frames import FrameSet, ROOT
+from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.filters import Differentiator, NoiseMeter
 from biped_com_ros.core.state.stance import Twist
@@ -66,79 +68,7 @@ _MOMENTUM, _COM, _MEASURED, _PUSH = slice(0, 6), slice(6, 9), slice(9, 15), slic
 _POINT, _AXES = slice(18, 21), slice(21, 30)
 _LINEAR, _ANGULAR = slice(30, 42), slice(42, 54)
 _SIZE = 54
-
-
-class Carrier(NamedTuple):
-    """
-    Motion of the carrier in the world.
-
-    Attributes
-    ----------
-    rotation, turning
-        R_world_carrier, and its rate of change, 1/s, shape (3, 3).
-    point, velocity
-        Its centre of mass by the model, m, and the velocity of that, m/s; shape (3,).
-
-    """
-
-    rotation: Array
-    turning: Array
-    point: Array
-    velocity: Array
-
-
-class CarrierFrame:
-    """
-    Computes the motion of a link.
-
-    Parameters
-    ----------
-    model
-        The robot.
-    link
-        Its name; '' for the heaviest one above the base that is not part of a leg.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such link.
-
-    """
-
-    def __init__(self, model: RobotModel, link: str = '') -> None:
-        name = link or trunk(model)
-        frames = model.frames((name,))
-        pose = frames.poses_in_joint()[0]
-        if name in model.link_names:
-            state = model.state(np.zeros(len(model.joint_names)))
-            row = state.placements_in_base(frames)[0]
-            com = state.link_coms_in_base[model.link_names.index(name)]
-            pose = pose @ Pose(np.eye(3), row[:3].dot(com - row[3]))
-        self._frames = FrameSet((name,), frames.joints.tolist(), (pose,))
-
-    def motion(self, state: RobotState, twist: Twist) -> Carrier:
-        """Return the motion of the link; `twist` is that of the base of `state` in the world."""
-        placements = state.placements_in_base(self._frames)
-        linear, angular = state.twists_in_base(self._frames, placements)[0]
-        rows, R_world_base = placements[0], state.base.rotation
-        velocity = cross(twist.angular, rows[3])
-        velocity += twist.linear
-        velocity += linear
-        rotation = R_world_base.dot(rows[:3].T)
-        turning = pin.skew(R_world_base.dot(twist.angular + angular)).dot(rotation)
-        return Carrier(rotation, turning, state.base.apply(rows[3]), R_world_base.dot(velocity))
-
-
-def trunk(model: RobotModel) -> str:
-    """Return the heaviest link that is not part of a leg, beyond the base if there is one."""
-    leg_joints = {joint for sole in model.soles.joints.tolist()
-                  for joint in model.pin_model.supports[sole].tolist() if joint > ROOT}
-    joints = model.frames(model.link_names).joints.tolist()
-    candidates = [
-        (joint != ROOT, mass, name) for name, joint, mass in zip(
-            model.link_names, joints, model.link_masses.tolist())
-        if not leg_joints & set(model.pin_model.supports[joint].tolist())]
-    return max(candidates)[2]
+_NONE = np.zeros((2, 0))
 
 
 class LoadEquation(NamedTuple):
@@ -168,6 +98,12 @@ class LoadEquation(NamedTuple):
         over one second.
     scatter
         Variance of this one residual by noise, m^2.
+    late
+        What one second of delay of the wrenches adds to the residual, m/s, shape (2,).
+    sensors
+        What the errors of the foot sensors add to it, m, shape (2, 9 F) or (2, 0).
+    links
+        The rows of the errors of the links, m, shape (2, 4 B) or (2, 0).
 
     """
 
@@ -180,6 +116,9 @@ class LoadEquation(NamedTuple):
     height: Array
     noise: float
     scatter: float
+    late: Array
+    sensors: Array
+    links: Array
 
 
 class LoadWrench:
@@ -197,15 +136,28 @@ class LoadWrench:
     least_acceleration
         Horizontal acceleration, m/s^2, above which moments determine the height of the load, if
         it exceeds its noise, too.
+    delay
+        Of the wrenches of the feet, s.
+    sensors, links
+        Errors of the foot sensors and of the links; None if they have none.
+
+    Attributes
+    ----------
+    link_effects
+        Effects of the errors of the links, as of the last equation; None before.
 
     """
 
     def __init__(self, model: RobotModel, cutoff: float = 3.0, gravity: float = GRAVITY,
-                 least_acceleration: float = 0.02) -> None:
+                 least_acceleration: float = 0.02, delay: float = 0.0,
+                 sensors: FootSensorErrors | None = None,
+                 links: LinkErrors | None = None) -> None:
         self._momentum, self._mass, self._gravity = Momentum(model), model.mass, gravity
         self._least = least_acceleration / gravity
-        self._filter = Differentiator(cutoff, _SIZE)
-        self._sample = np.zeros(_SIZE)
+        self._delay, self._sensors, self._links = delay, sensors, links
+        self._feet = len(model.soles.names)
+        self._filter = Differentiator(cutoff, _SIZE + 6 * self._feet)
+        self._sample = np.zeros(_SIZE + 6 * self._feet)
         self._noise = NoiseMeter(self._mass * gravity * _WORST)
         # The rate of momentum is used, whose noise grows with frequency. For many equations its
         # noise at the frequencies of motion counts; for a single one all that the filter passes:
@@ -213,16 +165,20 @@ class LoadWrench:
         omega = 2.0 * math.pi * cutoff
         self._weights = 0.5 * np.repeat((
             (0.0, 0.0, 1.0, (_MOVES * omega) ** 2), (0.0, 0.0, 1.0, omega ** 2)), 2, axis=1)
-        self._age = self._since_equation = 0.0
+        self._age = self._since_equation = self._since_links = 0.0
+        self.link_effects: LinkEffects | None = None
 
     def reset(self) -> None:
         """Forget the past."""
         self._filter.reset()
         self._noise.reset()
-        self._age = self._since_equation = 0.0
+        if self._links is not None:
+            self._links.reset()
+        self._age = self._since_equation = self._since_links = 0.0
 
     def update(self, state: RobotState, twist: Twist, carrier: Carrier, dt: float,
-               measured: Array, push: Array, count: int = 1) -> LoadEquation | None:
+               measured: Array, push: Array, count: int = 1,
+               feet: tuple[Array, Array] | None = None) -> LoadEquation | None:
         """
         Update with the values of one instant.
 
@@ -240,6 +196,9 @@ class LoadWrench:
             Known external force elsewhere than at the feet, shape (3,), N.
         count
             Number of samples of which all this is the mean.
+        feet
+            Wrench of each foot in its sole frame, (F, 6), and the placements of the soles in the
+            world, (F, 4, 3); needed for errors of the foot sensors.
 
         Returns
         -------
@@ -249,27 +208,56 @@ class LoadWrench:
 
         """
         self._fill(state, twist, carrier, measured, push)
+        if feet is not None:
+            self._sample[_SIZE:] = feet[0].reshape(-1)
         noise = self._noise.update(self._noisy(), dt, count)
         filtered, rate = self._filter.update(self._sample, dt)
         self._age += dt
         self._since_equation += dt
+        self._since_links += dt
         upward, delay = filtered.item(11), self._filter.delay
+        if self._links is not None and self._since_links >= _PAUSE * delay:
+            self._update_links(self._links, state, twist, carrier)
         if (self._age < SETTLED * delay or self._since_equation < _PAUSE * delay
                 or not upward > 0.1 * self._mass * self._gravity):
             return None
         span, self._since_equation = min(self._since_equation, _LONGEST * delay), 0.0
-        com = filtered[_COM]
+        com, change = filtered[_COM], rate[_MEASURED]
         required, spin = self._required_moment(filtered, rate, com)
-        residual = (filtered[_MEASURED][3:] - cross(com, filtered[_MEASURED][:3]) - required)[:2]
+        measured = filtered[_MEASURED] + self._delay * change
+        residual = (measured[3:] - cross(com, measured[:3]) - required)[:2]
         lasting, once = (self._weights.dot(noise) * (dt / upward ** 2)).tolist()
         scatter = once / (_LONGEST * delay)
         if span >= _LONGEST * delay:  # the first one after a gap
             lasting = once
+        height = self._height(filtered, rate, noise, dt)
         return LoadEquation(
             residual / upward, self._rows(filtered, rate, com) * (self._mass / upward),
             float(np.abs(filtered[_PUSH]).max()) / upward, spin / upward,
-            span, max(2.0 * delay / span, 1.0), self._height(filtered, rate, noise, dt),
-            lasting, scatter)
+            span, max(2.0 * delay / span, 1.0), height, lasting, scatter,
+            (cross(com, change[:3]) - change[3:])[:2] / upward,
+            self._sensor_rows(filtered, com, feet) / upward,
+            _NONE if self._links is None else self._links.moments(
+                com, upward / self._mass, height != 0.0) * (self._mass / upward))
+
+    def _update_links(self, links: LinkErrors, state: RobotState, twist: Twist,
+                      carrier: Carrier) -> None:
+        self.link_effects = links.update(
+            state, twist, carrier, self._sample[_COM], self._sample[:3] / self._mass,
+            self._since_links)
+        self._since_links = 0.0
+
+    def _sensor_rows(self, filtered: Array, com: Array, feet: tuple[Array, Array] | None) -> Array:
+        """Return the moments about the centre of mass that errors of the sensors add."""
+        if self._sensors is None or feet is None:
+            return _NONE
+        placements = feet[1]
+        force, moment = self._sensors.change(
+            filtered[_SIZE:].reshape(-1, 6), placements[:, :3].transpose(0, 2, 1))
+        x, y, z = (placements[:, 3] - com).T[..., np.newaxis]
+        return np.stack((
+            moment[:, 0] + y * force[:, 2] - z * force[:, 1],
+            moment[:, 1] + z * force[:, 0] - x * force[:, 2])).reshape(2, -1)
 
     def _height(self, filtered: Array, rate: Array, noise: Array, dt: float) -> Array:
         """Return the column for the height of the load, where it exceeds its noise."""

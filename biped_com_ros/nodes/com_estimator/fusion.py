@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import math
 
-from biped_com_ros.core.com.filter import ComFilterSettings
 from biped_com_ros.core.com.fusion import FusedCom
+from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.weight_check import UPRIGHT

@@ -79,6 +79,25 @@ class FusionParameters:
     fusion_longest_gap: float = constant(
         0.5, 'Gap in the inputs after which position and velocity are initialized again; the '
         'estimated load is kept', 's', 0.01, 60.0)
+    fusion_wrench_delay: float = constant(
+        0.0045, 'Delay of the wrenches of the feet by filters and drivers; 0.0045 is that of the '
+        'low-pass of wrench_aggregator at its default (of second order: 0.225 / low_pass_cutoff)',
+        's', 0.0, 0.1)
+    fusion_delay_deviation: float = constant(
+        0.003, 'Standard deviation of that delay, which is estimated; 0: it is known', 's', 0.0,
+        0.1)
+    fusion_sensor_rotation: float = constant(
+        0.002, 'Standard deviation of the orientation of each foot sensor', 'rad', 0.0, 0.1)
+    fusion_sensor_frame: float = constant(
+        0.003, 'Standard deviation of the place of each foot sensor', 'm', 0.0, 0.1)
+    fusion_sensor_gain: float = constant(
+        0.02, 'Standard deviation of the gain of each axis of a foot sensor', '', 0.0, 0.5)
+    fusion_link_mass: float = constant(
+        0.08, 'Standard deviation of the mass of each link of the URDF, as a share of it; with a '
+        'calibrated URDF that of its report', '', 0.0, 1.0)
+    fusion_link_com: float = constant(
+        0.005, 'Standard deviation of the centre of mass of each link of the URDF, per axis', 'm',
+        0.0, 1.0)
 
 
 @dataclass(frozen=True)

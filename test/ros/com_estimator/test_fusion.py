@@ -13,7 +13,7 @@
 # limitations under the License.
 """com_estimator's fused CoM over DDS: a swaying robot that carries what its URDF does not know."""
 
-from biped_com_ros.core.com.filter import ComFilterSettings
+from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.nodes.com_estimator.node import ComEstimator
 from biped_com_ros.nodes.com_estimator.parameters import FusionParameters
 from biped_com_ros.ros.node.parameters import settings_from

@@ -13,7 +13,8 @@
 # limitations under the License.
 """The equation of an unknown load, against inverse dynamics of a robot that carries it."""
 
-from biped_com_ros.core.com.hidden_load import CarrierFrame, LoadWrench, SETTLED
+from biped_com_ros.core.com.carrier import CarrierFrame
+from biped_com_ros.core.com.hidden_load import LoadWrench, SETTLED
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.state.stance import Twist
