@@ -42,7 +42,7 @@ from biped_com_ros.core.identification.first_moments import (
     Equations, parameters_of, stack_equations, StaticsRegressor, TYPICAL_NOISE)
 from biped_com_ros.core.identification.instrument_parameters import InstrumentParameters
 from biped_com_ros.core.identification.instruments import (
-    InstrumentCalibration, InstrumentErrors, times_of)
+    directions_of, InstrumentCalibration, InstrumentErrors, times_of)
 from biped_com_ros.core.identification.noise_scales import NoiseScales, WhitenedPose
 from biped_com_ros.core.identification.plausibility import (
     check_variety, fit_warnings, model_warnings, without_constant_torques,
@@ -223,6 +223,24 @@ class CalibrationProblem:
         self.at.scales = np.sqrt(scales)[group]
 
 
+def gravity_frame(model: RobotModel) -> str:
+    """Return the link in which the direction of gravity is measured, '' (the base) without IMU."""
+    return model.config.imu.frame if model.config.imus else ''
+
+
+def planned_instruments(regressor: StaticsRegressor, noise: SensorNoise) -> InstrumentParameters:
+    """Return the unknown errors of instruments where captures measure all there is."""
+    model = regressor.model
+    n, sensors = len(model.joint_names), len(model.config.wrench_sensors)
+    frame = gravity_frame(model)
+    stands = np.ones(len(model.config.feet), dtype=bool)
+    full = Capture(np.zeros(n), np.zeros((sensors, 6)), stands, np.array((0.0, 0.0, 1.0)), frame,
+                   np.zeros(n), approach=np.ones(n))
+    limits = effort_limits(model)
+    return InstrumentParameters(
+        regressor, noise, [full], np.where(np.isfinite(limits), limits, 0.0))
+
+
 def strength_of(regressor: StaticsRegressor, captures: Sequence[Capture]) -> Array:
     """Return the largest torque of each joint, (n,), that is credible for these captures."""
     expected = residuals_of(
@@ -253,6 +271,10 @@ class Estimator:
                  prior: Prior = TYPICAL_PRIOR) -> None:
         self.model, self.noise, self.prior = model, noise, prior
         self.regressor = StaticsRegressor(model)
+        self._scaling = PriorTerms(model, prior).scaling()
+        limits = effort_limits(model)
+        self._friction = noise.friction * np.where(np.isfinite(limits), limits, 0.0)
+        self._instruments = planned_instruments(self.regressor, noise)
 
     def solve(self, captures: Sequence[Capture], folds: int = 5) -> Identification:
         """
@@ -278,11 +300,17 @@ class Estimator:
         posterior = problem.solve()
         return self._result(problem, posterior, [*warnings, *end_stop_warnings], folds)
 
+    @property
+    def dimension(self) -> int:
+        """Return the number of unknowns of `rows`."""
+        return len(self._scaling) + len(self._instruments.sigma)
+
     def rows(self, capture: Capture, mass_sigma: float = 0.12) -> Array:
         """
-        Return a capture's whitened equations in standard deviations of the prior, (rows, 4 L).
+        Return a capture's whitened equations in standard deviations of the prior, (rows, d).
 
-        ``rows.T @ rows`` is the information it adds where the prior has the identity.
+        ``rows.T @ rows`` is the information it adds where the prior has the identity. The unknowns
+        are masses and first moments, 4 L, then the errors of the instruments.
 
         Parameters
         ----------
@@ -292,12 +320,19 @@ class Estimator:
             The prior's relative standard deviation of masses.
 
         """
-        e = self.regressor.equations(capture, parameters_of(self.model), self.noise)
-        return whiten(e.covariance, e.A @ self.prior_scaling(mass_sigma))
+        theta = parameters_of(self.model)
+        e = self.regressor.equations(capture, theta, self.noise)
+        n, unknown = len(self._friction), self._instruments
+        C = unknown.columns(capture, e, theta, unknown.errors(np.zeros(len(unknown.sigma))))
+        variances = e.variances.copy()
+        variances[-n:] += np.where(directions_of(capture) == 0.0, self._friction, 0.0) ** 2
+        J = e.J
+        return whiten((J * variances) @ J.T, np.concatenate(
+            (e.A @ self.prior_scaling(mass_sigma), C * unknown.sigma), axis=1))
 
     def prior_scaling(self, mass_sigma: float = 0.12) -> Array:
         """Return T (4 L, 4 L): parameters are the URDF's plus T times standard deviations."""
-        T = PriorTerms(self.model, self.prior).scaling()
+        T = self._scaling.copy()
         T[:, :len(self.model.link_names)] *= mass_sigma
         return T
 
@@ -308,13 +343,14 @@ class Estimator:
         Parameters
         ----------
         information
-            In units of the prior, itself included, (4 L, 4 L); see `rows`.
+            In units of the prior, itself included, (d, d); see `rows`.
         poses
             Joint positions (n,) over which the mean square is taken.
 
         """
         theta, scaling = parameters_of(self.model), self.prior_scaling()
-        covariance, total = np.linalg.inv(information), 0.0
+        size, total = len(scaling), 0.0
+        covariance = np.linalg.inv(information)[:size, :size]
         for positions in poses:
             C = self.regressor.com_derivative(positions, theta) @ scaling
             total += float(np.trace((C @ covariance @ C.T)[:2, :2])) / 2.0
@@ -407,7 +443,7 @@ class CaptureInformation:
 
     def __init__(self, estimator: Estimator, captures: Sequence[Capture]) -> None:
         self._estimator = estimator
-        self._information: Array = np.eye(4 * len(estimator.model.link_names))
+        self._information: Array = np.eye(estimator.dimension)
         self._poses: list[Array] = [estimator.model.posture('stand')]
         for capture in captures:
             self.add(capture)

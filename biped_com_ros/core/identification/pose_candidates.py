@@ -22,13 +22,14 @@ posture is the information that it adds, in nats.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import heapq
 import math
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.estimator import Estimator
+from biped_com_ros.core.identification.captures import Capture
+from biped_com_ros.core.identification.estimator import Estimator, gravity_frame
 from biped_com_ros.core.identification.pose_safety import (
     DesignOptions, no_progress, PoseSafety, Progress)
 from biped_com_ros.core.identification.stances import Placement, Stances
@@ -40,8 +41,14 @@ import numpy as np
 HANGING_SPREAD = 0.5
 """Spread of the joints while the robot hangs, as a share of that while it stands."""
 
-TRIES = 40
+TRIES = 20
 """Number of random postures per candidate before the search is given up."""
+
+SHARES = (1.0, 0.6, 0.35)
+"""An unsafe posture is tried again at these shares of the way from the home posture to it."""
+
+NAMED = 6
+"""Number of reasons that are given why postures were not safe."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +65,7 @@ class Candidate:
     torque_share
         Largest share of any motor's torque.
     rows
-        Whitened equations in units of the prior, (k, 4 L).
+        Whitened equations in units of the prior, (k, d).
 
     """
 
@@ -95,21 +102,58 @@ class CandidateSampler:
         self._stances, self._safety = stances, safety
         self.rng = np.random.default_rng(options.seed)
         self._torso = _bending_torso(self._model, options)
+        torso = self._model.config.torso
+        self._bending = self._model.joint_index(torso.joints if torso is not None else ())
         self._rejections: dict[str, int] = {}
+        self._homes: dict[tuple[str, ...], Placement] = {}
 
     def standing(self, progress: Progress = no_progress) -> list[Candidate]:
-        """Return candidates that stand; InputError if there are too few."""
+        """
+        Return candidates that stand: as many as are asked for, or what is found.
+
+        Raises
+        ------
+        InputError
+            If there are fewer than poses to choose; the reasons are in the message.
+
+        """
         candidates: list[Candidate] = []
         supports, count = self.supports(), self._options.candidates
         for i in range(1, TRIES * count + 1):
-            placement = self._random_placement(supports[i % len(supports)])
-            candidate = self._candidate(placement)
+            candidate = self._near(self._random_placement(supports[i % len(supports)]))
             if candidate is not None:
                 candidates.append(candidate)
                 progress('looking for safe poses', len(candidates), count)
                 if len(candidates) == count:
                     return candidates
-        raise self._shortage(len(candidates), count, TRIES * count)
+        needed = self._options.count - self._options.hoisted
+        if len(candidates) < needed:
+            raise self._shortage(len(candidates), needed, TRIES * count)
+        return candidates
+
+    @property
+    def limits(self) -> str:
+        """Return what made most postures unsafe, joints and links by name, as text."""
+        worst = sorted(self._rejections.items(), key=lambda item: -item[1])[:NAMED]
+        return ', '.join(f'{reason} {number} times' for reason, number in worst)
+
+    def _near(self, placement: Placement) -> Candidate | None:
+        """Return a safe posture on the way from the home posture to a placement, or None."""
+        home = self._homes.get(placement.standing)
+        if home is None:
+            home = self._stances.home(placement.standing)
+            self._homes[placement.standing] = home
+        # As high as it should be lifted, or the foot in the air would touch the ground.
+        home = replace(home, swing_offset=placement.swing_offset)
+        joints = home.free_joints.copy()
+        # Between two shapes of a tendon torso are shapes that tendons do not reach.
+        joints[self._bending] = placement.free_joints[self._bending]
+        home, found = replace(home, free_joints=joints), None
+        for share in SHARES:
+            found = self._candidate(home.towards(placement, share))
+            if found is not None:
+                break
+        return found
 
     def hanging(self, is_reachable: Callable[[Placement], bool]) -> list[Candidate]:
         """Return reachable candidates that hang, eight per hoisted pose; see `standing`."""
@@ -146,18 +190,27 @@ class CandidateSampler:
         except InputError as error:
             self._reject(str(error))
             return None
+        capture = self._as_measured(capture)
         return Candidate(
             placement, positions, margin, share, compress(self._estimator.rows(capture)))
+
+    def _as_measured(self, capture: Capture) -> Capture:
+        """Return a predicted capture with gravity from the IMU, and sides if they are known."""
+        frame, up = gravity_frame(self._model), self._estimator.regressor.up_in_base(capture)
+        if frame:
+            up = self._model.state(capture.positions).pose_in_base(frame).rotation.T @ up
+        known = self._options.approach == 'both'
+        sides = self.rng.choice((-1.0, 1.0), len(capture.positions)) if known else None
+        return replace(capture, up=up, up_frame=frame, approach=sides)
 
     def _reject(self, reason: str) -> None:
         self._rejections[reason] = self._rejections.get(reason, 0) + 1
 
     def _shortage(self, found: int, count: int, tries: int) -> InputError:
-        reasons = ', '.join(f'{reason} {number} times' for reason, number in sorted(
-            self._rejections.items(), key=lambda item: -item[1]))
         return InputError(
             f'only {found} of {count} safe poses of {self._model.config.name} found in {tries} '
-            f'tries ({reasons}); reduce candidates, margin, spread or lean, or allow more torque')
+            f'tries ({self.limits}); reduce count, margin, spread or lean, widen the limits of '
+            'these joints, or allow more torque')
 
     def _random_placement(self, standing: tuple[str, ...]) -> Placement:
         rng, o, stances = self.rng, self._options, self._stances
@@ -222,7 +275,7 @@ def choose_greedily(rows: Sequence[Array], count: int, chosen: Sequence[int] = (
     Parameters
     ----------
     rows
-        Whitened equations (k, 4 L) of each pose in units of the prior; poses without rows are
+        Whitened equations (k, d) of each pose in units of the prior; poses without rows are
         not chosen.
     count
         Number of poses.
@@ -286,10 +339,28 @@ def exchange(rows: Sequence[Array], chosen: Sequence[int], kept: int = 0,
 
 
 def compress(A: Array) -> Array:
-    """Return fewer rows (k, 4 L) with the same information, but for a 500th of the prior's."""
-    _, strengths, directions = np.linalg.svd(A, full_matrices=False)
-    kept = strengths > 0.04
-    return strengths[kept, np.newaxis] * directions[kept]
+    """Return fewer rows (k, d) with the same information, but for a 500th of the prior's."""
+    squares, directions = np.linalg.eigh(A @ A.T)
+    return np.asarray(directions[:, squares > 0.04 ** 2].T @ A)
+
+
+def project(rows: Sequence[Array], smallest: float = 0.05) -> list[Array]:
+    """
+    Return rows in fewer dimensions, (k, d') each, those that any of them tell of.
+
+    Parameters
+    ----------
+    rows
+        As in `choose_greedily`.
+    smallest
+        Directions in which all rows together have less information than this share of the prior's
+        are dropped.
+
+    """
+    values, directions = np.linalg.eigh(sum((A.T @ A for A in rows), np.zeros(
+        (rows[0].shape[1], rows[0].shape[1]))))
+    kept = directions[:, values > smallest]
+    return [A @ kept for A in rows]
 
 
 def _gain(A: Array, covariance: Array) -> float:

@@ -31,7 +31,7 @@ from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator, TYPICAL_PRIOR
 from biped_com_ros.core.identification.first_moments import TYPICAL_NOISE
 from biped_com_ros.core.identification.pose_candidates import (
-    Candidate, CandidateSampler, choose_greedily, exchange, total_information)
+    Candidate, CandidateSampler, choose_greedily, exchange, project, total_information)
 from biped_com_ros.core.identification.pose_safety import (
     DesignOptions, no_progress, PathPlanner, PoseSafety, Progress)
 from biped_com_ros.core.identification.prior import Prior
@@ -39,6 +39,10 @@ from biped_com_ros.core.identification.stances import Placement, Stances
 from biped_com_ros.core.legs.com_shift import ComShift
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
+
+
+FEWEST = 0.5
+"""A plan with fewer poses than this share of those asked for is an error."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,8 @@ class PoseDesign:
         The same standard deviation without the hoisted poses, m.
     unreachable
         Number of poses that were not chosen because no safe path leads to them.
+    candidates, limits
+        Number of safe postures from which they were chosen, and what made most others unsafe.
 
     """
 
@@ -109,6 +115,8 @@ class PoseDesign:
     random_com_std: float
     grounded_com_std: float
     unreachable: int
+    candidates: int = 0
+    limits: str = ''
 
     def summary(self) -> str:
         """Return the number of poses and the predicted gain over random ones as text."""
@@ -118,7 +126,9 @@ class PoseDesign:
                 f'{1e3 * self.com_std:.2f} mm (random {1e3 * self.random_com_std:.2f}, '
                 f'{100.0 * gain:.0f} % better)'
                 + (f'; {self.unreachable} others have no safe path'
-                   if self.unreachable else ''))
+                   if self.unreachable else '')
+                + (f'; chosen from {self.candidates} safe postures, most others were unsafe by '
+                   f'{self.limits}' if self.limits else ''))
 
 
 class PoseDesigner:
@@ -176,7 +186,8 @@ class PoseDesigner:
             com_std=self._com_std(candidates, chosen), random_com_std=float(np.mean(stds)),
             grounded_com_std=self._com_std(
                 candidates, [i for i in chosen if candidates[i].placement.standing]),
-            unreachable=unreachable)
+            unreachable=unreachable, candidates=len(candidates),
+            limits=self._sampler.limits if len(standing) < self.options.candidates else '')
 
     def candidates(self, progress: Progress = no_progress) -> list[Candidate]:
         """Return safe random poses that stand; InputError if there are too few."""
@@ -277,9 +288,9 @@ class PoseDesigner:
         Return the indices of the chosen candidates, and the number of unreachable ones.
 
         The first `hanging` candidates are hoisted; `hoisted` of these are chosen. Candidates
-        without a safe path are replaced.
+        without a safe path are replaced, as far as there are others.
         """
-        rows, count = [c.rows for c in candidates], self.options.count
+        rows, count = project([c.rows for c in candidates]), self.options.count
         hoisted = choose_greedily(rows[:hanging], self.options.hoisted) if hanging else []
         rows = [A if i >= hanging or i in hoisted else A[:0] for i, A in enumerate(rows)]
         reachable: dict[int, bool] = {}
@@ -288,17 +299,26 @@ class PoseDesigner:
         while True:
             for done, i in enumerate(chosen):
                 if i not in reachable:
-                    reachable[i] = self._paths.is_reachable(candidates[i].placement)
+                    reachable[i] = self._is_reachable(candidates[i].placement)
                 progress('checking paths', done + 1, count)
             kept = [i for i in chosen if reachable[i]]
             allowed = [A if reachable.get(i, True) else A[:0] for i, A in enumerate(rows)]
-            if len(kept) == count:
-                return kept, sum(not value for value in reachable.values())
-            if sum(len(A) > 0 for A in allowed) < count:
-                raise InputError(
-                    f'{count} poses cannot be reached safely from posture stand of '
-                    f'{self.model.config.name}; reduce count, spread or lean')
-            chosen = choose_greedily(allowed, count, kept, progress)
+            left = min(count, sum(len(A) > 0 for A in allowed))
+            if len(kept) == left:
+                break
+            chosen = choose_greedily(allowed, left, kept, progress)
+        if len(kept) < max(FEWEST * count, self.options.hoisted + 1):
+            raise InputError(
+                f'only {len(kept)} of {count} poses can be reached safely from posture stand of '
+                f'{self.model.config.name}, of {len(candidates)} safe ones ('
+                f'{self._sampler.limits}); reduce count, spread or lean')
+        return kept, sum(not value for value in reachable.values())
+
+    def _is_reachable(self, placement: Placement) -> bool:
+        """Whether a safe path leads there, and from both sides if that is asked for."""
+        is_sided = (self.options.approach != 'both' or not placement.standing
+                    or self._approaches.sides(placement) is not None)
+        return is_sided and self._paths.is_reachable(placement)
 
     def _random_choice(self, hanging: int, count: int) -> list[int]:
         """Return as many hoisted and other candidates as are chosen, at random."""

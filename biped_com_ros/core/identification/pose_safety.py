@@ -292,7 +292,8 @@ class PoseSafety:
         shares = np.abs(np.nan_to_num(capture.torques)) / self._effort_limits
         share = float(shares.max(initial=0.0))
         if share > self._options.torque_share:
-            raise InputError('motor torques')
+            name = self._regressor.model.joint_names[int(shares.argmax())]
+            raise InputError(f"torque of motor '{name}'")
         self._check_collision(positions)
         return capture, margin, share
 
@@ -307,8 +308,10 @@ class PoseSafety:
         return True
 
     def _check_limits(self, positions: Array) -> None:
-        if ((positions < self.lower) | (positions > self.upper)).any():
-            raise InputError('joint limits')
+        beyond = np.maximum(self.lower - positions, positions - self.upper)
+        if (beyond > 0.0).any():
+            name = self._regressor.model.joint_names[int(beyond.argmax())]
+            raise InputError(f"limit of joint '{name}'")
 
     def _check_balance(self, positions: Array, standing: tuple[str, ...], clearance: float,
                        margin: float) -> float:
@@ -322,8 +325,9 @@ class PoseSafety:
         return found
 
     def _check_collision(self, positions: Array) -> None:
-        if self._collision.touching(positions) is not None:
-            raise InputError('self-collision')
+        touching = self._collision.touching(positions)
+        if touching is not None:
+            raise InputError(f"collision of '{touching[0]}' with '{touching[1]}'")
 
 
 def _limits(model: RobotModel, margin: float) -> tuple[Array, Array]:

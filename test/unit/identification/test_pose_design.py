@@ -16,6 +16,8 @@
 from dataclasses import replace
 import re
 
+from xml.etree import ElementTree
+
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import predict_capture, StaticsRegressor
@@ -206,7 +208,7 @@ def test_what_cannot_be_planned_is_refused():
         DesignOptions(count=2, hoisted=2)
     with pytest.raises(ConfigurationError, match='cannot be chosen from'):
         DesignOptions(count=10, candidates=5)
-    with pytest.raises(InputError, match=r'only 0 of 5 safe poses .*legs do not reach'):
+    with pytest.raises(InputError, match=r'only 0 of 2 safe poses .*legs do not reach'):
         PoseDesigner(RobotModel.load('three_link'),
                      DesignOptions(count=2, candidates=5)).design()
 
@@ -233,3 +235,18 @@ def test_a_joint_that_keeps_the_weight_from_going_over_a_foot_is_named(designed)
         PoseDesigner(robot, OPTIONS).design()
     PoseDesigner(robot, replace(
         OPTIONS, count=3, candidates=6, double_support=1.0)).design()
+
+
+def test_a_robot_with_little_room_gets_a_plan_and_hears_which_joints_limit_it():
+    """Hips that hardly roll: fewer safe postures than asked for are no error."""
+    model = RobotModel.load('sabian')
+    urdf = ElementTree.fromstring(model.urdf)
+    for name in ('l_hip_roll', 'r_hip_roll', 'l_ankle_roll', 'r_ankle_roll'):
+        limit = urdf.find(f"joint[@name='{name}']/limit")
+        limit.set('lower', '-0.02')
+        limit.set('upper', '0.02')
+    narrow = RobotModel(model.config, ElementTree.tostring(urdf, encoding='unicode'))
+    options = DesignOptions(count=5, candidates=60, double_support=1.0)
+    plan = PoseDesigner(narrow, options).design()
+    assert len(plan.poses) == 5 and plan.candidates < 60
+    assert "limit of joint '" in plan.summary() and '_roll' in plan.limits
