@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
+from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, heading_of, mean_sole, Vector
 from biped_com_ros.core.geometry.wrench import set_weight_matrix, sum_wrenches, wrench_adjoint
@@ -120,30 +120,40 @@ class ContactBody:
         Indices of its sensors among the channels.
     wrench, numbers
         Environment on robot in the sole (or hand) frame, shape (6,), and as plain numbers.
+    is_foot
+        Whether it is a foot.
     detector
-        Contact detector of a foot; None for a hand.
+        Contact detector of a foot with sensors; None for a hand, or a virtual foot.
     in_contact
         Whether the foot is in contact; always False for a hand.
     index
         Index of it among the bodies.
+    stamp_ns
+        Time of the wrench, ns.
     samples
         Brings the wrenches of its sensors together.
 
     """
 
     def __init__(self, name: str, sensors: tuple[int, ...],
-                 detector: ContactDetector | None) -> None:
+                 detector: ContactDetector | None, is_foot: bool) -> None:
         self.name, self.sensors, self.detector = name, sensors, detector
+        self.is_foot = is_foot
         self.wrench = np.zeros(6)
         self.numbers: list[float] = self.wrench.tolist()
-        self.in_contact, self.index = False, 0
+        self.in_contact, self.index, self.stamp_ns = False, 0, NEVER_NS
         self.samples = ApproximateSynchronizer(len(sensors))
 
     def update(self, stamp_ns: int) -> None:
         """Detect contact after :attr:`wrench` has changed."""
-        self.numbers = self.wrench.tolist()
+        self.numbers, self.stamp_ns = self.wrench.tolist(), stamp_ns
         if self.detector is not None:
             self.in_contact = self.detector.update(self.numbers[2], stamp_ns)
+
+    def set_virtual(self, stamp_ns: int, wrench: Array, in_contact: bool) -> None:
+        """Use the wrench (6,) and the contact that joint torques give."""
+        self.wrench[:], self.stamp_ns = wrench, stamp_ns
+        self.numbers, self.in_contact = self.wrench.tolist(), in_contact
 
 
 class WrenchAggregation:
@@ -162,7 +172,9 @@ class WrenchAggregation:
     channels
         The sensors as :class:`SensorChannel`, in the order of ``config.wrench_sensors``.
     bodies
-        Feet, then hands, those that have sensors.
+        Feet, then hands, those that have sensors or are virtual.
+    virtual_feet
+        The virtual feet with their index in ``config.feet``; their wrenches are set from outside.
     body_weight
         N, of the model.
     expected
@@ -273,6 +285,11 @@ class WrenchAggregation:
         return self._total
 
     @property
+    def feet(self) -> list[ContactBody]:
+        """Return the feet among the bodies."""
+        return [body for body in self.bodies if body.is_foot]
+
+    @property
     def foot_forces(self) -> list[float]:
         """Return the normal force on each foot with sensors as of the last total, N."""
         return [numbers[2] for numbers in self._samples.latest[:self._foot_count]]
@@ -292,17 +309,20 @@ class WrenchAggregation:
         config = self.model.config
         self._owners: list[tuple[ContactBody | None, int]] = [(None, 0)] * len(self.channels)
         self._feet = [
-            self._make_body(name, foot.wrench_sensors, ContactDetector(
-                self.settings.thresholds, self.body_weight)) if foot.wrench_sensors else None
+            self._make_body(name, foot.used_sensors, True) if foot.has_wrench else None
             for name, foot in config.feet.items()]
-        hands = [self._make_body(name, hand.wrench_sensors, None)
+        self.virtual_feet = [
+            (index, body) for index, (body, foot) in enumerate(
+                zip(self._feet, config.feet.values())) if body is not None and foot.is_virtual]
+        hands = [self._make_body(name, hand.wrench_sensors, False)
                  for name, hand in config.hands.items() if hand.wrench_sensors]
         return (*(foot for foot in self._feet if foot is not None), *hands)
 
-    def _make_body(self, name: str, sensors: tuple[str, ...],
-                   detector: ContactDetector | None) -> ContactBody:
+    def _make_body(self, name: str, sensors: tuple[str, ...], is_foot: bool) -> ContactBody:
+        detector = (ContactDetector(self.settings.thresholds, self.body_weight)
+                    if is_foot and sensors else None)
         index = {channel.name: i for i, channel in enumerate(self.channels)}
-        body = ContactBody(name, tuple(index[sensor] for sensor in sensors), detector)
+        body = ContactBody(name, tuple(index[sensor] for sensor in sensors), detector, is_foot)
         for member, sensor in enumerate(body.sensors):
             self._owners[sensor] = (body, member)
         return body

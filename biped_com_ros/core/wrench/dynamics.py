@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 import math
 
-from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, cross, IndexArray
 from biped_com_ros.core.model.config import DrivesConfig
 from biped_com_ros.core.model.frames import ROOT
@@ -48,7 +47,7 @@ class ExternalForces:
     Parameters
     ----------
     model
-        The robot; its IMU has to be fixed to the root link.
+        The robot, which has an IMU.
     cutoff
         Cut-off of the low-pass, Hz.
 
@@ -66,7 +65,7 @@ class ExternalForces:
     Raises
     ------
     ConfigurationError
-        If there is no IMU, or it is not fixed to the root link.
+        If there is no IMU.
 
     """
 
@@ -75,7 +74,7 @@ class ExternalForces:
         self._dynamics = pin.Model(model.pin_model)
         self._dynamics.gravity = pin.Motion.Zero()
         self._data = pin.Data(self._dynamics)
-        self._place_imu()
+        self._imu = _ImuInRoot(model)
         self._set_rows()
         self._set_drives(model.config.drives)
         self.raw, self.value, self.delayed = (np.zeros(len(self.rows)) for _ in range(3))
@@ -85,6 +84,7 @@ class ExternalForces:
     def reset(self) -> None:
         """Forget the past: the next step only begins."""
         self._steps = 0
+        self._imu.reset()
 
     def update(self, dt: float, state: RobotState, efforts: Array, angular_velocity: Array,
                acceleration: Array) -> bool:
@@ -111,12 +111,13 @@ class ExternalForces:
         v, before = self._v, self._v_before
         before[:] = v
         v[:] = state.v
-        v[3:6] = omega = self._R_root_imu.dot(angular_velocity)
+        imu = self._imu.update(state, dt)
+        v[3:6] = omega = imu.rotation.dot(angular_velocity) - imu.angular_velocity
         self._steps += 1
         if self._steps == 1:
             return False
         rate = (v - before) / dt
-        rate[:3] = self._R_root_imu.dot(acceleration) - self._lever_acceleration(omega, rate[3:6])
+        rate[:3] = imu.rotation.dot(acceleration) - imu.additional_acceleration(omega, rate[3:6])
         force = pin.rnea(self._dynamics, self._data, state.q, v, rate)
         np.take(force, self.rows, out=self.raw)
         self._add_drives(v, rate, efforts)
@@ -154,22 +155,6 @@ class ExternalForces:
         self.value += share * (self.raw - self.value)
         self.delayed += share * (self.value - self.delayed)
 
-    def _lever_acceleration(self, omega: Array, angular: Array) -> Array:
-        """Return by how much the IMU accelerates more than the root's origin, (3,)."""
-        lever = self._imu_in_root
-        return cross(angular, lever) + cross(omega, cross(omega, lever))
-
-    def _place_imu(self) -> None:
-        config = self._model.config
-        imu = self._model.frames((config.imu.frame,))
-        if imu.joints[0] != ROOT:
-            raise ConfigurationError(
-                f"the IMU at '{config.imu.frame}' of '{config.name}' is not fixed to the root "
-                "link, so joint torques give no foot wrenches: name the IMU of the pelvis 'base' "
-                'under imus')
-        pose = imu.poses_in_joint()[0]
-        self._R_root_imu, self._imu_in_root = pose.rotation, pose.position
-
     def _set_rows(self) -> None:
         model, pin_model = self._model, self._model.pin_model
         supports = {int(i) for joint in model.soles.joints for i in pin_model.supports[int(joint)]}
@@ -192,6 +177,69 @@ class ExternalForces:
             for values in (drives.rotor_inertia, drives.friction, drives.damping))
         self._has_drives = any(
             values.any() for values in (self._inertia, self._coulomb, self._viscous))
+
+
+class _ImuInRoot:
+    """
+    Pose and motion of the IMU relative to the root link, along the axes of the root.
+
+    Attributes
+    ----------
+    rotation
+        ``R_root_imu``, (3, 3).
+    angular_velocity
+        Of the IMU's link relative to the root, (3,), rad/s.
+
+    """
+
+    def __init__(self, model: RobotModel) -> None:
+        self._stance, link = model.stance_frames, model.config.imu.frame
+        self._is_fixed = bool(model.frames((link,)).joints[0] == ROOT)
+        root = model.frames(model.frame_names[:1])
+        state = model.state(np.zeros(len(model.joint_names)))
+        self._root = state.placements_in_base(root)[0]
+        self._velocity, self._relative = np.zeros(3), np.zeros(3)
+        self.angular_velocity = np.zeros(3)
+        self._place(state)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the past."""
+        self._known = False
+
+    def update(self, state: RobotState, dt: float) -> _ImuInRoot:
+        """Take the next instant; `dt` after the last one, s."""
+        if not self._is_fixed:
+            placements = self._place(state)
+            R_root_base = self._root[:3]
+            linear, angular = state.twists_in_base(self._stance, placements)[-1]
+            velocity = R_root_base.dot(linear)
+            self.angular_velocity = R_root_base.dot(angular)
+            self._relative = (velocity - self._velocity) / dt if self._known else np.zeros(3)
+            self._velocity, self._known = velocity, True
+        return self
+
+    def additional_acceleration(self, omega: Array, angular: Array) -> Array:
+        """
+        Return by how much the IMU accelerates more than the root's origin, (3,), m/s^2.
+
+        Parameters
+        ----------
+        omega, angular
+            Angular velocity and acceleration of the root, (3,), rad/s and rad/s^2.
+
+        """
+        added = cross(angular, self._lever) + cross(omega, cross(omega, self._lever))
+        if not self._is_fixed:
+            added += 2.0 * cross(omega, self._velocity) + self._relative
+        return added
+
+    def _place(self, state: RobotState) -> Array:
+        placements = state.placements_in_base(self._stance)
+        R_root_base = self._root[:3]
+        self.rotation = R_root_base.dot(placements[-1, :3].T)
+        self._lever = R_root_base.dot(placements[-1, 3] - self._root[3])
+        return placements
 
 
 def by_joint(values: Mapping[str, float], groups: Mapping[str, Sequence[str]],

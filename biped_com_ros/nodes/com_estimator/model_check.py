@@ -42,7 +42,8 @@ class ModelCheck:
     """
     Reports ``weight`` and ``centre of mass`` on ``/diagnostics``, with the remedy.
 
-    A robot without wrench sensors has neither line.
+    A robot without wrench sensors has neither line: what its joint torques say of the feet depends
+    on the model.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class ModelCheck:
     """
 
     def __init__(self, node: RobotNode[ComEstimatorParameters]) -> None:
-        if not node.model.config.wrench_sensors:
+        if not any(foot.used_sensors for foot in node.model.config.feet.values()):
             return
         self._node = node
         weight = node.model.mass * node.params.gravity

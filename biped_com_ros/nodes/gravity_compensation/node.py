@@ -155,7 +155,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             raise ConfigurationError(
                 f"parameter 'wrench_topics': {topics} must be {len(contacts)} topics, one per "
                 f'contact ({", ".join(contacts)}); or empty')
-        if topics or config.wrench_sensors:
+        if topics or config.wrench_sensors or config.has_foot_wrenches:
             return topics or [f'wrench_aggregator/{name}/wrench' for name in contacts]
         if self.params.support == AUTO:
             raise ConfigurationError(

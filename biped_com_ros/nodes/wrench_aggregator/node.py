@@ -19,6 +19,9 @@ when their stamps are within half a period of the slowest sensor; the total is p
 instant, when all feet and hands have a reading. While a sensor is stale, or the stamps of
 `joint_states` or the IMU are too far from a reading's, what depends on them is not published, and
 ``/diagnostics`` has the reason.
+
+Feet with ``source: virtual`` get their wrenches from joint torques and the IMU instead, with the
+stamps of `joint_states`; see `virtual`.
 """
 
 from __future__ import annotations
@@ -29,17 +32,17 @@ import sys
 from typing import Any
 
 from biped_com_ros.core.constants import nanoseconds, NEVER_NS
-from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.synchronizer import StampThrottle
-from biped_com_ros.core.wrench.aggregation import WrenchAggregation
+from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
 from biped_com_ros.nodes.wrench_aggregator.outputs import WrenchOutputs
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from biped_com_ros.nodes.wrench_aggregator.tare import Tare
+from biped_com_ros.nodes.wrench_aggregator.virtual import make_virtual_feet, VirtualFootOutputs
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
@@ -57,13 +60,13 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def build(self, model: RobotModel) -> None:
         """Make the aggregation, then outputs, services, diagnostics and inputs."""
         config = model.config
-        if not config.wrench_sensors:
-            raise ConfigurationError(
-                f"robot '{config.name}' has no wrench sensors: add them under "
-                'wrench_sensors and name them under feet and hands')
+        if not config.wrench_sensors and not any(f.has_wrench for f in config.feet.values()):
+            self.get_logger().warning(
+                f"nothing measures the feet of '{config.name}', so there are no wrenches: add "
+                "wrench_sensors, or 'source: virtual' to the feet")
         self.aggregation = aggregation = WrenchAggregation(
             model, self.params.aggregation_settings())
-        self._feet = [body for body in aggregation.bodies if body.detector is not None]
+        self._feet = aggregation.feet
         self._outputs = WrenchOutputs(self, model, self._feet, self.params.footprint_frame)
         self._tare = Tare(self, aggregation)
         self._weight = WeightCheck(
@@ -76,6 +79,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)
         self._set_limits(self.params)
+        self._virtual = make_virtual_feet(self, aggregation)
         self._make_inputs(model)
 
     def _make_inputs(self, model: RobotModel) -> None:
@@ -114,23 +118,42 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
 
     # -- on every message
 
-    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
+    def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array,
+                   efforts: Array) -> None:
         # With velocities, because nodes of one process share the state.
         self._state = self.aggregation.model.state(positions, velocities)
         self._joints_ns, self._state_changed = stamp_ns, True
         self._tare.add_velocities(velocities, stamp_ns)
+        if self._virtual is not None and self.joints.efforts_measured and (
+                self._virtual.feet.add_joints(stamp_ns, self._state, efforts)):
+            self._on_virtual_wrenches(self._virtual)
 
-    def _on_imu(self, stamp_ns: int, quaternion: Array, _: Array, __: Array) -> None:
+    def _on_imu(self, stamp_ns: int, quaternion: Array, angular_velocity: Array,
+                acceleration: Array) -> None:
         self._R_world_imu = rotation_from_quaternion(quaternion)
         self._imu_ns, self._state_changed = stamp_ns, True
+        if self._virtual is not None and self._virtual.feet.add_imu(
+                stamp_ns, self._R_world_imu, angular_velocity, acceleration):
+            self._on_virtual_wrenches(self._virtual)
+
+    def _on_virtual_wrenches(self, virtual: VirtualFootOutputs) -> None:
+        stamp_ns = virtual.feet.stamp_ns
+        ready = self._update_state(stamp_ns)
+        for body in virtual.publish(self._contact_period_ns):
+            if ready:
+                self._on_body(body, stamp_ns)
 
     def _on_wrench(self, sensor: int, stamp_ns: int, wrench: Array) -> None:
         aggregation = self.aggregation
         aggregation.ready = self._update_state(stamp_ns)
         body = aggregation.update(sensor, wrench, stamp_ns)
         self._tare.add_reading(sensor, stamp_ns)
-        if body is None:
-            return
+        if body is not None:
+            self._on_body(body, stamp_ns)
+
+    def _on_body(self, body: ContactBody, stamp_ns: int) -> None:
+        """Publish the new wrench of a foot or hand, and the total."""
+        aggregation = self.aggregation
         self._outputs.publish_body(body, stamp_ns, self._min_force, self._contact_period_ns)
         total = aggregation.total(body, stamp_ns)
         if total is not None:
@@ -160,6 +183,11 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
     def _report_total(self) -> Report:
         count, self._total_count = self._total_count, 0
         values = {'published since the last report': count}
+        if self._virtual is not None and (problem := self._virtual.problem(self.joints)):
+            return ERROR, f'not published: {problem}', values
+        if not self.aggregation.bodies:
+            return WARN, ('not published: nothing measures the feet; add wrench_sensors, or '
+                          "'source: virtual' to the feet"), values
         stale = {channel.name: source.topic for channel, source in zip(
             self.aggregation.channels, self.sensors) if source.stale()}
         if stale:

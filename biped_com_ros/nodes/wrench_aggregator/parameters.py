@@ -65,6 +65,10 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     sensor_timeout: float = constant(
         0.5, 'Time without messages after which a sensor is stale', 's', 0.001, 60.0)
 
+    virtual_cutoff: float = constant(
+        50.0, 'Cut-off frequency of the low-pass of virtual wrenches, from joint torques; see the '
+        "feet's 'source' in the robot's YAML", 'Hz', 1.0, 1000.0)
+
     def aggregation_settings(self) -> AggregationSettings:
         """Return the settings of the aggregation."""
         return settings_from(

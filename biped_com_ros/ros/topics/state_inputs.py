@@ -22,6 +22,7 @@ several `StateEstimator` objects. Stamps, frames and values have been checked be
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -44,6 +45,8 @@ from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.tf import TransformLookup
 from rclpy.node import Node
 
+#: Least thresholds of contact for wrenches from joint torques, as shares of body weight.
+_VIRTUAL_ENGAGE, _VIRTUAL_RELEASE = 0.10, 0.06
 #: Called with each located state.
 Callback = Callable[[LocatedState], None]
 
@@ -130,7 +133,7 @@ class StateInputs:
             self._model, self._base_settings(), lookup=self._lookup,
             synchronized=SynchronizedSettings(
                 wrenches=bool(topics), wrenches_required=wrenches_required,
-                thresholds=thresholds, body_weight=body_weight))
+                thresholds=_thresholds(self._model, thresholds), body_weight=body_weight))
         self._consumers.append((estimator, [callback]))
         self._wrench_consumers.append((estimator, self._consumers[-1][1]))
         options = {**self._options, 'largest': largest_credible_load(self._model.mass),
@@ -217,7 +220,7 @@ class ContactInputs:
         self.inputs: list[Input] = [
             BoolInput(node, topic, partial(self._on_contact, foot), **options)
             for foot, topic in enumerate(topics)]
-        if not topics and all(foot.wrench_sensors for foot in model.config.feet.values()):
+        if not topics and model.config.has_foot_wrenches:
             self.inputs.append(JointStateInput(
                 node, feet, self._on_contacts, 'wrench_aggregator/contacts', qos=COMMAND_INPUT,
                 **options))
@@ -245,11 +248,19 @@ def _wrench_topics(model: RobotModel, params: FootWrenchParameters) -> Sequence[
     """Return one topic per foot; none if the feet have no sensors."""
     feet = model.config.feet
     if not params.wrench_topics:
-        if not all(foot.wrench_sensors for foot in feet.values()):
+        if not model.config.has_foot_wrenches:
             return ()
         return [f'wrench_aggregator/{foot}/wrench' for foot in feet]
     _check_one_per_foot('wrench_topics', params.wrench_topics, tuple(feet))
     return params.wrench_topics
+
+
+def _thresholds(model: RobotModel, thresholds: ContactThresholds) -> ContactThresholds:
+    """Return the thresholds, above the noise of a virtual foot in the air if there is one."""
+    if not any(foot.is_virtual for foot in model.config.feet.values()):
+        return thresholds
+    return replace(thresholds, engage=max(thresholds.engage, _VIRTUAL_ENGAGE),
+                   release=max(thresholds.release, _VIRTUAL_RELEASE))
 
 
 def _check_one_per_foot(name: str, topics: Sequence[str], feet: Sequence[str]) -> None:

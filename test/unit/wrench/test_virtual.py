@@ -164,11 +164,20 @@ def test_a_tilted_sole_stands_on_its_lowest_edge(model, weight):
     assert x[int(np.argmax(likelihood))] > corners[:, 0].max() - 0.1 * length
 
 
-def test_an_imu_that_moves_against_the_root_is_refused(model):
-    imus = {'base': ImuConfig('l_sole', 'imu')}
-    moved = RobotModel(replace(model.config, imus=imus), model.urdf)
-    with pytest.raises(ConfigurationError, match='not fixed to the root.*under imus'):
-        VirtualFootWrenches(moved, VirtualWrenchSettings())
+def test_the_imu_may_be_on_any_link(model, weight):
+    """Here on a forearm: its motion relative to the root is taken off."""
+    links = [name for name in model.frame_names if name.startswith('l_') and 'arm' in name]
+    config = replace(model.config, imus={'base': ImuConfig(links[-1], 'imu')})
+    moved, wrenches = RobotModel(config, model.urdf), both(weight)
+    instant = moving(moved, wrenches, seed=3, speed=0.5)
+    sensors = estimate(moved, instant)
+    rows, _ = sensors._place_soles(instant.state, instant.R_world_imu)
+    expected, measured = wrenches.reshape(-1) @ rows, sensors.forces.measured
+    # Differences of one step see what is of second order in it.
+    np.testing.assert_allclose(
+        sensors.forces.value[measured], expected[measured], atol=0.02 * weight)
+    assert np.abs(sensors.forces._imu.additional_acceleration(
+        np.zeros(3), np.zeros(3))).max() > 1.0
 
 
 @pytest.mark.parametrize('setting', ['cutoff', 'learning_time', 'edge_tilt'])

@@ -1,0 +1,176 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Virtual feet from stamped samples: wrenches, contacts, and a comparison with real sensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.signals.synchronizer import ApproximateSynchronizer
+from biped_com_ros.core.wrench.contact_probability import (
+    ContactProbabilities, ContactProbabilitySettings)
+from biped_com_ros.core.wrench.virtual import VirtualFootWrenches, VirtualWrenchSettings
+import numpy as np
+
+#: Mean difference from real sensors that is reported, in standard deviations, and as a share of
+#: the weight (moments: of the weight times the sole's length).
+_SUSPICIOUS, _LEAST_SHARE = 3.0, 0.03
+
+
+class VirtualFeet:
+    """
+    Pairs joint states with samples of the IMU, and estimates wrenches and contacts of all feet.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    settings
+        Of the wrenches.
+
+    Attributes
+    ----------
+    sensors
+        The estimator of the wrenches.
+    contacts
+        The probabilities of contact.
+    state, R_world_imu, stamp_ns
+        Robot, attitude of the IMU and time, ns, of the last estimate.
+
+    Raises
+    ------
+    ConfigurationError
+        As :class:`VirtualFootWrenches`.
+
+    """
+
+    def __init__(self, model: RobotModel, settings: VirtualWrenchSettings) -> None:
+        self._model = model
+        self.sensors = VirtualFootWrenches(model, settings)
+        self.contacts = ContactProbabilities(
+            model, model.mass * settings.gravity, ContactProbabilitySettings())
+        self._pairs = ApproximateSynchronizer(2)
+        self._before_ns = 0
+        self.state: RobotState | None = None
+
+    def add_joints(self, stamp_ns: int, state: RobotState, efforts: Array) -> bool:
+        """Take the robot in its base and the torques of its motors (n,), N m; see `update`."""
+        return self._add(0, stamp_ns, (stamp_ns, state, efforts.copy()))
+
+    def add_imu(self, stamp_ns: int, R_world_imu: Array, angular_velocity: Array,
+                acceleration: Array) -> bool:
+        """
+        Take a sample of the IMU.
+
+        Returns
+        -------
+        bool
+            Whether there is a new estimate, with the stamp of the joint state.
+
+        """
+        return self._add(
+            1, stamp_ns, (R_world_imu, angular_velocity.copy(), acceleration.copy()))
+
+    @property
+    def deviations(self) -> Array:
+        """Return the standard deviations of the wrenches, (F, 6), N and N m."""
+        return np.sqrt(self.sensors.covariance.diagonal()).reshape(-1, 6)
+
+    def _add(self, source: int, stamp_ns: int, sample: tuple[object, ...]) -> bool:
+        if not self._pairs.add(source, stamp_ns, sample):
+            return False
+        (joints_ns, state, efforts), (R_world_imu, gyro, acceleration) = self._pairs.latest
+        if not self.sensors.update(joints_ns, state, efforts, gyro, acceleration, R_world_imu):
+            self._before_ns = joints_ns
+            self.contacts.reset()
+            return False
+        self.state, self.R_world_imu, self.stamp_ns = state, R_world_imu, joints_ns
+        _, placed = state.along_world(self._model.stance_frames, R_world_imu)
+        self.contacts.update(
+            1e-9 * (joints_ns - self._before_ns), self.sensors.wrenches[:, 2],
+            self.deviations[:, 2], placed[:len(self.sensors.wrenches)])
+        self._before_ns = joints_ns
+        return True
+
+
+@dataclass(frozen=True)
+class SensorVerdict:
+    """
+    The mean difference between the sensors of a foot and joint torques.
+
+    Attributes
+    ----------
+    plausible
+        Whether they agree.
+    message
+        For the user: problem, value, remedy.
+    difference
+        Sensors minus joint torques, (6,), N and N m, at the sole.
+
+    """
+
+    plausible: bool
+    message: str
+    difference: Array
+
+
+class SensorComparison:
+    """
+    Compares the sensors of a foot with what joint torques say.
+
+    Parameters
+    ----------
+    sensors
+        Names of the sensors of the foot.
+    body_weight, length
+        N, and of the sole, m: what differences are small beside.
+
+    """
+
+    _AXES = 'Fx', 'Fy', 'Fz', 'Mx', 'My', 'Mz'
+
+    def __init__(self, sensors: tuple[str, ...], body_weight: float, length: float) -> None:
+        self._sensors = ', '.join(f'wrench_sensors.{sensor}' for sensor in sensors)
+        self._least = _LEAST_SHARE * body_weight * np.repeat((1.0, length), 3)
+        self._start()
+
+    def add(self, measured: Array, virtual: Array, deviations: Array) -> None:
+        """Add one instant: wrenches (6,) and the deviations of the virtual one, N and N m."""
+        self._sums += measured - virtual, deviations * deviations
+        self._count += 1
+
+    def verdict(self) -> SensorVerdict | None:
+        """Return the verdict on the mean since the last one; None without data."""
+        if not self._count:
+            return None
+        difference, variances = self._sums / self._count
+        self._start()
+        # Errors of joint torques last, so averaging does not make them smaller.
+        limits = _SUSPICIOUS * np.sqrt(variances) + self._least
+        excess = np.abs(difference) / limits
+        worst = int(np.argmax(excess))
+        unit = 'N' if worst < 3 else 'N m'
+        if excess[worst] <= 1.0:
+            return SensorVerdict(True, f'agrees with joint torques (Fz {difference[2]:+.1f} N)',
+                                 difference)
+        return SensorVerdict(False, (
+            f'{self._AXES[worst]} is {difference[worst]:+.1f} {unit} from what joint torques give '
+            f'(limit {limits[worst]:.1f} {unit}): check sign, frame and offset of '
+            f"{self._sensors} (tare with the feet in the air), then the joints' torques"),
+            difference)
+
+    def _start(self) -> None:
+        self._sums, self._count = np.zeros((2, 6)), 0
