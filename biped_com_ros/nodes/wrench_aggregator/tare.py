@@ -55,6 +55,8 @@ class Tare:
         self._recent = [RecentReadings(channel.name, params.tare_samples)
                         for channel in self._channels]
         self._state_ns = 0
+        if not self._channels:
+            return  # virtual feet have no offsets
         self._path = Path(params.offsets_file).expanduser() if params.offsets_file else None
         self._offsets = self._load()
         labels = [f'{channel.name}/{axis}' for channel in self._channels for axis in AXES]

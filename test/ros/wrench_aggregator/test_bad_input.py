@@ -121,15 +121,17 @@ def test_nonsense_parameters_are_refused():
         make_node(contact_engage=0.05, contact_release=0.08)
 
 
-def test_a_robot_without_sensors_is_refused(tmp_path):
+def test_a_robot_without_sensors_runs_and_says_what_it_lacks(tmp_path):
     config = yaml.safe_load(YAML.read_text())
     for key in ('wrench_sensors', 'hands'):
         del config[key]
     for foot in config['feet'].values():
         del foot['wrench_sensors']
     (tmp_path / 'bare.yaml').write_text(yaml.safe_dump(config, sort_keys=False))
-    with pytest.raises(ConfigurationError, match='no wrench sensors'):
-        make_node(robot=str(tmp_path / 'bare.yaml'))
+    node = make_node(robot=str(tmp_path / 'bare.yaml'))
+    level, message, _ = node._report_total()
+    node.destroy_node()
+    assert level == DiagnosticStatus.WARN and 'source: virtual' in message
 
 
 def test_an_unknown_key_ends_the_process_with_one_line(tmp_path):

@@ -27,10 +27,11 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 from support.urdf_oracle import numbers, pose, Tree
 
-ROBOTS = ('bioloid_legs', 'biped', 'g1', 'icub', 'sabian', 'talos', 'three_link')
-WITH_ARMS = ('biped', 'g1', 'icub', 'sabian', 'talos')
-MASSES = {'bioloid_legs': 1.30, 'biped': 3.6, 'g1': 33.341, 'icub': 33.0617, 'sabian': 64.0,
-          'talos': 93.336, 'three_link': 18.60}
+ROBOTS = ('bioloid_legs', 'biped', 'g1', 'g1_as_sold', 'h1', 'icub', 'sabian', 'talos',
+          'three_link')
+WITH_ARMS = ('biped', 'g1', 'g1_as_sold', 'h1', 'icub', 'sabian', 'talos')
+MASSES = {'bioloid_legs': 1.30, 'biped': 3.6, 'g1': 33.341, 'g1_as_sold': 33.341,
+          'h1': 51.650, 'icub': 33.0617, 'sabian': 64.0, 'talos': 93.336, 'three_link': 18.60}
 POSTURES = [(robot, posture) for robot in WITH_ARMS
             for posture in ('stand', 'arms_up', 'arms_forward', 'arms_out')]
 POSTURES += [('three_link', 'stand'), ('bioloid_legs', 'stand')]
@@ -133,7 +134,7 @@ def test_every_foot_stands_on_its_own_sensor(name):
     bent = dict.fromkeys(tree.joints, 0.3)
     straight, moved = tree.poses({}), tree.poses(bent)
     for foot in config.feet.values():
-        assert foot.wrench_sensors
+        assert foot.has_wrench
         for key in foot.wrench_sensors:
             sensor = config.wrench_sensors[key]
             assert foot.sole in tree.below(sensor.link or sensor.frame)
@@ -180,7 +181,7 @@ def collision_points(urdf, link):
 
 FOOT_LINKS = {'bioloid_legs': '{}_ankle', 'biped': '{}_foot', 'sabian': '{}_foot',
               'icub': '{}_foot', 'three_link': '{}_foot', 'g1': '{}_ankle_roll_link',
-              'talos': 'leg_{}_6_link'}
+              'g1_as_sold': '{}_ankle_roll_link', 'h1': '{}_ankle_link', 'talos': 'leg_{}_6_link'}
 
 
 @pytest.mark.parametrize('foot', ('left', 'right'))
@@ -188,7 +189,7 @@ FOOT_LINKS = {'bioloid_legs': '{}_ankle', 'biped': '{}_foot', 'sabian': '{}_foot
 def test_polygon_is_where_the_foot_touches_the_ground(name, foot):
     """Ground from the collision geometry: height to 0.5 mm, outline to 1 mm."""
     config, _ = setup(name)
-    side = foot if name in ('g1', 'talos') else foot[0]
+    side = foot if name in ('g1', 'g1_as_sold', 'h1', 'talos') else foot[0]
     link = FOOT_LINKS[name].format(side)
     poses = placed(name, 'stand')
     in_sole = np.linalg.inv(sole_pose(config, foot, poses)) @ poses[link]
