@@ -17,8 +17,8 @@
     ros2 run biped_com_ros calibrate BAG --robot talos --out results
 
 Reads rosbag2 (sqlite3 or MCAP) or CSV, captures the segments at rest, estimates, and writes
-``calibrated.urdf``, ``calibration.json``, ``captures.json``, ``report.html`` and the robot's YAML
-with the estimated errors of the instruments.
+``calibrated.urdf``, ``calibration.json``, ``captures.json``, ``report.html``, ``inertials.yaml``,
+the robot's YAML with the estimated errors of the instruments and, with ``--mjcf``, a MuJoCo model.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ import sys
 from biped_com_ros.core.errors import BipedComError, ConfigurationError
 from biped_com_ros.core.identification.captures import (
     Capture, CaptureLog, MotorConstants, SensorNoise)
+from biped_com_ros.core.identification.exports import write_exports
 from biped_com_ros.core.identification.recordings import CaptureFinder, read_recording
 from biped_com_ros.core.identification.results import solve_and_write, summary
-from biped_com_ros.core.identification.robot_yaml import errors_of, write_calibrated_robot
 from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
@@ -52,6 +52,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument('--urdf', default='', help="overrides the robot's URDF")
     result.add_argument('--out', type=Path, default=Path('calibration'),
                         help='directory of the results (default: calibration)')
+    result.add_argument('--mjcf', type=Path, metavar='FILE',
+                        help='MuJoCo model whose bodies have the names of the links; it is '
+                             'written with the calibrated inertials')
     result.add_argument('--namespace', default='', help='of the topics in the bag')
     result.add_argument('--still', type=float, default=1.0, metavar='SECONDS',
                         help='time for which the robot must be still to be captured')
@@ -99,8 +102,8 @@ def calibrate(options: argparse.Namespace, console: Console) -> None:
         force_bias=0.5, moment_bias=0.02, tilt_bias=0.003)
     with console.status(f'solving {len(captures)} poses'):
         found, paths = solve_and_write(options.out, model, captures, noise, options.com_sigma)
-        paths['robot'] = write_calibrated_robot(
-            options.out, options.robot, model, errors_of(found, model))
+        paths |= write_exports(
+            options.out, model, found, robot=options.robot, mjcf=options.mjcf)
     print(summary(found))
     for what, path in paths.items():
         print(f'{what}: {path}')

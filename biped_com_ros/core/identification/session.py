@@ -35,11 +35,11 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture, CaptureLog, SensorNoise
 from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.estimator import CaptureInformation, Estimator
+from biped_com_ros.core.identification.exports import write_exports
 from biped_com_ros.core.identification.pose_design import PlannedPose, PoseDesign, PoseDesigner
 from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.results import calibrated_urdf, solve_and_write, summary
-from biped_com_ros.core.identification.robot_yaml import errors_of, write_calibrated_robot
 from biped_com_ros.core.identification.stillness import (
     CaptureWindow, carried_share, StillnessOptions)
 from biped_com_ros.core.identification.transfer import HANGS, HoistMove, Leg, RobotDriver, Transfer
@@ -91,11 +91,14 @@ class SessionOptions:
     robot
         Name of the robot or path of its YAML, which is written with the estimated errors of the
         instruments; '' for none.
+    mjcf
+        Path of a MuJoCo model, which is written with the calibrated inertials; '' for none.
 
     """
 
     directory: Path
     robot: str = ''
+    mjcf: str = ''
     design: DesignOptions = field(default_factory=DesignOptions)
     stillness: StillnessOptions = field(default_factory=StillnessOptions)
     com_sigma: float = 0.015
@@ -282,9 +285,9 @@ class CalibrationSession:
         options, model = self.options, self._model_for_job()
         found, paths = solve_and_write(
             options.directory, model, captures, self.estimator.noise, options.com_sigma)
-        if options.robot:
-            paths['robot'] = write_calibrated_robot(
-                options.directory, options.robot, model, errors_of(found, model), biases)
+        paths |= write_exports(
+            options.directory, model, found, robot=options.robot, biases=biases,
+            mjcf=Path(options.mjcf).expanduser() if options.mjcf else None)
         return found, paths
 
     def calibrated_urdf(self) -> str:

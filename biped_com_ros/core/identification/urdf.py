@@ -154,14 +154,14 @@ def _blank_leading_space(text: bytes) -> bytes:
 
 def _edits(text: bytes, tags: _Tags, new: NewInertial) -> list[tuple[int, int, bytes]]:
     """Return (start, end, replacement) for one link."""
-    mass_tag = _tag(text, tags.mass)
+    mass_tag = tag_at(text, tags.mass)
     ratio = new.mass / float(_value(mass_tag, 'value'))
     xyz = ' '.join(_number(value) for value in np.asarray(new.com).tolist())
     edits = [_replace_tag(tags.mass, mass_tag, {'value': _number(new.mass)})]
     if tags.origin >= 0:
-        edits.append(_replace_tag(tags.origin, _tag(text, tags.origin), {'xyz': xyz}))
+        edits.append(_replace_tag(tags.origin, tag_at(text, tags.origin), {'xyz': xyz}))
     else:
-        end = tags.inertial + len(_tag(text, tags.inertial))
+        end = tags.inertial + len(tag_at(text, tags.inertial))
         edits.append((end, end, f'<origin xyz="{xyz}"/>'.encode()))
     if tags.inertia >= 0:
         edits.append(_scaled_inertia(text, tags.inertia, ratio))
@@ -169,7 +169,7 @@ def _edits(text: bytes, tags: _Tags, new: NewInertial) -> list[tuple[int, int, b
 
 
 def _scaled_inertia(text: bytes, start: int, ratio: float) -> tuple[int, int, bytes]:
-    tag = _tag(text, start)
+    tag = tag_at(text, start)
     xx, xy, xz, yy, yz, zz = (
         float(_value(tag, key, '0')) * ratio for key in _INERTIA)
     inertia = consistent_inertia([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -179,7 +179,7 @@ def _scaled_inertia(text: bytes, start: int, ratio: float) -> tuple[int, int, by
     return _replace_tag(start, tag, present)
 
 
-def _tag(text: bytes, start: int) -> str:
+def tag_at(text: bytes, start: int) -> str:
     """Return a start tag, from < to >, with > allowed inside quotes."""
     found = re.compile(rb'<(?:[^"\'>]|"[^"]*"|\'[^\']*\')*>').match(text, start)
     assert found is not None  # expat has just parsed it

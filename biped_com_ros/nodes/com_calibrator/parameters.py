@@ -36,6 +36,9 @@ class ComCalibratorParameters(RobotNodeParameters):
     directory: str = constant(
         '~/.ros/biped_com_calibration', 'Directory of captures and results, which go to a '
         'subdirectory with the name of the robot; empty: a temporary directory')
+    mjcf: str = constant(
+        '', 'Path of a MuJoCo model whose bodies have the names of the links; it is written with '
+        'the calibrated inertials; empty: none')
     autostart: bool = constant(True, 'Whether to begin at once; else with ~/start')
     poses: int = constant(40, 'Number of planned poses', '', 2, 500)
     candidates: int = constant(

@@ -31,6 +31,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from support.statics_data import TrueRobot
+import yaml
 
 RATE, PAUSE = 50.0, 0.8
 OPTIONS = StillnessOptions(duration=0.5)
@@ -153,6 +154,13 @@ def test_the_command_line(recorded, tmp_path, capsys):
     assert calibrated.mass == pytest.approx(true.static.mass, abs=0.2)
     assert len(CaptureLog(out / 'captures.json', true.model).captures) == len(poses)
     assert json.loads((out / 'calibration.json').read_text())['robot'] == 'sabian'
+    inertials = yaml.safe_load((out / 'inertials.yaml').read_text())['links']
+    assert list(inertials) == list(calibrated.link_names)
+    for name, mass, com in zip(
+            calibrated.link_names, calibrated.link_masses, calibrated.link_coms_in_link):
+        assert inertials[name]['mass'] == pytest.approx(mass) and inertials[name]['mass_sd'] > 0.0
+        assert inertials[name]['com'] == pytest.approx(com, abs=1e-8)
+        assert min(inertials[name]['com_sd']) > 0.0
     robot = RobotModel.load(str(out / 'sabian.yaml'))  # finds the URDF beside it
     assert robot.mass == calibrated.mass and str(out / 'sabian.yaml') in printed
     assert np.abs(robot.joint_offsets).max() > 0.0
