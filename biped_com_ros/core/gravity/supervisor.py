@@ -121,6 +121,11 @@ class EffortSupervisor:
         return self._guard.idle
 
     @property
+    def is_at_zero(self) -> bool:
+        """Whether the efforts of the last step are zero."""
+        return not self._guard.efforts.any()
+
+    @property
     def is_interrupted(self) -> bool:
         """Whether efforts are held or ramp to zero without a stop."""
         return self._guard.active and self._guard.state in (HOLDING, RAMPING)
@@ -142,7 +147,7 @@ class EffortSupervisor:
         self._stamps_ns[name] = stamp_ns
 
     def update(self, positions: Array, stamp_ns: int, now: float,
-               inhibited: str = '') -> Array | None:
+               inhibited: str = '', is_applied: bool = False) -> Array | None:
         """
         Step with new joint states.
 
@@ -156,6 +161,9 @@ class EffortSupervisor:
             Time, s.
         inhibited
             Why nothing may be commanded although inputs are good; '' if it may.
+        is_applied
+            Whether the last efforts are still applied then: they stay as they are, and go on
+            from there. Else they ramp to zero, and begin there.
 
         Returns
         -------
@@ -178,6 +186,9 @@ class EffortSupervisor:
         except Exception as error:  # noqa: B902 - whatever fails, the efforts have to ramp down
             self._note(f'computing the efforts failed: {type(error).__name__}: {error}; '
                        'please report it')
+        if inhibited and is_applied and self._guard.active:
+            self._stepped_at = now
+            return self._guard.efforts
         efforts = self._step(None if inhibited else self.target, now)
         if not self.problem and not self._guard.has_target:
             self.target = None

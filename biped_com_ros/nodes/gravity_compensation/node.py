@@ -40,7 +40,7 @@ from biped_com_ros.core.gravity.compensation import AUTO, GravityCompensator
 from biped_com_ros.core.gravity.supervisor import EffortSupervisor, JOINT_STATES
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.gravity_compensation.controller_check import ControllerCheck
+from biped_com_ros.nodes.gravity_compensation.controller_watch import ControllerWatch
 from biped_com_ros.nodes.gravity_compensation.outputs import (
     EffortOutput, SupportOutput, TrajectoryOutput)
 from biped_com_ros.nodes.gravity_compensation.parameters import (
@@ -122,7 +122,9 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         joints = self._effort_output.command_joints
         self._trajectory_output = self.keep(
             TrajectoryOutput(self, model, joints, params.trajectory_rate))
-        self._controller = self.keep(ControllerCheck(self, params.controller, joints))
+        self._controller = self.keep(ControllerWatch(
+            self, self._effort_output.commands_topic, params.controller, joints))
+        self._effort_output.on_matched = self._controller.on_matched
 
     def _make_inputs(self, compensator: GravityCompensator) -> None:
         params, model, options = self.params, compensator.model, self.input_options()
@@ -203,11 +205,21 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return
         # /clock ticks less often than joint states arrive; their stamps are of the same time.
         now = stamp_ns / SECOND_NS if self._is_simulated else time.monotonic()
-        efforts = self.supervisor.update(positions, stamp_ns, now, self._controller.problem)
+        efforts = self.supervisor.update(
+            positions, stamp_ns, now, self._inhibited(), self._controller.applies_commands)
         if efforts is not None:
             self._publish(stamp_ns, efforts, positions)
             if self.supervisor.target is not None:
                 self._support_output.publish(stamp_ns, self.compensator)
+
+    def _inhibited(self) -> str:
+        """Return why nothing may be commanded although the inputs are good; '' if it may."""
+        controller = self._controller
+        if controller.must_restart:
+            controller.must_restart = not self.supervisor.is_at_zero
+        return controller.problem or (
+            'the controller was started or activated and applies no effort yet: ramping to zero, '
+            'to begin there' if controller.must_restart else '')
 
     def _watch(self) -> bool:
         """Step in place of joint states that are late, and return whether they are."""
@@ -227,14 +239,22 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _publish(self, stamp_ns: int, efforts: Array, positions: Array | None) -> None:
         """Publish what the supervisor gave; nothing else publishes efforts."""
-        may_command = not self._controller.problem
+        may_command = not (self._controller.problem or self._controller.must_restart)
         self._effort_output.publish(stamp_ns, efforts, may_command)
         if may_command:
             self._trajectory_output.publish(stamp_ns, positions, efforts)
-        if self.supervisor.problem and self.supervisor.is_interrupted and self._may_log():
-            self.get_logger().error(
-                f'holding the last efforts for {self.params.hold_time:g} s, then ramping to zero: '
-                f'{self.supervisor.problem}')
+        if reaction := self._reaction():
+            if self._may_log():
+                self.get_logger().error(f'{reaction}: {self.supervisor.problem}')
+
+    def _reaction(self) -> str:
+        """Return what is done about a problem; '' if there is none, or nothing is commanded."""
+        if not self.supervisor.problem or self.supervisor.is_at_zero:
+            return ''
+        if self._controller.problem and self._controller.applies_commands:
+            return 'no command is sent, and the controller keeps the last one'
+        return (f'holding the last efforts for {self.params.hold_time:g} s, then ramping to zero'
+                if self.supervisor.is_interrupted else '')
 
     # -- diagnostics
 

@@ -15,7 +15,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
@@ -28,6 +29,7 @@ from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, TemplatePublisher, wrench_publisher)
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 import numpy as np
+from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
@@ -53,6 +55,8 @@ class EffortOutput:
     ----------
     command_joints
         In the order in which they are sent.
+    on_matched
+        Called when a subscriber of the commands comes or goes, with the status of the event.
 
     Raises
     ------
@@ -63,13 +67,24 @@ class EffortOutput:
 
     def __init__(self, node: Node, model: RobotModel, command_joints: Sequence[str]) -> None:
         self.command_joints = tuple(command_joints) or model.actuated_joint_names
+        self.on_matched: Callable[[Any], None] | None = None
         self._node, self._command_index = node, model.joint_index(self.command_joints)
         self._effort_index = model.joint_index(model.actuated_joint_names)
         self._effort = joint_state_publisher(
             node, '~/effort', model.actuated_joint_names, ('effort',))
         self._commands = float_array_publisher(
-            node, '~/commands', len(self.command_joints), self.command_joints)
+            node, '~/commands', len(self.command_joints), self.command_joints,
+            event_callbacks=PublisherEventCallbacks(matched=self._on_matched))
         self._last_ns = 0
+
+    @property
+    def commands_topic(self) -> str:
+        """Full name of the topic of commands."""
+        return self._commands.topic
+
+    def _on_matched(self, status: Any) -> None:
+        if self.on_matched is not None:
+            self.on_matched(status)
 
     def publish(self, stamp_ns: int, efforts: Array, commands: bool) -> None:
         """Publish the efforts of all joints (n,); `commands`: also to the controller."""

@@ -52,8 +52,9 @@ class GravityCompensationParameters(ManagedNodeParameters):
         [], "Order of ~/commands: the parameter 'joints' of the effort controller; empty: all "
         'actuated joints in the order of the URDF')
     controller: str = constant(
-        '', "Effort controller whose parameter 'joints' is compared with command_joints before "
-        'anything is sent; empty: not compared')
+        '', 'Effort controller that has to run before anything is sent; empty: none. The '
+        "parameter 'joints' of every controller that gets ~/commands is compared with "
+        'command_joints')
     trajectory_rate: float = constant(
         0.0, 'Rate of ~/joint_trajectory (held positions or ~/reference, with efforts); 0: off',
         'Hz', 0.0, 1000.0)

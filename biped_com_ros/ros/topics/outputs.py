@@ -27,6 +27,7 @@ from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
     PointStamped, Pose, PoseArray, Vector3Stamped, WrenchStamped)
+from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -61,6 +62,8 @@ class TemplatePublisher:
         Create the publisher 20 ms after the node's start, or when it is first used. One takes
         0.5 ms to create, the first one of a message package several, since its libraries are
         loaded: that makes the first message of ``com_estimator`` 15 ms earlier.
+    event_callbacks
+        rclpy's PublisherEventCallbacks.
 
     Attributes
     ----------
@@ -81,9 +84,11 @@ class TemplatePublisher:
 
     def __init__(self, node: Node, topic: str, prototype: Any, fields: dict[str, str],
                  qos: QoSProfile = STATE_OUTPUT, plain: bool | None = None,
-                 later: bool = False) -> None:
+                 later: bool = False,
+                 event_callbacks: PublisherEventCallbacks | None = None) -> None:
         self._node, self._patterns, self._plain = node, fields, plain
         self._name, self._qos, self.prototype = topic, qos, prototype
+        self._event_callbacks = event_callbacks
         self.on_publish: Callable[[bytes, int | None], None] | None = None
         self._publisher: Publisher | None = None
         self.send: Callable[[bytes], None] = self._create_and_send
@@ -100,7 +105,7 @@ class TemplatePublisher:
         if self._publisher is None:
             self._publisher = publisher = self._node.create_publisher(
                 type(self.prototype), self._name, copy_of(self._qos),
-                qos_overriding_options=overridable())
+                event_callbacks=self._event_callbacks, qos_overriding_options=overridable())
             self.send = publisher.publish
             self._is_latched = publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
             self._next_check = 0.0

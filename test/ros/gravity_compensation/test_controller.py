@@ -15,10 +15,12 @@
 
 from __future__ import annotations
 
+from lifecycle_msgs.msg import State, TransitionEvent
 import numpy as np
 from rcl_interfaces.srv import GetParameters
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
+from support.gravity_rig import MAX_STEP, RATE
 
 
 def test_another_publisher_of_commands_is_reported(rig):
@@ -28,6 +30,104 @@ def test_another_publisher_of_commands_is_reported(rig):
               'diagnostics')
     rig.peer.destroy_publisher(other)
     rig.until(lambda: 'other publisher' not in rig.status()[1], 'its end')
+
+
+class EffortController:
+    """
+    Receives commands as a ros2_control effort controller does.
+
+    From controller_manager and forward_command_controller 4.46: the node subscribes to the
+    commands when it is configured and has the parameter ``joints``; it announces transitions on
+    ``~/transition_event`` and has no lifecycle services; inactive, it applies nothing, and after
+    its activation it applies nothing until the next command.
+    """
+
+    def __init__(self, rig, joints):
+        self.rig, self.joints, self.applied, self.is_active = rig, joints, [], False
+        self.node = Node('effort_controller', namespace=rig.namespace)
+        self.node.declare_parameter('joints', joints)
+        self._events = self.node.create_publisher(
+            TransitionEvent, 'effort_controller/transition_event', 10)
+        self.node.create_subscription(
+            Float64MultiArray, 'gravity_compensation/commands', self._on_commands, 10)
+        rig.play(3.0)  # one that is found sooner may be active already
+        rig.commands = []  # what it applies is checked, not what others get meanwhile
+        rig.executor.add_node(self.node)
+        rig.until(lambda: self._events.get_subscription_count() > 0, 'the watch')
+        rig.play(0.1)  # it is activated by a service of its own
+
+    def switch(self, on):
+        self.is_active = on
+        goal = State.PRIMARY_STATE_ACTIVE if on else State.PRIMARY_STATE_INACTIVE
+        self._events.publish(TransitionEvent(goal_state=State(id=goal)))
+        self.rig.play(0.2)  # until the event has arrived
+
+    def _on_commands(self, message):
+        self.applied.append(np.array(message.data) if self.is_active else None)
+
+    def wait_for_efforts(self):
+        self.rig.until(lambda: self.applied and self.applied[-1] is not None
+                       and self.rig.is_balanced(), 'efforts')
+
+    def unload(self):
+        self.rig.executor.remove_node(self.node)
+        self.node.destroy_node()
+        self.rig.play(0.3)  # until the executor has released it
+
+
+def test_efforts_begin_at_zero_whenever_the_controller_is_activated(rig, talos):
+    controller = EffortController(rig, list(talos.actuated_joint_names))
+    controller.switch(on=True)
+    controller.wait_for_efforts()
+    controller.switch(on=False)
+    rig.statuses.clear()
+    rig.until(lambda: rig.has_error("effort_controller' is inactive"), 'diagnostics')
+    count = len(controller.applied)
+    rig.play(0.2)
+    assert len(controller.applied) == count  # nothing is sent to it
+    controller.switch(on=True)
+    rig.until(lambda: len(controller.applied) > count + 5, 'efforts again')
+    rig.until(rig.is_balanced, 'efforts')
+    again = np.array([0.0 * controller.applied[count], *controller.applied[count:]])
+    limits = rig.gravity_model.effort_limits
+    assert (np.abs(np.diff(again, axis=0)) <= RATE * MAX_STEP * limits + 1e-9).all()
+    controller.unload()
+
+
+def test_a_controller_that_comes_back_with_another_order_gets_nothing(rig, talos):
+    order = list(talos.actuated_joint_names)
+    first = EffortController(rig, order)
+    first.switch(on=True)
+    first.wait_for_efforts()
+    first.unload()
+    second = EffortController(rig, order[::-1])
+    second.switch(on=True)
+    rig.until(lambda: rig.has_error("/effort_controller' expects", 'at index 0'), 'diagnostics')
+    rig.play(0.3)
+    assert not [efforts for efforts in second.applied if efforts is not None]
+    second.unload()
+    third = EffortController(rig, order)
+    third.switch(on=True)
+    third.wait_for_efforts()
+    third.unload()
+
+
+def test_a_recorder_of_the_commands_interrupts_nothing(make, talos):
+    rig = make(input_timeout=1.0, hold_time=1.0)  # whatever else this machine does
+    controller = EffortController(rig, list(talos.actuated_joint_names))
+    controller.switch(on=True)
+    controller.wait_for_efforts()
+    count = len(rig.efforts)
+    recorder = Node('recorder', namespace=rig.namespace)
+    recorder.create_subscription(
+        Float64MultiArray, 'gravity_compensation/commands', lambda m: None, 10)
+    rig.executor.add_node(recorder)
+    rig.play(1.5)
+    sums = np.array([np.abs(message.effort).sum() for message in rig.efforts[count:]])
+    assert sums.min() > 0.95 * sums.max()
+    rig.executor.remove_node(recorder)
+    recorder.destroy_node()
+    controller.unload()
 
 
 def controller(rig, joints):
@@ -41,7 +141,7 @@ def controller(rig, joints):
 def test_controller_with_another_order_gets_nothing(make, talos):
     rig = make(controller='effort_controller')
     node = controller(rig, list(reversed(talos.actuated_joint_names)))
-    rig.until(lambda: rig.has_error("controller 'effort_controller' expects", 'at index 0'),
+    rig.until(lambda: rig.has_error("/effort_controller' expects", 'at index 0'),
               'diagnostics')
     assert not rig.commands and not rig.last.any()
     node.destroy_node()

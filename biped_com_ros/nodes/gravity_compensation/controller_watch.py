@@ -1,0 +1,229 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Follows the ros2_control controllers that receive ~/commands: their joints, and their state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+import time
+from typing import Any
+
+from lifecycle_msgs.msg import State, TransitionEvent
+from rcl_interfaces.srv import GetParameters
+from rclpy.client import Client
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+from rclpy.task import Future
+
+_REQUEST = GetParameters.Request(names=['joints'])
+_CHECK_PERIOD = 1.0  # s
+#: A controller that is found later than this after the start was loaded since, and is activated
+#: after that; the first ones may have been active for long. s
+_DISCOVERY_TIME = 3.0
+#: For so long it counts as inactive without an event, s.
+_ACTIVATION_TIME = 2.0
+
+
+class ControllerWatch:
+    """
+    Compares the order of commands with the parameter ``joints`` of each controller that gets them.
+
+    A controller is a subscriber whose node has that parameter. All are compared whenever a
+    subscriber comes or goes, since a controller may be loaded again with other joints. A
+    controller that is inactive applies nothing, and begins anew when it is activated: it announces
+    both on its topic ``transition_event``. One that was there before this node counts as active
+    until it announces something, one that is loaded later as inactive for 2 s.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    topic
+        Full name of the topic of commands.
+    controller
+        Name of a controller's node, relative to the node's namespace, that has to be there; empty:
+        none.
+    joints
+        The order of commands.
+
+    Attributes
+    ----------
+    problem
+        Why no command may be sent; '' if it may.
+    must_restart
+        Whether a controller has come or was activated, so that it applies no effort yet and
+        commands have to begin at zero; reset it then.
+
+    """
+
+    def __init__(self, node: Node, topic: str, controller: str, joints: Sequence[str]) -> None:
+        self._node, self._topic, self._joints = node, topic, list(joints)
+        self._required = _full_name(node, controller) if controller else ''
+        self._controllers: dict[str, _Controller] = {}
+        self._timer = node.create_timer(_CHECK_PERIOD, self._check)
+        self._started_at = time.monotonic()
+        self.must_restart = False
+        self.problem = ''
+        self._check()
+
+    @property
+    def state(self) -> str:
+        """Return what is known, for diagnostics."""
+        compared = [c.name for c in self._controllers.values() if c.joints]
+        return self.problem or (
+            f'as in {", ".join(compared)}' if compared else 'no controller found')
+
+    @property
+    def applies_commands(self) -> bool:
+        """Whether a controller applies the last command, and goes on if no other one comes."""
+        return not self.must_restart and any(
+            controller.joints and controller.is_active
+            for controller in self._controllers.values())
+
+    def start(self) -> None:
+        """Compare again."""
+        self._check(again=True)
+
+    def on_matched(self, _: object) -> None:
+        """Compare again, since a subscriber of the commands came or went."""
+        self._check(again=True)
+
+    def destroy(self) -> None:
+        """Destroy timer, clients and subscriptions."""
+        self._node.destroy_timer(self._timer)
+        self._forget(list(self._controllers))
+
+    def _check(self, again: bool = False) -> None:
+        """Find the controllers, and ask those whose joints are not known, or all `again`."""
+        found = self._subscribers()
+        # One that has another subscription than before was started anew under its name.
+        self._forget([name for name, controller in self._controllers.items()
+                      if found.get(name) != controller.subscriptions])
+        for name in found.keys() - self._controllers.keys():
+            is_loaded_now = time.monotonic() > self._started_at + _DISCOVERY_TIME
+            self._controllers[name] = _Controller(
+                self._node, name, found[name], not is_loaded_now, self._update)
+        for controller in self._controllers.values():
+            if again or controller.joints is None:
+                controller.request()
+        self._update()
+
+    def _subscribers(self) -> dict[str, set[bytes]]:
+        """Return the nodes that get the commands and have parameters, with their subscriptions."""
+        found: dict[str, set[bytes]] = {self._required: set()} if self._required else {}
+        for info in self._node.get_subscriptions_info_by_topic(self._topic):
+            name = f"{info.node_namespace.rstrip('/')}/{info.node_name}"
+            if name in found or self._has_parameters(info.node_name, info.node_namespace):
+                found.setdefault(name, set()).add(bytes(info.endpoint_gid))
+        return found
+
+    def _has_parameters(self, name: str, namespace: str) -> bool:
+        try:
+            services = self._node.get_service_names_and_types_by_node(name, namespace)
+        except RuntimeError:  # not discovered, or gone: a later check finds it
+            return False
+        return any(service.endswith(f'/{name}/get_parameters') for service, _ in services)
+
+    def _forget(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._controllers.pop(name).destroy()
+
+    def _update(self, begins: bool = False) -> None:
+        """Find out whether commands may be sent; `begins`: to one that applies nothing yet."""
+        self.must_restart |= begins
+        problems = [self._problem_of(controller) for controller in self._controllers.values()]
+        self.problem = next(filter(None, problems), '')
+
+    def _problem_of(self, controller: _Controller) -> str:
+        name, is_required = controller.name, controller.name == self._required
+        if is_required and not controller.is_running:
+            return (f"controller '{name}' does not run, so the order of its joints is not known: "
+                    'start it, or set controller to an empty string')
+        if controller.joints is None:
+            # A newcomer beside a compared one: it is not active yet, if it is a controller at all.
+            return '' if self.applies_commands and not is_required else (
+                f"the joints of '{name}' are not known yet: wait for its response")
+        if not controller.joints:
+            return '' if not is_required else (
+                f"controller '{name}' has no parameter 'joints': set controller to an effort "
+                'controller, or to an empty string')
+        return _difference(name, controller.joints, self._joints) or (
+            '' if controller.is_active else f"controller '{name}' is inactive: activate it")
+
+
+class _Controller:
+    """What is known of one node that gets the commands."""
+
+    def __init__(self, node: Node, name: str, subscriptions: set[bytes], is_active: bool,
+                 on_change: Callable[[bool], None]) -> None:
+        self._node, self.name, self._on_change = node, name, on_change
+        self.subscriptions = subscriptions
+        self.joints: list[str] | None = None  # empty: the node is no controller
+        self._is_active: bool | None = True if is_active else None  # None: not known
+        self._found_at, self._was_asked, self._requests = time.monotonic(), False, 0
+        self._client: Client = node.create_client(GetParameters, f'{name}/get_parameters')
+        self._subscription: Subscription = node.create_subscription(
+            TransitionEvent, f'{name}/transition_event', self._on_transition, 10)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its service is there."""
+        return self._client.service_is_ready()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it applies commands."""
+        if self._is_active is None:
+            return time.monotonic() > self._found_at + _ACTIVATION_TIME
+        return self._is_active
+
+    def request(self) -> None:
+        """Ask for the joints; a request to a node that has ended meanwhile gets no response."""
+        if self.is_running:
+            self._requests += 1
+            self._client.call_async(_REQUEST).add_done_callback(
+                partial(self._on_response, self._requests))
+
+    def destroy(self) -> None:
+        self._node.destroy_client(self._client)
+        self._node.destroy_subscription(self._subscription)
+
+    def _on_response(self, request: int, future: Future) -> None:
+        if request != self._requests:  # of a node that may have been replaced since
+            return
+        response: Any = future.result()
+        values = response.values
+        is_new, self._was_asked = not self._was_asked, True
+        self.joints = list(values[0].string_array_value) if values else []
+        self._on_change(is_new and bool(self.joints))
+
+    def _on_transition(self, event: TransitionEvent) -> None:
+        self._is_active = event.goal_state.id == State.PRIMARY_STATE_ACTIVE
+        self._on_change(self._is_active)
+
+
+def _full_name(node: Node, name: str) -> str:
+    return name if name.startswith('/') else f"{node.get_namespace().rstrip('/')}/{name}"
+
+
+def _difference(name: str, expected: list[str], ours: list[str]) -> str:
+    remedy = "set command_joints to its parameter 'joints'"
+    for i, (their, our) in enumerate(zip(expected, ours)):
+        if their != our:
+            return (f"controller '{name}' expects '{their}' at index {i} of its commands, "
+                    f"command_joints has '{our}': {remedy}")
+    return '' if len(expected) == len(ours) else (
+        f"controller '{name}' commands {len(expected)} joints, command_joints has {len(ours)}: "
+        f'{remedy}')
