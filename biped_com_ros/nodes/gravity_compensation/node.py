@@ -243,9 +243,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self._effort_output.publish(stamp_ns, efforts, may_command)
         if may_command:
             self._trajectory_output.publish(stamp_ns, positions, efforts)
-        if reaction := self._reaction():
-            if self._may_log():
-                self.get_logger().error(f'{reaction}: {self.supervisor.problem}')
+        if (reaction := self._reaction()) and self._may_log():
+            self.get_logger().error(f'{reaction}: {self.supervisor.problem}')
 
     def _reaction(self) -> str:
         """Return what is done about a problem; '' if there is none, or nothing is commanded."""
