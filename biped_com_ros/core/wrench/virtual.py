@@ -43,6 +43,7 @@ from biped_com_ros.core.wrench.dynamics import ExternalForces
 import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
 import numpy as np
 
+Vector6 = tuple[float, float, float, float, float, float]
 #: Variance of rows that are not measured, (N m)^2.
 _UNKNOWN = 1e12
 #: How many instants go by between two updates of the learnt variances.
@@ -209,15 +210,15 @@ class VirtualFootWrenches:
     def _prepare_soles(self) -> None:
         model, rows = self._model, self.forces.rows
         corners = [np.array(foot.polygon) for foot in model.config.feet.values()]
-        self._centres = np.array([(c.max(0) + c.min(0)) / 2 for c in corners])
-        self._halves = np.array([(c.max(0) - c.min(0)) / 2 for c in corners])
+        self._centres = [((c.max(0) + c.min(0)) / 2).tolist() for c in corners]
+        self._halves = [((c.max(0) - c.min(0)) / 2).tolist() for c in corners]
+        self._per_tilt = 1.0 / math.sin(self._settings.edge_tilt)
         carries = np.zeros((self._feet, len(rows)))
         for foot, joint in enumerate(model.soles.joints):
             moved_by = {model.pin_model.joints[int(i)].idx_v
                         for i in model.pin_model.supports[int(joint)]}
             carries[foot] = [row < 6 or row in moved_by for row in rows.tolist()]
         self._carries = np.repeat(carries, 6, axis=0)
-        self._to_reference = np.tile(np.eye(6), (self._feet, 1, 1))
         self._information = np.zeros((6 * self._feet, 6 * self._feet))
         self._twists_to_soles = np.zeros((self._feet, 6, 6))
 
@@ -256,23 +257,26 @@ class VirtualFootWrenches:
             Vertical axis of the world in each sole, (F, 3).
 
         """
-        settings, loads = self._settings, self._loads
-        towards = np.clip(ups[:, :2] * (-1.0 / math.sin(settings.edge_tilt)), -1.0, 1.0)
-        halves = self._halves
-        references = self._centres + _TO_EDGE * halves * towards
-        reach = halves * np.maximum(_FLAT * (1.0 - np.abs(towards)), _EDGE)
-        precisions = np.empty((self._feet, 6))
-        precisions[:, :2], precisions[:, 2] = settings.friction_coefficient, 1.0
-        precisions[:, 3], precisions[:, 4], precisions[:, 5] = reach[:, 1], reach[:, 0], _TORSION
-        precisions *= loads[:, np.newaxis]
-        precisions **= -2.0
-        # The moments about the reference are m - r x f.
-        to, x, y = self._to_reference, references[:, 0], references[:, 1]
-        to[:, 3, 2], to[:, 4, 2], to[:, 5, 0], to[:, 5, 1] = -y, x, y, -x
-        blocks = np.matmul(to.transpose(0, 2, 1) * precisions[:, np.newaxis], to)
-        for foot in range(self._feet):
-            self._information[6 * foot:6 * foot + 6, 6 * foot:6 * foot + 6] = blocks[foot]
+        for foot, (up, load) in enumerate(zip(ups.tolist(), self._loads.tolist())):
+            block = slice(6 * foot, 6 * foot + 6)
+            self._information[block, block] = self._foot_prior(foot, up, load)
         return self._information
+
+    def _foot_prior(self, foot: int, up: list[float], load: float) -> tuple[Vector6, ...]:
+        """Return the information of one foot that carries `load` N; on plain numbers."""
+        (x, x_reach), (y, y_reach) = (
+            _reference(self._centres[foot][axis], self._halves[foot][axis],
+                       -up[axis] * self._per_tilt) for axis in (0, 1))
+        per_load = 1.0 / (load * load)
+        normal, lateral = per_load, per_load / self._settings.friction_coefficient ** 2
+        a, b, c = per_load / y_reach ** 2, per_load / x_reach ** 2, per_load / _TORSION ** 2
+        # The moments about the reference are m - r x f: the transposed adjoint, a diagonal matrix
+        # of precisions, and the adjoint, multiplied out.
+        return ((lateral + y * y * c, -x * y * c, 0.0, 0.0, 0.0, y * c),
+                (-x * y * c, lateral + x * x * c, 0.0, 0.0, 0.0, -x * c),
+                (0.0, 0.0, normal + y * y * a + x * x * b, -y * a, x * b, 0.0),
+                (0.0, 0.0, -y * a, a, 0.0, 0.0), (0.0, 0.0, x * b, 0.0, b, 0.0),
+                (y * c, -x * c, 0.0, 0.0, 0.0, c))
 
     def _solve(self, rows: Array, weighted: Array, prior: Array) -> None:
         """Find the wrenches, their covariance without delay and noise, and the next prior."""
@@ -311,3 +315,10 @@ class VirtualFootWrenches:
             self._noise[:] = squares
         limit = _OUTLIER ** 2 * self._noise + 1e-9 * self._weight ** 2
         self._noise += min(1.0, dt / _NOISE_TIME) * (np.minimum(squares, limit) - self._noise)
+
+
+def _reference(centre: float, half: float, towards: float) -> tuple[float, float]:
+    """Return where the prior expects the CoP along one axis of a sole, and its deviation, m."""
+    towards = max(-1.0, min(towards, 1.0))
+    return (centre + _TO_EDGE * half * towards,
+            half * max(_FLAT * (1.0 - abs(towards)), _EDGE))
