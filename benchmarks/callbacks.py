@@ -25,7 +25,7 @@ the filter of the fused CoM is off here and has a benchmark of its own (benchmar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 import os
 import time
@@ -40,6 +40,7 @@ from biped_com_ros.nodes.suite.node import load_class
 from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.topics.outputs import TemplatePublisher
 import numpy as np
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
@@ -50,6 +51,8 @@ NAIVE_THREE = 'naive, three outputs'
 THREE = 'com_estimator, three outputs'
 EVERYTHING = 'com_estimator, all outputs'
 COMPLETE = ('com', 'com_velocity', 'dcm', 'link_coms', 'markers')
+
+_PATIENCE = 10.0  # s
 
 
 class Variant(NamedTuple):
@@ -76,6 +79,7 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
            for i, (name, variant) in enumerate(VARIANTS.items())}}
     topics = {f'{nodes[name].get_fully_qualified_name()}/{topic}'
               for name, variant in VARIANTS.items() for topic in variant.topics}
+    _wait_for_publishers(nodes.values(), topics)
     with subscribed({'/tf', *topics}):
         try:
             calls = {name: _call(node, message) for name, node in nodes.items()}
@@ -83,6 +87,19 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
         finally:
             for node in nodes.values():
                 node.destroy_node()
+
+
+def _wait_for_publishers(nodes: Iterable[Node], topics: Collection[str]) -> None:
+    """Run timers until all topics have publishers: some are made a moment after the start."""
+    executor = SingleThreadedExecutor()
+    for node in nodes:
+        executor.add_node(node)
+    end = time.monotonic() + _PATIENCE
+    while missing := set(topics) - {p.topic_name for node in nodes for p in node.publishers}:
+        if time.monotonic() > end:
+            raise RuntimeError(f'nothing publishes {", ".join(sorted(missing))}')
+        executor.spin_once(timeout_sec=0.02)
+    executor.shutdown()
 
 
 def _estimator(robot: str, number: int, values: dict[str, Any]) -> Node:

@@ -39,14 +39,13 @@ class ComEstimate:
 
     """
 
-    __slots__ = 'located', '_gravity', '_position', '_velocity', '_divergent'
+    __slots__ = 'located', '_gravity', '_position', '_motion'
 
     def __init__(self, located: LocatedState, gravity: float) -> None:
         self.located, self._gravity = located, gravity
         self._position: Vector | None = None
-        # In a tuple each, since None is a result, too.
-        self._velocity: tuple[Vector | None] | None = None
-        self._divergent: tuple[Vector | None, str] | None = None
+        #: Velocity, divergent component and why there is none.
+        self._motion: tuple[Vector | None, Vector | None, str] | None = None
 
     @property
     def position(self) -> Vector:
@@ -59,33 +58,27 @@ class ComEstimate:
     @property
     def velocity(self) -> Vector | None:
         """Velocity of the centre of mass, m/s; None while the twist of the base is unknown."""
-        if self._velocity is None:
-            state, twist = self.located.state, self.located.twist
-            self._velocity = (None if twist is None else state.base.turn(
-                *com_velocity_along_base(state, twist)),)
-        return self._velocity[0]
+        return (self._motion or self._find_motion())[0]
 
     @property
     def dcm(self) -> Vector | None:
         """Divergent component of motion on the ground, m; None where there is none."""
-        return self._find_divergent()[0]
+        return (self._motion or self._find_motion())[1]
 
     @property
     def dcm_problem(self) -> str:
         """Why there is no divergent component although there is a velocity; or ''."""
-        return self._find_divergent()[1]
+        return (self._motion or self._find_motion())[2]
 
-    def _find_divergent(self) -> tuple[Vector | None, str]:
-        if self._divergent is None:
-            self._divergent = self._compute_divergent()
-        return self._divergent
-
-    def _compute_divergent(self) -> tuple[Vector | None, str]:
-        if self.velocity is None:
-            return None, ''
-        try:
-            return divergent_point(
-                self.position, self.velocity, self.located.stance.ground_height,
-                self._gravity), ''
-        except InputError as error:
-            return None, str(error)
+    def _find_motion(self) -> tuple[Vector | None, Vector | None, str]:
+        located, velocity, dcm, problem = self.located, None, None, ''
+        state, twist = located.state, located.twist
+        if twist is not None:
+            velocity = state.base.turn(*com_velocity_along_base(state, twist))
+            try:
+                dcm = divergent_point(
+                    self.position, velocity, located.stance.ground_height, self._gravity)
+            except InputError as error:
+                problem = str(error)
+        self._motion = velocity, dcm, problem
+        return self._motion

@@ -34,9 +34,14 @@ Placement = Sequence[Sequence[float]]
 """Pose of a frame in plain numbers, four rows: x, y and z axis, then the origin, m."""
 
 
-class Pose(NamedTuple):
+class _Placed(NamedTuple):
+    rotation: Array
+    position: Array
+
+
+class Pose(_Placed):
     """
-    Pose of a frame B in a frame A.
+    Pose of a frame B in a frame A; immutable.
 
     Attributes
     ----------
@@ -47,8 +52,8 @@ class Pose(NamedTuple):
 
     """
 
-    rotation: Array
-    position: Array
+    _numbers: tuple[list[list[float]], list[float]] | None = None
+    _rows: Array | None = None
 
     @staticmethod
     def identity() -> Pose:
@@ -73,12 +78,12 @@ class Pose(NamedTuple):
 
     def turn(self, x: float, y: float, z: float) -> Vector:
         """Return the coordinates in A of one vector with coordinates in B."""
-        return components(self.rotation.tolist(), x, y, z)
+        return components(self.numbers[0], x, y, z)
 
     def place(self, x: float, y: float, z: float) -> Vector:
         """Return the coordinates in A of one point of B."""
-        x, y, z = components(self.rotation.tolist(), x, y, z)
-        px, py, pz = self.position.tolist()
+        axes, (px, py, pz) = self.numbers
+        x, y, z = components(axes, x, y, z)
         return x + px, y + py, z + pz
 
     def apply(self, points_in_b: Array) -> Array:
@@ -87,6 +92,22 @@ class Pose(NamedTuple):
         points: Array = points_in_b.dot(self.rotation.T)
         points += self.position
         return points
+
+    @property
+    def numbers(self) -> tuple[list[list[float]], list[float]]:
+        """Rotation and position in plain numbers; made once."""
+        if self._numbers is None:
+            self._numbers = self.rotation.tolist(), self.position.tolist()
+        return self._numbers
+
+    @property
+    def rows(self) -> Array:
+        """Matrix (4, 3): homogeneous points of B times it are points of A; made once."""
+        if self._rows is None:
+            self._rows = np.empty((4, 3))
+            self._rows[:3] = self.rotation.T
+            self._rows[3] = self.position
+        return self._rows
 
     def inverse(self) -> Pose:
         """Return the pose of A in B."""

@@ -140,6 +140,8 @@ class RobotFrames:
         what locating the base needs.
     points
         The links' centres of mass, then the soles' origins, as a :class:`PointSet`.
+    com_part
+        Index of the former among the points, without the fourth column.
 
     """
 
@@ -154,6 +156,7 @@ class RobotFrames:
         self.stance_frames = (
             self.soles + self.frames((config.imu.frame,)) if config.imus else self.soles)
         self.points = self._make_points()
+        self.com_part = np.s_[:len(self.link_names), :3]
 
     @property
     def frame_names(self) -> tuple[str, ...]:

@@ -227,7 +227,10 @@ class RobotModel(RobotFrames):
             q = self._q_from_joints.dot(joint_positions)
         except ValueError:
             raise self._wrong_shape('positions', joint_positions) from None
-        q[:7] = self._root_pose
+        if self._root_pose is None:
+            q[6] = 1.0
+        else:
+            q[:7] = self._root_pose
         if self._offsets is not None:
             q[7:] += self._offsets
         return q
@@ -289,7 +292,9 @@ class RobotModel(RobotFrames):
         pose_root_base = base.poses_in_joint()[0] @ Pose.from_rpy(
             self.config.base_rpy, np.zeros(3))
         pose_base_root = pose_root_base.inverse()
-        self._root_pose = np.array((*pose_base_root.position, *pose_base_root.quaternion))
+        pose = np.array((*pose_base_root.position, *pose_base_root.quaternion))
+        #: Pinocchio's pose of the root; None if the base is the root.
+        self._root_pose = None if np.array_equal(pose, (0, 0, 0, 0, 0, 0, 1)) else pose
 
 
 class SharedRobotModel(RobotModel):

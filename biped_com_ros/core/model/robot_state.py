@@ -120,7 +120,9 @@ class RobotState:
     @property
     def link_coms_in_base(self) -> Array:
         """Centre of mass of each link of ``model.link_names``, shape (L, 3), m."""
-        return self._all_points_in_base()[:len(self.model.link_names), :3]
+        coms = self._all_points_in_base()[self.model.com_part]
+        coms.setflags(False)  # type: ignore[call-arg]  # by name it takes twice as long
+        return coms
 
     @property
     def link_coms_in_world(self) -> Array:
@@ -152,14 +154,16 @@ class RobotState:
 
     def _all_points_in_base(self) -> Array:
         if self._points_in_base is None:
-            points = self._points_in_base = self.model.points.in_base(self._placements)
-            points.setflags(False)  # type: ignore[call-arg]  # by name it takes twice as long
+            self._points_in_base = self.model.points.in_base(self._placements)
         return self._points_in_base
 
     def _all_points_in_world(self) -> Array:
         if self._points_in_world is None:
-            points = self._points_in_world = self.base.apply(self._all_points_in_base()[:, :3])
-            points.setflags(False)  # type: ignore[call-arg]
+            points = self._all_points_in_base()
+            # Homogeneous: one product takes two thirds of the time of one and a sum.
+            points[:, 3] = 1.0
+            points = self._points_in_world = points.dot(self.base.rows)
+            points.setflags(False)
         return self._points_in_world
 
     def placements_in_base(self, frames: FrameSet) -> Array:

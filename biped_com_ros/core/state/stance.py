@@ -51,16 +51,20 @@ class Stance:
 
     """
 
-    __slots__ = ('soles_in_world', 'in_contact')
+    __slots__ = ('soles_in_world', 'in_contact', '_ground_height')
 
     def __init__(self, soles_in_world: Array, in_contact: tuple[bool, ...]) -> None:
         self.soles_in_world, self.in_contact = soles_in_world, in_contact
+        self._ground_height: float | None = None
 
     @property
     def ground_height(self) -> float:
         """Height of the lowest sole in contact (of all soles if none is), m."""
-        heights: list[float] = self.soles_in_world[:, 2].tolist()
-        return min([z for z, touches in zip(heights, self.in_contact) if touches] or heights)
+        if self._ground_height is None:
+            heights: list[float] = self.soles_in_world[:, 2].tolist()
+            self._ground_height = min(
+                [z for z, touches in zip(heights, self.in_contact) if touches] or heights)
+        return self._ground_height
 
 
 class LowestSoles:
@@ -83,10 +87,11 @@ class LowestSoles:
         """Return which of the soles (F, 3), m, in axes with z up, are in contact."""
         heights: list[float] = soles[:, 2].tolist()
         lowest = min(heights)
-        enter, leave = lowest + self._tolerance, lowest + 2.0 * self._tolerance
+        enter = lowest + self._tolerance
         if max(heights) <= enter:
             self._in_contact = (True,) * len(heights)
             return self._in_contact
+        leave = enter + self._tolerance
         before: Sequence[bool] = self._in_contact or (False,) * len(heights)
         self._in_contact = tuple([
             height <= (leave if touched else enter) for height, touched in zip(heights, before)])

@@ -22,7 +22,6 @@ from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics.qos import LATCHED
-import numpy as np
 from rclpy.node import Node
 from visualization_msgs.msg import Marker
 
@@ -41,7 +40,8 @@ class MarkerOutput:
         shown = _shown(model, params.world_frame, params.marker_density)
         dcm, arrow = len(shown) - 2, len(shown) - 1
         self._out = markers.marker_publisher(node, shown, {
-            'position': 'markers[*].pose.position', 'arrow': f'markers[{arrow}].points',
+            'position': 'markers[*].pose.position', 'tail': f'markers[{arrow}].points[0]',
+            'head': f'markers[{arrow}].points[1]',
             'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
         }, qos=LATCHED)
 
@@ -49,13 +49,16 @@ class MarkerOutput:
         """Publish the markers of an instant; those of unknown quantities are deleted."""
         fields, located = self._out.fields, estimate.located
         position, velocity, dcm = fields['position'], estimate.velocity, estimate.dcm
-        position[0] = position[1] = com = np.array(estimate.position)
-        position[1, 2] = located.stance.ground_height
+        x, y, z = estimate.position
+        position[0] = x, y, z
+        position[1] = x, y, located.stance.ground_height
         position[2:-2] = located.state.link_coms_in_world
         if dcm is not None:
             position[-2] = dcm
         if velocity is not None:
-            fields['arrow'][...] = com, com + _ARROW_TIME * np.array(velocity)
+            vx, vy, vz = velocity
+            fields['tail'][...] = x, y, z
+            fields['head'][...] = x + _ARROW_TIME * vx, y + _ARROW_TIME * vy, z + _ARROW_TIME * vz
         fields['dcm_action'][...] = _ACTIONS[dcm is not None]
         fields['arrow_action'][...] = _ACTIONS[velocity is not None]
         self._out.publish(located.stamp_ns)

@@ -20,6 +20,7 @@ costs nothing while it moves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 
 from biped_com_ros.core.com.check import ComCheck
 from biped_com_ros.core.com.estimate import ComEstimate
@@ -49,10 +50,13 @@ class ModelCheck:
     ----------
     node
         The node, whose parameters are those above, `gravity` and `footprint_frame`.
+    latest
+        Returns the latest estimate; None before the first.
 
     """
 
-    def __init__(self, node: RobotNode[ComEstimatorParameters]) -> None:
+    def __init__(self, node: RobotNode[ComEstimatorParameters],
+                 latest: Callable[[], ComEstimate | None]) -> None:
         if not any(foot.used_sensors for foot in node.model.config.feet.values()):
             return
         self._node = node
@@ -61,27 +65,24 @@ class ModelCheck:
         self._com_check = ComCheck(weight, node.params.com_tolerance)
         self._weight: Report = OK, '', {}
         self._com: Report = OK, '', {}
-        self._latest: ComEstimate | None = None
+        self._latest = latest
         self._input = WrenchInput(
             node, TOPIC, node.params.footprint_frame, self._on_rest, required=False,
             **node.input_options(node.params.sensor_timeout) | {'diagnostics': None})
         node.diagnostics.add('weight', lambda: self._current(self._weight))
         node.diagnostics.add('centre of mass', lambda: self._current(self._com))
 
-    def add(self, estimate: ComEstimate) -> None:
-        """Update with the latest estimate."""
-        self._latest = estimate
-
     def _on_rest(self, _: int, total: Array) -> None:
         """Compare the mean total of the last second, in ``base_footprint``, with the model."""
-        if self._latest is None:
+        estimate = self._latest()
+        if estimate is None:
             return
-        located = self._latest.located
+        located = estimate.located
         stance = located.stance
         footprint = footprint_pose(
             located.state.base, stance.soles_in_world, stance.in_contact)
         com = self._com_check.verdict(
-            total, footprint.inverse().apply(np.array(self._latest.position)))
+            total, footprint.inverse().apply(np.array(estimate.position)))
         self._com = _level(com.plausible), com.message, {'distance [m]': com.distance}
         uprightness = located.state.uprightness
         if uprightness < UPRIGHT:

@@ -112,7 +112,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         call_soon(self, self._make_markers)
         self._frame_throttle = StampThrottle(params.tf_rate)
         self._marker_throttle = StampThrottle(params.marker_rate)
-        self._model_check = ModelCheck(self)
+        ModelCheck(self, lambda: self.last)
         self._published, self._reported_at = 0, time.monotonic()
         self.last: ComEstimate | None = None
         self.diagnostics.add('base', self._report_base)
@@ -151,7 +151,6 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
     def _on_state(self, located: LocatedState) -> None:
         self.last = estimate = ComEstimate(located, self.params.gravity)
         self._published += 1
-        self._model_check.add(estimate)
         self._outputs.publish(estimate)
         if self._base_output is not None:
             self._base_output.publish(located)

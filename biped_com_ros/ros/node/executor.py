@@ -23,6 +23,7 @@ SystemError, so that no subscription of this package has one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+import faulthandler
 import functools
 import gc
 import inspect
@@ -43,6 +44,8 @@ from rclpy.task import Future
 #: Period of checks for shutdown, s. The SingleThreadedExecutor misses a signal that comes just
 #: before it waits; the EventsExecutor does not.
 _SLICE_SINGLE, _SLICE_EVENTS = 0.4, 2.0
+#: A process that does not end by itself is ended after this time, with exit code 1, s.
+_LONGEST_END = 1.5
 _ENDS = (KeyboardInterrupt, ExternalShutdownException)
 
 
@@ -187,9 +190,14 @@ def _fail(message: str, nodes: Sequence[Node] = ()) -> int:
 
 def _end(nodes: Sequence[Node]) -> None:
     """Destroy all nodes, even if interrupted again."""
+    # Fast DDS 2 may hang with the last one, if another process ends at the same time:
+    # DomainParticipant::set_listener spins on a lock that a discovery thread needs to go on.
+    faulthandler.dump_traceback_later(
+        _LONGEST_END, exit=True, file=sys.__stderr__ or sys.stderr)
     for node in reversed(nodes):
         try:
             node.destroy_node()
         except (KeyboardInterrupt, Exception) as error:  # noqa: B902 - the others remain
             print(f'[WARN] {node.get_name()}: {error}', file=sys.stderr)
     rclpy.try_shutdown()
+    faulthandler.cancel_dump_traceback_later()

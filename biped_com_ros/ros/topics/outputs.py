@@ -22,7 +22,7 @@ from time import monotonic
 from typing import Any
 
 from biped_com_ros.ros.fast.codec import Template
-from biped_com_ros.ros.fast.compat import plain_requested
+from biped_com_ros.ros.fast.compat import plain_requested, raw_publish
 from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
@@ -106,7 +106,7 @@ class TemplatePublisher:
             self._publisher = publisher = self._node.create_publisher(
                 type(self.prototype), self._name, copy_of(self._qos),
                 event_callbacks=self._event_callbacks, qos_overriding_options=overridable())
-            self.send = publisher.publish
+            self.send = raw_publish(publisher)
             self._is_latched = publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
             self._next_check = 0.0
         return self._publisher

@@ -28,6 +28,7 @@ import pytest
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
 from std_msgs.msg import Bool
 
 PLAIN = 'BIPED_COM_PLAIN'
@@ -93,6 +94,36 @@ def test_the_public_executor_takes_its_place(public_only):
     assert isinstance(executor, SingleThreadedExecutor)
     assert not compat.is_events_executor(executor)
     executor.shutdown()
+
+
+class PublicPublisher:
+    """A publisher without the private part."""
+
+    def __init__(self, publisher):
+        self.publish = publisher.publish
+
+
+@pytest.mark.parametrize('way', ['private', 'missing', 'not to be used'])
+def test_bytes_are_published_in_every_way(rig, monkeypatch, way):
+    monkeypatch.setenv(PLAIN, '1' if way == 'not to be used' else '0')
+    publisher = rig.node.create_publisher(Bool, 'flag', 1)
+    send = compat.raw_publish(PublicPublisher(publisher) if way == 'missing' else publisher)
+    assert (send == publisher.publish) == (way != 'private')
+    received = rig.collect(Bool, 'flag')
+    rig.until(lambda: publisher.get_subscription_count())
+    send(serialize_message(Bool(data=True)))
+    rig.until(lambda: received)
+    assert received[0].data
+
+
+@pytest.mark.parametrize('plain', ['0', '1'])
+def test_a_destroyed_publisher_raises(rig, monkeypatch, plain):
+    monkeypatch.setenv(PLAIN, plain)
+    publisher = rig.node.create_publisher(Bool, 'flag', 1)
+    send = compat.raw_publish(publisher)
+    rig.node.destroy_publisher(publisher)
+    with pytest.raises(Exception, match='(?i)publisher|publish|destr'):
+        send(serialize_message(Bool()))
 
 
 def test_parameters_that_were_given_are_known_without_declaring_them(monkeypatch):
