@@ -14,9 +14,13 @@
 """
 Levels of stability from margins and tilt, with hysteresis and dwell.
 
-Three quantities are monitored: the margin of the measured ZMP (when it vanishes, a foot begins to
+Four quantities are monitored: the margin of the measured ZMP (when it vanishes, a foot begins to
 tip over its edge), the margin of the divergent component of motion (once that is outside the
-support polygon no torque brings the robot to rest without a step), and the tilt of the base.
+support polygon no torque brings the robot to rest without a step), the tilt of the base, and its
+lean: the tilt that it will have soon if it goes on turning as it does.
+
+While the robot walks by steps that catch it (:mod:`.steps`), both margins vanish all the time and
+say nothing. Then tilt and lean alone decide.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ import math
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.pose import Array
 
 
 class Level(IntEnum):
@@ -51,6 +56,12 @@ class StabilityThresholds:
         Of the DCM, m, below which it is unstable.
     tilt, fallen_tilt
         Of the base from upright, rad, above which it is unstable, and has fallen.
+    lean
+        See :func:`lean_of`; above it is unstable.
+    lean_time
+        How far ahead the lean is, s.
+    walking_timeout
+        See :class:`.StepWatch`, s.
     margin_hysteresis, tilt_hysteresis
         Distance from the threshold at which a level ends, m and rad.
     dwell
@@ -64,6 +75,9 @@ class StabilityThresholds:
     dcm_margin: float = 0.0
     tilt: float = 0.35
     fallen_tilt: float = 1.0
+    lean: float = 0.5
+    lean_time: float = 0.3
+    walking_timeout: float = 1.0
     margin_hysteresis: float = 0.005
     tilt_hysteresis: float = 0.05
     dwell: float = 0.01
@@ -78,6 +92,10 @@ class StabilityThresholds:
             raise ConfigurationError(
                 f'the tilt of instability, {self.tilt} rad, must be above 0 and below that of a '
                 f'fall, {self.fallen_tilt} rad')
+        if not 0.0 < self.tilt <= self.lean:
+            raise ConfigurationError(
+                f'the lean of instability, {self.lean}, must not be below the tilt of '
+                f'instability, {self.tilt} rad')
         if min(self.margin_hysteresis, self.tilt_hysteresis, self.dwell, self.recovery) < 0.0:
             raise ConfigurationError('hysteresis, dwell and recovery must not be negative')
 
@@ -125,6 +143,10 @@ class Trigger:
         self.is_set = False
         self._crossed_ns: int | None = None
 
+    def reset(self) -> None:
+        """Release at once."""
+        self.is_set, self._crossed_ns = False, None
+
     def update(self, value: float | None, ns: int) -> bool:
         """Update with a value at a time, ns; return whether the trigger is set; None keeps it."""
         if value is None or math.isnan(value):
@@ -144,7 +166,7 @@ class Trigger:
 
 class FallWatch:
     """
-    Determines the level from margins and tilt.
+    Determines the level from margins, tilt and lean.
 
     Parameters
     ----------
@@ -165,15 +187,17 @@ class FallWatch:
         margins = [(t.margin, t.margin + t.margin_hysteresis)] * 2 + [
             (t.dcm_margin, t.dcm_margin + t.margin_hysteresis)]
         tilts = [(-t.tilt, -t.tilt + t.tilt_hysteresis),
-                 (-t.fallen_tilt, -t.fallen_tilt + t.tilt_hysteresis)]
+                 (-t.fallen_tilt, -t.fallen_tilt + t.tilt_hysteresis),
+                 (-t.lean, -t.lean + t.tilt_hysteresis)]
         self._triggers = [Trigger(*limits, t.dwell, t.recovery) for limits in margins + tilts]
         self._levels = (Level.MARGINAL, Level.MARGINAL, Level.UNSTABLE, Level.UNSTABLE,
-                        Level.FALLEN)
+                        Level.FALLEN, Level.UNSTABLE)
         self.level = Level.STABLE
         self.reasons: tuple[str, ...] = ()
 
     def update(self, ns: int, zmp_margin: float | None, dcm_margin: float | None,
-               tilt: float | None) -> Change | None:
+               tilt: float | None, lean: float | None = None, *,
+               walks: bool = False) -> Change | None:
         """
         Update with the values of one instant.
 
@@ -185,6 +209,10 @@ class FallWatch:
             m, positive inside the support polygon; None where unknown.
         tilt
             Of the base, rad; None where unknown.
+        lean
+            Of the base, soon; None where unknown.
+        walks
+            Whether the robot walks by steps that catch it, so that margins do not count.
 
         Returns
         -------
@@ -192,8 +220,12 @@ class FallWatch:
             None while the level stays.
 
         """
-        leaning = None if tilt is None else -tilt
-        values = (zmp_margin, dcm_margin, dcm_margin, leaning, leaning)
+        if walks:
+            zmp_margin = dcm_margin = None
+            for trigger in self._triggers[:3]:
+                trigger.reset()
+        leaning, lean_now = (None if value is None else -value for value in (tilt, lean))
+        values = (zmp_margin, dcm_margin, dcm_margin, leaning, leaning, lean_now)
         level = Level.STABLE
         for trigger, value, its_level in zip(self._triggers, values, self._levels):
             if trigger.update(value, ns) and its_level > level:
@@ -201,12 +233,13 @@ class FallWatch:
         if level == self.level:
             return None
         before, self.level = self.level, level
-        self.reasons = self._explain(zmp_margin, dcm_margin, tilt)
+        self.reasons = self._explain(zmp_margin, dcm_margin, tilt, lean)
         return Change(before, level, self.reasons)
 
     def _explain(self, zmp_margin: float | None, dcm_margin: float | None,
-                 tilt: float | None) -> tuple[str, ...]:
-        zmp, dcm, outside, leaning, lying = (trigger.is_set for trigger in self._triggers)
+                 tilt: float | None, lean: float | None) -> tuple[str, ...]:
+        zmp, dcm, outside, leaning, lying, falling = (
+            trigger.is_set for trigger in self._triggers)
         causes = (
             (zmp and zmp_margin is not None,
              f'the ZMP is {_millimetres(zmp_margin)} from the edge of the support'),
@@ -214,13 +247,41 @@ class FallWatch:
              f'the DCM is {_millimetres(dcm_margin)} from the edge of the support'),
             (outside, 'the DCM left the support' if dcm_margin is None else
              f'the DCM is outside the support ({_millimetres(dcm_margin)})'),
-            (leaning or lying, f'the base leans by {_degrees(tilt)}'))
+            (leaning or lying, f'the base leans by {_degrees(tilt)}'),
+            (falling and not lying and lean is not None,
+             f'the base turns so fast that it leans by {_degrees(lean)} in '
+             f'{self.thresholds.lean_time:g} s'))
         return tuple(text for applies, text in causes if applies)
 
 
 def tilt_of(rotation_z: float) -> float:
     """Return the angle, rad, between up and an axis whose z component is `rotation_z`."""
     return math.acos(min(max(rotation_z, -1.0), 1.0))
+
+
+def lean_of(R_world_base: Array, angular_velocity_in_base: Array, time: float) -> float:
+    """
+    Return how far the base will lean after a time, if it goes on turning like now.
+
+    Parameters
+    ----------
+    R_world_base
+        Attitude, shape (3, 3).
+    angular_velocity_in_base
+        Along the axes of the base, shape (3,), rad/s.
+    time
+        s.
+
+    Returns
+    -------
+    float
+        Length of the horizontal part of the base's z axis, moved along its tangent: rad for
+        small angles.
+
+    """
+    x, y, _ = angular_velocity_in_base.tolist()
+    (xx, xy, xz), (yx, yy, yz), _ = R_world_base.tolist()
+    return math.hypot(xz + time * (xx * y - xy * x), yz + time * (yx * y - yy * x))
 
 
 def _millimetres(value: float | None) -> str:

@@ -32,7 +32,9 @@ from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Vector
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, sum_wrenches, Wrench
 from biped_com_ros.core.model.robot import RobotModel, RobotState
-from biped_com_ros.core.stability.levels import Change, FallWatch, StabilityThresholds, tilt_of
+from biped_com_ros.core.stability.levels import (
+    Change, FallWatch, lean_of, StabilityThresholds, tilt_of)
+from biped_com_ros.core.stability.steps import StepWatch
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
 from biped_com_ros.core.stability.zmp import ModelWrench
 from biped_com_ros.core.state.base import LocatedState
@@ -166,8 +168,12 @@ class StabilityMonitor:
         self._model_wrench = ModelWrench(
             model, settings.cutoff, settings.method, settings.gravity)
         self._last_ns = 0
-        self.watch = FallWatch(settings.stability)
+        self._restart()
         self.problem = ''
+
+    def _restart(self) -> None:
+        self.watch = FallWatch(self.settings.stability)
+        self._steps = StepWatch(self.settings.stability.walking_timeout)
 
     @property
     def delay(self) -> float:
@@ -178,7 +184,7 @@ class StabilityMonitor:
         """Evaluate the next instant; after a step back in time the past is forgotten."""
         step_ns, self._last_ns = located.stamp_ns - self._last_ns, located.stamp_ns
         if step_ns < 0:
-            self.watch = FallWatch(self.settings.stability)
+            self._restart()
         self.problem = ''
         soles = located.state.sole_placements_in_world.tolist()
         support = self._support(soles, located.stance.in_contact)
@@ -194,13 +200,22 @@ class StabilityMonitor:
             None if support is None or point is None else support.distance(point)
             for point in (zmp, dcm))
         zmp_model, difference = self._compare_with_model(step_ns, located, wrench, support)
-        change = self.watch.update(located.stamp_ns, zmp_margin, dcm_margin,
-                                   tilt_of(located.state.base.rotation.item(2, 2)))
+        change = self._watch_fall(located, zmp_margin, dcm_margin)
         return StabilityReport(
             located=located, support=support, wrench=wrench, zmp_in_world=zmp, dcm_in_world=dcm,
             zmp_margin=zmp_margin, dcm_margin=dcm_margin, time_to_edge=time_to_edge,
             zmp_model=zmp_model, zmp_difference=difference, change=change,
             least_force=self._least_force)
+
+    def _watch_fall(self, located: LocatedState, zmp_margin: float | None,
+                    dcm_margin: float | None) -> Change | None:
+        rotation, twist = located.state.base.rotation, located.twist
+        walks = self._steps.update(located.stamp_ns, located.stance.in_contact, dcm_margin)
+        lean = None if twist is None else lean_of(
+            rotation, twist.angular, self.settings.stability.lean_time)
+        return self.watch.update(
+            located.stamp_ns, zmp_margin, dcm_margin, tilt_of(rotation.item(2, 2)), lean,
+            walks=walks)
 
     def _support(self, soles: Sequence[Placement],
                  in_contact: Sequence[bool]) -> SupportPolygon | None:

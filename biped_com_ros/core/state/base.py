@@ -326,6 +326,9 @@ class FilterBase(BaseEstimator):
         if contacts is None:
             contacts = self._lowest_soles.update(self._filter.soles_from_imu(state))
         found = self._filter
+        if not found.is_started and not any(contacts):
+            self.problem = 'waiting for the first contact of a foot'
+            return None
         base = found.update(stamp_ns, state, contacts, wrenches)
         self._is_held = base.restarted and not any(contacts)
         return LocatedState(

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+import math
 from typing import NamedTuple
 
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
@@ -238,6 +239,11 @@ class BaseFilter:
         return self._place(state, in_contact, restarted)
 
     @property
+    def is_started(self) -> bool:
+        """Whether there is an estimate to continue from."""
+        return self._time_ns is not None
+
+    @property
     def gyro(self) -> Array:
         """Angular velocity of the IMU along its axes at the last instant, shape (3,), rad/s."""
         return self._readings.values[:3] - self.filter.biases[0]
@@ -273,6 +279,9 @@ class BaseFilter:
         # Drivers without an orientation send zeros, or no rotation.
         if abs(quaternion.dot(quaternion) - 1.0) < 0.05 and quaternion.item(3) != 1.0:
             return rotation_from_quaternion(quaternion), _ORIENTED
+        gravity = self._settings.gravity
+        if not 0.7 * gravity < math.sqrt(up.dot(up)) < 1.3 * gravity:
+            return np.eye(3), 3.0 * _LEVELLED  # it moves
         level = pin.Quaternion.FromTwoVectors(up, np.array((0.0, 0.0, 1.0))).toRotationMatrix()
         return pin.exp3(np.array((0.0, 0.0, -yaw_of(level)))).dot(level), _LEVELLED
 

@@ -108,7 +108,8 @@ def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
     stability = settings_from(
         params, StabilityThresholds, margin=params.margin_warning,
         dcm_margin=params.dcm_margin_unstable, tilt=params.tilt_unstable,
-        fallen_tilt=params.tilt_fallen, dwell=params.level_dwell, recovery=params.recovery_time)
+        fallen_tilt=params.tilt_fallen, lean=params.lean_unstable, dwell=params.level_dwell,
+        recovery=params.recovery_time)
     return settings_from(
         params, MonitorSettings, 'model_', stability=stability, min_share=params.min_force_share,
         gravity=params.gravity)

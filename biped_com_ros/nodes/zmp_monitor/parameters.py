@@ -48,6 +48,14 @@ class ZmpMonitorParameters(FootWrenchParameters, ContactParameters, WeightParame
         0.35, 'Tilt of the base above which the robot is unstable', 'rad', 0.01, 3.0)
     tilt_fallen: float = constant(
         1.0, 'Tilt of the base above which the robot has fallen', 'rad', 0.02, 3.1)
+    lean_unstable: float = constant(
+        0.5, 'Horizontal part of the unit vector along the base, as it will be after lean_time, '
+        'above which the robot is unstable', '', 0.01, 3.0)
+    lean_time: float = constant(
+        0.3, 'How far ahead the base is extrapolated by its angular velocity', 's', 0.0, 2.0)
+    walking_timeout: float = constant(
+        1.0, 'Time after a step that caught the DCM during which margins do not count for the '
+        'level', 's', 0.0, 10.0)
     margin_hysteresis: float = constant(
         0.005, 'Distance by which margins have to exceed the threshold for a level to end', 'm',
         0.0, 1.0)

@@ -17,7 +17,9 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.stability.levels import (
-    FallWatch, Level, StabilityThresholds, tilt_of, Trigger)
+    FallWatch, lean_of, Level, StabilityThresholds, tilt_of, Trigger)
+import numpy as np
+import pinocchio as pin
 import pytest
 
 MS = 1_000_000
@@ -76,6 +78,42 @@ def test_tilt_ends_in_a_fall():
     assert 355 <= changes[0][0] <= 370 and 1005 <= changes[1][0] <= 1020
 
 
+def test_a_lean_to_come_is_a_loss_before_the_tilt():
+    watch = FallWatch()
+    changes = []
+    for ms in range(1200):
+        t, rate = ms / 1000.0, 1.5
+        changes += [change] if (change := watch.update(
+            ms * MS, None, None, tilt := max(0.0, rate * (t - 0.5)),
+            tilt + 0.3 * rate if t > 0.5 else 0.0, walks=True)) else []
+        if changes:
+            break
+    assert changes[0].now == Level.UNSTABLE and 500 < ms < 560
+    assert changes[0].reasons[0].startswith(
+        'the base turns so fast that it leans by')
+
+
+def test_while_walking_margins_do_not_count_and_what_they_have_set_ends():
+    watch = FallWatch()
+    assert feed(watch, 0, 100, -0.01, -0.2, 0.0)[-1][1].now == Level.UNSTABLE
+    change = watch.update(100 * MS, -0.01, -0.2, 0.0, 0.1, walks=True)
+    assert change is not None and change.now == Level.STABLE
+    assert watch.update(130 * MS, -0.01, -0.2, 0.0, 0.1, walks=True) is None
+    # Standing again, they count as ever.
+    assert feed(watch, 200, 300, -0.01, -0.2, 0.0)[0][1].now == Level.UNSTABLE
+
+
+def test_lean_is_the_tilt_by_the_same_rotation_later():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        rotation, omega = pin.exp3(0.2 * rng.normal(size=3)), rng.normal(size=3)
+        later = rotation @ pin.exp3(1e-4 * omega)
+        assert lean_of(rotation, omega, 1e-4) == pytest.approx(
+            math.hypot(later[0, 2], later[1, 2]), abs=2e-8)
+        assert lean_of(rotation, omega, 0.0) == pytest.approx(
+            math.sin(tilt_of(rotation[2, 2])), abs=1e-9)
+
+
 def test_unknown_values_change_nothing():
     watch = FallWatch()
     feed(watch, 0, 100, 0.05, -0.01, 0.0)
@@ -93,6 +131,7 @@ def test_time_that_goes_back_does_not_set_a_trigger():
 @pytest.mark.parametrize(('changes', 'message'), [
     ({'dcm_margin': 0.02}, 'must not be above the margin that warns, 0.01 m'),
     ({'tilt': 1.2}, 'below that of a fall, 1.0 rad'),
+    ({'lean': 0.2}, 'must not be below the tilt of instability, 0.35'),
     ({'dwell': -0.1}, 'must not be negative')])
 def test_thresholds_that_make_no_sense(changes, message):
     with pytest.raises(ConfigurationError, match=message):
