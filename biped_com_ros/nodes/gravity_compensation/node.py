@@ -37,6 +37,7 @@ from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.gravity.compensation import AUTO, GravityCompensator
+from biped_com_ros.core.gravity.effort_guard import ACTIVE
 from biped_com_ros.core.gravity.supervisor import EffortSupervisor, JOINT_STATES
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
@@ -58,6 +59,8 @@ import numpy as np
 
 #: Period of steps while joint states are late, s.
 _WATCH_PERIOD = 0.01
+#: Simulated time that stands still for so long is replaced by real time, s.
+_CLOCK_TIMEOUT = 1.0
 #: A gait's plan expires so long after its last message.
 _PLAN_LIFETIME_NS = nanoseconds(0.2)
 #: The name of the IMU in messages to users.
@@ -69,7 +72,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def __init__(self, **node_kwargs: Any) -> None:
         self.compensator: GravityCompensator | None = None
-        self._may_log = Throttle()
+        self._may_log, self._has_begun = Throttle(), False
+        self._last_simulated = self._stands_since = 0.0
         super().__init__('gravity_compensation', GravityCompensationParameters, **node_kwargs)
 
     # -- lifecycle
@@ -94,6 +98,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         """Begin the soft start."""
         self._controller.start()
         self._trajectory_output.start()
+        self._has_begun = False
         self.supervisor.start(self._now())
 
     def stop(self) -> None:
@@ -103,7 +108,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def busy(self) -> str:
         """Efforts that still ramp down keep the node from being cleaned up."""
-        return '' if self.supervisor.is_idle else 'efforts are still ramping down'
+        is_idle = self.compensator is None or self.supervisor.is_idle
+        return '' if is_idle else 'efforts are still ramping down'
 
     def dismantle(self) -> None:
         """Discard the measurements."""
@@ -217,23 +223,42 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         controller = self._controller
         if controller.must_restart:
             controller.must_restart = not self.supervisor.is_at_zero
-        return controller.problem or (
+        return controller.problem or self._rival() or (
             'the controller was started or activated and applies no effort yet: ramping to zero, '
             'to begin there' if controller.must_restart else '')
+
+    def _rival(self) -> str:
+        """Return that another node commands the controller already; '' once efforts are full."""
+        if self._has_begun:
+            return ''
+        self._has_begun = self.supervisor.state == ACTIVE
+        return self._effort_output.conflict()
 
     def _watch(self) -> bool:
         """Step in place of joint states that are late, and return whether they are."""
         self._is_simulated = self.get_clock().ros_time_is_active
         if self.compensator is None:
             return False
-        efforts = self.supervisor.watch(self._now())
+        now = self._now()
+        efforts = self.supervisor.watch(now)
         if efforts is not None:
-            self._publish(now_ns(self), efforts, None)
+            self._publish(nanoseconds(now) if self._is_simulated else now_ns(self), efforts, None)
         return efforts is not None
 
     def _now(self) -> float:
-        """Return seconds of a clock that does not jump, or of the simulated one."""
-        return now_ns(self) / SECOND_NS if self._is_simulated else time.monotonic()
+        """
+        Return seconds of a clock that does not jump, or of the simulated one.
+
+        When simulated time stands still for 1 s, real time goes on in its place: without a
+        simulator efforts have to ramp down, too.
+        """
+        steady = time.monotonic()
+        if not self._is_simulated:
+            return steady
+        simulated = now_ns(self) / SECOND_NS
+        if simulated != self._last_simulated:
+            self._last_simulated, self._stands_since = simulated, steady
+        return simulated + max(steady - self._stands_since - _CLOCK_TIMEOUT, 0.0)
 
     # -- outputs
 

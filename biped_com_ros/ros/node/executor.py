@@ -18,6 +18,9 @@ Exceptions of callbacks are logged under the node's name, and the node goes on. 
 rclpy's EventsExecutor are avoided: `spin` may hang at full load and deliver nothing, which
 ``spin_until_future_complete`` with a limit does not; and callbacks with two arguments raise
 SystemError, so that no subscription of this package has one.
+
+A node with the methods `stop` and `busy` commands something that has to end softly: at SIGINT or
+SIGTERM its callbacks go on until it is no longer busy.
 """
 
 from __future__ import annotations
@@ -27,10 +30,13 @@ import faulthandler
 import functools
 import gc
 import inspect
+import math
 import os
 import signal
 import sys
+import time
 import traceback
+from types import FrameType
 from typing import Any
 
 from biped_com_ros.core.errors import BipedComError
@@ -39,11 +45,16 @@ from biped_com_ros.ros.node.callback_errors import log_exception
 import rclpy
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
+from rclpy.signals import uninstall_signal_handlers
 from rclpy.task import Future
 
 #: Period of checks for shutdown, s. The SingleThreadedExecutor misses a signal that comes just
 #: before it waits; the EventsExecutor does not.
 _SLICE_SINGLE, _SLICE_EVENTS = 0.4, 2.0
+#: The same while a signal has to be noticed by Python, s.
+_SLICE_SOFT = 0.1
+#: A node that commands something gets so long to end softly, s.
+_LONGEST_END = 5.0
 #: A process that does not end by itself is ended after this time, with exit code 1, s.
 _LONGEST_END = 1.5
 _ENDS = (KeyboardInterrupt, ExternalShutdownException)
@@ -100,19 +111,46 @@ def _spin(nodes: Sequence[Node]) -> None:
         executor.add_node(node)
     settle_memory()
     gc.enable()
+    softly = [node for node in nodes if hasattr(node, 'stop') and hasattr(node, 'busy')]
+    request = _EndRequest() if softly else None
     try:
-        while rclpy.ok():
-            _spin_some(executor, nodes)
+        while rclpy.ok() and not (request and request.received):
+            _spin_some(executor, nodes, _SLICE_SOFT if request else math.inf)
+        _end_softly(executor, nodes, softly)
     except _ENDS:
         pass
     finally:
         executor.shutdown()
 
 
-def _spin_some(executor: Any, nodes: Sequence[Node]) -> None:
+class _EndRequest:
+    """Notes SIGINT or SIGTERM instead of shutting down; a second one shuts down."""
+
+    def __init__(self) -> None:
+        self.received = False
+        uninstall_signal_handlers()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.received:
+            rclpy.try_shutdown()
+        self.received = True
+
+
+def _end_softly(executor: Any, nodes: Sequence[Node], softly: Sequence[Any]) -> None:
+    """Stop the nodes that command something, and run callbacks until they have ended."""
+    for node in softly:
+        node.stop()
+    end = time.monotonic() + _LONGEST_END
+    while rclpy.ok() and time.monotonic() < end and any(node.busy() for node in softly):
+        _spin_some(executor, nodes, 0.02)
+
+
+def _spin_some(executor: Any, nodes: Sequence[Node], longest: float) -> None:
+    slice_time = _SLICE_EVENTS if is_events_executor(executor) else _SLICE_SINGLE
     try:
-        executor.spin_until_future_complete(
-            Future(), _SLICE_EVENTS if is_events_executor(executor) else _SLICE_SINGLE)
+        executor.spin_until_future_complete(Future(), min(slice_time, longest))
     except _ENDS:
         raise
     except Exception as error:  # noqa: B902 - no callback may end the process
