@@ -53,8 +53,10 @@ class Calibration(Chapter):
         'other poses.')
 
     def missing_for(self, model: RobotModel) -> str:
-        """Return whether force sensors are missing."""
-        return '' if model.config.wrench_sensors else 'the robot has no force sensors'
+        """Return whether nothing measures the feet."""
+        config = model.config
+        return ('' if config.wrench_sensors or config.has_foot_wrenches
+                else 'the robot has no force sensors')
 
     def run(self, stage: Stage) -> ChapterRun:
         """Calibrate, then compare."""

@@ -200,9 +200,21 @@ def check_capture(model: RobotModel, capture: Capture) -> None:
             raise InputError(f'{what} of {where} are not finite: {getattr(capture, what)}')
     if not 0.9 < float(np.linalg.norm(capture.up)) < 1.1:
         raise InputError(f"'up' of {where} must be a unit vector, not {capture.up}")
+    _check_torques(model, capture, where)
     for (foot, config), stands in zip(model.config.feet.items(), capture.in_contact):
         if stands:
             _check_foot(model, capture, foot, config.wrench_sensors, where)
+
+
+def _check_torques(model: RobotModel, capture: Capture, where: str) -> None:
+    """Raise an error where neither foot sensors that can be trusted nor joint torques measure."""
+    config = model.config
+    unknown = [foot for (foot, f), stands in zip(config.feet.items(), capture.in_contact)
+               if stands and any(config.wrench_sensors[s].deviation for s in f.wrench_sensors)]
+    if unknown and not np.isfinite(capture.torques).any():
+        raise InputError(
+            f"{where} has no joint torques, and foot '{unknown[0]}' has no sensor: publish "
+            'efforts on joint_states, or set motor_constants')
 
 
 def _check_shapes(model: RobotModel, capture: Capture, where: str) -> None:

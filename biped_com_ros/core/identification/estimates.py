@@ -38,7 +38,7 @@ class Residuals:
     ----------
     com
         Centre of pressure minus the model's centre of mass, along the levelled base axes, shape
-        (captures, 2), m; NaN where no foot stands.
+        (captures, 2), m; NaN where no foot stands, or its wrench is not measured.
     weight
         Measured minus expected, N, shape (captures,).
     torque, torque_expected
@@ -110,11 +110,12 @@ def residuals_of(regressor: StaticsRegressor, captures: Sequence[Capture],
 def _compare(regressor: StaticsRegressor, capture: Capture,
              theta: Array) -> tuple[Array, float, Array, Array]:
     n = len(regressor.model.joint_names)
-    rows, residual = regressor.residual(capture, theta)
+    fitted = regressor.with_fitted_contacts(capture, theta)
+    rows, residual = regressor.residual(fitted, theta)
     torque = np.full(n, np.nan)
     is_joint = (rows >= 6) & (rows < 6 + n)
     torque[rows[is_joint] - 6] = -residual[is_joint]
-    if not capture.in_contact.any():
+    if fitted is not capture or not capture.in_contact.any():
         return np.full(2, np.nan), float('nan'), torque, capture.torques - torque
     com, weight = _compare_contact(regressor, capture, theta)
     return com, weight, torque, capture.torques - torque

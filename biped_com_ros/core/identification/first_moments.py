@@ -49,6 +49,8 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
 TYPICAL_NOISE = SensorNoise()
+DEVIATION_ARM = 0.1
+"""Moments of a sensor with a `deviation` may differ by that times this, m."""
 STEP = 1e-6  # of the differences that propagate noise, rad
 
 
@@ -126,7 +128,10 @@ class StaticsRegressor:
         self.model = model
         self._kinematics = StaticsKinematics(model)
         self._topology = StaticsTopology(model, self._kinematics.joint_names)
-        self._sensor_count = len(model.config.wrench_sensors)
+        sensors = model.config.wrench_sensors.values()
+        self._sensor_count = len(sensors)
+        self._deviations = np.array([s.deviation for s in sensors]).reshape(-1, 1) * np.repeat(
+            (1.0, DEVIATION_ARM), 3)
         # Torque at a measured joint is its own and its followers' as they are geared to it.
         n = len(model.joint_names)
         self._gearing = np.array([model.velocity(e)[6:] for e in np.eye(n)]).reshape(n, -1)
@@ -220,6 +225,29 @@ class StaticsRegressor:
         here, layout, keep, readings, measured = self._rows_of(capture)
         predicted = self._predictions(here, layout, readings, theta)[0]
         return keep, (predicted - measured)[keep]
+
+    def with_fitted_contacts(self, capture: Capture, theta: Array) -> Capture:
+        """
+        Return a capture whose readings of contacts are those that explain it best.
+
+        Only sensors with a `deviation` are fitted, by least squares over the rows of the whole
+        and of joint torques; see :mod:`virtual_contacts`. Without such a sensor below a standing
+        foot the capture is returned as it is.
+        """
+        contact = self._topology.contact_sensors(capture)
+        fitted = np.flatnonzero(contact & (self._deviations[:, 0] > 0.0))
+        if not len(fitted):
+            return capture
+        here, layout, keep, readings, measured = self._rows_of(capture)
+        readings[fitted] = 0.0
+        contacts = self._reading_matrix(here, layout)
+        columns = (6 * fitted[:, np.newaxis] + np.arange(6)).ravel()
+        rest = (self._matrix(here, layout) @ theta.ravel() + contacts @ readings.ravel()
+                - measured)[keep]
+        wrenches = np.array(capture.wrenches)
+        wrenches[fitted] = np.linalg.lstsq(
+            contacts[keep][:, columns], -rest, rcond=None)[0].reshape(-1, 6)
+        return replace(capture, wrenches=wrenches)
 
     def _rows_of(self, capture: Capture) -> tuple[
             StaticsPoses, RegressorLayout, IndexArray, Array, Array]:
@@ -359,6 +387,7 @@ class StaticsRegressor:
         position = np.where(self.is_prismatic, noise.slide, noise.encoder) ** 2
         wrench = np.tile([noise.force ** 2] * 3 + [noise.moment ** 2] * 3,
                          (self._sensor_count, 1))
+        wrench += self._deviations ** 2
         torque = np.full(len(position), noise.torque ** 2)
         position, wrench, torque = (
             nominal if measured is None else nominal + measured for nominal, measured in (

@@ -114,6 +114,8 @@ class CaptureWindow:
                  options: StillnessOptions | None = None) -> None:
         self.model, self.up_frame = model, up_frame
         self.options = options or StillnessOptions()
+        #: Sensors whose noise tells of hands on the robot.
+        self._trusted = [not s.deviation for s in model.config.wrench_sensors.values()]
         # Time, positions, torques, wrenches, up.
         self._samples: deque[tuple[float, Array, Array, Array, Array]] = deque()
         self._motions = MotionDirections(
@@ -191,7 +193,8 @@ class CaptureWindow:
         tilt = float(np.ptp(_smoothed(up), axis=0).max())
         if tilt > o.tilt_range:
             return f'the robot tilts by {math.degrees(tilt):.2f} deg'
-        deviation = np.nan_to_num(wrenches[:, :, :3].std(axis=0)).max(initial=0.0)
+        deviation = np.nan_to_num(
+            wrenches[:, self._trusted, :3].std(axis=0)).max(initial=0.0)
         if deviation > o.force_deviation:
             return (f'forces vary by {deviation:.1f} N (allowed {o.force_deviation}): '
                     'keep hands off the robot, and let it settle')

@@ -126,6 +126,9 @@ class WrenchSensorConfig:
         Empty means `frame` itself.
     sign
         +1 where readings are environment on robot, -1 where robot on environment.
+    deviation
+        By how much its forces may differ from the truth besides noise, N, and its moments, over
+        0.1 m; for sources that a calibration must not trust.
 
     """
 
@@ -133,6 +136,7 @@ class WrenchSensorConfig:
     topic: str
     link: str = ''
     sign: float = 1.0
+    deviation: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.identification.session import CalibrationSession
+from biped_com_ros.core.identification.virtual_contacts import (
+    frame_of_readings, reading_to_sensor)
 from biped_com_ros.core.wrench.correction import ReadingCorrection
 from biped_com_ros.core.wrench.tare import AXES
 from biped_com_ros.nodes.com_calibrator.parameters import (
@@ -56,13 +58,15 @@ class CalibratorInputs:
         self._motors = motor_constants(params)
         options: dict[str, Any] = node.input_options(params.sensor_timeout)
         sensors = model.config.wrench_sensors
+        self._to_sensors = [reading_to_sensor(model, name) for name in sensors]
         self._corrections = [ReadingCorrection(model.config, name) for name in sensors]
         self.offsets = self._configured = np.array(
             [correction.bias for correction in self._corrections]).reshape(-1, 6)
         self._wrenches, self._up = np.full((len(sensors), 6), np.nan), np.full(3, np.nan)
         self._wrench_inputs = {
             f'wrench of {name}': WrenchInput(
-                node, sensor.topic, sensor.frame, partial(self._on_wrench, i), **options)
+                node, sensor.topic, frame_of_readings(model, name), partial(self._on_wrench, i),
+                **options)
             for i, (name, sensor) in enumerate(sensors.items())}
         imu = model.config.imu
         self._imu = ImuInput(node, imu.topic, imu.frame, self._on_imu,
@@ -79,7 +83,7 @@ class CalibratorInputs:
     def _on_wrench(self, index: int, stamp_ns: int, wrench: Array) -> None:
         correction = self._corrections[index]
         self._wrenches[index] = correction.corrected(
-            wrench * correction.sign, self.offsets[index])
+            self._to_sensors[index].dot(wrench) * correction.sign, self.offsets[index])
 
     def _on_offsets(self, message: Float64MultiArray) -> None:
         """Use the offsets of a tare; the labels are ``<sensor>/<axis>``."""

@@ -58,6 +58,7 @@ from typing import Any
 from biped_com_ros.core.identification.pose_design import PlannedPose
 from biped_com_ros.core.identification.prior import missing_inertials
 from biped_com_ros.core.identification.session import CalibrationSession, SessionState
+from biped_com_ros.core.identification.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.inputs import CalibratorInputs
 from biped_com_ros.nodes.com_calibrator.parameters import (
@@ -87,6 +88,7 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
     def build(self, model: RobotModel) -> None:
         """Make the session and what connects it to ROS; begin with `autostart`."""
         params = self.params
+        self.model = model = with_virtual_sensors(model)
         torso = model.config.torso.joints if model.config.torso and params.torso_bend else ()
         driver = PoseDriver(
             self, model, params.trajectory_topic, (*model.actuated_joint_names, *torso),

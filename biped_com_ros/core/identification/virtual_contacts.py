@@ -1,0 +1,81 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Calibration of robots without foot sensors: the wrenches on their feet are unknowns.
+
+A virtual foot gets a sensor at its sole whose readings may be wrong by the weight of the robot.
+The wrench then explains whatever the equations of the whole and of the leg have in common, and
+what remains of them are equations of joint torques alone: those of the other leg, of the arms, and
+of how a stance leg's torques change from pose to pose. What joint torques and the model say about
+the wrench is used for deciding which feet stand, not as a measurement, since it depends on the
+masses that are sought.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.wrench import wrench_adjoint
+from biped_com_ros.core.model.config import WrenchSensorConfig
+from biped_com_ros.core.model.frames import sole_in_link
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+
+_SUFFIX = '_virtual'
+
+
+def with_virtual_sensors(model: RobotModel) -> RobotModel:
+    """
+    Return the robot with an uncertain sensor at the sole of each virtual foot.
+
+    The sensor is called ``<foot>_virtual``; its topic is that of the foot's wrench. Robots without
+    virtual feet are returned as they are.
+    """
+    config = model.config
+    virtual = {name: foot for name, foot in config.feet.items() if foot.is_virtual}
+    if not virtual:
+        return model
+    sensors = {f'{name}{_SUFFIX}': WrenchSensorConfig(
+        foot.sole, f'wrench_aggregator/{name}/wrench', deviation=GRAVITY * model.mass)
+        for name, foot in virtual.items()}
+    feet = {name: replace(foot, source='sensor', wrench_sensors=(f'{name}{_SUFFIX}',))
+            if foot.is_virtual else foot for name, foot in config.feet.items()}
+    return RobotModel(replace(
+        config, feet=feet, wrench_sensors={**config.wrench_sensors, **sensors}), model.urdf)
+
+
+def frame_of_readings(model: RobotModel, sensor: str) -> str:
+    """Return the frame in which the readings of a sensor arrive: of virtual ones, the sole's."""
+    foot = _virtual_foot(model, sensor)
+    config = model.config
+    return config.sole_frame(foot) if foot else config.wrench_sensors[sensor].frame
+
+
+def reading_to_sensor(model: RobotModel, sensor: str) -> Array:
+    """Return the matrix (6, 6) that takes readings to the frame of their sensor."""
+    foot = _virtual_foot(model, sensor)
+    if not foot:
+        return np.eye(6)
+    pose = sole_in_link(model.config.feet[foot])
+    return wrench_adjoint(pose.rotation, pose.position)
+
+
+def _virtual_foot(model: RobotModel, sensor: str) -> str:
+    """Return the foot of a virtual sensor; empty for a real one."""
+    if not model.config.wrench_sensors[sensor].deviation:
+        return ''
+    return next((name for name, foot in model.config.feet.items()
+                 if sensor == f'{name}{_SUFFIX}' and sensor in foot.wrench_sensors), '')
