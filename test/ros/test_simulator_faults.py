@@ -86,6 +86,25 @@ def test_a_fault_that_cannot_be_is_refused_by_name(rig):
     assert abs(rig.forces('left').mean()) > 10.0
 
 
+def test_uneven_soles_carry_the_robot_from_the_first_reading_on():
+    """Also after a reset: at the first contact alone, one foot would hang in the air."""
+    rig = FaultyRig(sole_position=0.002, seed=3, real_time_factor=1e-9)  # stepped by `step`
+    try:
+        for _ in range(2):
+            rig.until(lambda: all(rig.peer.count_subscribers(f'{foot}_foot/wrench')
+                                  for foot in rig.wrenches), what='subscribers')
+            for messages in rig.wrenches.values():
+                messages.clear()
+            for _ in range(3):
+                rig.node.step()
+            assert min(abs(rig.forces(foot, 1)[0]) for foot in rig.wrenches) > 10.0
+            before = rig.node.now()
+            assert rig.trigger('simulator/reset').success
+            assert rig.node.now() > before
+    finally:
+        rig.close()
+
+
 @pytest.mark.parametrize('parameters, text_part', [
     ({'instrument_errors': ['left_foot gain 1']}, "'<name> gain <value> <value>"),
     ({'instrument_errors': ['left_knee frction 1']}, "did you mean 'friction'"),

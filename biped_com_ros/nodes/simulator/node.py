@@ -39,10 +39,14 @@ from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
 from biped_com_ros.sim.pacing import Pacer
+from biped_com_ros.sim.placement import Place
 from biped_com_ros.sim.plant import Plant
 from biped_com_ros.sim.setpoints import Setpoints
 from geometry_msgs.msg import WrenchStamped
 from std_msgs.msg import String
+
+SETTLING = 0.5
+"""Until uneven soles all carry the robot, s; leg odometry begins with those that do."""
 
 
 class Simulator(RobotNode[SimulatorParameters]):
@@ -72,7 +76,7 @@ class Simulator(RobotNode[SimulatorParameters]):
         params = self.params
         self._plant = Plant(model.config, model.urdf, params.plant_options(model.mass),
                             model.joint_names, model.link_names)
-        self._plant.reset(params.posture)
+        self._stand()
         self._plant.faults.set(params.faults)
         self._setpoints = Setpoints(self._plant, model.actuated_joint_names)
         self._time_of_reset, self._divergences = 0.0, 0
@@ -144,9 +148,16 @@ class Simulator(RobotNode[SimulatorParameters]):
         now, plant = self.now(), self._plant
         # Leg odometry cannot measure a displacement by the reset. After a fall it is lost anyway.
         place = (0.0, 0.0, 0.0) if plant.has_fallen else plant.place()
-        plant.reset(self.params.posture, place=place)
+        self._stand(place)
         self._restart_at(now)
         return f'{self.model.config.name} was reset to posture {self.params.posture}'
+
+    def _stand(self, place: Place = (0.0, 0.0, 0.0)) -> None:
+        """Put the robot on its soles; where these are uneven, wait until all carry it."""
+        self._plant.reset(self.params.posture, place=place)
+        if self.params.sole_position or self.params.instrument_errors:
+            for _ in range(round(SETTLING / self._plant.dt)):
+                self._plant.step()
 
     def _hang(self, up: bool) -> str:
         hoist, name = self._plant.hoist, self.model.config.name
