@@ -82,8 +82,8 @@ ROWS: dict[str, tuple[str, ...]] = {
     'masses': ('hidden_com_sigma', 'hidden_mass_sigma'),
 }
 FAULTS = ('late 0.02', 'dead', 'frozen', 'turned 90')
-AGE = 1800.0
-"""Drift and warming are those of half an hour, s."""
+AGE = 0.5
+"""Drift is that of half an hour, and the sensors are warm; h."""
 
 
 def real_errors() -> dict[str, Any]:
@@ -101,11 +101,12 @@ def parameters_of(row: str, seed: int) -> SimulatorParameters:
     given = {name: real[name] for name in names}
     if row == 'friction 5 %':
         given['joint_friction'] = 0.05
-    for name in ('force_drift', 'torque_drift'):
-        if name in given:
-            given[name] *= AGE / END  # within the seconds of a run
-    if 'warming' in given:
-        given['warming_time'] = 0.1
+    if 'warming' in given:  # a run is shorter: what they come to is a bias
+        for kind in ('force', 'torque'):
+            given[f'{kind}_bias'] = math.hypot(
+                given.get(f'{kind}_bias', 0.0), AGE * given.pop(f'{kind}_drift'),
+                given['warming'] * given.pop(f'{kind}_temperature'))
+        del given['warming']
     return SimulatorParameters(
         rate=RATE, seed=seed, errors_at_mass=real['errors_at_mass'], **given)
 

@@ -39,6 +39,8 @@ TITLES = {
     'identification': 'Masses and centres of mass found, on robots whose truth is known '
                       '(:doc:`calibration`)',
     'com_filter': 'The fused centre of mass, 8 % of the mass hidden (:doc:`stability`)',
+    'imperfections': 'What imperfections of instruments and drives do to live estimates '
+                     '(:doc:`robot`)',
     'gravity_droop': 'Gravity compensation of Talos, its arms stretched out (:doc:`gravity`)',
     'stepping': 'Steps of the demo robot (:doc:`legs`)',
     'torso': 'The experiment of Russo et al., section 3.2 (:doc:`torso`)',
@@ -53,6 +55,7 @@ TITLES = {
 REPEATABLE = {
     'identification': ('benchmarks/identification.py',),
     'com_filter': ('-m', 'examples.com_filter', '--seeds', '6'),
+    'imperfections': ('-m', 'benchmarks.imperfections'),
     'gravity_droop': ('examples/gravity_droop.py', 'talos'),
     'stepping': ('-m', 'examples.stepping'),
     'table_1': ('examples/table_1.py',),

@@ -68,6 +68,9 @@ class DesignOptions:
         that must not lift a foot.
     margin
         Smallest distance of the centre of mass from the edge of the support polygon, m.
+    floor_tilt
+        Largest tilt of the floor, by which the margin grows with the height of the centre of mass,
+        rad.
     torque_share
         Largest share of a motor's torque that is used.
     limit_margin
@@ -101,6 +104,7 @@ class DesignOptions:
     hoisted: int = 0
     double_support: float = 0.34
     margin: float = 0.015
+    floor_tilt: float = 0.0
     torque_share: float = 0.8
     limit_margin: float = 0.03
     spread: float = 1.2
@@ -268,6 +272,7 @@ class PoseSafety:
         self._collision = SelfCollision(
             model, [model.posture(name) for name in model.config.postures], options.clearance)
         self.lower, self.upper = _limits(model, options.limit_margin)
+        self._tilt_margin = math.tan(options.floor_tilt) * stances.com_height
 
     def check(self, positions: Array, standing: tuple[str, ...]) -> tuple[Capture, float, float]:
         """
@@ -320,7 +325,7 @@ class PoseSafety:
         if self._stances.swing_height(positions, standing) < clearance:
             raise InputError('foot in the air touches the ground')
         found = self._stances.stability_margin(positions, standing)
-        if found < margin:
+        if found < margin + self._tilt_margin:
             raise InputError('centre of mass too near the edge')
         return found
 

@@ -101,6 +101,11 @@ class Stances:
         """Return the height of the base over the soles in posture ``stand``, m."""
         return float(-self._soles[:, 3, 2].mean())
 
+    @property
+    def com_height(self) -> float:
+        """Return the height of the centre of mass over the soles in posture ``stand``, m."""
+        return self.leg_length + float(self.model.state(self._stand).com_in_base[2])
+
     def polygon(self, standing: tuple[str, ...]) -> Array:
         """Return the corners (k, 2) of the support polygon in the base of ``stand``, m."""
         return np.array(convex_hull(

@@ -54,6 +54,9 @@ class ComCalibratorParameters(RobotNodeParameters):
         'robot must keep its balance on one foot under joint position control')
     margin: float = constant(
         0.02, 'Distance kept from the edge of the support polygon', 'm', 0.001, 0.5)
+    floor_tilt: float = constant(
+        0.0087, 'Largest tilt of the floor, by which margin grows with the height of the centre '
+        'of mass', 'rad', 0.0, 0.2)
     spread: float = constant(
         1.2, 'Largest distance of joints outside of the legs from posture stand', 'rad', 0.05, 3.2)
     lean: float = constant(0.2, 'Largest lean and turn of the base', 'rad', 0.0, 0.8)
