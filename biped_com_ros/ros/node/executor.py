@@ -171,17 +171,36 @@ def settle_memory() -> None:
 
 def guard_callbacks(node: Node) -> None:
     """
-    Let no exception out of the callbacks of timers and subscriptions that a node has now.
+    Let no exception out of the callbacks of timers, subscriptions and services of a node.
 
     They are logged with the node's name, once per 5 s, and counted in its diagnostics. Left to the
-    EventsExecutor, each would be logged as FATAL and end its loop. (Inputs catch what their
-    callbacks raise themselves, and services answer with the error.)
+    EventsExecutor, each would be logged as FATAL and end its loop, and a service would not respond:
+    so does rclpy's own to a transition that is not possible. (Inputs catch what their callbacks
+    raise themselves.)
     """
     for timer in node.timers:
         timer.callback = _guarded(node, timer.callback)
     for subscription in node.subscriptions:
         if not subscription.raw and _takes_one_argument(subscription.callback):
             subscription.callback = _guarded(node, subscription.callback)
+    for service in node.services:
+        service.callback = _responding(node, service.callback)
+
+
+def _responding(node: Node, callback: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the callback of a service so that it responds with a failure where it raises."""
+    if inspect.iscoroutinefunction(callback) or hasattr(callback, 'is_guarded'):
+        return callback
+
+    @functools.wraps(callback)
+    def wrapped(request: Any, response: Any) -> Any:
+        try:
+            return callback(request, response)
+        except Exception as error:  # noqa: B902 - whatever it is, the client waits for a response
+            log_exception(node, error)
+            return type(response)()
+    wrapped.is_guarded = True  # type: ignore[attr-defined]
+    return wrapped
 
 
 def _guarded(node: Node, callback: Callable[..., Any]) -> Callable[..., Any]:

@@ -55,6 +55,7 @@ class ManagedNode(RobotNodeMixin[Parameters], LifecycleNode):
                  **node_kwargs: Any) -> None:
         self._kept: list[Any] = []
         super().__init__(name, parameters_class, **node_kwargs)
+        guard_callbacks(self)  # before it is configured: the services of its lifecycle
 
     # -- what a node implements
 

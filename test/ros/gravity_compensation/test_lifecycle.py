@@ -54,6 +54,14 @@ def test_deactivation_while_loaded_and_restart(rig):
     rig.until(rig.is_balanced, 'efforts again')
 
 
+def test_impossible_transitions_are_refused(make):
+    rig = make(autostart=False)
+    assert not rig.change(Transition.TRANSITION_ACTIVATE)
+    assert not rig.change(99)
+    assert rig.change(Transition.TRANSITION_CONFIGURE)
+    assert not rig.change(Transition.TRANSITION_CONFIGURE)
+
+
 def test_waits_for_a_lifecycle_manager_without_autostart(make):
     rig = make(autostart=False)
     rig.play(0.3)
