@@ -35,6 +35,7 @@ from biped_com_ros.core.gravity.model import (
     Distribution, GravityLoad, GravityModel, minimum_norm, Support)
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.sensor_faults import WeightBalance, WeightBalanceSettings
 import numpy as np
 
 #: How long the contacts' axes of the last posture are used for new forces, ns.
@@ -69,6 +70,9 @@ class CompensationSettings:
         Of the contacts, with ``bounded``.
     sharing, safety
         Load sharing; clamp, rates and ramps.
+    balance
+        When measured forces contradict the weight; see
+        :class:`~biped_com_ros.core.wrench.sensor_faults.WeightBalance`.
     max_tilt, max_turn_rate, settle_time
         Limits of a plausible attitude: rad, rad/s, s; see
         :class:`~biped_com_ros.core.gravity.attitude.UprightCheck`.
@@ -86,6 +90,7 @@ class CompensationSettings:
     limits: SupportLimits = field(default_factory=SupportLimits)
     sharing: SharingSettings = field(default_factory=SharingSettings)
     safety: SafetySettings = field(default_factory=SafetySettings)
+    balance: WeightBalanceSettings = field(default_factory=WeightBalanceSettings)
     max_tilt: float = math.radians(60.0)
     max_turn_rate: float = 10.0
     settle_time: float = 0.5
@@ -113,6 +118,8 @@ class GravityCompensator:
         The IMU that measures the attitude for :meth:`efforts_at`.
     sharing
         How the contacts share the weight in ``auto``.
+    balance
+        Whether the measured forces contradict the weight; shares are held then.
     support
         The support of the last call that succeeded; None with ``fixed`` and before.
     gains
@@ -156,12 +163,16 @@ class GravityCompensator:
         self.guard.configure(settings.safety)
         self.sharing = LoadSharing(
             len(self.gravity_model.contacts), self.gravity_model.weight, settings.sharing)
+        self.balance = WeightBalance(
+            [contact.name for contact in self.gravity_model.contacts], self.gravity_model.weight,
+            settings.balance)
         self.upright = UprightCheck(
             settings.max_tilt, settings.max_turn_rate, settings.settle_time)
 
     def reset(self) -> None:
         """Discard measurements and plans, except for the IMU's orientation."""
         self.sharing.reset()
+        self.balance.reset()
         self.upright.reset()
         self.support: Support | None = None
         self._planned_until_ns = NEVER_NS
@@ -303,6 +314,8 @@ class GravityCompensator:
             raise InputError(
                 measured + "the robot is in the air; set support to 'fixed' if something holds "
                 'its base')
+        if self.balance.problem:
+            raise InputError(self.balance.problem)
         if stamp_ns <= self._planned_until_ns:
             return self.sharing.impose(self._planned)
         shares = self.sharing.values
@@ -325,7 +338,12 @@ class GravityCompensator:
         # in time.
         if not 0 <= self._shared_ns - stamp_ns < LONGEST_STEP_NS:
             self._shared_ns = stamp_ns
-        self.sharing.update(self._forces, self._shared_ns)
+        least = self.settings.sharing.air * self.gravity_model.weight
+        if (self.balance.update(self._forces, self._shared_ns) and any(self.sharing.values)
+                and sum(self._forces) > least):
+            self.sharing.hold(self._shared_ns)
+        else:
+            self.sharing.update(self._forces, self._shared_ns)
         self._has_new_forces = False
 
 

@@ -147,6 +147,12 @@ class LoadSharing:
             self._approach(targets, 1e-9 * (stamp_ns - before))
         return self.values
 
+    def hold(self, stamp_ns: int) -> None:
+        """Keep the shares at a time (ns) whose forces are not credible."""
+        if self._stamp_ns is not None:
+            self._stamp_ns = stamp_ns
+        self.settled = True
+
     def impose(self, shares: list[float]) -> list[float]:
         """Set planned shares; the next measured ones are approached from there."""
         self.values = shares

@@ -300,6 +300,11 @@ class WrenchAggregation:
         return min(self._R_world_base.item(2, 2),
                    *(axes[2][2] for axes in self._placements[:len(self._feet)]))
 
+    @property
+    def sole_heights(self) -> list[float]:
+        """Return the height of the sole of each foot with sensors, from the base, m."""
+        return [self._placements[row][3][2] for row in self._body_rows[:self._foot_count]]
+
     def footprint_from_base(self) -> Vector:
         """Return the origin of ``base_footprint`` from the base, along the world's axes, m."""
         soles = [placement[3] for placement in self._placements[:len(self._feet)]]

@@ -25,6 +25,7 @@ from biped_com_ros.core.gravity.effort_guard import SafetySettings
 from biped_com_ros.core.gravity.load_sharing import SharingSettings
 from biped_com_ros.core.gravity.support_qp import SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.sensor_faults import WeightBalanceSettings
 from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
 from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
 import numpy as np
@@ -93,6 +94,13 @@ class GravityCompensationParameters(ManagedNodeParameters):
         'share', '', 0.001, 0.49)
     share_rate: float = parameter(
         2.0, 'Fastest change of a share; small shares change more slowly', '1/s', 0.01, 1000.0)
+    weight_missing: float = parameter(
+        0.25, 'Share of the body weight that may be missing while a contact measures less than '
+        'share_lift; if more is, its sensor counts as dead, and efforts are held; 1: never', '',
+        0.01, 1.0)
+    weight_excess: float = parameter(
+        0.35, 'Share by which the contacts may measure more than the body weight for longer than '
+        '0.3 s; if it is more, a sensor counts as frozen, and efforts are held', '', 0.01, 1000.0)
     friction: float = parameter(0.5, "Friction coefficient, with 'bounded'", '', 0.01, 10.0)
     torsional_friction: float = parameter(
         0.02, "Largest torque about the normal per normal force, with 'bounded'", 'm', 0.0001,
@@ -137,6 +145,9 @@ def _settings(params: GravityCompensationParameters) -> CompensationSettings:
         lever=params.torque_lever, contacts=tuple(params.contacts),
         limits=settings_from(params, SupportLimits, effort_fraction=params.effort_clamp),
         sharing=settings_from(params, SharingSettings, 'share_', max_rate=params.share_rate),
+        balance=WeightBalanceSettings(
+            unloaded=params.share_lift, missing=params.weight_missing,
+            excess=params.weight_excess),
         safety=settings_from(
             params, SafetySettings, clamp=params.effort_clamp, max_rate=params.effort_rate,
             unlimited=params.unlimited_joints),

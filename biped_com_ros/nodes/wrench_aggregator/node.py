@@ -39,6 +39,7 @@ from biped_com_ros.core.signals.filters import LowPass
 from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.weight_check import WEIGHING_RATE, WeightCheck
+from biped_com_ros.nodes.wrench_aggregator.faults import SensorFaults
 from biped_com_ros.nodes.wrench_aggregator.outputs import WrenchOutputs
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
 from biped_com_ros.nodes.wrench_aggregator.tare import Tare
@@ -76,6 +77,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             self.params.weight_tolerance, f'the YAML of robot {config.name}')
         self._total_count, self._weighing = 0, StampThrottle(WEIGHING_RATE)
         self._unsynchronized = ''
+        self._faults = SensorFaults(aggregation, self.params.weight_missing)
+        self.diagnostics.add('sensor faults', self._faults.report)
         self.diagnostics.add('total wrench', self._report_total)
         self.diagnostics.add('weight', self._report_weight)
         self._set_limits(self.params)
@@ -148,18 +151,22 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         aggregation.ready = self._update_state(stamp_ns)
         body = aggregation.update(sensor, wrench, stamp_ns)
         self._tare.add_reading(sensor, stamp_ns)
+        self._faults.add_reading(sensor, stamp_ns, self._tare.moved_ns)
         if body is not None:
             self._on_body(body, stamp_ns)
 
     def _on_body(self, body: ContactBody, stamp_ns: int) -> None:
         """Publish the new wrench of a foot or hand, and the total."""
         aggregation = self.aggregation
-        self._outputs.publish_body(body, stamp_ns, self._min_force, self._contact_period_ns)
+        if not self._faults.is_faulty(body):
+            self._outputs.publish_body(body, stamp_ns, self._min_force, self._contact_period_ns)
         total = aggregation.total(body, stamp_ns)
         if total is not None:
-            self._outputs.total.publish(stamp_ns, total, self._min_force, self._tare.moved_ns)
-            self._total_count += 1
+            if not self._faults.found:
+                self._outputs.total.publish(stamp_ns, total, self._min_force, self._tare.moved_ns)
+                self._total_count += 1
             if self._weighing.is_due(stamp_ns):
+                self._faults.add_forces(total.item(2), stamp_ns)
                 self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands,
                                  aggregation.uprightness)
 
@@ -194,6 +201,8 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             names = ', '.join(f"'{name}'" for name in stale)
             return ERROR, (f'not published: no readings of {names} '
                            f'({", ".join(stale.values())})'), values
+        if self._faults.found:
+            return ERROR, 'not published: a sensor is faulty, see sensor faults', values
         if self._unsynchronized:
             return ERROR, (f'not published: the stamps of {self._unsynchronized} and of the '
                            f'readings differ by more than {self.params.state_timeout:g} s; check '

@@ -59,6 +59,10 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     tare_max_offset_share: float = parameter(
         0.3, 'Largest force of an offset, as a share of body weight: with more the robot is '
         'assumed to stand', '', 0.0, 100.0)
+    weight_missing: float = constant(
+        0.25, 'Share of the body weight that may be missing while a foot on the ground measures '
+        'almost nothing for 0.5 s; if more is, its sensor counts as dead, and its wrench is '
+        'withheld; 1: never', '', 0.01, 1.0)
     state_timeout: float = parameter(
         0.1, 'Largest difference between the stamps of a reading and of the joint states or the '
         'IMU data used with it', 's', 0.0, 10.0)

@@ -166,3 +166,16 @@ def test_quaternion_that_is_no_rotation_is_not_used(rig):
     rig.quaternion = [2.0 * value for value in rig.quaternion]
     rig.until(rig.is_zero, 'zero')
     rig.until(lambda: rig.has_error('the IMU is stale', 'has length 2'), 'diagnostics')
+
+
+def test_a_foot_sensor_that_reads_zero_is_not_believed(rig):
+    """The other foot carries half of the weight: no effort may follow a single support."""
+    count, before = len(rig.efforts), np.array(rig.last)
+    rig.forces[1] = 0.0
+    rig.until(lambda: rig.has_error("sensor of 'right' is dead", 'together 50 % of the weight'),
+              'diagnostics')
+    rig.until(rig.is_zero, 'zero')
+    for message in rig.efforts[count:]:  # held, then less and less
+        assert (np.abs(message.effort) <= np.abs(before) + 0.05).all()
+    rig.forces[1] = rig.forces[0]
+    rig.until(rig.is_balanced, 'efforts again')

@@ -159,3 +159,32 @@ def test_the_process_ends_cleanly_on_interrupt():
 def test_the_configuration_file_says_what_the_code_does():
     values = yaml.safe_load(CONFIG.read_text())['/**/wrench_aggregator']['ros__parameters']
     assert values == dataclasses.asdict(WrenchAggregatorParameters())
+
+
+def test_a_sensor_that_repeats_one_reading_while_the_robot_moves_is_withheld(rig):
+    rig.noise, rig.joint_speed = 0.1, 0.5
+    rig.play(5)
+    frozen = rig.robot.reading('right_foot', rig.contacts, 0.0)
+    rig.silent = {'right_foot'}
+
+    def play(instants):
+        for _ in range(instants):
+            rig.publish_wrench('right_foot', rig.play(1), values=frozen)
+
+    play(40)
+    rig.until(lambda: rig.node._faults.found)
+    rig.clear()
+    play(5)
+    rig.flush()
+    assert not rig.got['right/wrench'] and not rig.got['wrench'] and rig.got['left/wrench']
+    level, message, _ = rig.node._faults.report()
+    assert level == DiagnosticStatus.ERROR
+    assert "'right_foot' (" in message and 'repeats one reading' in message
+    rig.silent, rig.noise, rig.joint_speed = set(), 0.0, 0.0
+    rig.contacts = rig.robot.standing(0)
+    rig.play(1)
+    rig.noise = 0.001
+    rig.play(5)
+    rig.noise = 0.0
+    rig.play(2)
+    rig.assert_forces()

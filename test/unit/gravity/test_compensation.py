@@ -21,6 +21,7 @@ from biped_com_ros.core.gravity.compensation import (
     CompensationSettings, GravityCompensator, support_problem)
 from biped_com_ros.core.gravity.model import Support
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.sensor_faults import WeightBalanceSettings
 import numpy as np
 import pytest
 
@@ -263,3 +264,25 @@ def test_axes_of_an_old_posture_are_not_used(model):
     for contact, wrench in enumerate(numbers(compensator, 0.8)):
         compensator.update_wrench(contact, wrench, 200_000_000)
     assert compensator.sharing.values == pytest.approx([0.5, 0.5])
+
+
+def test_a_foot_sensor_that_dies_is_not_believed(model):
+    """It reads 0 N with fresh stamps, the other half of the weight: the weight is missing."""
+    compensator = GravityCompensator(model)
+    state = model.state(model.posture())
+    standing, ms = standing_wrenches(compensator), 1_000_000
+    before = efforts(compensator, state, UP, 0, standing)
+    dead = standing.copy()
+    dead[1] = 0.0
+    for i in range(1, 25):  # held, bit by bit, until it is certain
+        np.testing.assert_array_equal(efforts(compensator, state, UP, 2 * i * ms, dead), before)
+    with pytest.raises(InputError, match="sensor of 'right' is dead.*together 50 % of the weight"):
+        for i in range(25, 40):
+            efforts(compensator, state, UP, 2 * i * ms, dead)
+    back = efforts(compensator, state, UP, 100 * ms, standing)
+    np.testing.assert_allclose(back, before, atol=1e-9)
+    trusting = GravityCompensator(model, CompensationSettings(
+        balance=WeightBalanceSettings(missing=1.0), cop_tolerance=1.0))
+    for i in range(400):
+        found = efforts(trusting, state, UP, 2 * i * ms, dead if i else standing)
+    assert trusting.mode == 'left' and np.abs(found - before).max() > 10.0

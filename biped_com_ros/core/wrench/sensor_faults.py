@@ -1,0 +1,186 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Sensors of contacts that died, froze or were turned, told from feet that are lifted.
+
+A lifted foot carries nothing, but then the others carry the weight. What contradicts that:
+
+* A contact measures almost nothing, and the others do not carry the whole weight: its sensor is
+  dead or turned, or something without sensors supports the robot (:class:`WeightBalance`).
+* The contacts measure more than the weight for longer than a landing takes: a sensor froze with a
+  load, or its gain is wrong.
+* All six numbers of a reading repeat exactly, while the robot moves or the weight contradicts
+  them: nothing arrives from the sensor any more (:class:`RepeatedReadings`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from biped_com_ros.core.constants import LONGEST_STEP_NS, nanoseconds
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.pose import Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightBalanceSettings:
+    """
+    When measured forces contradict the weight.
+
+    Attributes
+    ----------
+    unloaded
+        Force of a contact, as a share of body weight, below which it counts as lifted or dead.
+    missing, missing_time
+        Share of the weight that may be missing while a contact is unloaded, and for how long, s,
+        as while the robot moves down.
+    excess, excess_time
+        Share of the weight that may be too much, and for how long, s, as at a landing.
+
+    """
+
+    unloaded: float = 0.06
+    missing: float = 0.25
+    missing_time: float = 0.05
+    excess: float = 0.35
+    excess_time: float = 0.3
+
+    def __post_init__(self) -> None:
+        if not (0.0 <= self.unloaded < 0.5 and 0.0 < self.missing <= 1.0 and self.excess > 0.0
+                and self.missing_time >= 0.0 and self.excess_time >= 0.0):
+            raise ConfigurationError(
+                f'weight balance: unloaded {self.unloaded} must be a share of body weight below '
+                f'0.5, missing {self.missing} one up to 1, excess {self.excess} positive, and the '
+                'times not negative')
+
+
+class WeightBalance:
+    """
+    Compares the forces of all contacts with the weight.
+
+    Parameters
+    ----------
+    names
+        Of the contacts.
+    body_weight
+        N.
+    settings
+        When they contradict each other.
+
+    Attributes
+    ----------
+    doubtful
+        Whether the last forces contradict the weight, however short.
+    problem
+        Problem, values, remedy once they did for long enough; else ''.
+    suspect
+        Index of the contact whose sensor is probably dead; -1 if none is.
+
+    """
+
+    def __init__(self, names: Sequence[str], body_weight: float,
+                 settings: WeightBalanceSettings | None = None) -> None:
+        self._names, self._weight = tuple(names), body_weight
+        self.settings = settings or WeightBalanceSettings()
+        self._missing_ns = nanoseconds(self.settings.missing_time)
+        self._excess_ns = nanoseconds(self.settings.excess_time)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the past."""
+        self.doubtful, self.problem, self.suspect = False, '', -1
+        self._since_ns: int | None = None
+        self._is_missing = False
+
+    def update(self, forces: Sequence[float], stamp_ns: int, others: float = 0.0) -> bool:
+        """
+        Compare the forces of one instant.
+
+        Parameters
+        ----------
+        forces
+            Of the contacts along gravity, K plain numbers, N.
+        stamp_ns
+            Time, ns.
+        others
+            Force along gravity of hands that may be free, N.
+
+        Returns
+        -------
+        bool
+            :attr:`doubtful`.
+
+        """
+        settings, total, least = self.settings, sum(forces) + others, min(forces)
+        missing = (least < settings.unloaded * self._weight
+                   and total < (1.0 - settings.missing) * self._weight)
+        self.doubtful = missing or total > (1.0 + settings.excess) * self._weight
+        if not self.doubtful:
+            self._since_ns, self.problem, self.suspect = None, '', -1
+            return False
+        since = self._since_ns
+        if since is None or missing != self._is_missing or stamp_ns < since:
+            self._since_ns = since = stamp_ns
+        self._is_missing = missing
+        if stamp_ns - since >= (self._missing_ns if missing else self._excess_ns):
+            self.suspect = forces.index(least) if missing else -1
+            self.problem = self._describe(forces, total, missing)
+        return True
+
+    def _describe(self, forces: Sequence[float], total: float, missing: bool) -> str:
+        shares = ', '.join(f"'{name}' {force:.1f} N" for name, force in zip(self._names, forces))
+        known = f'{shares}; together {100.0 * total / self._weight:.0f} % of the weight'
+        if missing:
+            return (f"the sensor of '{self._names[self.suspect]}' is dead or turned, or something "
+                    f'without sensors supports the robot ({known}): check its power, cable and '
+                    'mounting')
+        return (f'contacts measure more than the weight ({known}): a sensor froze, or its gain or '
+                'its offset is wrong; check the drivers, then tare')
+
+
+class RepeatedReadings:
+    """
+    Notices that a sensor repeats one reading.
+
+    Parameters
+    ----------
+    time
+        How long, s, until it counts as repeated.
+
+    Attributes
+    ----------
+    is_repeated
+        Whether all its numbers have been the same for so long.
+
+    """
+
+    def __init__(self, time: float = 0.1) -> None:
+        self._time_ns, self._last, self._since_ns = nanoseconds(time), b'', 0
+        self._newest_ns, self.is_repeated = 0, False
+
+    def update(self, reading: Array, stamp_ns: int) -> bool:
+        """Add a reading (6,) of a time, ns, and return :attr:`is_repeated`."""
+        content = reading.tobytes()
+        gap = not 0 <= stamp_ns - self._newest_ns < LONGEST_STEP_NS
+        self._newest_ns = stamp_ns
+        if content != self._last or gap:
+            self._last, self._since_ns = content, stamp_ns
+        self.is_repeated = stamp_ns - self._since_ns >= self._time_ns
+        return self.is_repeated
+
+    @property
+    def since_ns(self) -> int:
+        """Return the time of the first of the equal readings, ns."""
+        return self._since_ns

@@ -1,0 +1,112 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Finds sensors of the feet that died, froze or were turned; their wrenches are withheld."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
+from biped_com_ros.core.wrench.sensor_faults import (
+    RepeatedReadings, WeightBalance, WeightBalanceSettings)
+from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
+
+LEVEL = 0.015
+"""Soles at most this much higher than the lowest one may stand on the same ground, m."""
+RECENT_NS = 50_000_000
+"""A sensor whose reading changed within this time works, ns."""
+LASTING = 0.5
+"""Forces contradict the weight for less than this in a step or a jump, s."""
+
+
+class SensorFaults:
+    """
+    Watches all sensors.
+
+    Parameters
+    ----------
+    aggregation
+        Has the sensors, the feet, and the heights of their soles.
+    missing
+        Share of the weight that may be missing while a foot measures nothing.
+
+    """
+
+    def __init__(self, aggregation: WrenchAggregation, missing: float) -> None:
+        self._aggregation = aggregation
+        self._feet = [body for body in aggregation.bodies if body.detector is not None]
+        self._balance = WeightBalance(
+            [foot.name for foot in self._feet], aggregation.body_weight, WeightBalanceSettings(
+                missing=missing, missing_time=LASTING, excess_time=LASTING))
+        # The weight may rest on a foot without sensors.
+        self._weighs_all = len(self._feet) == len(aggregation.model.config.feet)
+        self._repeated = [RepeatedReadings() for _ in aggregation.channels]
+        self._frozen: set[int] = set()
+        self._dead: ContactBody | None = None
+
+    def add_reading(self, sensor: int, stamp_ns: int, moved_ns: int) -> None:
+        """
+        Check the last reading of a sensor.
+
+        Parameters
+        ----------
+        sensor
+            Index of the sensor.
+        stamp_ns, moved_ns
+            Its time, and when a joint moved last, ns.
+
+        """
+        repeated = self._repeated[sensor]
+        if not repeated.update(self._aggregation.channels[sensor].signed, stamp_ns):
+            self._frozen.discard(sensor)
+        # Simulated sensors of a robot at rest may all repeat exactly.
+        elif (self._balance.problem or moved_ns > repeated.since_ns) and any(
+                stamp_ns - other.since_ns < RECENT_NS for other in self._repeated):
+            self._frozen.add(sensor)
+
+    def add_forces(self, vertical_force: float, stamp_ns: int) -> None:
+        """Check the vertical force of the total, N, and those of all feet at an instant, ns."""
+        balance = self._balance
+        forces = self._aggregation.foot_forces
+        if not self._weighs_all:
+            return
+        if not balance.update(forces, stamp_ns, vertical_force - sum(forces)):
+            self._dead = None
+        elif balance.suspect >= 0:
+            foot = self._feet[balance.suspect]
+            heights = self._aggregation.sole_heights
+            is_level = heights[foot.index] - min(heights) < LEVEL
+            self._dead = foot if is_level else None
+
+    def is_faulty(self, body: ContactBody) -> bool:
+        """Return whether the wrench of a foot or hand must not be used."""
+        return body is self._dead or any(sensor in self._frozen for sensor in body.sensors)
+
+    @property
+    def found(self) -> bool:
+        """Return whether any foot or hand is faulty."""
+        return self._dead is not None or bool(self._frozen)
+
+    def report(self) -> Report:
+        """Return what is wrong, for the diagnostics."""
+        channels, problem = self._aggregation.channels, self._balance.problem
+        if self._frozen:
+            names = ', '.join(f"'{channels[i].name}' ({channels[i].config.topic})"
+                              for i in sorted(self._frozen))
+            return ERROR, (f'withheld: {names} repeats one reading although the robot moves or '
+                           'the weight contradicts it: check its power, cable and driver'), {}
+        if self._dead is not None:
+            return ERROR, f'withheld: {problem}', {}
+        if self._balance.suspect >= 0:
+            return WARN, ('a foot is lifted, and the others do not carry the whole weight: look '
+                          f'for a support without sensors, and tare ({problem})'), {}
+        return (WARN, problem, {}) if problem else (OK, 'no sensor contradicts the weight', {})
