@@ -47,8 +47,10 @@ class SensorFaults:
         self._balance = WeightBalance(
             [foot.name for foot in self._feet], aggregation.body_weight, WeightBalanceSettings(
                 missing=missing, missing_time=LASTING, excess_time=LASTING))
-        # The weight may rest on a foot without sensors.
-        self._weighs_all = len(self._feet) == len(aggregation.model.config.feet)
+        # The weight may rest on a foot without sensors, or with a virtual one, which has errors
+        # of its own.
+        self._weighs_all = len(self._feet) == len(aggregation.model.config.feet) and all(
+            foot.sensors for foot in self._feet)
         self._repeated = [RepeatedReadings() for _ in aggregation.channels]
         self._frozen: set[int] = set()
         self._dead: ContactBody | None = None
