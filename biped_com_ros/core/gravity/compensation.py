@@ -338,9 +338,7 @@ class GravityCompensator:
         # in time.
         if not 0 <= self._shared_ns - stamp_ns < LONGEST_STEP_NS:
             self._shared_ns = stamp_ns
-        least = self.settings.sharing.air * self.gravity_model.weight
-        if (self.balance.update(self._forces, self._shared_ns) and any(self.sharing.values)
-                and sum(self._forces) > least):
+        if self.balance.update(self._forces, self._shared_ns) and any(self.sharing.values):
             self.sharing.hold(self._shared_ns)
         else:
             self.sharing.update(self._forces, self._shared_ns)

@@ -46,6 +46,8 @@ class WeightBalanceSettings:
     missing, missing_time
         Share of the weight that may be missing while a contact is unloaded, and for how long, s,
         as while the robot moves down.
+    air
+        Sum of the forces, as a share of body weight, below which the robot is in the air.
     excess, excess_time
         Share of the weight that may be too much, and for how long, s, as at a landing.
 
@@ -54,6 +56,7 @@ class WeightBalanceSettings:
     unloaded: float = 0.06
     missing: float = 0.25
     missing_time: float = 0.05
+    air: float = 0.3
     excess: float = 0.35
     excess_time: float = 0.3
 
@@ -124,8 +127,8 @@ class WeightBalance:
 
         """
         settings, total, least = self.settings, sum(forces) + others, min(forces)
-        missing = (least < settings.unloaded * self._weight
-                   and total < (1.0 - settings.missing) * self._weight)
+        missing = (least < settings.unloaded * self._weight and settings.air * self._weight
+                   < total < (1.0 - settings.missing) * self._weight)
         self.doubtful = missing or total > (1.0 + settings.excess) * self._weight
         if not self.doubtful:
             self._since_ns, self.problem, self.suspect = None, '', -1

@@ -32,8 +32,9 @@ def played(balance, forces, seconds, start=0.0):
     return None
 
 
-@pytest.mark.parametrize('forces', [(0.5, 0.5), (1.0, 0.0), (0.97, 0.03), (0.35, 0.35)])
-def test_feet_that_stand_are_lifted_or_share_a_partial_support_are_credible(forces):
+@pytest.mark.parametrize('forces', [
+    (0.5, 0.5), (1.0, 0.0), (0.97, 0.03), (0.35, 0.35), (0.0, 0.0), (0.2, 0.0)])
+def test_feet_that_stand_hang_are_lifted_or_have_other_support_are_credible(forces):
     balance = WeightBalance(('left', 'right'), WEIGHT)
     assert played(balance, forces, 1.0) is None
     assert not balance.doubtful
