@@ -36,6 +36,8 @@ class Context:
     namespace: str | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
     remappings: list[tuple[str, str]] = field(default_factory=list)
+    #: Whether ``$(command ...)`` runs; else its text stands for its output.
+    runs_commands: bool = True
 
     @contextmanager
     def scope(self) -> Iterator[None]:

@@ -69,7 +69,7 @@ def _value(node: ast.expr) -> Any:
         case ast.UnaryOp(ast.USub()):
             return -_value(node.operand)
         case ast.BinOp() if type(node.op) in _BINARY:
-            return _BINARY[type(node.op)](_value(node.left), _value(node.right))
+            return _operate(node.op, _value(node.left), _value(node.right))
         case ast.BoolOp():
             return _boolean(node)
         case ast.Compare():
@@ -79,6 +79,14 @@ def _value(node: ast.expr) -> Any:
     source = ast.unparse(node)
     hint = f"; quote it ('{source}') if a string is meant" if isinstance(node, ast.Name) else ''
     raise ConfigurationError(f"'{source}' is not allowed in $(eval){hint} (valid: {_VALID})")
+
+
+def _operate(operation: ast.operator, left: Any, right: Any) -> Any:
+    """Return the result of a binary operation; only numbers are multiplied, not texts."""
+    if isinstance(operation, (ast.Mult, ast.Mod)) and not (
+            isinstance(left, (int, float)) and isinstance(right, (int, float))):
+        raise TypeError('* and % need numbers')
+    return _BINARY[type(operation)](left, right)
 
 
 def _boolean(node: ast.BoolOp) -> Any:

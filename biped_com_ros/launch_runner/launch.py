@@ -136,6 +136,7 @@ def _check_arguments(root: Element, context: Context) -> None:
 
 def _launch(root: Element, context: Context, options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix='run_launch_') as directory:
+        context.runs_commands = not options.dry_run
         planner = Planner(context, ParameterFiles(Path(directory)))
         planner.run(root)
         _check_foreground(planner, options.foreground)

@@ -187,6 +187,8 @@ def _command(context: Context, _where: str, command: str, on_stderr: str = 'fail
     valid = ('fail', 'ignore', 'warn')
     if on_stderr not in valid:
         raise UnknownNameError('treatment of stderr', on_stderr, valid, where='$(command)')
+    if not context.runs_commands:
+        return f'$(command {command!r})'
     try:
         result = subprocess.run(shlex.split(command), env=context.environment, text=True,
                                 capture_output=True, stdin=subprocess.DEVNULL, check=False)

@@ -174,8 +174,8 @@ def guard_callbacks(node: Node) -> None:
     Let no exception out of the callbacks of timers, subscriptions and services of a node.
 
     They are logged with the node's name, once per 5 s, and counted in its diagnostics. Left to the
-    EventsExecutor, each would be logged as FATAL and end its loop, and a service would not respond:
-    so does rclpy's own to a transition that is not possible. (Inputs catch what their callbacks
+    EventsExecutor, each would be logged as FATAL and end its loop; a service would not respond, as
+    rclpy's own does not to a transition that is impossible. (Inputs catch what their callbacks
     raise themselves.)
     """
     for timer in node.timers:

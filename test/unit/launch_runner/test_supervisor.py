@@ -493,3 +493,7 @@ def test_dry_run_prints_the_commands(start: Start, package: Path) -> None:
     runner = start('<arg name="a"/>' + node('ends', 'args="$(var a)"'), '--dry-run', 'a:=x y')
     assert runner.process.wait(timeout=20) == 0
     assert f"[ends-1] {package}/lib/fake/ends 'x y' --ros-args" in runner.output
+    mark = package / 'mark'  # no command is run, either
+    runner = start(node('ends', f'args="$(command \'touch {mark}\')"'), '--dry-run')
+    assert runner.process.wait(timeout=20) == 0, runner.output
+    assert not mark.exists() and f'touch {mark}' in runner.output
