@@ -75,10 +75,16 @@ def convex_hull(points: Iterable[Sequence[float]]) -> tuple[Point, ...]:
         If there is no point, or one is not finite.
 
     """
-    ordered = sorted((float(x), float(y)) for x, y in points)
+    ordered = [(float(x), float(y)) for x, y in points]
     # A sum that is not finite has a term that is not.
     if not ordered or not math.isfinite(sum(map(sum, ordered))):
         raise InputError(f'a hull needs one or more finite points, not {ordered}')
+    return hull_of(ordered)
+
+
+def hull_of(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Return :func:`convex_hull` of points that are known to be finite floats."""
+    ordered = sorted(points)
     first, last = ordered[0], ordered[-1]
     if first == last:
         return (first,)

@@ -36,7 +36,7 @@ from biped_com_ros.core.stability.levels import (
     Change, FallWatch, lean_of, StabilityThresholds, tilt_of)
 from biped_com_ros.core.stability.steps import StepWatch
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
-from biped_com_ros.core.stability.zmp import ModelWrench
+from biped_com_ros.core.stability.zmp import FilteredWrenches, ModelWrench
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -84,12 +84,11 @@ class StabilityReport:
         Measured ZMP, and divergent component of motion, on the plane of support, m.
     zmp_margin, dcm_margin
         Distance of these two from the nearest edge of the support, m; negative outside.
-    time_to_edge
-        When the DCM will leave the support if the ZMP stays where it is, s.
-    zmp_model
-        Model-based ZMP, from the motion, (3,), m.
-    zmp_difference
-        The model's ZMP minus the measured one, after the same filter, (3,), m.
+    omega_0
+        Natural frequency of the pendulum, rad/s; zero without a DCM.
+    filtered
+        The wrench that the motion requires, and the measured one, filtered; None while the twist
+        of the base is unknown.
     change
         Change of the level at this instant; None if it stays.
     least_force
@@ -104,11 +103,37 @@ class StabilityReport:
     dcm_in_world: Vector | None
     zmp_margin: float | None
     dcm_margin: float | None
-    time_to_edge: float | None
-    zmp_model: Array | None
-    zmp_difference: Array | None
+    omega_0: float
+    filtered: FilteredWrenches | None
     change: Change | None
     least_force: float
+
+    @property
+    def time_to_edge(self) -> float | None:
+        """When the DCM will leave the support if the ZMP stays where it is, s."""
+        if self.support is None or self.zmp_in_world is None or self.dcm_in_world is None:
+            return None
+        return self.support.time_left(self.dcm_in_world, self.zmp_in_world, self.omega_0)
+
+    @property
+    def zmp_model(self) -> Vector | None:
+        """Model-based ZMP, from the motion, m."""
+        return None if self.filtered is None else self._zmp_of(self.filtered.model)
+
+    @property
+    def zmp_difference(self) -> Array | None:
+        """Model's ZMP minus the measured one, after the same filter, shape (3,), m."""
+        model, filtered = self.zmp_model, self.filtered
+        if model is None or filtered is None or filtered.measured is None:
+            return None
+        measured = self._zmp_of(filtered.measured)
+        return None if measured is None else np.subtract(model, measured)
+
+    def _zmp_of(self, wrench: Array) -> Vector | None:
+        if self.support is None:
+            return None
+        plane = self.support.plane
+        return centre_of_pressure(wrench.tolist(), plane.normal, plane.height, self.least_force)
 
     @property
     def com_in_world(self) -> Array:
@@ -189,23 +214,20 @@ class StabilityMonitor:
         soles = located.state.sole_placements_in_world.tolist()
         support = self._support(soles, located.stance.in_contact)
         wrench = None if located.wrenches is None else sum_wrenches(located.wrenches, soles)
-        zmp = dcm = time_to_edge = None
+        zmp, dcm, omega_0 = None, None, 0.0
         if support is not None:
             if wrench is not None:
                 zmp = self._zmp(wrench, support.plane)
             dcm, omega_0 = self._dcm(located.state, located.twist, support.plane)
-            if zmp is not None and dcm is not None:
-                time_to_edge = support.time_left(dcm, zmp, omega_0)
         zmp_margin, dcm_margin = (
             None if support is None or point is None else support.distance(point)
             for point in (zmp, dcm))
-        zmp_model, difference = self._compare_with_model(step_ns, located, wrench, support)
+        filtered = self._filter_model(step_ns, located, wrench)
         change = self._watch_fall(located, zmp_margin, dcm_margin)
         return StabilityReport(
             located=located, support=support, wrench=wrench, zmp_in_world=zmp, dcm_in_world=dcm,
-            zmp_margin=zmp_margin, dcm_margin=dcm_margin, time_to_edge=time_to_edge,
-            zmp_model=zmp_model, zmp_difference=difference, change=change,
-            least_force=self._least_force)
+            zmp_margin=zmp_margin, dcm_margin=dcm_margin, omega_0=omega_0, filtered=filtered,
+            change=change, least_force=self._least_force)
 
     def _watch_fall(self, located: LocatedState, zmp_margin: float | None,
                     dcm_margin: float | None) -> Change | None:
@@ -241,25 +263,16 @@ class StabilityMonitor:
         x, y = x + vx / omega_0, y + vy / omega_0
         return (x, y, plane.height_at(x, y)), omega_0
 
-    def _compare_with_model(
-            self, step_ns: int, located: LocatedState, wrench: Wrench | None,
-            support: SupportPolygon | None) -> tuple[Array | None, Array | None]:
-        """Return the model's ZMP and its difference from the measured one, both filtered."""
+    def _filter_model(self, step_ns: int, located: LocatedState,
+                      wrench: Wrench | None) -> FilteredWrenches | None:
+        """Return the wrench that the motion requires and the measured one, both filtered."""
         twist = located.twist
         if not 0 < step_ns < LONGEST_STEP_NS or twist is None:
             self._model_wrench.reset()
         if twist is None:
-            return None, None
-        filtered = self._model_wrench.update(
+            return None
+        return self._model_wrench.update(
             located.state, twist, 1e-9 * step_ns, None if wrench is None else np.array(wrench))
-        if support is None:
-            return None, None
-        model, measured = (
-            None if contact is None else self._zmp(contact.tolist(), support.plane)
-            for contact in filtered)
-        if model is None:
-            return None, None
-        return np.array(model), None if measured is None else np.subtract(model, measured)
 
     def _zmp(self, wrench: Sequence[float], plane: Plane) -> Vector | None:
         return centre_of_pressure(wrench, plane.normal, plane.height, self._least_force)

@@ -30,7 +30,7 @@ import math
 
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.polygon import (
-    area, convex_hull, distances_inside, half_planes, Margin, margin, Point, THIN)
+    area, distances_inside, half_planes, hull_of, Margin, margin, Point, THIN)
 from biped_com_ros.core.geometry.pose import Array, Placement, Pose, Vector
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -244,7 +244,7 @@ class Soles:
         points: list[Point] = []
         for sole, outline in touching:
             points += _projected(plane, sole, outline)
-        return SupportPolygon(plane, convex_hull(points), touching)
+        return SupportPolygon(plane, hull_of(points), touching)
 
 
 def _projected(plane: Plane, sole: Placement, outline: Sequence[Point]) -> list[Point]:

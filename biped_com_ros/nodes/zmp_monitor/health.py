@@ -61,10 +61,11 @@ class StabilityHealth:
         self._last, located = report, report.located
         self._instants += 1
         self._measured += report.zmp_in_world is not None
-        if report.zmp_difference is not None:
-            self._squares += report.zmp_difference.dot(report.zmp_difference).item()
-            self._compared += 1
         if report.wrench is not None and self._weighing.is_due(located.stamp_ns):
+            difference = report.zmp_difference
+            if difference is not None:
+                self._squares += difference.dot(difference).item()
+                self._compared += 1
             assert located.wrenches is not None
             self._weight.add(report.wrench[2], [wrench[2] for wrench in located.wrenches],
                              any(located.stance.in_contact), located.state.uprightness)
