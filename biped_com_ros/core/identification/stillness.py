@@ -217,6 +217,8 @@ class CaptureWindow:
                 frame = model.config.wrench_sensors[sensor]
                 R = state.pose_in_base(frame.frame).rotation
                 load += float(up_in_base @ (R @ wrenches[names.index(sensor), :3]))
+                if frame.deviation:  # of a virtual sensor: the ground's wrench alone
+                    continue
                 links = model.subtree_links(frame.link or frame.frame)
                 hanging += GRAVITY * float(model.link_masses[links].sum())
             standing.append(self._stands(foot, load, hanging))

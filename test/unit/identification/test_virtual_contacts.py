@@ -20,6 +20,7 @@ from dataclasses import replace
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
+from biped_com_ros.core.identification.stillness import CaptureWindow
 from biped_com_ros.core.identification.virtual_contacts import (
     frame_of_readings, reading_to_sensor, with_virtual_sensors)
 from biped_com_ros.core.model.robot import RobotModel
@@ -89,6 +90,19 @@ def test_readings_arrive_at_the_sole_and_count_at_its_link(model):
     wrench = reading_to_sensor(model, 'left_virtual') @ np.array((5.0, 0.0, 100.0, 0.0, 0.0, 0.0))
     # The sole is 35 mm below its link.
     np.testing.assert_allclose(wrench, (5.0, 0.0, 100.0, 0.0, -0.175, 0.0), atol=1e-12)
+
+
+def test_a_hoisted_virtual_foot_is_in_the_air_and_a_loaded_one_stands(model):
+    window = CaptureWindow(model, model.config.imu.frame)
+    for load, stands in ((0.5, False), (160.0, True)):
+        window.clear()
+        for k in range(300):
+            wrenches = np.zeros((2, 6))
+            wrenches[:, 2] = load + 20.0 * (-1) ** k  # noise of velocities, not hands
+            window.add(0.005 * k, model.posture(), np.zeros(len(model.joint_names)), wrenches,
+                       np.array((0.0, 0.0, 1.0)))
+        assert not window.problem
+        assert window.capture().in_contact.tolist() == [stands, stands]
 
 
 def test_a_robot_with_sensors_stays_as_it_is():
