@@ -241,6 +241,11 @@ class Identification:
         Noise of all sensors together over the assumed one.
     pose_misfit
         Mean squared normalised residual of each capture; near 1 when it fits.
+    validation_ratio
+        Residuals of captures that were left out, over what is predicted for them; near 1 when
+        the stated uncertainty is right.
+    ambiguities
+        What the captures cannot tell apart, with what would.
     warnings
         Problems with remedies.
 
@@ -261,6 +266,8 @@ class Identification:
     mass_sigma: float
     noise_scale: float
     pose_misfit: Array
+    validation_ratio: float
+    ambiguities: tuple[str, ...]
     warnings: tuple[str, ...]
 
     @property

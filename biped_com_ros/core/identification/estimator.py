@@ -36,10 +36,11 @@ import math
 
 from biped_com_ros.core.geometry.pose import Array, IndexArray
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
+from biped_com_ros.core.identification.confounding import confounded
 from biped_com_ros.core.identification.estimates import (
     Identifiability, Identification, LinkEstimate, Residuals, residuals_of)
 from biped_com_ros.core.identification.first_moments import (
-    Equations, parameters_of, stack_equations, StaticsRegressor, TYPICAL_NOISE)
+    parameters_of, stack_equations, StaticsRegressor, TYPICAL_NOISE)
 from biped_com_ros.core.identification.instrument_parameters import InstrumentParameters
 from biped_com_ros.core.identification.instruments import (
     directions_of, InstrumentCalibration, InstrumentErrors, times_of)
@@ -52,14 +53,25 @@ from biped_com_ros.core.identification.prior import Prior, PriorTerms, Spread
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 import numpy as np
 
-PASSES = 6
-"""Number of linearisations, each at the estimate before."""
+FEWEST_PASSES, MOST_PASSES, CONVERGED = 4, 12, 0.1
+"""Numbers of linearisations, each at the estimate before, and the relative change of variances
+below which they end."""
 
-SCALE_OBSERVATIONS = 2.0
+NOISE_PASSES = 2
+"""Number of passes after which the spreads of instrument errors are learned as well."""
+
+LARGEST_SCALE = 4.0
+"""Instrument errors spread by at most this many times what is assumed, or at least its inverse."""
+
+SIDED = 0.1
+"""Share of friction that counts as noise where the side is known from which a joint came."""
+
+SCALE_OBSERVATIONS = 1.0
 """As many observations the assumed spread of a kind of instrument error is worth."""
 
 STRONGEST = 10.0
-"""A motor is credited at most this many times the torque that the captures need."""
+"""Effort limits beyond this many times what any joint needs are not credible; then each motor is
+taken to be this many times as strong as it needs to be."""
 
 
 def whiten(covariance: Array, columns: Array) -> Array:
@@ -130,14 +142,19 @@ class CalibrationProblem:
 
     def solve(self) -> Posterior:
         """Iterate until links, instruments and noise agree, and return their posterior."""
-        for i in range(PASSES):
+        for i in range(MOST_PASSES):
             self._linearise()
             self._whiten()
             equations = self.normal_equations()
             if i < 2:
                 self.at.spread = equations.mixture(self.terms.prior.spreads).spread
             posterior = equations.at(self.at.spread)
-            self._update(posterior)
+            # First the noise: instruments must not explain what is scatter.
+            change = self._update(posterior)
+            if i >= NOISE_PASSES:
+                change = max(change, self._rescale(posterior))
+            if change < CONVERGED and i + 1 >= FEWEST_PASSES:
+                break
         self._linearise()
         self._whiten()
         return self.normal_equations().mixture(self.terms.prior.spreads)
@@ -167,6 +184,13 @@ class CalibrationProblem:
         return [errors.corrected(capture, when)
                 for capture, when in zip(self.captures, times_of(len(self.captures)))]
 
+    def in_prior_units(self, posterior: Posterior) -> Array:
+        """Return the covariance of all unknowns in standard deviations of their priors, (d, d)."""
+        L, V = len(self.terms.masses), len(self.instruments.sigma)
+        spread = posterior.spread
+        sigma = np.concatenate((np.full(L, spread.mass), np.full(3 * L, spread.com), np.ones(V)))
+        return np.asarray(posterior.covariance / np.outer(sigma, sigma))
+
     def misfit(self, x: Array) -> Array:
         """Return each pose's mean squared residual, normalised by its group's noise, (poses,)."""
         return np.array([self._misfit(k, x) for k in range(len(self.captures))])
@@ -174,17 +198,19 @@ class CalibrationProblem:
     def _misfit(self, k: int, x: Array) -> float:
         e, columns, right = self._linear[k]
         plain = WhitenedPose(e, self._scaled(columns), right,
-                             self.noise.variances(k, self._nominal(e), False))
+                             self.noise.variances(k, self._nominal(k), False))
         return float(np.mean((plain.H @ x - plain.y) ** 2))
 
     @property
     def nominal(self) -> Array:
         """Return the mean of the assumed variances of the inputs over captures, (inputs,)."""
-        return np.asarray(np.mean([self._nominal(e) for e, _, _ in self._linear], axis=0))
+        return np.asarray(np.mean(
+            [self._nominal(k) for k in range(len(self.captures))], axis=0))
 
-    def _nominal(self, e: Equations) -> Array:
-        variances, n = e.variances.copy(), len(self._friction)
-        variances[-n:] += self._friction ** 2
+    def _nominal(self, k: int) -> Array:
+        variances, n = self._linear[k][0].variances.copy(), len(self._friction)
+        unknown = np.where(directions_of(self.captures[k]) == 0.0, 1.0, SIDED)
+        variances[-n:] += (unknown * self._friction) ** 2
         return variances
 
     def _linearise(self) -> None:
@@ -206,21 +232,27 @@ class CalibrationProblem:
 
     def _whiten(self) -> None:
         self.poses = [WhitenedPose(e, self._scaled(columns), right,
-                                   self.noise.variances(k, self._nominal(e)))
+                                   self.noise.variances(k, self._nominal(k)))
                       for k, (e, columns, right) in enumerate(self._linear)]
 
-    def _update(self, posterior: Posterior) -> None:
-        """Take over the estimate, and learn scales of noise and instruments from it."""
-        x, n = posterior.mean, self._theta0.size
-        self.noise.update(self.poses, x, posterior.covariance)
+    def _update(self, posterior: Posterior) -> float:
+        """Take over the estimate and learn scales; return how much those of noise change."""
+        x = posterior.mean
+        change = self.noise.update(self.poses, x, posterior.covariance)
         self.at.theta, self.at.values = self.parameters(x), self.values(x)
         self.terms.reference = np.maximum(self.at.theta[:, 0], 0.2 * self.terms.masses)
+        return change
+
+    def _rescale(self, posterior: Posterior) -> float:
+        """Learn the spreads of the instruments' errors; return the change of their logarithms."""
+        x, n, before = posterior.mean, self._theta0.size, self.at.scales
         group, size = self.instruments.group, int(self.instruments.group.max(initial=-1)) + 1
         known = np.clip(1.0 - np.diag(posterior.covariance)[n:], 0.0, 1.0)
         square = self.at.scales ** 2 * x[n:] ** 2
         scales = ((SCALE_OBSERVATIONS + np.bincount(group, square, size))
                   / (SCALE_OBSERVATIONS + np.bincount(group, known, size)))
-        self.at.scales = np.sqrt(scales)[group]
+        self.at.scales = np.clip(np.sqrt(scales), 1.0 / LARGEST_SCALE, LARGEST_SCALE)[group]
+        return float(np.abs(np.log(self.at.scales / before)).max(initial=0.0))
 
 
 def gravity_frame(model: RobotModel) -> str:
@@ -245,8 +277,9 @@ def strength_of(regressor: StaticsRegressor, captures: Sequence[Capture]) -> Arr
     """Return the largest torque of each joint, (n,), that is credible for these captures."""
     expected = residuals_of(
         regressor, captures, parameters_of(regressor.model)).torque_expected
-    needed = np.sqrt(np.nanmean(np.nan_to_num(expected) ** 2, axis=0))
-    return np.minimum(effort_limits(regressor.model), STRONGEST * needed)
+    needed = np.sqrt(np.mean(np.nan_to_num(expected) ** 2, axis=0))
+    limits = effort_limits(regressor.model)
+    return np.where(limits < STRONGEST * needed.max(initial=1.0), limits, STRONGEST * needed)
 
 
 TYPICAL_PRIOR = Prior()
@@ -364,34 +397,47 @@ class Estimator:
         links = _link_estimates(self.model, theta, covariance, problem.terms, posterior.spread)
         ones, misfit = np.tile((1.0, 0.0, 0.0, 0.0), len(links)), problem.misfit(x)
         sd = problem.values(np.sqrt(np.diag(posterior.covariance)))
+        instruments = problem.instruments.estimates(problem.values(x), sd)
+        noise = problem.noise.estimates(problem.nominal)
+        validated, ratio = self._validate(problem, posterior.spread, folds)
         return Identification(
             robot=self.model.config.name, links=links, parameters=theta, covariance=covariance,
             mass=float(theta[:, 0].sum()), mass_std=math.sqrt(ones @ covariance @ ones),
-            instruments=InstrumentCalibration(
-                problem.instruments.estimates(problem.values(x), sd)),
-            noise=problem.noise.estimates(problem.nominal),
+            instruments=InstrumentCalibration(instruments), noise=noise,
             before=residuals_of(self.regressor, captures, parameters_of(self.model)),
             after=residuals_of(self.regressor, problem.corrected(x), theta),
-            validated=self._validate(problem, posterior.spread, folds),
+            validated=validated, validation_ratio=ratio,
+            ambiguities=confounded(
+                problem.in_prior_units(posterior), instruments, self.model.link_names),
             identifiability=_identifiability(problem, posterior, links),
             mass_sigma=posterior.spread.mass, noise_scale=problem.noise.overall,
             pose_misfit=misfit,
             warnings=(*warnings,
                       *model_warnings(self.model, problem.normal_equations().G),
-                      *fit_warnings(captures, misfit, problem.noise.overall)))
+                      *fit_warnings(captures, misfit, noise)))
 
-    def _validate(self, problem: CalibrationProblem, spread: Spread, folds: int) -> Residuals:
-        """Cross-validate: leave out a part of the captures, estimate, and test on the part."""
+    def _validate(self, problem: CalibrationProblem, spread: Spread,
+                  folds: int) -> tuple[Residuals, float]:
+        """
+        Cross-validate: leave out a part of the captures, estimate, and test on the part.
+
+        Returns the residuals, and their ratio to those that are predicted.
+        """
         tested: list[Residuals] = []
+        squares, count = 0.0, 0
         fold_of = np.arange(len(problem.captures)) % max(2, min(folds, len(problem.captures)))
         for fold in np.unique(fold_of):
             left_out = np.flatnonzero(fold_of == fold)
-            x = problem.normal_equations(left_out).at(spread).mean
+            posterior = problem.normal_equations(left_out).at(spread)
+            x = posterior.mean
+            for pose in (problem.poses[i] for i in left_out.tolist()):
+                squares += pose.misfit(x, posterior.covariance)
+                count += len(pose.y)
             tested.append(residuals_of(
                 self.regressor, [problem.corrected(x)[i] for i in left_out.tolist()],
                 problem.parameters(x)))
         inverse = np.argsort(np.argsort(fold_of, kind='stable'), kind='stable')
-        return Residuals.joined(tested, inverse)
+        return Residuals.joined(tested, inverse), math.sqrt(squares / max(count, 1))
 
 
 def _link_estimates(model: RobotModel, theta: Array, covariance: Array,

@@ -33,13 +33,19 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from scipy.linalg import solve_triangular
 
-PRIOR_OBSERVATIONS = 4.0
-"""As many observations the assumed noise is worth."""
+PRIOR_OBSERVATIONS = 0.5
+"""As many observations the assumed noise is worth: little, since friction is a guess."""
 
 OUTLIER = 3.0
 """Errors beyond this many standard deviations are outliers."""
 
-SMALLEST, LARGEST = 0.2, 1e4
+WRONG_POSE = 6.0
+"""Poses whose mean squared residual is this many times the usual one are wrong as a whole."""
+
+MEDIAN = 0.455
+"""Median of the square of a normal number of unit variance."""
+
+SMALLEST, LARGEST = 0.05, 1e4
 """Bounds of the scale of noise."""
 
 
@@ -109,31 +115,36 @@ class NoiseScales:
         self._kinds, self._group = kinds, np.array(groups, dtype=np.intp)
         self.squares: Array = np.ones(len(kinds))
         self._counts: Array = np.zeros(len(kinds))
-        self._outliers: Array = np.ones((poses, len(groups)))
+        self._poses: Array = np.ones(poses)
+        self._inputs: Array = np.ones((poses, len(groups)))
 
     def variances(self, pose: int, nominal: Array, with_outliers: bool = True) -> Array:
         """Return the variances of a pose's inputs, given the nominal ones, (inputs,)."""
         variances: Array = nominal * self.squares[self._group]
-        return variances * self._outliers[pose] if with_outliers else variances
+        return (variances * self._poses[pose] * self._inputs[pose] if with_outliers
+                else variances)
 
-    def update(self, poses: Sequence[WhitenedPose], mean: Array, covariance: Array) -> None:
-        """Update all scales, given the moments of the unknowns."""
-        size = len(self.squares)
-        squares, counts = np.zeros(size), np.zeros(size)
-        for k, pose in enumerate(poses):
-            errors, share = pose.input_errors(mean, covariance)
-            with np.errstate(divide='ignore', invalid='ignore'):
-                normal = np.where(share > 1e-3, errors ** 2 / share, 0.0)
-            kept = self._outliers[k]
-            # In units of the group's present noise, without what was added for an outlier.
-            self._outliers[k] = np.maximum(1.0, normal * kept / OUTLIER ** 2)
-            # An outlier tells its bound about its group, no more.
-            squares += self._sum(np.minimum(errors ** 2 * kept, OUTLIER ** 2 * share))
-            counts += self._sum(share)
+    def update(self, poses: Sequence[WhitenedPose], mean: Array, covariance: Array) -> float:
+        """Update all scales, given the moments; return the largest change of a logarithm."""
+        before = self.squares
+        self._update_poses(poses, mean)
+        moments = [pose.input_errors(mean, covariance) for pose in poses]
+        errors, share = (np.array(values) for values in zip(*moments))
+        kept = self._poses == 1.0
+        with np.errstate(divide='ignore', invalid='ignore'):
+            normal = np.where(share > 1e-3, errors ** 2 / share, np.nan) * self._inputs
+        bound = OUTLIER ** 2 * self._usual(normal[kept])
+        # An outlier tells its bound about its group, no more; a wrong pose tells nothing.
+        squares = self._sum(np.minimum(errors ** 2 * self._inputs, bound * share)[kept])
+        counts = self._sum(share[kept])
+        # In units of the group's present noise, without what was added for an outlier.
+        self._inputs = np.where(
+            kept[:, np.newaxis], np.fmax(1.0, np.nan_to_num(normal) / bound), 1.0)
         self._counts = counts
         self.squares = np.clip(
             (PRIOR_OBSERVATIONS + self.squares * squares) / (PRIOR_OBSERVATIONS + counts),
             SMALLEST ** 2, LARGEST ** 2)
+        return float(np.abs(np.log(self.squares / before)).max())
 
     def estimates(self, nominal: Array) -> tuple[NoiseEstimate, ...]:
         """Return the noise by group, given the nominal variances (inputs,)."""
@@ -153,8 +164,27 @@ class NoiseScales:
         total = self._counts.sum()
         return float(np.sqrt((self._counts * self.squares).sum() / total)) if total else 1.0
 
+    def _update_poses(self, poses: Sequence[WhitenedPose], mean: Array) -> None:
+        """Find poses that do not fit at all: the robot moved or touched something."""
+        misfit = self._poses * np.array(
+            [float(np.mean((pose.H @ mean - pose.y) ** 2)) for pose in poses])
+        ratio = misfit / max(1.0, float(np.median(misfit)))
+        self._poses = np.where(ratio > WRONG_POSE, ratio, 1.0)
+
+    def _usual(self, normal: Array) -> Array:
+        """Return by input the median square of its group, over that of a normal one, >= 1."""
+        usual = np.ones(len(self.squares))
+        for group in range(len(usual)):
+            values = normal[:, self._group == group]
+            values = values[np.isfinite(values)]
+            if len(values):
+                usual[group] = max(1.0, float(np.median(values)) / MEDIAN)
+        return usual[self._group]
+
     def _sum(self, values: Array) -> Array:
-        return np.asarray(np.bincount(self._group, values, len(self.squares)), dtype=float)
+        """Return the sum (groups,) of values (poses, inputs)."""
+        return np.asarray(
+            np.bincount(self._group, values.sum(axis=0), len(self.squares)), dtype=float)
 
 
 class WhitenedPose:
@@ -188,6 +218,12 @@ class WhitenedPose:
         self.H: Array = whitened[:, :size]
         self.y: Array = whitened[:, size]
         self._J: Array = whitened[:, size + 1:]
+
+    def misfit(self, mean: Array, covariance: Array) -> float:
+        """Return the squared residual, normalised by what is predicted for it."""
+        residual = self.H @ mean - self.y
+        predicted = np.eye(len(residual)) + self.H @ covariance @ self.H.T
+        return float(residual @ np.linalg.solve(predicted, residual))
 
     def input_errors(self, mean: Array, covariance: Array) -> tuple[Array, Array]:
         """

@@ -24,6 +24,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.estimates import residuals_of
 from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
+from biped_com_ros.core.identification.noise_scales import NoiseEstimate
 from biped_com_ros.core.identification.prior import missing_inertials
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
@@ -130,26 +131,44 @@ def model_warnings(model: RobotModel, information: Array) -> list[str]:
     return warnings
 
 
-def fit_warnings(captures: Sequence[Capture], misfit: Array, scale: float) -> list[str]:
+def fit_warnings(captures: Sequence[Capture], misfit: Array,
+                 noise: Sequence[NoiseEstimate]) -> list[str]:
     """
-    Return warnings about captures that do not fit, and about noise above what is assumed.
+    Return warnings about captures that do not fit, and sensors that contradict their noise.
 
     Parameters
     ----------
     captures, misfit
         With their mean squared normalised residuals, (captures,).
-    scale
-        Standard deviation of the residuals over the assumed noise.
+    noise
+        Of the sensors.
 
     """
     usual = max(1.0, float(np.median(misfit)))
     warnings = [
         f"capture '{capture.name}' does not fit the others ({math.sqrt(value):.1f} times the "
-        'noise): the robot moved or touched something; capture it again'
+        'noise): the robot moved or touched something; it counts less; capture it again'
         for capture, value in zip(captures, misfit) if value > 6.0 * usual]
-    if scale > 1.5:
+    # More than sampling explains, and more than a careful guess of the noise.
+    loud = [n for n in noise if n.scale > max(1.5, 1.0 + 4.0 / math.sqrt(2.0 * n.count))]
+    warnings += [_contradiction(n) for n in loud if n.kind != 'torque']
+    torques = sorted((n for n in loud if n.kind == 'torque'), key=lambda n: -n.scale)
+    if torques:
+        named = ', '.join(f'{n.name} ({n.estimated:.2g} {n.unit}, {n.scale:.1f} times)'
+                          for n in torques[:4])
+        more = f' and {len(torques) - 4} more' if len(torques) > 4 else ''
         warnings.append(
-            f'the residuals are {scale:.1f} times the assumed noise, and uncertainties are '
-            'scaled by that: check friction in the torques, sensor biases (tare) and encoder '
-            'offsets')
+            f'torques scatter by several times the assumed noise: {named}{more}; they count '
+            'less; friction: approach poses from both sides')
     return warnings
+
+
+def _contradiction(n: NoiseEstimate) -> str:
+    what, remedy = {
+        'encoder': ('joint positions', 'check encoders and play'),
+        'tilt': ('the direction of gravity', 'check the IMU and its filter'),
+        'force': (f"forces of sensor '{n.name}'", 'check its mounting and cables, and tare it'),
+        'moment': (f"moments of sensor '{n.name}'", 'check its mounting and cables, and tare it'),
+    }[n.kind]
+    return (f'{what} contradict the other sensors: they scatter by {n.estimated:.2g} {n.unit}, '
+            f'{n.scale:.1f} times the assumed noise, and count less; {remedy}')

@@ -25,6 +25,7 @@ from typing import Any
 from biped_com_ros.core.files import write_atomically
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
+from biped_com_ros.core.identification.confounding import describe_instrument
 from biped_com_ros.core.identification.estimates import Identification, level_rotation
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of, StaticsRegressor
@@ -112,6 +113,7 @@ def numbers(found: Identification) -> dict[str, Any]:
         'identifiability': plain(
             found.identifiability, 'unknowns', 'rank', 'determined', 'prior_only',
             'condition_number', 'prior_only_links'),
+        'validation_ratio': found.validation_ratio, 'ambiguities': list(found.ambiguities),
         'instruments': found.instruments.to_json(),
         'noise': [plain(n, 'kind', 'name', 'unit', 'assumed', 'estimated', 'count')
                   for n in found.noise],
@@ -128,9 +130,19 @@ def summary(found: Identification) -> str:
         f'{1e3 * after.com_rms:.2f} mm, joint torques {before.torque_rms:.3g} -> '
         f'{after.torque_rms:.3g} Nm (poses left out of the estimate)',
         f'{report.determined} of {report.unknowns} masses and first moments are determined by the '
-        f'data, {report.prior_only} by the prior alone']
-    return '\n'.join([*lines, *found.warnings])
+        f'data, {report.prior_only} by the prior alone; poses left out are '
+        f'{found.validation_ratio:.2f} times as far off as predicted']
+    wrong = [e for e in found.instruments.estimates if e.is_significant]
+    worst = sorted(wrong, key=lambda e: -abs(e.estimate) / e.sd)[:SHOWN]
+    lines += [f'{describe_instrument(e)}: {e.estimate:+.3g} +- {1.96 * e.sd:.2g} {e.unit}; '
+              f'{e.remedy}' for e in worst]
+    if len(wrong) > len(worst):
+        lines.append(f'{len(wrong) - len(worst)} more errors of instruments are significant')
+    return '\n'.join([*lines, *found.ambiguities, *found.warnings])
 
+
+SHOWN = 8
+"""Number of errors of instruments that a summary names."""
 
 BEFORE, AFTER, VALIDATED = '#c2410c', '#15803d', '#1d4ed8'
 
@@ -160,6 +172,8 @@ def html_report(model: RobotModel, captures: Sequence[Capture], found: Identific
         + '<h2>Joint torques against measurement, root mean square by pose</h2>'
         + _pose_plot(found, 'Nm', [_rows_rms(r.torque) for _, r in found.residuals])
         + '<h2>Shift of each centre of mass, with 95 % intervals</h2>' + _shift_plot(found)
+        + f'<h2>Instruments</h2>{_instrument_table(found)}'
+        f'<h2>Noise of the sensors</h2>{_noise_table(found)}'
         + f'<h2>Links</h2>{_link_table(found)}<h2>What the poses determine</h2>{_knowledge(found)}'
         + '<h2>Poses</h2><p>Standing soles are blue; the centre of mass by the URDF is orange, by '
         'the estimate green.</p>'
@@ -189,6 +203,34 @@ def _summary_table(found: Identification) -> str:
         rows.append((title, *(f'{round(scale * getattr(r, what), digits) + 0.0:.{digits}f} {unit}'
                               for _, r in found.residuals)))
     return _table(('Residual', 'URDF', 'calibrated', 'calibrated, poses left out'), rows)
+
+
+def _instrument_table(found: Identification) -> str:
+    """Return the errors of the instruments that the data tell of; the others are counted."""
+    known = [e for e in found.instruments.estimates if e.is_significant or e.data_share > 0.5]
+    known.sort(key=lambda e: (not e.is_significant, e.kind.value, e.name))
+    rows = [(describe_instrument(e), *(f'{_scaled(e.unit)[0] * value:{form}}' for value, form in (
+        (e.prior_sd, '.3g'), (e.estimate, '+.3g'), (1.96 * e.sd, '.2g'))), _scaled(e.unit)[1],
+        'yes' if e.is_significant else 'no', e.remedy) for e in known]
+    silent = len(found.instruments.estimates) - len(known)
+    ambiguities = ''.join(f'<p>{escape(text)}</p>' for text in found.ambiguities)
+    return (_table(('Error', 'sd before', 'estimate', '± (95 %)', 'unit', 'significant', 'remedy'),
+                   rows)
+            + f'<p>Of {silent} more the data say little.</p>{ambiguities}')
+
+
+def _scaled(unit: str) -> tuple[float, str]:
+    """Return the factor to the unit in which an error is shown, and that unit."""
+    return {'rad': (math.degrees(1.0), 'deg'), 'm': (1e3, 'mm')}.get(unit, (1.0, unit))
+
+
+def _noise_table(found: Identification) -> str:
+    rows = [(f'{n.kind} {n.name}', f'{_scaled(n.unit)[0] * n.assumed:.3g}',
+             f'{_scaled(n.unit)[0] * n.estimated:.3g}', _scaled(n.unit)[1], f'{n.scale:.2f}')
+            for n in found.noise]
+    return (_table(('Sensor', 'assumed', 'estimated', 'unit', 'ratio'), rows)
+            + f'<p>Captures that were left out are {found.validation_ratio:.2f} times as far off '
+            'as predicted.</p>')
 
 
 def _link_table(found: Identification) -> str:

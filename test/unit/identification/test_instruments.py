@@ -98,6 +98,6 @@ def measure(capture, errors, when):
 
 def rodrigues(vector):
     angle = np.linalg.norm(vector)
-    x, y, z = vector / angle
+    x, y, z = vector / angle if angle else vector
     K = np.array(((0, -z, y), (z, 0, -x), (-y, x, 0)))
     return np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * K @ K

@@ -15,7 +15,6 @@
 
 from dataclasses import replace
 import re
-
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError, InputError

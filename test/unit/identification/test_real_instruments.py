@@ -1,0 +1,177 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The estimate where instruments are wrong: derivatives, honesty, friction, outliers."""
+
+from dataclasses import replace
+
+from biped_com_ros.core.identification.captures import SensorNoise
+from biped_com_ros.core.identification.estimator import Estimator
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.instrument_parameters import InstrumentParameters
+from biped_com_ros.core.identification.instruments import InstrumentKind, times_of
+from biped_com_ros.core.model.robot import effort_limits
+import numpy as np
+import pytest
+from support.statics_data import NOISE, TrueRobot
+from unit.identification.test_estimator import com_error
+from unit.identification.test_instruments import measure
+
+FEET = (('left',), ('right',), ('left', 'right'))
+
+
+def unknowns(true, captures):
+    """Return the instruments' unknowns of a robot whose motors are as strong as its URDF says."""
+    regressor, limits = StaticsRegressor(true.model), effort_limits(true.model)
+    return InstrumentParameters(
+        regressor, NOISE, captures, np.where(np.isfinite(limits), limits, 0.0))
+
+
+def draw(parameters, seed, factor=1.0):
+    """Return errors as likely as assumed."""
+    rng = np.random.default_rng(seed)
+    values = factor * parameters.sigma * rng.normal(size=len(parameters.sigma))
+    return parameters.errors(values), values
+
+
+def measured(true, count, seed, kinds=None):
+    """Return captures by instruments with random errors of some kinds, and these errors."""
+    rng = np.random.default_rng(seed)
+    frame = true.model.config.imu.frame
+    exact = [replace(true.capture(FEET[i % 3], NOISE, name=str(i)), approach=rng.choice(
+        (-1.0, 1.0), len(true.model.joint_names))) for i in range(count)]
+    parameters = unknowns(true, exact)
+    _, values = draw(parameters, seed)
+    keep = [kinds is None or e.kind in kinds for e in parameters.estimates(values, values)]
+    errors = parameters.errors(np.where(keep, values, 0.0))
+    assert frame in errors.tilts
+    return [measure(c, errors, t) for c, t in zip(exact, times_of(count))], errors
+
+
+@pytest.mark.parametrize('name', ('sabian', 'talos'))
+def test_derivatives_by_all_unknowns(name):
+    """Every column against differences of the residuals of corrected captures."""
+    true = TrueRobot(name, seed=1)
+    regressor, sides = StaticsRegressor(true.model), true.rng.choice(
+        (-1.0, 1.0), len(true.model.joint_names))
+    for standing in (('left',), ('left', 'right')):
+        exact = replace(true.capture(standing), approach=sides)
+        parameters = unknowns(true, [exact])
+        errors, values = draw(parameters, 2, 2.0)
+        capture = measure(exact, errors, 0.4)
+        corrected = errors.corrected(capture, 0.4)
+        e = regressor.equations(corrected, true.theta)
+        analytic = parameters.columns(corrected, e, true.theta, errors, 0.4) * parameters.sigma
+
+        def residual(at, parameters=parameters, capture=capture):
+            moved = parameters.errors(at).corrected(capture, 0.4)
+            return regressor.residual(moved, true.theta)[1]
+
+        steps = 1e-4 * np.diag(parameters.sigma)
+        numeric = np.array([residual(values + d) - residual(values - d) for d in steps]).T / 2e-4
+        np.testing.assert_allclose(analytic, numeric, atol=1e-4)
+        assert (np.abs(numeric).max(axis=0) > 0.0).mean() > 0.5
+
+
+def test_intervals_hold_where_all_instruments_are_wrong():
+    """Errors as likely as assumed, all at once: 95 % intervals cover the truth about as often."""
+    coms, instruments, ratio = [], [], []
+    for seed in (1, 2):
+        true = TrueRobot('sabian', seed=seed, com_sigma=0.008)
+        captures, errors = measured(true, 30, seed)
+        estimator = Estimator(true.model)
+        found = estimator.solve(captures)
+        parameters = unknowns(true, captures)
+        z = [(e.estimate - value) / e.sd for e, value in zip(
+            found.instruments.estimates, vector_of(parameters, errors))]
+        instruments += (np.abs(z) < 1.96).tolist()
+        ratio.append(found.validation_ratio)
+        for _ in range(8):
+            q = true.positions(('left',))
+            apart = (estimator.regressor.com_matrix(q) @ (
+                found.parameters / found.mass - true.theta / true.static.mass).ravel())
+            coms += (np.abs(apart) < 1.96 * found.com_std(estimator.regressor, q)).tolist()
+        assert abs(found.mass - true.static.mass) < 3.0 * found.mass_std
+    assert np.mean(coms) > 0.85 and 0.9 < np.mean(instruments) < 1.0
+    assert 0.85 < np.mean(ratio) < 1.15
+
+
+def vector_of(parameters, errors):
+    """Return the values of all unknowns, found by unit vectors."""
+    def flat(e):
+        return np.concatenate([
+            e.positions, e.torque_gains, e.torque_offsets, e.friction, *e.tilts.values(),
+            e.wrench_matrices.ravel(), e.wrench_biases.ravel(), e.wrench_drifts.ravel(),
+            e.shifts.ravel(), e.turns.ravel()])
+
+    used = flat(parameters.errors(np.ones(len(parameters.sigma)))) > 0.0
+    return flat(errors)[used]
+
+
+def test_friction_makes_torques_never_worse_than_none():
+    """5 % of the effort limits, with unknown sign, and from known sides."""
+    errors = []
+    for known in (False, True):
+        true = TrueRobot('sabian', seed=4)
+        rng, limits = np.random.default_rng(3), effort_limits(true.model)
+        friction = 0.05 * np.where(np.isfinite(limits), limits, 0.0)
+        captures = []
+        for i in range(36):
+            side = rng.choice((-1.0, 1.0), len(friction))
+            c = true.capture(FEET[i % 3], NOISE, name=str(i))
+            captures.append(replace(
+                c, torques=c.torques + side * friction, approach=side if known else None))
+        estimator = Estimator(true.model)
+        mute = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
+        found, without = estimator.solve(captures), estimator.solve(mute)
+        poses = [true.positions(('left',)) for _ in range(12)]
+        errors += [com_error(true, estimator, f.parameters, poses) for f in (found, without)]
+        if known:
+            estimate = found.instruments.errors(
+                true.model.joint_names, tuple(true.model.config.wrench_sensors)).friction
+            np.testing.assert_allclose(estimate, friction, atol=0.5)
+    unknown, mute, known, mute_again = errors
+    assert unknown < 1.15 * mute and known < 0.7 * mute_again and known < 0.7e-3
+
+
+def test_a_sensor_that_contradicts_its_noise_is_named_and_counts_less():
+    true = TrueRobot('sabian', seed=4)
+    rng, captures = np.random.default_rng(0), true.captures(30)
+    loud = [replace(c, wrenches=c.wrenches + np.outer(
+        (1.0, 0.0), [10.0] * 3 + [1.0] * 3) * rng.normal(size=(2, 6))) for c in captures]
+    found = Estimator(true.model).solve(loud)
+    assert any("moments of sensor 'left_foot' contradict" in w for w in found.warnings)
+    assert not any('right_foot' in w for w in found.warnings)
+    scales = {(n.kind, n.name): n.scale for n in found.noise}
+    assert scales['moment', 'left_foot'] > 10.0 and scales['moment', 'right_foot'] < 2.0
+
+
+def test_one_wrong_pose_is_named_and_hardly_counts():
+    true = TrueRobot('sabian', seed=1)
+    captures = true.captures(24)
+    estimator = Estimator(true.model)
+    wrong = list(captures)
+    wrong[7] = replace(captures[7], positions=captures[8].positions)
+    good, robust = estimator.solve(captures), estimator.solve(wrong)
+    assert any("'7'" in w and 'capture it again' in w for w in robust.warnings)
+    poses = [true.positions(('left',)) for _ in range(12)]
+    errors = [com_error(true, estimator, f.parameters, poses) for f in (good, robust)]
+    assert errors[1] < 2.0 * errors[0] + 0.2e-3
+
+
+def test_what_cannot_be_told_apart_is_said():
+    """A sensor's place and its cross-talk do the same."""
+    true = TrueRobot('sabian', seed=1)
+    captures, _ = measured(true, 24, 1, {InstrumentKind.SENSOR_SHIFT})
+    found = Estimator(true.model, SensorNoise(sensor_shift=0.005)).solve(captures)
+    assert any('not told apart' in text and 'cross-talk' in text for text in found.ambiguities)
