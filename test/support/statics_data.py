@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
@@ -92,3 +94,40 @@ class TrueRobot:
         """Take poses on the left foot, on the right foot and on both in turns."""
         feet = (('left',), ('right',), ('left', 'right'))
         return [self.capture(feet[i % 3], noise, name=str(i)) for i in range(count)]
+
+
+def com_error(true, estimator, theta, poses):
+    """Root mean square of the total centre of mass's horizontal error over poses, m."""
+    squares = []
+    for q in poses:
+        C = estimator.regressor.com_matrix(q)
+        apart = (C @ theta.ravel() / theta[:, 0].sum()
+                 - C @ true.theta.ravel() / true.theta[:, 0].sum())
+        sole = true.model.state(q).pose_in_base(true.model.config.feet['left'].sole)
+        squares.append(((sole.rotation.T @ apart)[:2] ** 2).sum())
+    return np.sqrt(np.mean(squares))
+
+
+def measure(capture, errors, when):
+    """Return what instruments with these errors measure, by Rodrigues' formula and levers."""
+    wrenches = []
+    for i, wrench in enumerate(capture.wrenches):
+        R = rodrigues(errors.turns[i])
+        force = R.T @ wrench[:3]
+        moment = R.T @ (wrench[3:] - np.cross(errors.shifts[i], wrench[:3]))
+        own = np.concatenate((force, moment))
+        wrenches.append(own + errors.wrench_matrices[i] @ own + errors.wrench_biases[i]
+                        + when * errors.wrench_drifts[i])
+    return replace(
+        capture, positions=capture.positions + errors.positions, wrenches=np.array(wrenches),
+        up=rodrigues(errors.tilts[capture.up_frame]) @ capture.up,
+        torques=(capture.torques * (1.0 + errors.torque_gains) + errors.torque_offsets
+                 + errors.friction * capture.approach))
+
+
+def rodrigues(vector):
+    """Return the rotation matrix of a rotation vector."""
+    angle = np.linalg.norm(vector)
+    x, y, z = vector / angle if angle else vector
+    K = np.array(((0, -z, y), (z, 0, -x), (-y, x, 0)))
+    return np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * K @ K

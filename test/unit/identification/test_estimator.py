@@ -26,7 +26,7 @@ from biped_com_ros.core.identification.results import html_report
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pytest
-from support.statics_data import NOISE, PERFECT, TrueRobot
+from support.statics_data import com_error, NOISE, PERFECT, TrueRobot
 
 FEET = (('left',), ('right',), ('left', 'right'))
 
@@ -38,18 +38,6 @@ def solved():
     captures = true.captures(40)
     estimator = Estimator(true.model, SensorNoise(**PERFECT))
     return true, captures, estimator, estimator.solve(captures)
-
-
-def com_error(true, estimator, theta, poses):
-    """Root mean square of the total centre of mass's horizontal error over poses, m."""
-    squares = []
-    for q in poses:
-        C = estimator.regressor.com_matrix(q)
-        apart = (C @ theta.ravel() / theta[:, 0].sum()
-                 - C @ true.theta.ravel() / true.theta[:, 0].sum())
-        sole = true.model.state(q).pose_in_base(true.model.config.feet['left'].sole)
-        squares.append(((sole.rotation.T @ apart)[:2] ** 2).sum())
-    return np.sqrt(np.mean(squares))
 
 
 def errors_of(found, model):

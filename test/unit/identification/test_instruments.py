@@ -19,7 +19,7 @@ import json
 from biped_com_ros.core.identification.instruments import (
     InstrumentCalibration, InstrumentErrors, InstrumentEstimate, InstrumentKind, MATRIX_AXES)
 import numpy as np
-from support.statics_data import TrueRobot
+from support.statics_data import measure, TrueRobot
 
 JOINTS, SENSORS = ('hip', 'knee'), ('left', 'right')
 
@@ -77,27 +77,3 @@ def test_corrected_captures_are_what_perfect_instruments_measure():
         np.testing.assert_allclose(getattr(corrected, what), getattr(exact, what), atol=1e-9)
     perfect = InstrumentErrors.none(n, sensors)
     np.testing.assert_array_equal(perfect.corrected(exact).wrenches, exact.wrenches)
-
-
-def measure(capture, errors, when):
-    """Return what instruments with these errors measure, by Rodrigues' formula and levers."""
-    wrenches = []
-    for i, wrench in enumerate(capture.wrenches):
-        R = rodrigues(errors.turns[i])
-        force = R.T @ wrench[:3]
-        moment = R.T @ (wrench[3:] - np.cross(errors.shifts[i], wrench[:3]))
-        own = np.concatenate((force, moment))
-        wrenches.append(own + errors.wrench_matrices[i] @ own + errors.wrench_biases[i]
-                        + when * errors.wrench_drifts[i])
-    return replace(
-        capture, positions=capture.positions + errors.positions, wrenches=np.array(wrenches),
-        up=rodrigues(errors.tilts[capture.up_frame]) @ capture.up,
-        torques=(capture.torques * (1.0 + errors.torque_gains) + errors.torque_offsets
-                 + errors.friction * capture.approach))
-
-
-def rodrigues(vector):
-    angle = np.linalg.norm(vector)
-    x, y, z = vector / angle if angle else vector
-    K = np.array(((0, -z, y), (z, 0, -x), (-y, x, 0)))
-    return np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * K @ K

@@ -23,9 +23,7 @@ from biped_com_ros.core.identification.instruments import InstrumentKind, times_
 from biped_com_ros.core.model.robot import effort_limits
 import numpy as np
 import pytest
-from support.statics_data import NOISE, TrueRobot
-from unit.identification.test_estimator import com_error
-from unit.identification.test_instruments import measure
+from support.statics_data import com_error, measure, NOISE, TrueRobot
 
 FEET = (('left',), ('right',), ('left', 'right'))
 
