@@ -29,7 +29,8 @@ from support.ros_rig import NodeRig
 # What every node, or every lifecycle node, has.
 USUAL = re.compile(r'/(rosout|parameter_events|diagnostics|diagnostics_agg|get_type_description|'
                    r'(describe|get|list|set)_parameters(_atomically)?|get_parameter_types|'
-                   r'transition_event|change_state|get_state|get_available_states|'
+                   r'calibrated_description|transition_event|change_state|get_state|'
+                   r'get_available_states|'
                    r'get_available_transitions|get_transition_graph)$')
 
 

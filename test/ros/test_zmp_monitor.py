@@ -20,12 +20,14 @@ What has to come out is what the same formulas give without ROS, to the last bit
 import dataclasses
 import time
 
+from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
 from biped_com_ros.ros.node.callback_errors import callback_errors
 from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped
 import numpy as np
 import pytest
+from std_msgs.msg import String
 from support.monitored_robot import MonitoredRobot, OUTPUTS, record, shifted, vectors
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -227,3 +229,21 @@ def test_an_instant_costs_little(robot, swaying):
         located.stamp_ns += 1_000_000
         monitor.update(located)
     assert (time.perf_counter() - start) / 300 < 5e-3
+
+
+def test_calibrated_inertials_give_what_a_restart_would_give(robot, swaying, tmp_path):
+    model, samples = swaying
+    urdf = with_inertials(model.urdf, {'torso': NewInertial(1.5, np.array((0.02, 0.01, 0.15)))})
+    (tmp_path / 'calibrated.urdf').write_text(urdf)
+    restarted, running = robot(urdf=str(tmp_path / 'calibrated.urdf')), robot()
+    publisher = running.peer.create_publisher(
+        String, f'{running.space}/calibrated_description', LATCHED)
+    publisher.publish(String(data=urdf))
+    running.until(lambda: running.node.model.urdf == urdf)
+    for rig in (restarted, running):
+        rig.play(samples)
+    for topic, field in (('zmp', 'point'), ('zmp_model', 'point'), ('dcm', 'point')):
+        values = vectors(running.got[topic], field)
+        np.testing.assert_array_equal(values, vectors(restarted.got[topic], field))
+    assert np.abs(vectors(running.got['dcm'], 'point') - expected(
+        samples, 'dcm_in_world')).max() > 1e-3

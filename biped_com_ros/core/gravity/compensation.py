@@ -169,6 +169,12 @@ class GravityCompensator:
         self.upright = UprightCheck(
             settings.max_tilt, settings.max_turn_rate, settings.settle_time)
 
+    def use_inertials(self) -> None:
+        """Balance the model's gravity after its masses have changed; the guard limits the step."""
+        self.gravity_model.use_inertials()
+        self.sharing.body_weight = self.gravity_model.weight
+        self._load_ns = NEVER_NS
+
     def reset(self) -> None:
         """Discard measurements and plans, except for the IMU's orientation."""
         self.sharing.reset()

@@ -96,6 +96,8 @@ class LoadSharing:
 
     Attributes
     ----------
+    body_weight
+        Of the robot, N; may be changed.
     values
         The shares as a list of K numbers, sum 1; before the first forces all zero.
     in_air
@@ -107,7 +109,7 @@ class LoadSharing:
 
     def __init__(self, count: int, body_weight: float,
                  settings: SharingSettings | None = None) -> None:
-        self._count, self._weight = count, body_weight
+        self._count, self.body_weight = count, body_weight
         self.settings = settings or SharingSettings()
         self.reset()
 
@@ -161,7 +163,7 @@ class LoadSharing:
 
     def _targets(self, forces: Sequence[float]) -> list[float] | None:
         """Return where the shares should be; None in the air."""
-        settings, weight, total = self.settings, self._weight, sum(forces)
+        settings, weight, total = self.settings, self.body_weight, sum(forces)
         least = weight * (settings.ground if self.in_air else settings.air)
         self.in_air = not least < total < math.inf
         if self.in_air:

@@ -97,8 +97,8 @@ class GravityModel:
     def __init__(self, model: RobotModel, gravity: float = GRAVITY,
                  contacts: Iterable[str] | None = None, lever: float = 0.1,
                  hand_lever: float = 0.0) -> None:
-        self.model = model
-        self.weight = model.mass * gravity
+        self.model, self._gravity = model, gravity
+        self.use_inertials()
         self.contacts, self.frames = find_contacts(model, contacts, lever, hand_lever)
         self.levers = [contact.lever for contact in self.contacts]
         self.effort_limits = effort_limits(model)
@@ -113,6 +113,10 @@ class GravityModel:
         #: 0 for passive joints, else 1; None without any.
         self._actuated = None if passive.isdisjoint(model.joint_names) else np.array(
             [float(name not in passive) for name in model.joint_names])
+
+    def use_inertials(self) -> None:
+        """Compute again what follows from masses, after the model's have changed."""
+        self.weight = self.model.mass * self._gravity
 
     @staticmethod
     def up_in_base(state: RobotState, imu: FrameSet, R_world_imu: Array) -> Array:

@@ -130,6 +130,34 @@ class RobotModel(RobotFrames):
         config = load_robot_config(name_or_path)
         return cls(config, urdf_tools.load_urdf(config))
 
+    def use_inertials(self, urdf: str) -> None:
+        """
+        Take masses, centres of mass and inertias from another URDF of the same robot.
+
+        Whoever keeps values that follow from masses has to compute them again.
+
+        Parameters
+        ----------
+        urdf
+            Text, with the same links, joints and frames.
+
+        Raises
+        ------
+        RobotDescriptionError
+            If it is broken, or links, joints or frames differ.
+
+        """
+        other = RobotModel(self.config, urdf)
+        if problem := different_kinematics(self, other):
+            raise RobotDescriptionError(
+                f'the inertials of the new URDF cannot be used while running: {problem}; restart '
+                'with that URDF')
+        for i in range(self.pin_model.njoints):
+            self.pin_model.inertias[i] = other.pin_model.inertias[i]
+        self.urdf, self.mass, self.questions = other.urdf, other.mass, other.questions
+        self.link_masses, self.points = other.link_masses, other.points
+        self.link_coms_in_link = other.link_coms_in_link
+
     def offsets_of(self, names: Iterable[str]) -> tuple[float, ...]:
         """Return :attr:`joint_offsets` of some joints; empty if all are zero."""
         offsets = tuple(self.joint_offsets[self.joint_index(names)].tolist())
@@ -315,6 +343,11 @@ class SharedRobotModel(RobotModel):
         super().__init__(config, urdf)
         self.recent: dict[tuple[bytes, bytes | None], RobotState] = {}
 
+    def use_inertials(self, urdf: str) -> None:
+        """Take inertials from another URDF; see `RobotModel.use_inertials`."""
+        super().use_inertials(urdf)
+        self.recent.clear()
+
     def state(self, joint_positions: Array, joint_velocities: Array | None = None) -> RobotState:
         """Run the kinematics once, or return the recent state of the same values."""
         key = (joint_positions.tobytes(),
@@ -325,6 +358,20 @@ class SharedRobotModel(RobotModel):
                 self.recent.clear()
             state = self.recent[key] = super().state(joint_positions, joint_velocities)
         return state
+
+
+def different_kinematics(model: RobotModel, other: RobotModel) -> str:
+    """Return in what two models differ besides masses and inertias; '' if in nothing."""
+    for what in ('link_names', 'joint_names', 'frame_names', 'credible_positions'):
+        if getattr(model, what) != getattr(other, what):
+            return f'its {what.replace("_", " ")} differ'
+    positions = np.linspace(-0.3, 0.4, len(model.joint_names))
+    placed = [one.state(positions).placements_in_base(one.frames(one.frame_names))
+              for one in (model, other)]
+    distances = np.abs(placed[0] - placed[1]).max(axis=(1, 2))
+    worst = int(distances.argmax())
+    return (f"link '{model.frame_names[worst]}' is at another place"
+            if distances[worst] > 1e-6 else '')
 
 
 def _describe_wrong_values(model: RobotModel, positions: Array,

@@ -252,6 +252,10 @@ class TorsoBody:
         self.lower_to_base = lower.inverse() @ foot
         self.imus = ImuPair(np.eye(3), np.eye(3))
 
+    def use_inertials(self) -> None:
+        """Compute again what follows from masses, after the model's have changed."""
+        self._find_upper_body()
+
     def _find_upper_body(self) -> None:
         links, masses = self.model.subtree_links(self.config.upper), self.model.link_masses
         # Of all links, zero for those below: multiplying is faster than selecting.

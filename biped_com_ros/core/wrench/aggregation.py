@@ -204,6 +204,16 @@ class WrenchAggregation:
         self._prepare_frames()
         self.ready = False
 
+    def use_inertials(self) -> None:
+        """Compute again what follows from masses, after the model's have changed."""
+        model = self.model
+        self.body_weight = model.mass * self.settings.gravity
+        for body in self.bodies:
+            if body.detector is not None:
+                body.detector.set_weight(self.settings.thresholds, self.body_weight)
+        self._prepare_frames()
+        self.ready = False  # until the next state
+
     def set_state(self, state: RobotState, R_world_imu: Array) -> None:
         """
         Set the robot's posture and attitude.
@@ -359,7 +369,6 @@ class WrenchAggregation:
         self._frames = stance if stance.names == frames.names else frames
         self._foot_count = count - self._feet.count(None)
         self._total, self._contact = np.zeros(6), np.zeros(6)
-        self._weigh_subtrees()
         self._prepare_products(len(bodies.names), lone)
 
     def _sort_moving_from_rigid(self, bodies: FrameSet) -> list[int]:
@@ -377,6 +386,7 @@ class WrenchAggregation:
 
     def _prepare_products(self, bodies: int, lone: Sequence[int]) -> None:
         """Arrange one product for the weights that all sensors carry."""
+        self._weigh_subtrees()
         n, rows = len(self.channels), bodies + len(lone)
         # Gravity is -g times the vertical parts of the axes: rows 0-2 of a placement.
         self._verticals = np.array([12 * row + 3 * axis + 2 for row in range(rows)

@@ -66,11 +66,15 @@ class ContactDetector:
     """
 
     def __init__(self, thresholds: ContactThresholds, body_weight: float) -> None:
-        self._engage = thresholds.engage * body_weight
-        self._release = thresholds.release * body_weight
+        self.set_weight(thresholds, body_weight)
         self._engage_dwell_ns = nanoseconds(thresholds.engage_dwell)
         self._release_dwell_ns = nanoseconds(thresholds.release_dwell)
         self.reset()
+
+    def set_weight(self, thresholds: ContactThresholds, body_weight: float) -> None:
+        """Use another weight of the robot, N."""
+        self._engage = thresholds.engage * body_weight
+        self._release = thresholds.release * body_weight
 
     def reset(self) -> None:
         """Forget everything; the next sample then decides at once, without dwell."""

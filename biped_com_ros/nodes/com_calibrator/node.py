@@ -41,6 +41,7 @@ joint_trajectory
 ~/target                sensor_msgs/JointState                     out, latched; the next pose
 ~/progress              std_msgs/String                            out, latched
 robot_description       std_msgs/String                            out, latched, on ~/publish
+calibrated_description  std_msgs/String                            the same, for running nodes
 ~/start                 std_srvs/Trigger                           begin, without `autostart`
 ~/capture ~/skip        std_srvs/Trigger                           capture now; skip a pose
 ~/solve ~/reset         std_srvs/Trigger                           estimate now; begin again
@@ -68,6 +69,7 @@ from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
+from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.services import trigger_service
 from biped_com_ros.ros.topics.stamp import now_ns
@@ -82,13 +84,16 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
 
     session: CalibrationSession | None = None
 
+    takes_inertials = False  # its prior is the URDF with which the poses were captured
+
     def __init__(self, **node_kwargs: Any) -> None:
         super().__init__('com_calibrator', ComCalibratorParameters, **node_kwargs)
 
     def build(self, model: RobotModel) -> None:
         """Make the session and what connects it to ROS; begin with `autostart`."""
         params = self.params
-        self.model = model = with_virtual_sensors(model)
+        # Its own, since that of the other nodes of a process takes over what is calibrated.
+        self.model = model = with_virtual_sensors(RobotModel(model.config, model.urdf))
         torso = model.config.torso.joints if model.config.torso and params.torso_bend else ()
         driver = PoseDriver(
             self, model, params.trajectory_topic, (*model.actuated_joint_names, *torso),
@@ -146,9 +151,11 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
         assert self.session is not None
         urdf = self.session.calibrated_urdf()
         if self._description is None:
-            self._description = self.create_publisher(String, 'robot_description', LATCHED)
-        self._description.publish(String(data=urdf))
-        return f'published on {self._description.topic_name}'
+            self._description = [self.create_publisher(String, topic, LATCHED)
+                                 for topic in ('robot_description', CALIBRATED_TOPIC)]
+        for publisher in self._description:
+            publisher.publish(String(data=urdf))
+        return f'published on {", ".join(publisher.topic_name for publisher in self._description)}'
 
     def _report(self) -> Report:
         assert self.session is not None

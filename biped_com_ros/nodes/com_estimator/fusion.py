@@ -68,8 +68,8 @@ class ComFusion:
         self._bias = vector_publisher(node, '~/com_bias', params.world_frame, later=True)
         self._force = wrench_publisher(
             node, '~/external_force', params.com_frame, later=True)
-        settings = settings_from(params, ComFilterSettings, 'fusion_')
-        self.fusion = FusedCom(model, settings, params.load_link, params.gravity)
+        self._node = node
+        self.use_inertials()
         self._last_ns = self._published_updates = self._instants = 0
         self._last: LocatedState | None = None
         self._inputs = inputs
@@ -77,6 +77,13 @@ class ComFusion:
             self._on_state, params, thresholds=ContactThresholds(),
             body_weight=model.mass * params.gravity, wrenches_required=False)
         node.diagnostics.add('com_fused', self._report)
+
+    def use_inertials(self) -> None:
+        """Begin a new estimate, with the masses that the model has now."""
+        params, model = self._node.params, self._node.model
+        settings = settings_from(params, ComFilterSettings, 'fusion_')
+        self.fusion = FusedCom(model, settings, params.load_link, params.gravity)
+        self._published_updates = 0
 
     def _on_state(self, located: LocatedState) -> None:
         step_ns, self._last_ns = located.stamp_ns - self._last_ns, located.stamp_ns

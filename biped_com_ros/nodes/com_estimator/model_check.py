@@ -57,12 +57,10 @@ class ModelCheck:
 
     def __init__(self, node: RobotNode[ComEstimatorParameters],
                  latest: Callable[[], ComEstimate | None]) -> None:
+        self._node = node
         if not any(foot.used_sensors for foot in node.model.config.feet.values()):
             return
-        self._node = node
-        weight = node.model.mass * node.params.gravity
-        self._weight_check = WeightCheck(weight, {}, node.params.weight_tolerance, '')
-        self._com_check = ComCheck(weight, node.params.com_tolerance)
+        self.use_inertials()
         self._weight: Report = OK, '', {}
         self._com: Report = OK, '', {}
         self._latest = latest
@@ -71,6 +69,13 @@ class ModelCheck:
             **node.input_options(node.params.sensor_timeout) | {'diagnostics': None})
         node.diagnostics.add('weight', lambda: self._current(self._weight))
         node.diagnostics.add('centre of mass', lambda: self._current(self._com))
+
+    def use_inertials(self) -> None:
+        """Compare with the masses that the model has now."""
+        node = self._node
+        weight = node.model.mass * node.params.gravity
+        self._weight_check = WeightCheck(weight, {}, node.params.weight_tolerance, '')
+        self._com_check = ComCheck(weight, node.params.com_tolerance)
 
     def _on_rest(self, _: int, total: Array) -> None:
         """Compare the mean total of the last second, in ``base_footprint``, with the model."""

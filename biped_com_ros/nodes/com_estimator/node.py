@@ -67,7 +67,8 @@ from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics.state_inputs import ContactInputs, describe_contacts, StateInputs
-from rcl_interfaces.msg import ParameterDescriptor
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rclpy.parameter import Parameter
 
 if TYPE_CHECKING:
     from biped_com_ros.nodes.com_estimator.markers import MarkerOutput
@@ -112,7 +113,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         call_soon(self, self._make_markers)
         self._frame_throttle = StampThrottle(params.tf_rate)
         self._marker_throttle = StampThrottle(params.marker_rate)
-        ModelCheck(self, lambda: self.last)
+        self._model_check = ModelCheck(self, lambda: self.last)
         self._published, self._reported_at = 0, time.monotonic()
         self.last: ComEstimate | None = None
         self.diagnostics.add('base', self._report_base)
@@ -130,12 +131,30 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
 
     def _declare_links(self, model: RobotModel) -> None:
         """Declare what the entries of ``~/link_coms`` are."""
-        for name, value, text in (
-                ('link_names', list(model.link_names), 'Order of ~/link_coms'),
-                ('link_masses', model.link_masses.tolist(), 'Masses in the same order [kg]')):
+        for name, value, text, is_constant in (
+                ('link_names', list(model.link_names), 'Order of ~/link_coms', True),
+                ('link_masses', model.link_masses.tolist(),
+                 'Masses in the same order, as the node uses them [kg]', False)):
             self.declare_parameter(
-                name, value, ParameterDescriptor(description=text, read_only=True),
+                name, value, ParameterDescriptor(description=text, read_only=is_constant),
                 ignore_override=True)
+        self.add_on_set_parameters_callback(self._check_link_masses)
+
+    def _check_link_masses(self, changes: list[Parameter[Any]]) -> SetParametersResult:
+        """Refuse other masses than the model's, which the parameter follows."""
+        masses = self.model.link_masses.tolist()
+        is_wrong = any(change.name == 'link_masses' and (
+            change.value is None or list(change.value) != masses) for change in changes)
+        return SetParametersResult(successful=not is_wrong, reason=(
+            'link_masses follows from the URDF: publish it on calibrated_description'
+            if is_wrong else ''))
+
+    def use_inertials(self) -> None:
+        """Estimate with calibrated masses from the next state on."""
+        self.set_parameters([Parameter('link_masses', value=self.model.link_masses.tolist())])
+        self._model_check.use_inertials()
+        if self.fusion is not None:
+            self.fusion.use_inertials()
 
     def _make_markers(self) -> None:
         from biped_com_ros.nodes.com_estimator.markers import MarkerOutput

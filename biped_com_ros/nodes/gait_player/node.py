@@ -234,9 +234,11 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         x, y = 1e3 * offset
         self.get_logger().info(
             f'planning with measured CoM offset x = {x:.1f} mm, y = {y:.1f} mm')
-        tolerance = self.params.posture_tolerance
+        tolerance, urdf = self.params.posture_tolerance, self.model.urdf
 
         def plan() -> tuple[GaitPlayback, float]:
+            if player.model.urdf != urdf:  # the masses were calibrated meanwhile
+                player.model.use_inertials(urdf)
             playback = player.plan(request, measured, offset, tolerance)
             return playback, longest_fall(playback.gait)
 

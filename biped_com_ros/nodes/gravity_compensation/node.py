@@ -186,6 +186,11 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self.supervisor.configure(
             required if params.support == AUTO else (IMU,), params.input_timeout)
 
+    def use_inertials(self) -> None:
+        """Balance calibrated masses; the guard's rate limit makes the step a ramp."""
+        if self.compensator is not None:
+            self.compensator.use_inertials()
+
     # -- inputs
 
     def _on_imu(self, stamp_ns: int, quaternion: Array, angular_velocity: Array,

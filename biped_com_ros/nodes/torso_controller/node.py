@@ -116,6 +116,11 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         assert self.body is not None
         make_controller(self.body, params)
 
+    def use_inertials(self) -> None:
+        """Balance the calibrated weight of the upper body."""
+        if self.body is not None:
+            self.body.use_inertials()
+
     def build(self, model: RobotModel) -> None:
         """Make inputs, outputs and the control cycle."""
         body, params = self.body, self.params

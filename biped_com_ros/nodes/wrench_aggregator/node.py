@@ -113,6 +113,15 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             for channel in self.aggregation.channels:
                 channel.low_pass = LowPass(params.low_pass_cutoff, 6, params.low_pass_order)
 
+    def use_inertials(self) -> None:
+        """Subtract the calibrated weight of what sensors carry."""
+        self.aggregation.use_inertials()
+        if self._virtual is not None:
+            self._virtual.use_inertials()
+        self._weight.body_weight = self.aggregation.body_weight
+        self._set_limits(self.params)
+        self._state_changed = False  # the state was computed with the masses before
+
     def _set_limits(self, params: WrenchAggregatorParameters) -> None:
         """Compute from the parameters what every message needs."""
         self._min_force = params.cop_min_share * self.aggregation.body_weight

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.virtual import VirtualWrenchSettings
 from biped_com_ros.core.wrench.virtual_feet import SensorComparison, VirtualFeet
@@ -55,6 +56,7 @@ class VirtualFootOutputs:
 
     def __init__(self, node: RobotNode[WrenchAggregatorParameters],
                  aggregation: WrenchAggregation, feet: VirtualFeet) -> None:
+        self._params, self._model = node.params, aggregation.model
         self.feet, self._virtual = feet, aggregation.virtual_feet
         config, model = aggregation.model.config, aggregation.model
         names = tuple(config.feet)
@@ -74,6 +76,10 @@ class VirtualFootOutputs:
                 node, f'~/{name}/virtual_wrench', model.config.sole_frame(name))
             self._compared.append((index, bodies[name], comparison, output))
             node.diagnostics.add(f'{name} foot', partial(_report, comparison))
+
+    def use_inertials(self) -> None:
+        """Begin a new estimate, with the masses that the model has now."""
+        self.feet = _estimator(self._model, self._params)
 
     def publish(self, contact_period_ns: int) -> Iterator[ContactBody]:
         """Publish the last estimate; go through the virtual feet, whose wrenches are set."""
@@ -112,14 +118,18 @@ def make_virtual_feet(node: RobotNode[WrenchAggregatorParameters],
     if not any(foot.source in ('virtual', 'both') for foot in model.config.feet.values()):
         return None
     try:
-        feet = VirtualFeet(model, settings_from(
-            node.params, VirtualWrenchSettings, 'virtual_', gravity=node.params.gravity))
+        feet = _estimator(model, node.params)
     except ConfigurationError as error:
         problem = f'no virtual foot sensors: {error}'
         node.get_logger().error(problem)
         node.diagnostics.add('virtual feet', lambda: (ERROR, problem, {}))
         return None
     return VirtualFootOutputs(node, aggregation, feet)
+
+
+def _estimator(model: RobotModel, params: WrenchAggregatorParameters) -> VirtualFeet:
+    return VirtualFeet(model, settings_from(
+        params, VirtualWrenchSettings, 'virtual_', gravity=params.gravity))
 
 
 def _report(comparison: SensorComparison) -> Report:

@@ -56,6 +56,11 @@ class StabilityHealth:
                              ('support', self._report_support), ('weight', self._report_weight)):
             node.diagnostics.add(name, report)
 
+    def use_inertials(self, monitor: StabilityMonitor) -> None:
+        """Report a monitor with other masses, and compare with its weight."""
+        self._monitor, node = monitor, self._node
+        self._weight.body_weight = node.model.mass * node.params.gravity
+
     def add(self, report: StabilityReport) -> None:
         """Add the report of one instant."""
         self._last, located = report, report.located

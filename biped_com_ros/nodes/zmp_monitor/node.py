@@ -91,6 +91,12 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         """Use another rate of markers; warning thresholds are read by the diagnostics."""
         self._marker_throttle.set_rate(params.marker_rate)
 
+    def use_inertials(self) -> None:
+        """Evaluate with calibrated masses from the next state on."""
+        self.monitor = StabilityMonitor(
+            self.model, _settings(self.params), self._polygons(self.model))
+        self._health.use_inertials(self.monitor)
+
     def _polygons(self, model: RobotModel) -> list[Sequence[Point]]:
         if self.params.polygon_source == 'collision':
             return [sole_polygon(model, foot) for foot in model.config.feet]

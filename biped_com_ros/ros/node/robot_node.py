@@ -70,6 +70,8 @@ class RobotNodeMixin(Generic[Parameters]):
     params: Parameters
     diagnostics: Diagnostics
     model: RobotModel
+    takes_inertials = True
+    """Whether the node uses inertials that are calibrated while it runs."""
 
     def __init__(self, name: str, parameters_class: type[Parameters],
                  **node_kwargs: Any) -> None:
@@ -80,7 +82,9 @@ class RobotNodeMixin(Generic[Parameters]):
             self, parameters_class, self._on_parameters, self._check_change)
         self.diagnostics = Diagnostics(self)
         self._urdf_in_use = self.params.urdf
-        self._source = RobotSource(self, self.params, self._on_model, self.diagnostics)
+        self._source = RobotSource(
+            self, self.params, self._on_model, self.diagnostics,
+            self._on_inertials if self.takes_inertials else None)
 
     # -- what a node implements
 
@@ -119,6 +123,13 @@ class RobotNodeMixin(Generic[Parameters]):
 
         """
 
+    def use_inertials(self) -> None:
+        """
+        Compute again what follows from masses: those of `self.model` were calibrated.
+
+        A lifecycle node may not be configured then.
+        """
+
     # -- what it uses
 
     def input_options(self: RobotNodeMixin[_Stamped], timeout: float = 0.5) -> dict[str, Any]:
@@ -142,6 +153,10 @@ class RobotNodeMixin(Generic[Parameters]):
         self.model, self.has_model = model, True
         self.build(model)
         self.is_built = True
+
+    def _on_inertials(self) -> None:
+        if self.has_model:
+            self.use_inertials()
 
     def _check_change(self, params: Parameters) -> None:
         if self.has_model:

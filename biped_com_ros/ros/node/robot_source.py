@@ -31,6 +31,8 @@ from std_msgs.msg import String
 
 #: Value of the parameter `urdf` that selects the topic.
 TOPIC = 'topic'
+#: Latched topic of a URDF whose inertials running nodes take over.
+CALIBRATED_TOPIC = 'calibrated_description'
 #: Period of the log message about a missing description, s.
 REMINDER_PERIOD = 5.0
 
@@ -85,6 +87,10 @@ class RobotSource:
         Called with the RobotModel.
     diagnostics
         Where a status of the robot is added; its hardware_id becomes the robot's name.
+    on_inertials
+        Called when the model has taken over other inertials, which the latched topic
+        ``calibrated_description`` brings, or ``robot_description`` where the URDF came from it.
+        Without it a change is only logged.
 
     Raises
     ------
@@ -95,10 +101,13 @@ class RobotSource:
 
     def __init__(self, node: Node, params: RobotChoice,
                  on_ready: Callable[[RobotModel], None],
-                 diagnostics: Diagnostics | None = None) -> None:
+                 diagnostics: Diagnostics | None = None,
+                 on_inertials: Callable[[], None] | None = None) -> None:
         self.model: RobotModel | None = None
         self.config = load_robot_config(params.robot)
-        self._node, self._on_ready, self._shared_models = node, on_ready, _shared_models
+        self._node, self._on_ready, self._on_inertials = node, on_ready, on_inertials
+        self._shared_models = _shared_models
+        self._calibrated = self._inertials_of = ''
         self._problem = ''
         if diagnostics is not None:
             diagnostics.hardware_id = self.config.name
@@ -108,6 +117,8 @@ class RobotSource:
         else:
             urdf = load_urdf(self.config, params.urdf)
             self._finish(_make_model(self.config, urdf, self._shared_models))
+        if on_inertials is not None:
+            node.create_subscription(String, CALIBRATED_TOPIC, self._on_calibrated, LATCHED)
 
     def report(self) -> Report:
         """Return (level, message, values) for diagnostics."""
@@ -140,7 +151,9 @@ class RobotSource:
 
     def _on_description(self, message: String) -> None:
         if self.model is not None:
-            if message.data != self.model.urdf:
+            if self._on_inertials is not None:
+                self._on_calibrated(message)
+            elif message.data != self.model.urdf:
                 self._node.get_logger().warning(
                     'robot_description changed; restart the node to use the new one')
             return
@@ -153,10 +166,31 @@ class RobotSource:
         self._node.destroy_timer(self._timer)
         self._finish(model)
 
+    def _on_calibrated(self, message: String) -> None:
+        """Take over the inertials of a URDF, in this node's model or the one it shares."""
+        model, urdf, logger = self.model, message.data, self._node.get_logger()
+        if model is None:
+            self._calibrated = urdf  # used when the robot is known
+            return
+        if urdf == self._inertials_of or self._on_inertials is None:
+            return
+        mass = model.mass
+        try:
+            if urdf != model.urdf:
+                model.use_inertials(urdf)
+        except BipedComError as error:
+            logger.warning(str(error))
+            return
+        self._inertials_of = urdf
+        self._on_inertials()
+        logger.info(f'inertials of the calibrated URDF in use: {mass:.3f} -> {model.mass:.3f} kg')
+
     def _finish(self, model: RobotModel) -> None:
         from biped_com_ros.ros.node.executor import settle_memory
-        self.model = model
+        self.model, self._inertials_of = model, model.urdf
         for question in model.questions:
             self._node.get_logger().warning(f"robot '{model.config.name}': {question}")
         self._on_ready(model)
+        if self._calibrated:
+            self._on_calibrated(String(data=self._calibrated))
         settle_memory()

@@ -20,12 +20,14 @@ The truth is that of ``stance_motion``: a sole fixed in the world, the joints on
 import itertools
 import re
 
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.topics.qos import LATCHED
 from builtin_interfaces.msg import Time
 import numpy as np
 import pytest
 from rclpy.parameter import Parameter
 from scipy.spatial.transform import Rotation
+from std_msgs.msg import String
 from support.com_estimator_rig import transforms
 from support.messages import vector
 from support.small_robot import URDF
@@ -83,8 +85,11 @@ def test_link_names_and_masses_are_parameters(rig):
     model = rig.motion.model
     assert tuple(rig.node.get_parameter('link_names').value) == model.link_names
     np.testing.assert_array_equal(rig.node.get_parameter('link_masses').value, model.link_masses)
-    for name in ('link_names', 'link_masses'):
-        assert rig.node.describe_parameter(name).read_only
+    assert rig.node.describe_parameter('link_names').read_only
+    for name, value in (('link_names', ['a']), ('link_masses', [1.0]), ('link_masses', 'x')):
+        result, = rig.node.set_parameters([Parameter(name, value=value)])
+        assert not result.successful and result.reason
+    np.testing.assert_array_equal(rig.node.get_parameter('link_masses').value, model.link_masses)
     rig.play(2)
     assert len(rig.got['link_coms'][-1].poses) == len(model.link_names)
 
@@ -192,3 +197,17 @@ def test_rates_change_at_run_time(rig):
     assert rig.got['markers']
     refused, = rig.node.set_parameters([Parameter('tf_rate', value=-1.0)])
     assert not refused.successful and 'tf_rate' in refused.reason and '10000' in refused.reason
+
+
+def test_calibrated_inertials_are_used_from_the_next_state_on(own_rig):
+    rig = own_rig()
+    rig.play(5)
+    model, urdf = rig.node.model, URDF.replace('<mass value="5.0"/>', '<mass value="15.0"/>')
+    publisher = rig.peer.create_publisher(String, 'calibrated_description', LATCHED)
+    publisher.publish(String(data=urdf))
+    rig.until(lambda: model.urdf == urdf)
+    rig.play(5)
+    located, fresh = rig.node.last.located, RobotModel(model.config, urdf)
+    expected = fresh.link_masses @ located.state.link_coms_in_world / fresh.mass
+    assert vector(rig.got['com'][-1].point) == pytest.approx(expected)
+    assert rig.node.get_parameter('link_masses').value == fresh.link_masses.tolist()

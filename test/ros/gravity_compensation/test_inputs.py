@@ -17,9 +17,14 @@ from __future__ import annotations
 
 import math
 
+from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.topics.qos import LATCHED
 from diagnostic_msgs.msg import DiagnosticStatus
 import numpy as np
 import pytest
+from std_msgs.msg import String
 from support.messages import nanoseconds
 
 
@@ -179,3 +184,21 @@ def test_a_foot_sensor_that_reads_zero_is_not_believed(rig):
         assert (np.abs(message.effort) <= np.abs(before) + 0.05).all()
     rig.forces[1] = rig.forces[0]
     rig.until(rig.is_balanced, 'efforts again')
+
+
+def test_calibrated_masses_are_balanced_without_a_step(rig):
+    """The rig checks that no effort jumps."""
+    rig.until(rig.is_balanced, 'balance')
+    before, model = rig.last, rig.model
+    urdf = with_inertials(model.urdf, {
+        name: NewInertial(1.1 * mass, com + (0.01, 0.0, 0.0)) for name, mass, com in zip(
+            model.link_names, model.link_masses, model.link_coms_in_link)})
+    rig.model = RobotModel(model.config, urdf)
+    rig.gravity_model = GravityModel(rig.model)
+    assert not rig.is_balanced()
+    rig.forces = 0.5 * rig.gravity_model.weight * np.ones(2)
+    publisher = rig.peer.create_publisher(String, 'calibrated_description', LATCHED)
+    publisher.publish(String(data=urdf))
+    rig.until(rig.is_balanced, 'balance of the calibrated masses')
+    assert np.abs(rig.last - before).max() > 1.0
+    assert rig.node.model.mass == pytest.approx(1.1 * model.mass)

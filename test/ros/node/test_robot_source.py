@@ -16,12 +16,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+import re
 from types import SimpleNamespace
 
 from biped_com_ros.core.errors import BipedComError, UnknownNameError
 from biped_com_ros.ros.node import robot_source as robot
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, WARN
-from biped_com_ros.ros.node.robot_source import RobotSource, shared_models
+from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC, RobotSource, shared_models
 from biped_com_ros.ros.topics.qos import LATCHED
 import pytest
 from std_msgs.msg import String
@@ -121,6 +122,48 @@ def test_a_changed_description_is_not_used(rig):
     publisher.publish(String(data=URDF.read_text() + '\n'))
     rig.until(lambda: rig.log)
     assert 'restart the node' in rig.log[-1] and len(ready) == 1
+
+
+def heavier(urdf, factor=2.0):
+    """Return a URDF with other masses."""
+    return re.sub(r'(<mass value=")([^"]+)', lambda found: (
+        f'{found.group(1)}{factor * float(found.group(2))}'), urdf)
+
+
+def test_calibrated_inertials_are_taken_over_by_all_that_share_a_model(rig):
+    calls, ready = [], []
+    with shared_models():
+        for name in 'ab':
+            RobotSource(rig.node, params(), ready.append, None, lambda name=name: calls.append(
+                (name, ready[0].mass)))
+    model = ready[0]
+    publisher = rig.peer.create_publisher(String, CALIBRATED_TOPIC, LATCHED)
+    publisher.publish(String(data=heavier(URDF.read_text())))
+    rig.until(lambda: len(calls) == 2)
+    assert sorted(calls) == [('a', 2.0 * 16.34), ('b', 2.0 * 16.34)]
+    assert ready[1] is model
+    publisher.publish(String(data=heavier(URDF.read_text())))  # nothing new
+    publisher.publish(String(data=URDF.read_text()))
+    rig.until(lambda: len(calls) == 4)
+    assert model.mass == pytest.approx(16.34)
+    publisher.publish(String(data=URDF.read_text().replace('xyz="0 0 -0.', 'xyz="0 0 -0.1')))
+    rig.until(lambda: len(rig.log) >= 2)
+    assert 'is at another place; restart with that URDF' in rig.log[-1] and len(calls) == 4
+
+
+def test_calibrated_inertials_that_come_before_the_robot(rig):
+    calibrated = rig.peer.create_publisher(String, CALIBRATED_TOPIC, LATCHED)
+    calibrated.publish(String(data=heavier(URDF.read_text())))
+    calls, ready = [], []
+    source = RobotSource(rig.node, params(urdf='topic'), ready.append, None,
+                         lambda: calls.append(ready[0].mass))
+    rig.until(lambda: source._calibrated)
+    publisher = latched(rig, URDF.read_text())
+    rig.until(lambda: calls)
+    assert calls == [pytest.approx(2.0 * 16.34)]
+    publisher.publish(String(data=heavier(URDF.read_text(), 3.0)))
+    rig.until(lambda: len(calls) == 2)
+    assert calls[1] == pytest.approx(3.0 * 16.34)
 
 
 def test_nodes_that_share_get_one_model_of_equal_robots(rig):

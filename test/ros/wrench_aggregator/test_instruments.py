@@ -20,9 +20,13 @@ nothing of corrections.
 
 from __future__ import annotations
 
+from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
+from biped_com_ros.ros.topics.qos import LATCHED
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from std_msgs.msg import String
+from support.messages import wrench
 from support.wrench_aggregator_rig import WrenchAggregatorRig
 from support.wrench_oracle import Robot, SENSORS, YAML
 import yaml
@@ -100,3 +104,21 @@ def test_without_the_corrections_they_are_not(shared_rig):
     with pytest.raises(AssertionError):
         shared_rig.assert_forces(atol=1.0)
     shared_rig.robot = robot
+
+
+def test_calibrated_weights_of_feet_and_hands_are_subtracted(own_rig):
+    """The true robot is heavier than the URDF until the calibrated URDF arrives."""
+    rig = own_rig()
+    robot = rig.robot
+    robot.links = {link: (1.2 * mass, com + 0.01) for link, (mass, com) in robot.links.items()}
+    rig.play(5)  # it hangs
+    assert np.linalg.norm(wrench(rig.got['right/wrench'][-1])) > 0.2
+    model = rig.node.model
+    publisher = rig.peer.create_publisher(String, 'calibrated_description', LATCHED)
+    publisher.publish(String(data=with_inertials(model.urdf, {
+        link: NewInertial(mass, com) for link, (mass, com) in robot.links.items()})))
+    rig.until(lambda: model.mass > 1.1 * 0.99 * robot.mass)
+    rig.play(5)
+    rig.assert_forces(atol=1e-6)
+    weight = rig.node.aggregation.body_weight
+    assert weight == pytest.approx(9.81 * sum(mass for mass, _ in robot.links.values()))

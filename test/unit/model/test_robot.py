@@ -409,3 +409,23 @@ def test_a_shared_model_does_not_take_changed_values_for_the_same():
     for _ in range(2):
         with pytest.raises(InputError, match='nan'):
             shared.state(values)
+
+
+def test_inertials_are_taken_from_another_urdf():
+    model, lighter = small_robot(), URDF.replace('<mass value="5.0"/>', '<mass value="3.5"/>')
+    fresh, rng = RobotModel(small_config(), lighter), np.random.default_rng(3)
+    shared = SharedRobotModel(small_config(), URDF)
+    q, v = random_joints(model, rng)
+    assert shared.state(q, v).com_in_base != pytest.approx(fresh.state(q, v).com_in_base)
+    for one in (model, shared):
+        one.use_inertials(lighter)
+        state, expected = one.state(q, v), fresh.state(q, v)
+        assert one.mass == fresh.mass and one.urdf == lighter
+        assert state.com_in_base == pytest.approx(expected.com_in_base)
+        assert state.com_velocity_in_base == pytest.approx(expected.com_velocity_in_base)
+        assert state.link_coms_in_base == pytest.approx(expected.link_coms_in_base)
+    for wrong in (URDF.replace('xyz="0 0 -0.3"', 'xyz="0 0 -0.31"', 1),
+                  URDF.replace('upper="2"', 'upper="1.5"', 1)):
+        with pytest.raises(RobotDescriptionError, match='cannot be used while running: .*restart'):
+            model.use_inertials(wrong)
+    assert model.mass == fresh.mass
