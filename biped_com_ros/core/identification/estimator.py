@@ -398,12 +398,15 @@ class Estimator:
         ones, misfit = np.tile((1.0, 0.0, 0.0, 0.0), len(links)), problem.misfit(x)
         sd = problem.values(np.sqrt(np.diag(posterior.covariance)))
         instruments = problem.instruments.estimates(problem.values(x), sd)
+        virtual = {name for name, sensor in self.model.config.wrench_sensors.items()
+                   if sensor.deviation}  # nothing is an error of what is not a sensor
         noise = problem.noise.estimates(problem.nominal)
         validated, ratio = self._validate(problem, posterior.spread, folds)
         return Identification(
             robot=self.model.config.name, links=links, parameters=theta, covariance=covariance,
             mass=float(theta[:, 0].sum()), mass_std=math.sqrt(ones @ covariance @ ones),
-            instruments=InstrumentCalibration(instruments), noise=noise,
+            instruments=InstrumentCalibration(
+                tuple(e for e in instruments if e.name not in virtual)), noise=noise,
             before=residuals_of(self.regressor, captures, parameters_of(self.model)),
             after=residuals_of(self.regressor, problem.corrected(x), theta),
             validated=validated, validation_ratio=ratio,

@@ -123,11 +123,13 @@ def numbers(found: Identification) -> dict[str, Any]:
 def summary(found: Identification) -> str:
     """Return the result in a few lines of text."""
     report, before, after = found.identifiability, found.before, found.validated
+    com = '' if math.isnan(before.com_rms) else (  # nothing measures it without foot sensors
+        f'centre of mass against measurement {1e3 * before.com_rms:.2f} -> '
+        f'{1e3 * after.com_rms:.2f} mm, ')
     lines = [
         f'{found.robot}: {found.mass:.3f} kg +- {found.mass_std:.3f} (URDF '
         f'{sum(link.mass_before for link in found.links):.3f})',
-        f'centre of mass against measurement {1e3 * before.com_rms:.2f} -> '
-        f'{1e3 * after.com_rms:.2f} mm, joint torques {before.torque_rms:.3g} -> '
+        f'{com}joint torques {before.torque_rms:.3g} -> '
         f'{after.torque_rms:.3g} Nm (poses left out of the estimate)',
         f'{report.determined} of {report.unknowns} masses and first moments are determined by the '
         f'data, {report.prior_only} by the prior alone; poses left out are '
@@ -199,6 +201,8 @@ def _summary_table(found: Identification) -> str:
             ('Joint torque, rms', 'torque_rms', 1.0, 3, 'Nm'),
             ('Joint torque, largest', 'torque_max', 1.0, 3, 'Nm'),
             ('Weight, mean', 'weight_mean', 1.0, 2, 'N')):
+        if math.isnan(getattr(found.before, what)):
+            continue  # not measured
         # Adding zero avoids a minus before zero.
         rows.append((title, *(f'{round(scale * getattr(r, what), digits) + 0.0:.{digits}f} {unit}'
                               for _, r in found.residuals)))

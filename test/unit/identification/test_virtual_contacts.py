@@ -63,6 +63,12 @@ def test_centre_of_mass_and_weight_are_found_by_joint_torques(solved, model):
     assert found.parameters[:, 0].sum() == pytest.approx(true_mass, abs=0.3)
 
 
+def test_virtual_sensors_are_not_among_the_instruments(solved):
+    _, _, _, found = solved
+    names = {e.name for e in found.instruments.estimates}
+    assert 'left_knee_joint' in names and not any('virtual' in name for name in names)
+
+
 def test_residuals_are_those_of_joint_torques_after_the_contacts(solved):
     _, _, _, found = solved
     assert found.before.torque_rms > 3.0 * found.after.torque_rms
