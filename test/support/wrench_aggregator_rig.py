@@ -41,7 +41,7 @@ def make_node(namespace='', **values):
     """Return the node with a robot of six sensors, without low-pass."""
     return WrenchAggregator(namespace=namespace, parameter_overrides=parameters(**{
         'robot': str(YAML), 'urdf': str(URDF), 'low_pass_cutoff': 0.0, 'tare_samples': 50,
-        **values}))
+        'bias_tracking': False, **values}))
 
 
 class WrenchAggregatorRig(NodeRig):

@@ -175,6 +175,7 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
                 self._outputs.total.publish(stamp_ns, total, self._min_force, self._tare.moved_ns)
                 self._total_count += 1
             if self._weighing.is_due(stamp_ns):
+                self._tare.track(stamp_ns)
                 self._faults.add_forces(total.item(2), stamp_ns)
                 self._weight.add(total.item(2), aggregation.foot_forces, aggregation.stands,
                                  aggregation.uprightness)

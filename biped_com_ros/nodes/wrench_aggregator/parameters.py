@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from biped_com_ros.core.wrench.aggregation import AggregationSettings
+from biped_com_ros.core.wrench.bias import BiasSettings
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.tare import TareLimits
 from biped_com_ros.ros.node.common_parameters import (
@@ -63,6 +64,22 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         0.25, 'Share of the body weight that may be missing while a foot on the ground measures '
         'almost nothing for 0.5 s; if more is, its sensor counts as dead, and its wrench is '
         'withheld; 1: never', '', 0.01, 1.0)
+    bias_tracking: bool = constant(
+        True, 'Whether the offsets of the foot sensors follow their biases while feet swing or '
+        'the robot hangs, never while they are loaded')
+    bias_force: float = constant(
+        5.0, 'Standard deviation of the force bias of a sensor that was not tared', 'N', 0.001,
+        1e4)
+    bias_torque: float = constant(
+        0.2, 'Standard deviation of the torque bias of a sensor that was not tared', 'N m', 0.001,
+        1e3)
+    bias_force_drift: float = constant(
+        30.0, 'Standard deviation of the drift of a force bias', 'N/h', 0.001, 1e4)
+    bias_torque_drift: float = constant(
+        1.0, 'Standard deviation of the drift of a torque bias', 'N m/h', 0.001, 1e3)
+    bias_lift: float = constant(
+        0.01, 'Height of a sole above those that carry the robot from which on its foot swings',
+        'm', 0.001, 1.0)
     state_timeout: float = parameter(
         0.1, 'Largest difference between the stamps of a reading and of the joint states or the '
         'IMU data used with it', 's', 0.0, 10.0)
@@ -78,6 +95,10 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         return settings_from(
             self, AggregationSettings,
             thresholds=settings_from(self, ContactThresholds, 'contact_'))
+
+    def bias_settings(self) -> BiasSettings:
+        """Return how uncertain biases are."""
+        return settings_from(self, BiasSettings, 'bias_')
 
     def tare_limits(self, body_weight: float) -> TareLimits:
         """Return the limits of a tare for a robot of this weight, N."""

@@ -22,6 +22,8 @@ from pathlib import Path
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.wrench.aggregation import WrenchAggregation
+from biped_com_ros.core.wrench.bias import BiasFilter
+from biped_com_ros.core.wrench.bias_tracking import BiasTracking, SwingSettings
 from biped_com_ros.core.wrench.tare import (
     AXES, JointStillness, load_offsets, RecentReadings, save_offsets, SensorOffset)
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
@@ -59,6 +61,11 @@ class Tare:
             return  # virtual feet have no offsets
         self._path = Path(params.offsets_file).expanduser() if params.offsets_file else None
         self._offsets = self._load()
+        self._tracking = BiasTracking(
+            aggregation, params.bias_settings(), SwingSettings(lift=params.bias_lift),
+            ) if params.bias_tracking else None
+        for i, channel in enumerate(self._channels):
+            self._restart_tracking(i, channel.name)
         labels = [f'{channel.name}/{axis}' for channel in self._channels for axis in AXES]
         self._output = float_array_publisher(node, '~/offsets', len(labels), labels, qos=LATCHED)
         self._publish()
@@ -82,6 +89,17 @@ class Tare:
         self._state_ns = stamp_ns
         self._stillness.update(velocities, stamp_ns)
 
+    def track(self, stamp_ns: int) -> None:
+        """Follow the biases of feet in the air; call it when all feet have new wrenches."""
+        if self._tracking is not None and self._tracking.update(stamp_ns):
+            self._publish()
+
+    def _restart_tracking(self, sensor: int, name: str) -> None:
+        if self._tracking is not None:
+            found = self._offsets.get(name)
+            self._tracking.restart(sensor, None if found is None else (
+                np.array(found.standard_deviation)))
+
     def add_reading(self, sensor: int, stamp_ns: int) -> None:
         """Add the last reading of a channel."""
         self._recent[sensor].add(self._channels[sensor].signed, stamp_ns)
@@ -102,6 +120,8 @@ class Tare:
         for channel, offset in offsets.items():
             channel.set_offset(offset.offset)
             self._offsets[channel.name] = offset
+        for sensor in sensors:
+            self._restart_tracking(sensor, self._channels[sensor].name)
         texts = [_describe(channel.name, offset) for channel, offset in offsets.items()]
         return f'{"; ".join(texts)}; {self._publish_and_save()}'
 
@@ -127,6 +147,8 @@ class Tare:
         for channel in channels:
             channel.set_offset(channel.correction.bias)
             self._offsets.pop(channel.name, None)
+        for i in sensors:
+            self._restart_tracking(i, self._channels[i].name)
         names = ', '.join(f"'{channel.name}'" for channel in channels)
         known = any(channel.correction.bias.any() for channel in channels)
         what = 'those of the YAML' if known else 'zero'
@@ -164,9 +186,24 @@ class Tare:
 
     def _report(self) -> Report:
         values = {name: _describe(name, offset) for name, offset in self._offsets.items()}
+        if self._tracking is not None:
+            for sensor, bias in self._tracking.filters.items():
+                values[f'bias of {self._channels[sensor].name}'] = _describe_bias(bias)
         missing = [channel.name for channel in self._channels
                    if channel.name not in self._offsets]
         return OK, f'not tared: {", ".join(missing)}' if missing else 'all sensors tared', values
+
+
+def _describe_bias(found: BiasFilter) -> str:
+    """Return bias, standard deviation and drift; the largest of the latter two per unit."""
+    if not found.updates:
+        return 'never in the air since the start or the last tare'
+    bias, deviation, drift = found.bias, found.deviation, np.abs(found.drift)
+    return (f'({", ".join(f"{b:.3f}" for b in bias[:3])}) N, '
+            f'({", ".join(f"{b:.4f}" for b in bias[3:])}) N m, standard deviation up to '
+            f'{deviation[:3].max():.2g} N, {deviation[3:].max():.2g} N m; drift up to '
+            f'{drift[:3].max():.2g} N/h, {drift[3:].max():.2g} N m/h; from {found.updates} times '
+            f'in the air, {found.refused} not credible')
 
 
 def _describe(sensor: str, offset: SensorOffset) -> str:

@@ -140,3 +140,25 @@ def test_offsets_of_another_robot_are_refused_at_start(tmp_path):
     save_offsets(tmp_path / 'o.yaml', 'talos', {'left_toe': SensorOffset('l_toe', 1.0)})
     with pytest.raises(ConfigurationError, match="of robot 'talos', not of 'wrench_robot'"):
         make_node(offsets_file=str(tmp_path / 'o.yaml'))
+
+
+def test_biases_are_followed_while_the_robot_hangs_and_not_while_it_stands(own_rig):
+    rig = own_rig(bias_tracking=True)
+    rig.offsets = {name: 0.2 * offset for name, offset in OFFSETS.items()}
+    rig.contacts, rig.noise = rig.robot.standing(0), 0.02
+    rig.play(200)
+    assert not any(c.offset.any() for c in rig.node.aggregation.channels)
+    rig.contacts = {}
+    rig.until(lambda: rig.play(5) and rig.node.aggregation.channels[2].offset.any())
+    rig.contacts, rig.noise = rig.robot.standing(0), 0.0
+    rig.play(5)
+    rig.clear()
+    rig.play(5)
+    for foot, atol in (('left', 0.15), ('right', 0.1)):
+        np.testing.assert_allclose(
+            wrench(rig.got[f'{foot}/wrench'][-1]), rig.robot.foot_wrench(foot, rig.contacts),
+            atol=atol)
+    assert np.abs(rig.offsets['right_foot']).max() > 0.4
+    values = rig.node._tare._report()[2]
+    assert 'standard deviation up to' in values['bias of right_foot']
+    assert rig.trigger('wrench_aggregator/untare').success

@@ -1,0 +1,170 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The bias of a force-torque sensor, estimated whenever what it carries is in the air.
+
+Of each axis a Kalman filter has two states, the bias b and its drift r:
+
+    b' = r        r' = noise        mean of the readings in the air = b + expected + noise
+
+One swing gives one measurement, the mean over it: a foot starts and ends at rest, so that its mean
+acceleration, and with it the inertial force, nearly vanishes. The noise of that mean follows from
+the scatter of the readings during the swing, inertial forces included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.errors import check_positive
+from biped_com_ros.core.geometry.pose import Array
+import numpy as np
+
+_CORRELATED = 0.05
+"""Readings closer than this are counted as one, since inertial forces last, s."""
+_GATE = 6.0
+"""Means beyond so many standard deviations are refused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiasSettings:
+    """
+    How uncertain a bias is; of forces, then of torques.
+
+    Attributes
+    ----------
+    force, torque
+        Standard deviation of the bias of a sensor that was not tared, N and N m.
+    force_drift, torque_drift
+        Standard deviation of its drift, N/h and N m/h.
+    gain
+        Standard deviation of the gains: a share of the weight of what the sensor carries cannot
+        be distinguished from a bias.
+    least_time
+        Shortest time in the air that is used, s.
+
+    """
+
+    force: float = 5.0
+    torque: float = 0.2
+    force_drift: float = 30.0
+    torque_drift: float = 1.0
+    gain: float = 0.1
+    least_time: float = 0.15
+
+    def __post_init__(self) -> None:
+        check_positive('the bias of a sensor', self)
+
+
+class BiasFilter:
+    """
+    Estimates the bias of one sensor.
+
+    Parameters
+    ----------
+    settings
+        How uncertain it is.
+
+    Attributes
+    ----------
+    updates, refused
+        Number of times in the air that were used, and that were not credible.
+
+    """
+
+    def __init__(self, settings: BiasSettings) -> None:
+        self._settings = settings
+        self._drift = np.repeat((settings.force_drift, settings.torque_drift), 3) / 3600.0
+        self._initial = np.repeat((settings.force, settings.torque), 3)
+        self._least_ns = nanoseconds(settings.least_time)
+        self.set_bias(np.zeros(6))
+
+    def set_bias(self, bias: Array, deviation: Array | None = None) -> None:
+        """Start from a bias (6,) and its standard deviation; None: that of the settings."""
+        self._state = np.zeros((6, 2))
+        self._state[:, 0] = bias
+        self._covariance = np.zeros((6, 2, 2))
+        self._covariance[:, 0, 0] = np.square(self._initial if deviation is None else deviation)
+        self._covariance[:, 1, 1] = self._drift ** 2
+        self._stamp_ns: int | None = None
+        self.updates = self.refused = 0
+        self._carried = np.zeros(6)
+        self._end()
+
+    @property
+    def bias(self) -> Array:
+        """Bias, shape (6,), N and N m."""
+        return self._state[:, 0]
+
+    @property
+    def deviation(self) -> Array:
+        """Deviation (standard) of the bias, shape (6,), N and N m."""
+        by_gain = self._settings.gain * self._carried
+        return np.sqrt(self._covariance[:, 0, 0] + by_gain * by_gain)
+
+    @property
+    def drift(self) -> Array:
+        """Drift, shape (6,), N/h and N m/h."""
+        return 3600.0 * self._state[:, 1]
+
+    def add_in_air(self, reading: Array, expected: Array, stamp_ns: int) -> None:
+        """Add a reading (6,) in the air, after the sign, and what a perfect sensor reads."""
+        if not self._count:
+            self._began_ns = stamp_ns
+        error = reading - expected
+        self._sum += error
+        self._squares += error * error
+        self._count += 1
+        self._newest_ns, self._carried = stamp_ns, expected
+
+    def land(self) -> bool:
+        """Use the readings of this time in the air, if it was long enough; return whether."""
+        count, duration_ns = self._count, self._newest_ns - self._began_ns
+        total, squares, stamp_ns = self._sum, self._squares, (
+            self._began_ns + self._newest_ns) // 2
+        self._end()
+        if count < 2 or duration_ns < self._least_ns:
+            return False
+        mean = total / count
+        scatter = np.maximum(squares / count - mean * mean, 0.0)
+        self._correct(mean, scatter / max(1e-9 * duration_ns / _CORRELATED, 1.0), stamp_ns)
+        return True
+
+    def predict(self, stamp_ns: int) -> None:
+        """Go on to a time, ns."""
+        before, self._stamp_ns = self._stamp_ns, stamp_ns
+        dt = 0.0 if before is None else max(1e-9 * (stamp_ns - before), 0.0)
+        self._state[:, 0] += dt * self._state[:, 1]
+        A = np.array(((1.0, dt), (0.0, 1.0)))
+        self._covariance = A @ self._covariance @ A.T
+        # The drift itself changes within about an hour.
+        forget = dt / 3600.0
+        self._covariance[:, 1, 1] += 2.0 * forget * self._drift ** 2
+
+    def _correct(self, mean: Array, variance: Array, stamp_ns: int) -> None:
+        self.predict(stamp_ns)
+        innovation = mean - self._state[:, 0]
+        expected = self._covariance[:, 0, 0] + variance
+        if (innovation * innovation > _GATE ** 2 * expected).any():
+            self.refused += 1
+            return
+        gain = self._covariance[:, :, 0] / expected[:, np.newaxis]
+        self._state += gain * innovation[:, np.newaxis]
+        self._covariance -= gain[:, :, np.newaxis] * self._covariance[:, np.newaxis, 0, :]
+        self.updates += 1
+
+    def _end(self) -> None:
+        self._count, self._sum, self._squares = 0, np.zeros(6), np.zeros(6)
+        self._began_ns = self._newest_ns = 0

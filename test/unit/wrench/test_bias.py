@@ -1,0 +1,141 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Biases that drift are followed while feet swing, and never while they are loaded."""
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.wrench import centre_of_pressure, wrench_adjoint
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.aggregation import AggregationSettings, WrenchAggregation
+from biped_com_ros.core.wrench.bias import BiasFilter, BiasSettings
+from biped_com_ros.core.wrench.bias_tracking import BiasTracking
+import numpy as np
+import pytest
+
+MS = 1_000_000
+DRIFT = np.array((30.0, -20.0, 30.0, 1.0, -1.0, 0.5)) / 3600.0
+"""N/s and N m/s: 30 N and 1 N m per hour."""
+GAIN = 1.1
+
+
+def test_the_filter_follows_a_drift_and_knows_how_well():
+    rng, found, errors = np.random.default_rng(1), BiasFilter(BiasSettings()), []
+    start = rng.standard_normal(6) * (3.0, 3.0, 3.0, 0.1, 0.1, 0.1)
+    for swing in range(60):
+        for i in range(40):
+            t = 2.0 * swing + 0.01 * i
+            inertia = np.sin(2.0 * np.pi * i / 39.0) * np.array((1.0, 1.0, 1.0, 0.05, 0.05, 0.05))
+            reading = start + DRIFT * t + inertia + 0.05 * rng.standard_normal(6)
+            found.add_in_air(reading, np.zeros(6), round(1e9 * t))
+        assert found.land()
+        found.predict(round(1e9 * (2.0 * swing + 1.5)))
+        errors.append((found.bias - start - DRIFT * (2.0 * swing + 1.5)) / found.deviation)
+    assert found.updates == 60 and not found.refused
+    late = np.array(errors)[10:]
+    assert 0.05 < (late ** 2).mean() < 3.0
+    np.testing.assert_allclose(found.bias[:3], (start + DRIFT * 119.5)[:3], atol=0.2)
+
+
+def test_a_mean_that_is_not_credible_is_refused():
+    found = BiasFilter(BiasSettings(force=1.0))
+    for i in range(50):
+        found.add_in_air(np.full(6, 40.0), np.zeros(6), 10 * MS * i)
+    found.land()
+    assert found.refused == 1 and not found.updates and not found.bias.any()
+
+
+def test_a_short_time_in_the_air_is_not_used():
+    found = BiasFilter(BiasSettings())
+    for i in range(10):
+        found.add_in_air(np.ones(6), np.zeros(6), 10 * MS * i)
+    assert not found.land() and not found.bias.any()
+
+
+def test_settings_have_to_be_positive():
+    with pytest.raises(ConfigurationError, match='force_drift must be positive'):
+        BiasSettings(force_drift=0.0)
+
+
+class Stepping:
+    """The demo robot steps in place, by statics; its sensors drift, with gains 10 % too high."""
+
+    def __init__(self, bend=1.3):
+        self.model = model = RobotModel.load('biped')
+        self.aggregation = WrenchAggregation(model, AggregationSettings())
+        self.tracking = BiasTracking(self.aggregation, BiasSettings())
+        self.bend, self.weight = bend, self.aggregation.body_weight
+        self.soles = model.soles.poses_in_joint()
+        self.adjoints = []
+        for i, channel in enumerate(self.aggregation.channels[:2]):
+            sensor = model.frames((channel.config.frame,)).poses_in_joint()[0]
+            to_sole = sensor.inverse() @ self.soles[i]
+            self.adjoints.append(wrench_adjoint(to_sole.rotation, to_sole.position))
+
+    def step(self, t, track=True):
+        """Play one instant, 100 Hz; return the errors of the CoPs of the loaded feet, m."""
+        phase = t % 2.0
+        swinging = None if phase < 0.3 or 1.0 <= phase < 1.3 else int(phase >= 1.0)
+        positions = self.model.posture()
+        if swinging is not None:
+            bend = self.bend * np.sin(np.pi * (phase % 1.0 - 0.3) / 0.7)
+            leg = ('l', 'r')[swinging]
+            for joint, share in (('hip_pitch', -0.5), ('knee', 1.0), ('ankle_pitch', -0.5)):
+                positions[self.model.joint_index([f'{leg}_{joint}'])] += share * bend
+        state = self.model.state(positions)
+        imu = state.pose_in_base(self.model.config.imu.frame).rotation
+        self.aggregation.set_state(state, imu)
+        loads, errors, stamp = [0.5, 0.5], [], round(1e9 * t)
+        if swinging is not None:
+            loads = [1.0, 1.0]
+            loads[swinging] = 0.0
+        true = []
+        for i in range(2):
+            fz = loads[i] * self.weight
+            contact = np.array((0.0, 0.0, fz, 0.01 * fz, -0.02 * fz, 0.0))
+            true.append((0.02, 0.01))
+            reading = GAIN * (self.adjoints[i] @ contact + self.aggregation.expected[i])
+            self.aggregation.update(i, (reading + DRIFT * t) * np.asarray(
+                self.aggregation.channels[i].config.sign), stamp)
+        done = self.aggregation.total(self.aggregation.bodies[1], stamp)
+        for body in self.aggregation.bodies[:1]:
+            done = self.aggregation.total(body, stamp) if done is None else done
+        if done is not None and track:
+            self.tracking.update(stamp)
+        for i, body in enumerate(self.aggregation.feet):
+            point = centre_of_pressure(body.numbers, minimum_force=0.4 * self.weight)
+            if point is not None:
+                errors.append(np.hypot(point[0] - true[i][0], point[1] - true[i][1]))
+        return max(errors)
+
+
+def test_after_a_minute_of_stepping_the_cop_is_right_to_a_millimetre():
+    tracked, free = Stepping(), Stepping()
+    errors = [tracked.step(0.01 * i) for i in range(6600)]
+    without = max(free.step(60.0 + 0.01 * i, track=False) for i in range(200))
+    assert max(errors[6000:]) < 0.001 < without
+    feet = list(tracked.tracking.filters.values())
+    assert all(found.updates > 20 and not found.refused for found in feet)
+    for found in feet:
+        # 10 % of the foot's own weight cannot be told from a bias.
+        error = np.abs(found.bias - DRIFT * 66.0)
+        assert (error < 2.0 * found.deviation + (0.01, 0.01, 0.01, 0.001, 0.001, 0.001)).all()
+        assert error[2] > 0.1
+
+
+@pytest.mark.parametrize('bend', [0.0, 0.15])
+def test_a_foot_that_is_not_lifted_clearly_is_never_used(bend):
+    robot = Stepping(bend)
+    for i in range(800):
+        robot.step(0.01 * i)
+    assert all(not found.updates for found in robot.tracking.filters.values())
+    assert not any(channel.offset.any() for channel in robot.aggregation.channels)
