@@ -18,9 +18,10 @@ Nobody subscribes, so that the middleware's part is the same small one for all; 
 which leave out what nobody wants, are told what is wanted. The targets were set with a prototype
 that published three messages (CoM, a MarkerArray of 60 links, and one array with a value per
 joint); so target 1 is measured with three outputs of the com_estimator of that size (CoM, markers,
-link CoMs), all at every update, and the complete set is listed beside it. The naive estimator
-publishes the complete set and is compared with that. "Complete" is what follows from kinematics:
-the filter of the fused CoM is off here and has a benchmark of its own (benchmarks/com_filter.py).
+link CoMs), and the complete set is listed beside it. All but the markers are published at every
+call, these at up to 10 kHz, at every third or fourth one. The naive estimator publishes the
+complete set and is compared with that. "Complete" is what follows from kinematics: the filter of
+the fused CoM is off here and has a benchmark of its own (benchmarks/com_filter.py).
 """
 
 from __future__ import annotations
