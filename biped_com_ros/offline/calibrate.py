@@ -43,6 +43,22 @@ from rich.console import Console
 from rich.progress import Progress
 
 
+INSTRUMENTS = (
+    ('force_bias', 'N', 'the bias of forces'), ('moment_bias', 'Nm', 'the bias of moments'),
+    ('force_drift', 'N', 'the change of the bias of forces over the recording'),
+    ('moment_drift', 'Nm', 'the change of the bias of moments'),
+    ('wrench_gain', 'SHARE', 'the gains of wrench sensors'),
+    ('cross_talk', 'SHARE', 'the cross-talk of wrench sensors'),
+    ('sensor_shift', 'M', "the places of wrench sensors' frames"),
+    ('sensor_turn', 'RAD', "the axes of wrench sensors' frames"),
+    ('torque_bias', 'Nm', 'the bias of joint torques'),
+    ('torque_gain', 'SHARE', 'the torque constants'),
+    ('friction', 'SHARE', "the joints' friction over their effort limit"),
+    ('encoder_offset', 'RAD', 'the offsets of joint positions'),
+    ('tilt_bias', 'RAD', 'the bias of the direction of gravity'))
+"""Errors of `SensorNoise` that stay the same over a recording: name, unit, description."""
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     result = argparse.ArgumentParser(
@@ -69,6 +85,11 @@ def parser() -> argparse.ArgumentParser:
             ('tilt', 0.0009, 'rad', 'the direction of gravity')):
         result.add_argument(f'--{name}-noise', type=float, default=default, metavar=unit,
                             help=f'standard deviation of {what}')
+    for name, unit, what in INSTRUMENTS:
+        result.add_argument(
+            f'--{name.replace("_", "-")}', type=float, default=getattr(SensorNoise(), name),
+            metavar=unit, help=f'standard deviation of {what}, which is estimated '
+            '(default: %(default)g; 0: exact)')
     result.add_argument('--com-sigma', type=float, default=0.015, metavar='M',
                         help="standard deviation of a link's centre of mass about the URDF's")
     return result
@@ -98,8 +119,8 @@ def calibrate(options: argparse.Namespace, console: Console) -> None:
         log.append(capture)
     noise = SensorNoise(
         force=options.force_noise, moment=options.moment_noise, torque=options.torque_noise,
-        encoder=options.encoder_noise, tilt=options.tilt_noise, encoder_offset=0.002,
-        force_bias=0.5, moment_bias=0.02, tilt_bias=0.003)
+        encoder=options.encoder_noise, tilt=options.tilt_noise,
+        **{name: getattr(options, name) for name, _, _ in INSTRUMENTS})
     with console.status(f'solving {len(captures)} poses'):
         found, paths = solve_and_write(options.out, model, captures, noise, options.com_sigma)
         paths |= write_exports(

@@ -40,7 +40,11 @@ SENSORS = {'force_noise': 0.05, 'torque_noise': 0.002, 'effort_noise': 0.01,
            'encoder_noise': 0.0002}
 #: Of the small robot, as in demo/calibration.yaml.
 NOISE = ('--force-noise=0.05', '--moment-noise=0.003', '--torque-noise=0.01',
-         '--encoder-noise=0.0005', '--tilt-noise=0.0003', '--com-sigma=0.006')
+         '--encoder-noise=0.0005', '--tilt-noise=0.0003', '--com-sigma=0.006',
+         '--force-bias=0.05', '--moment-bias=0.003', '--encoder-offset=0.0005',
+         '--tilt-bias=0.001', *(f'--{name}=0' for name in (
+             'force-drift', 'moment-drift', 'wrench-gain', 'cross-talk', 'sensor-shift',
+             'sensor-turn', 'torque-bias', 'torque-gain', 'friction')))
 
 
 class Run:
