@@ -79,6 +79,8 @@ class Wrong:
         Of wrench sensors: (force, moment), N and N m; drift from the first to the last pose.
     constant, friction
         Of torque constants, and friction as a share of the strongest torque.
+    scatter
+        Of friction from pose to pose, as a share of it.
     is_known
         Whether it is recorded from which side joints came to rest.
     is_lumped
@@ -97,6 +99,7 @@ class Wrong:
     drift: tuple[float, float] = (0.0, 0.0)
     constant: float = 0.0
     friction: float = 0.0
+    scatter: float = 0.0
     is_known: bool = False
     is_lumped: bool = False
 
@@ -121,6 +124,8 @@ ROWS = {
     'friction 2 %, sides known': Wrong(friction=0.02, is_known=True),
     'friction 5 %': Wrong(friction=0.05),
     'friction 5 %, sides known': Wrong(friction=0.05, is_known=True),
+    'friction 5 %, scatters by 30 %, sides known': Wrong(
+        friction=0.05, scatter=0.3, is_known=True),
     'all': ALL,
     'all, sides known': replace(ALL, is_known=True),
     'all, 5 kg in three links': replace(ALL, is_lumped=True)}
@@ -154,7 +159,8 @@ class Spoiler:
         """Return what these instruments measure; `time` from 0 to 1 over the poses."""
         rng, t = self._rng, self.truth
         side = rng.choice((-1.0, 1.0), len(t.positions))
-        torques = (capture.torques * (1.0 + t.torque_gains) + self.friction * side
+        held = 1.0 + self._wrong.scatter * rng.normal(size=len(side))
+        torques = (capture.torques * (1.0 + t.torque_gains) + self.friction * held * side
                    + NOISE.torque * rng.normal(size=len(side)))
         wrenches = [self._wrench(i, w) for i, w in enumerate(capture.wrenches)]
         noise = rng.normal(size=capture.wrenches.shape) * (
@@ -276,11 +282,15 @@ def run_trial(study: Study, wrong: Wrong, seed: int, reference: Path | None) -> 
 SOLVE = """
 import json, sys
 from pathlib import Path
-from examples.static_robot import hidden_lumps, StaticRobot
 import numpy as np
-from biped_com_ros.core.identification.captures import CaptureLog, SensorNoise
+from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.model.robot import RobotModel
+try:
+    from biped_com_ros.core.identification.captures import CaptureLog
+    from biped_com_ros.core.model.robot import RobotModel
+except ImportError:  # as in e5f4f29
+    from biped_com_ros.core.identification.storage import CaptureLog
+    from biped_com_ros.core.robot import RobotModel
 model = RobotModel.load(sys.argv[2])
 noise = SensorNoise(encoder_offset=0.002, force_bias=0.5, moment_bias=0.02, tilt_bias=0.003)
 found = Estimator(model, noise).solve(CaptureLog(Path(sys.argv[1]), model).captures)

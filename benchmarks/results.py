@@ -39,6 +39,7 @@ DIRECTORY = ROOT / 'doc' / 'results'
 TITLES = {
     'identification': 'Masses and centres of mass found, on robots whose truth is known '
                       '(:doc:`calibration`)',
+    'real': 'The same where instruments are wrong (:doc:`calibration`)',
     'com_filter': 'The fused centre of mass, 8 % of the mass hidden (:doc:`stability`)',
     'imperfections': 'What imperfections of instruments and drives do to live estimates '
                      '(:doc:`robot`)',
@@ -56,6 +57,7 @@ TITLES = {
 # Name of the file -> what is run.
 REPEATABLE = {
     'identification': ('benchmarks/identification.py',),
+    'real': ('-m', 'benchmarks.real', '--seeds', '3'),
     'com_filter': ('-m', 'examples.com_filter', '--seeds', '6'),
     'imperfections': ('-m', 'benchmarks.imperfections'),
     'gravity_droop': ('examples/gravity_droop.py', 'talos'),

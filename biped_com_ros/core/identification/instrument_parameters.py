@@ -145,7 +145,7 @@ class InstrumentParameters:
         rows, parts = len(e.rows), []
         for i, wrench in enumerate(np.nan_to_num(capture.wrenches)):
             J = e.J_reading[:, 6 * i:6 * i + 6]
-            correction, shift = errors.correction(i), errors.shifts[i]
+            correction, shift = errors.corrections[i], errors.shifts[i]
             X = correction @ (np.eye(6) + errors.wrench_matrices[i])
             own = np.linalg.solve(X, wrench)  # in the sensor's true frame
             force, moment = wrench[:3], wrench[3:] - np.cross(shift, wrench[:3])

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 import enum
+from functools import cached_property
 import math
 from typing import Any
 
@@ -112,6 +113,7 @@ class InstrumentErrors:
         X = wrench_adjoint(R, self.shifts[sensor])
         return np.asarray(X @ np.linalg.inv(np.eye(6) + self.wrench_matrices[sensor]))
 
+    @cached_property
     def corrections(self) -> Array:
         """Return those matrices of all sensors, (sensors, 6, 6)."""
         return np.array([self.correction(i) for i in range(len(self.turns))]).reshape(-1, 6, 6)
@@ -131,7 +133,7 @@ class InstrumentErrors:
         tilt = self.tilts.get(capture.up_frame)
         up = capture.up if tilt is None else pin.exp3(-tilt) @ capture.up
         wrenches = np.einsum(
-            'sij,sj->si', self.corrections(),
+            'sij,sj->si', self.corrections,
             capture.wrenches - self.wrench_biases - when * self.wrench_drifts)
         torques = capture.torques - self.torque_offsets - self.friction * directions_of(capture)
         return replace(capture, positions=capture.positions - self.positions, up=up,
