@@ -69,6 +69,11 @@ def wang_angles(positions: Array) -> Array:
     return SIGNS * positions[ORDER]
 
 
+def positions_of_wang(theta: ArrayLike) -> Array:
+    """Return the joint positions from the base, (6,), of the paper's theta_1 to theta_6."""
+    return (SIGNS * np.asarray(theta, dtype=float))[ORDER]
+
+
 def wang_matrices(theta: ArrayLike, geometry: LegGeometry = WANG) -> Array:
     """
     Return M_01 to M_56, of which (2) is the product: from the sole to the hip yaw, paper's axes.

@@ -33,7 +33,7 @@ within the link's geometry where that is known.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,6 +47,7 @@ from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 from numpy.typing import ArrayLike
 
+SMALLEST_MASS_SIGMA = 1e-4
 SMALLEST_SPREAD = 0.01
 """Smallest radius of gyration, m; inertias in a URDF are often tiny or zero."""
 
@@ -226,7 +227,7 @@ class Prior:
             raise ConfigurationError(
                 f'com_sigma must be between 1e-6 and 1 m, not {self.com_sigma}')
         given = self.mass_sigmas if self.mass_sigma is None else (self.mass_sigma,)
-        if not given or not all(1e-4 <= sigma <= 3.0 for sigma in given):
+        if not given or not all(SMALLEST_MASS_SIGMA <= sigma <= 3.0 for sigma in given):
             raise ConfigurationError(
                 f'mass_sigma must be between 0.0001 and 3 (a share of the mass), not {given}')
         if not self.com_factors or not all(0.01 <= f <= 100.0 for f in self.com_factors):
@@ -253,6 +254,16 @@ def prior_of(model: RobotModel, com_sigma: float = 0.015) -> Prior:
 
     """
     return Prior(com_sigma=com_sigma, com_bounds=com_bounds(model, com_sigma))
+
+
+def with_known_masses(prior: Prior) -> Prior:
+    """
+    Return a prior for links whose masses are known, weighed for example; only their CoMs are not.
+
+    The URDF's masses are then kept within 0.01 %. With a total weight that differs from the
+    sensors' the estimate has to put the difference into centres of mass: weigh all links first.
+    """
+    return replace(prior, mass_sigma=SMALLEST_MASS_SIGMA)
 
 
 class PriorTerms:

@@ -36,6 +36,7 @@ from typing import NamedTuple
 
 from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
@@ -87,6 +88,93 @@ def zmp_by_links(masses: ArrayLike, coms: ArrayLike, accelerations: ArrayLike | 
     x = (upward @ c[:, 0] - (m * z) @ a[:, 0] + about[0]) / force
     y = (upward @ c[:, 1] - (m * z) @ a[:, 1] + about[1]) / force
     return np.array((x, y, height))
+
+
+class StanceMotion(NamedTuple):
+    """
+    Pinocchio's vectors of a robot that moves about a fixed foot, whose sole is the world's frame.
+
+    Attributes
+    ----------
+    q, v, a
+        Configuration (nq,), velocity and acceleration (nv,), the base's included.
+
+    """
+
+    q: Array
+    v: Array
+    a: Array
+
+
+def stance_motion(model: RobotModel, positions: Array, velocities: Array, accelerations: Array,
+                  stance: str) -> StanceMotion:
+    """
+    Return the motion of the whole robot whose stance foot does not move; see `zmp_of_motion`.
+
+    The base's velocity and acceleration follow from ``J v = 0`` and ``J a + J' v = 0``.
+    """
+    pin_model, foot = model.pin_model, model.foot_index(stance)
+    joint, in_joint = int(model.soles.joints[foot]), model.soles.poses_in_joint()[foot]
+    sole_in_joint = pin.SE3(in_joint.rotation, in_joint.position)
+    q, v, a = model.configuration(positions), model.velocity(velocities).copy(), model.velocity(
+        accelerations).copy()
+    data = pin.Data(pin_model)
+    pin.forwardKinematics(pin_model, data, q)
+    q[:7] = pin.SE3ToXYZQUAT((data.oMi[joint] * sole_in_joint).inverse() * data.oMi[ROOT])
+    J = pin.computeJointJacobian(pin_model, data, q, joint)
+    v[:6] = -np.linalg.solve(J[:, :6], J[:, 6:] @ v[6:])
+    pin.forwardKinematics(pin_model, data, q, v, a)
+    # The foot is at rest, so its spatial acceleration is its acceleration.
+    a[:6] -= np.linalg.solve(J[:, :6], data.a[joint].vector)
+    return StanceMotion(q, v, a)
+
+
+def zmp_of_motion(model: RobotModel, positions: Array, velocities: Array, accelerations: Array,
+                  stance: str, up: Array | None = None, gravity: float = GRAVITY) -> Array:
+    """
+    Return the zero-moment point that a motion about a fixed foot requires.
+
+    Wang, Zhu and Han's equation (8), corrected, with all links' masses and inertias; exact. The
+    motion of the base follows from the joints and the stance foot.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    positions, velocities, accelerations
+        Of ``model.joint_names``, (n,); rad, rad/s, rad/s^2, or m.
+    stance
+        Name of the foot that stays where it is.
+    up
+        Unit vector against gravity in the sole's frame, (3,); default: the sole is level.
+    gravity
+        m/s^2.
+
+    Returns
+    -------
+    array (3,)
+        In the frame of the stance sole, on its plane z = 0, m. Under single support it must be
+        inside the sole's polygon; of several soles it is on their common plane.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such foot.
+    InputError
+        If values are missing, or the ground would have to pull.
+
+    """
+    motion = stance_motion(model, positions, velocities, accelerations, stance)
+    direction = np.array((0.0, 0.0, 1.0)) if up is None else np.asarray(up, dtype=float)
+    links = link_motion(model.pin_model, *motion)
+    forces = links.masses[:, np.newaxis] * (links.accelerations + gravity * direction)
+    moment = (np.cross(links.coms, forces) + links.momentum_rates).sum(axis=0)
+    z = float(forces.sum(axis=0)[2])
+    if not z > 0.0:
+        raise InputError(
+            f'the motion requires {z:.1f} N normal to the sole: the ground would have to pull, so '
+            'there is no zero-moment point')
+    return np.array((-moment[1] / z, moment[0] / z, 0.0))
 
 
 class LinkMotion(NamedTuple):

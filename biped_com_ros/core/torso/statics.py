@@ -262,6 +262,34 @@ class TorsoStatics:
             (self.imbalance(shape - d, tensions, load) - self.imbalance(shape + d, tensions, load))
             / (2.0 * step) for d in steps])
 
+    def bending_stiffness(self, shape: Array, tensions: Array | None = None,
+                          load: Load = no_load, direction: float = 0.0) -> float:
+        """
+        Return the stiffness against a pure moment on the tip, N m/rad.
+
+        It is the change of a moment on the tip over the change of the bend along it, with
+        tensions and load kept and the other coordinates of the shape free: torsion, elongation
+        and the bend across settle anew. Straight and without load it is the backbone's k_b; weight
+        on the tip takes off, until it topples at zero. Tensions that are kept hardly matter.
+
+        Parameters
+        ----------
+        shape
+            In equilibrium, (4,).
+        tensions
+            (n,), N; default: none.
+        load
+            On the tip.
+        direction
+            In which it bends, rad: 0 forward, pi/2 left.
+
+        """
+        forces = np.zeros(self.backbone.count) if tensions is None else np.asarray(tensions)
+        c, s = math.cos(direction), math.sin(direction)
+        unit_moment = self.of_load(shape, constant_load(np.array((0.0, 0.0, 0.0, -s, c, 0.0))))
+        change = np.linalg.solve(self.tangent(shape, forces, load), unit_moment)
+        return 1.0 / float(c * change[0] + s * change[1])
+
     def bending_moment(self, shape: Array, load: Load = no_load) -> Array:
         """Return the moment (2,) that holds a bend, ``k_b bend - J_tip^T w``, N m."""
         return (self.elastic(shape) - self.of_load(shape, load))[:2]

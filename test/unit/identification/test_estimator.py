@@ -21,7 +21,8 @@ from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.estimates import residuals_of
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
-from biped_com_ros.core.identification.prior import com_bounds, Prior, PriorTerms, Spread
+from biped_com_ros.core.identification.prior import (
+    com_bounds, Prior, PriorTerms, Spread, with_known_masses)
 from biped_com_ros.core.identification.results import html_report
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
@@ -317,3 +318,18 @@ def test_masses_stay_positive():
 def test_nonsense_priors_are_refused(options):
     with pytest.raises(ConfigurationError, match='sigma'):
         Prior(**options)
+
+
+def test_known_masses_stay_and_centres_of_mass_are_found():
+    true = TrueRobot('sabian', seed=4, extra=0.0)
+    model, captures = true.model, true.captures(25)
+    found = Estimator(model, NOISE, with_known_masses(Prior())).solve(captures)
+    masses = np.array([link.mass for link in found.links])
+    np.testing.assert_allclose(masses, model.link_masses, rtol=5e-4)
+    poses = [true.positions(('left',)) for _ in range(20)]
+    before, after = (com_error(true, Estimator(model), theta, poses)
+                     for theta in (parameters_of(model), found.parameters))
+    assert after < 0.2 * before
+    free = Estimator(model, NOISE, Prior()).solve(captures)
+    assert np.abs([link.mass for link in free.links] / model.link_masses - 1.0).max() > 2e-3
+    assert found.mass_std < 1e-3 * model.mass

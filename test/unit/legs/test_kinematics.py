@@ -29,7 +29,8 @@ from biped_com_ros.core.legs.kinematics import (
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf
-from examples.wang_leg import LegGeometry, straight_chain, WANG, wang_angles, wang_matrices
+from examples.wang_leg import (
+    LegGeometry, positions_of_wang, straight_chain, WANG, wang_angles, wang_matrices)
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -415,3 +416,12 @@ def test_the_example_names_the_misprinted_matrices(errata, capsys):
     wrong = [line.split(':')[0].strip() for line in capsys.readouterr().out.splitlines()
              if 'misprinted' in line]
     assert wrong == ['M_23', 'M_45', 'M_56']
+
+
+def test_the_papers_angles_can_be_turned_back():
+    """A leg at joint positions is where the paper's matrices put it, and the other way round."""
+    theta = np.random.default_rng(8).uniform(-1.0, 1.0, 6)
+    positions = positions_of_wang(theta)
+    np.testing.assert_allclose(wang_angles(positions), theta)
+    np.testing.assert_allclose(positions_of_wang(wang_angles(theta)), theta)
+    assert np.abs(positions - theta).max() > 0.1

@@ -15,10 +15,11 @@
 
 from biped_com_ros.core.com.momentum import METHODS, Momentum
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
-from biped_com_ros.core.stability.zmp import link_motion, ModelWrench, zmp_by_links
+from biped_com_ros.core.stability.zmp import (
+    link_motion, ModelWrench, zmp_by_links, zmp_of_motion)
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 import pinocchio as pin
@@ -154,3 +155,28 @@ def test_no_zmp_where_the_ground_does_not_push():
 def test_an_unknown_method_is_named(motion):
     with pytest.raises(ConfigurationError, match="'ful'; valid: full, links, point, static"):
         Momentum(motion.model, 'ful')
+
+
+def test_zmp_of_a_motion_about_a_foot(motion):
+    """Against inverse dynamics with a base whose motion is differentiated numerically."""
+    model, sole = motion.model, motion.sole_in_world
+    up = sole.rotation.T @ (0.0, 0.0, 1.0)
+    foot = list(model.config.feet)[motion.foot]
+    for t in (0.3, 0.7, 1.6):
+        q, dq = motion.joints(t)
+        ddq = (motion.joints(t + H)[1] - motion.joints(t - H)[1]) / (2.0 * H)
+        wrench = truth(motion, t)
+        force = sole.rotation.T @ wrench[:3]
+        moment = sole.rotation.T @ (wrench[3:] - np.cross(sole.position, wrench[:3]))
+        expected = np.array((-moment[1], moment[0], 0.0)) / force[2]
+        found = zmp_of_motion(model, q, dq, ddq, foot, up)
+        np.testing.assert_allclose(found, expected, atol=2e-5)
+        at_rest = zmp_of_motion(model, q, 0.0 * dq, 0.0 * ddq, foot, up)
+        assert np.abs(at_rest - found).max() > 0.01
+        com = motion.sole_in_base(t, motion.foot).inverse().apply(motion.state(t).com_in_base)
+        on_plane = com - up * com[2] / up[2]
+        np.testing.assert_allclose(at_rest, on_plane, atol=1e-9)
+    with pytest.raises(UnknownNameError, match="unknown foot 'lefd'"):
+        zmp_of_motion(model, q, dq, ddq, 'lefd')
+    with pytest.raises(InputError, match='the ground would have to pull'):
+        zmp_of_motion(model, q, dq, ddq, foot, -up)

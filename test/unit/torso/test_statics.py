@@ -171,3 +171,23 @@ def test_stiffness_must_be_positive(value, name):
     problem = f"the backbone's stiffness: {name} must be positive"
     with pytest.raises(ConfigurationError, match=problem):
         Stiffness(**{'bending': 2.6, 'torsion': 10.0, 'axial': 5e4, name: value})
+
+
+@pytest.mark.parametrize('direction', (0.0, 0.7, 1.5707963))
+def test_bending_stiffness_is_moment_over_bend(direction):
+    """A small moment on the tip, and the shape that is in equilibrium with it."""
+    assert STATICS.bending_stiffness(np.zeros(4), direction=direction) == pytest.approx(2.6)
+    axis = np.array((-np.sin(direction), np.cos(direction), 0.0))  # bends along `direction`
+    shape = STATICS.equilibrium(TENSIONS, WEIGHT)
+    found = STATICS.bending_stiffness(shape, TENSIONS, WEIGHT, direction)
+    moment = 1e-4
+
+    def bent(sign):
+        more = wrench_of(np.concatenate((np.zeros(3), sign * moment * axis)))
+        return STATICS.equilibrium(
+            TENSIONS, lambda arc: tuple(a + b for a, b in zip(WEIGHT(arc), more)), shape)
+
+    along = np.array((np.cos(direction), np.sin(direction)))
+    bend = along @ (bent(1.0) - bent(-1.0))[:2]
+    assert found == pytest.approx(2.0 * moment / bend, rel=1e-4)
+    assert found < 2.0  # the weight takes off
