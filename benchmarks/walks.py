@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Errors of foot wrenches without foot sensors, on recorded walks whose truth is known.
+Errors of the base, and of foot wrenches without foot sensors, on recorded walks with truth.
 
 ::
 
@@ -42,6 +42,7 @@ from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, ratio)
 from benchmarks.recorded_walk import (
     directory, InjectedErrors, load_walk, names, USUAL, VARIABLE, Walk)
+from benchmarks.walk_states import print_states
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.contact_probability import (
     ContactProbabilities, ContactProbabilitySettings)
@@ -160,6 +161,13 @@ def print_wrenches(walks: list[Walk], title: str, count: int | None) -> None:
         [wrench_row(walk, estimate_wrenches(walk, count)) for walk in walks])
 
 
+def print_bases(walks: list[Walk]) -> None:
+    """Print the errors of the base by foot sensors, by both of its sources."""
+    print_states(walks, 'Base by foot sensors that are 2 ms late: base_source filter')
+    print_states(walks, 'The same, floor not known to be level', floor=0.0)
+    print_states(walks, 'base_source imu, with the true orientation', 'imu')
+
+
 def with_rotor_inertia(walk: Walk) -> Walk:
     """Return the walk of a robot whose model has the rotor inertia of the recording."""
     model = walk.model
@@ -219,6 +227,7 @@ def main() -> int:
         console.print(f'skipped: no recorded walks; name their directory by --walks or {VARIABLE}')
         return 0
     console.print(machine())
+    print_bases([load_walk(path, name, USUAL, options.seed) for name in names(path)])
     for friction in options.friction:
         errors: InjectedErrors = replace(USUAL, friction=friction)
         walks = [with_rotor_inertia(load_walk(path, name, errors, options.seed))

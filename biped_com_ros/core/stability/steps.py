@@ -28,8 +28,8 @@ class StepWatch:
     Detects steps that catch the divergent component of motion (DCM).
 
     In learned and other fast gaits the DCM is outside the support most of the time: each foot
-    lands where it catches the fall. Slow steps, whose DCM stays inside, do not count. A robot that
-    is in the midst of a step at the first instant, with its DCM outside, counts as walking, too.
+    lands where it catches the fall. Slow steps, whose DCM stays inside, do not count. A robot whose
+    DCM is outside at the first instant counts as walking, too: it may be in the midst of a step.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class StepWatch:
         self._in_contact = in_contact
         if not before:
             self._since_ns = [ns] * len(in_contact)
-            if is_outside and not all(in_contact):
+            if is_outside:
                 self._step_ns = ns
             return
         for touches, touched, since in zip(in_contact, before, since_ns):

@@ -296,7 +296,9 @@ class InvariantFilter:
         S = HP.dot(H.T)
         k = len(S)
         S.reshape(-1)[::k + 1] += variance
-        solved = np.linalg.solve(S, np.column_stack((HP, innovation)))
+        right = np.empty((k, self.size + 1))
+        right[:, :-1], right[:, -1] = HP, innovation
+        solved = np.linalg.solve(S, right)
         if not innovation.dot(solved[:, -1]) <= gate:
             return False
         P = self.covariance - HP.T.dot(solved[:, :-1])

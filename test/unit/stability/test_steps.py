@@ -63,7 +63,7 @@ def test_without_further_steps_the_walk_ends():
 
 
 @pytest.mark.parametrize(('in_contact', 'margin', 'walks'), [
-    (LEFT, OUTSIDE, True), (LEFT, INSIDE, False), (BOTH, OUTSIDE, False), ((False, False), None,
-                                                                           True)])
+    (LEFT, OUTSIDE, True), (LEFT, INSIDE, False), (BOTH, OUTSIDE, True),
+    ((False, False), None, True)])
 def test_the_first_instant_may_be_in_the_midst_of_a_step(in_contact, margin, walks):
     assert StepWatch(1.0).update(7 * MS, in_contact, margin) is walks
