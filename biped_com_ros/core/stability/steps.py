@@ -28,8 +28,9 @@ class StepWatch:
     Detects steps that catch the divergent component of motion (DCM).
 
     In learned and other fast gaits the DCM is outside the support most of the time: each foot
-    lands where it catches the fall. Slow steps, whose DCM stays inside, do not count. A robot whose
-    DCM is outside at the first instant counts as walking, too: it may be in the midst of a step.
+    lands where it catches the fall. Slow steps, whose DCM stays inside, do not count. A robot
+    whose DCM is outside at the first instant counts as walking, too: it may be in the midst of a
+    step.
 
     Parameters
     ----------
