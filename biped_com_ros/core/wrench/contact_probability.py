@@ -92,7 +92,7 @@ class ContactProbabilities:
     def __init__(self, model: RobotModel, body_weight: float,
                  settings: ContactProbabilitySettings) -> None:
         self._settings, self._weight = settings, body_weight
-        self._corners = [np.array(foot.polygon) for foot in model.config.feet.values()]
+        self._corners = [foot.polygon for foot in model.config.feet.values()]
         self.reset()
 
     def reset(self) -> None:
@@ -135,8 +135,11 @@ class ContactProbabilities:
 
     def _lowest_corners(self, soles: Array) -> list[float]:
         """Return the height of each sole's lowest corner from the base, m."""
-        return [sole.item(11) + float((corners.dot(sole[:2, 2])).min())
-                for corners, sole in zip(self._corners, soles)]
+        heights = []
+        for corners, sole in zip(self._corners, soles):
+            along_x, along_y = sole.item(2), sole.item(5)
+            heights.append(sole.item(11) + min([x * along_x + y * along_y for x, y in corners]))
+        return heights
 
     def _by_force(self, force: float, deviation: float) -> float:
         """Return the log odds of contact by one force, N."""

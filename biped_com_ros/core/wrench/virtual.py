@@ -155,9 +155,8 @@ class VirtualFootWrenches:
     def reset(self) -> None:
         """Begin anew after a gap; what has been learnt stays."""
         self.forces.reset()
-        self._loads = np.full(self._feet, self._weight / self._feet)
+        self._loads = [self._weight / self._feet] * self._feet
         self._noise = np.zeros(6 * self._feet)
-        self._value_before: Array | None = None
         self._begins = True
 
     @property
@@ -196,13 +195,16 @@ class VirtualFootWrenches:
         if not self.forces.update(dt, state, efforts, angular_velocity, acceleration):
             return False
         rows, ups = self._place_soles(state, R_world_imu)
-        weighted = rows / self._variances
+        self._set_columns()
         for _ in range(_FIRST_ROUNDS if self._begins else 1):
-            self._solve(rows, weighted, self._prior(ups))
+            lag, difference = self._solve(rows, self._prior(ups))
+        self._estimate_noise(difference, dt)
         self._begins, self._count = False, self._count + 1
         if self._count % _LEARNING_STEP == 0:
             self._learn(rows, dt)
-        self._state_uncertainty(weighted, dt)
+        # Outer product: the low-pass delays all of the wrench together.
+        self.covariance = self._posterior + lag[:, np.newaxis] * lag
+        self.covariance.flat[::len(lag) + 1] += _NOISE_SHARE * self._noise
         return True
 
     # -- set-up
@@ -219,6 +221,7 @@ class VirtualFootWrenches:
                         for i in model.pin_model.supports[int(joint)]}
             carries[foot] = [row < 6 or row in moved_by for row in rows.tolist()]
         self._carries = np.repeat(carries, 6, axis=0)
+        self._columns = np.zeros((len(rows), 3))
         self._information = np.zeros((6 * self._feet, 6 * self._feet))
         self._twists_to_soles = np.zeros((self._feet, 6, 6))
 
@@ -257,7 +260,7 @@ class VirtualFootWrenches:
             Vertical axis of the world in each sole, (F, 3).
 
         """
-        for foot, (up, load) in enumerate(zip(ups.tolist(), self._loads.tolist())):
+        for foot, (up, load) in enumerate(zip(ups.tolist(), self._loads)):
             block = slice(6 * foot, 6 * foot + 6)
             self._information[block, block] = self._foot_prior(foot, up, load)
         return self._information
@@ -278,25 +281,32 @@ class VirtualFootWrenches:
                 (0.0, 0.0, -y * a, a, 0.0, 0.0), (0.0, 0.0, x * b, 0.0, b, 0.0),
                 (y * c, -x * c, 0.0, 0.0, 0.0, c))
 
-    def _solve(self, rows: Array, weighted: Array, prior: Array) -> None:
-        """Find the wrenches, their covariance without delay and noise, and the next prior."""
+    def _set_columns(self) -> None:
+        """Arrange forces, how late the low-pass makes them, and their change of one instant."""
+        value, columns = self.forces.value, self._columns
+        np.subtract(value, value if self._begins else columns[:, 0], columns[:, 2])
+        np.subtract(value, self.forces.delayed, columns[:, 1])
+        columns[:, 0] = value
+
+    def _solve(self, rows: Array, prior: Array) -> tuple[Array, Array]:
+        """
+        Find the wrenches, their covariance without delay and noise, and the next prior.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            How much the low-pass delays the wrenches, and how much they change from instant to
+            instant with the gain of now, (6 F,) each.
+
+        """
+        weighted = rows / self._variances
         self._decomposition.compute(weighted.dot(rows.T) + prior)
         self._posterior: Array = self._decomposition.solve(self._identity)
-        self.wrenches = self._posterior.dot(weighted.dot(self.forces.value)).reshape(-1, 6)
-        self._loads = np.maximum(
-            np.abs(self.wrenches[:, 2]), self._settings.least_load * self._weight)
-
-    def _state_uncertainty(self, weighted: Array, dt: float) -> None:
-        """Compute the covariance: the posterior's, the delay of the low-pass, and noise."""
-        forces, before = self.forces, self._value_before
-        change = forces.value - (forces.value if before is None else before)
-        self._value_before = forces.value.copy()
-        lag, difference = self._posterior.dot(
-            weighted.dot(np.array((forces.value - forces.delayed, change)).T)).T
-        self._estimate_noise(difference, dt)
-        # Outer product: the low-pass delays all of the wrench together.
-        self.covariance = self._posterior + lag[:, np.newaxis] * lag
-        self.covariance.flat[::len(lag) + 1] += _NOISE_SHARE * self._noise
+        found, lag, difference = self._posterior.dot(weighted.dot(self._columns)).T
+        self.wrenches = found.reshape(-1, 6)
+        least = self._settings.least_load * self._weight
+        self._loads = [max(abs(force), least) for force in found[2::6].tolist()]
+        return lag, difference
 
     def _learn(self, rows: Array, dt: float) -> None:
         """Update the variances of the rows by their expectation, given the wrenches."""
@@ -311,7 +321,7 @@ class VirtualFootWrenches:
     def _estimate_noise(self, difference: Array, dt: float) -> None:
         """Update the variance of the noise by the wrenches' change of one instant."""
         squares = difference * difference
-        if not self._noise.any():
+        if self._begins:
             self._noise[:] = squares
         limit = _OUTLIER ** 2 * self._noise + 1e-9 * self._weight ** 2
         self._noise += min(1.0, dt / _NOISE_TIME) * (np.minimum(squares, limit) - self._noise)

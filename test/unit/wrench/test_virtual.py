@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from biped_com_ros.core.com.settings import ComFilterSettings
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.model.config import DrivesConfig, ImuConfig
 from biped_com_ros.core.model.robot import RobotModel
@@ -184,3 +185,10 @@ def test_the_imu_may_be_on_any_link(model, weight):
 def test_settings_have_to_be_positive(setting):
     with pytest.raises(ConfigurationError, match=setting):
         VirtualWrenchSettings(**{setting: 0.0})
+
+
+def test_the_fused_com_trusts_virtual_feet_less(model):
+    feet = {name: replace(foot, source='virtual') for name, foot in model.config.feet.items()}
+    virtual = RobotModel(replace(model.config, feet=feet), model.urdf)
+    plain, wider = (ComFilterSettings().sensor_errors(m).variances for m in (model, virtual))
+    np.testing.assert_allclose(wider, 9.0 * plain)
