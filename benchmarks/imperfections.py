@@ -152,7 +152,7 @@ class Live:
         for i in range(round(END / self.plant.dt)):
             t = i * self.plant.dt
             if t >= 1.0:
-                self.plant.faults.set(self._fault)
+                self.plant.faults.replace(self._fault)
             phase = 2.0 * math.pi * 0.5 * t
             ramp = min(t, 1.0)
             command = self.plant.hold()

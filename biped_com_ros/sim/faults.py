@@ -96,7 +96,7 @@ class WrenchFaults:
             if kind == 'late':
                 steps_of(value, self._dt, f"the delay of '{name}'")
 
-    def set(self, faults: Mapping[str, Fault]) -> None:
+    def replace(self, faults: Mapping[str, Fault]) -> None:
         """Have these faults from the next reading on; those that go on are not begun again."""
         self.check(faults)
         laws = {}

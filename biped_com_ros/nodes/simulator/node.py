@@ -77,7 +77,7 @@ class Simulator(RobotNode[SimulatorParameters]):
         self._plant = Plant(model.config, model.urdf, params.plant_options(model.mass),
                             model.joint_names, model.link_names)
         self._stand()
-        self._plant.faults.set(params.faults)
+        self._plant.faults.replace(params.faults)
         self._setpoints = Setpoints(self._plant, model.actuated_joint_names)
         self._time_of_reset, self._divergences = 0.0, 0
         self.pacer = Pacer(self._plant.dt, params.real_time_factor, params.command_timeout)
@@ -181,7 +181,7 @@ class Simulator(RobotNode[SimulatorParameters]):
 
     def apply_parameters(self, params: SimulatorParameters) -> None:
         """Change the pace and the faults."""
-        self._plant.faults.set(params.faults)
+        self._plant.faults.replace(params.faults)
         self.pacer.factor = params.real_time_factor
         self.pacer.command_timeout = params.command_timeout
 

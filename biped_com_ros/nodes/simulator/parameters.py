@@ -130,7 +130,7 @@ class SimulatorParameters(RobotChoice):
         "The joints' viscous friction at the velocity limit", 'effort limit')
     friction_scatter: float = _sigma("the logarithm of each joint's friction", '', 2.0)
     rotor_inertia: float = constant(
-        0.0, "Reflected inertia of the rotors, as a share of the inertia that the joint moves; "
+        0.0, 'Reflected inertia of the rotors, as a share of the inertia that the joint moves; '
         'raised to what stable drives need', '', 0.0, 10.0)
     drive_noise: float = _share("Standard deviation of the drives' efforts", 'effort limit')
     drive_speed: float = constant(

@@ -23,7 +23,7 @@ from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.launch_runner.actions import load, Planner
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.parameters import ParameterFiles
-from biped_com_ros.ros.node.parameters import parameter_fields, declare_parameters
+from biped_com_ros.ros.node.parameters import declare_parameters, parameter_fields
 import pytest
 from rclpy.node import Node
 import yaml

@@ -274,7 +274,7 @@ def test_a_relative_include_is_refused(plan: Plan) -> None:
     ('<node pkg="fake" exec="talk" sigterm_timeout="-1"/>', "sigterm_timeout is '-1'.*>= 0"),
     ('<node pkg="fake" exec="talk" sigkill_timeout="inf"/>', "sigkill_timeout is 'inf'.*>= 0"),
     ('<executable cmd=" "/>', "'cmd' is empty"),
-    ('<executable cmd="c"><param name="a" value="1"/></executable>', "tag inside <executable> "),
+    ('<executable cmd="c"><param name="a" value="1"/></executable>', 'tag inside <executable> '),
     ('<node pkg="fake" exec="talk" args="\'open"/>', "attribute 'args': No closing quotation"),
     (TALK.format('$(var x)'), "unknown launch variable 'x'.*valid: none"),
     ('<group>text</group>', "text 'text' inside <group>"),

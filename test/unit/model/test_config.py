@@ -60,7 +60,8 @@ def test_what_is_left_out_has_its_default():
 
 
 @pytest.mark.parametrize(('changes', 'message'), [
-    ({'footing': 1}, r"unknown key 'footing' in small.yaml.*valid: base_link, base_rpy, drives, feet"),
+    ({'footing': 1},
+     r"unknown key 'footing' in small.yaml.*valid: base_link, base_rpy, drives, feet"),
     ({'group': {}}, "did you mean 'groups'"),
     ({'imus': {'base': {'frame': 'imu_link', 'topik': 'imu'}}},
      r"unknown key 'topik' in small.yaml: imus: base; did you mean 'topic'\?"),

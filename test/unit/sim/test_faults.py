@@ -32,7 +32,7 @@ def run(changes, steps=40):
     faults, found = WrenchFaults(SENSORS, DT), []
     for step in range(steps):
         if step in changes:
-            faults.set(parse_faults(changes[step]))
+            faults.replace(parse_faults(changes[step]))
         found.append(faults.apply(wrenches(step)).copy())
     return np.array(found)
 
@@ -78,7 +78,7 @@ def test_a_fault_that_goes_on_does_not_begin_again():
     ('left late -1', 'between 0 and 10 s')])
 def test_wrong_faults_are_refused_and_the_others_go_on(line, message):
     faults = WrenchFaults(SENSORS, DT)
-    faults.set(parse_faults(['right dead']))
+    faults.replace(parse_faults(['right dead']))
     with pytest.raises(ConfigurationError, match=message):
-        faults.set(parse_faults([line]))
+        faults.replace(parse_faults([line]))
     assert not faults.apply(wrenches(1))[1].any()

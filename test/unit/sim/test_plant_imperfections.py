@@ -92,11 +92,11 @@ def test_a_bias_drifts_on_through_a_reset():
 def test_faults_reach_the_observation():
     plant = make_plant()
     before = run(plant, 0.2).wrenches.copy()
-    plant.faults.set({'left_foot': ('dead', 0.0), 'right_foot': ('frozen', 0.0)})
+    plant.faults.replace({'left_foot': ('dead', 0.0), 'right_foot': ('frozen', 0.0)})
     after = run(plant, 0.2).wrenches
     assert before[0].any() and not after[0].any()
     np.testing.assert_array_equal(after[1], before[1])
-    plant.faults.set({})
+    plant.faults.replace({})
     assert run(plant, 0.01).wrenches[0].any()
 
 
