@@ -161,10 +161,14 @@ class CalibrationProblem:
 
     def normal_equations(self, left_out: IndexArray | None = None) -> NormalEquations:
         """Return the normal equations of all captures, or of all but some."""
-        kept = [pose for k, pose in enumerate(self.poses)
-                if left_out is None or k not in left_out]
-        H, y = np.concatenate([p.H for p in kept]), np.concatenate([p.y for p in kept])
-        return NormalEquations(self.terms, H.T @ H, H.T @ y)
+        if left_out is None:
+            return self._all
+        H, y = self._stacked([self.poses[k] for k in left_out.tolist()])
+        return NormalEquations(self.terms, self._G - H.T @ H, self._g - H.T @ y)
+
+    @staticmethod
+    def _stacked(poses: Sequence[WhitenedPose]) -> tuple[Array, Array]:
+        return np.concatenate([p.H for p in poses]), np.concatenate([p.y for p in poses])
 
     def parameters(self, x: Array) -> Array:
         """Return masses and first moments, (L, 4)."""
@@ -234,6 +238,9 @@ class CalibrationProblem:
         self.poses = [WhitenedPose(e, self._scaled(columns), right,
                                    self.noise.variances(k, self._nominal(k)))
                       for k, (e, columns, right) in enumerate(self._linear)]
+        H, y = self._stacked(self.poses)
+        self._G, self._g = H.T @ H, H.T @ y
+        self._all = NormalEquations(self.terms, self._G, self._g)
 
     def _update(self, posterior: Posterior) -> float:
         """Take over the estimate and learn scales; return how much those of noise change."""
