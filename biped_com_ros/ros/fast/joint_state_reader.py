@@ -168,6 +168,7 @@ class JointStateReader(StampedReader):
         #: Of which joints each field is measured, and of which it ever was: NaN is an error there.
         self._measured = {field: np.zeros(n, bool) for field in _OPTIONAL}
         self._ever_measured = {field: np.zeros(n, bool) for field in _OPTIONAL}
+        self._all_measured = dict.fromkeys(_OPTIONAL, not n)
         self._known_parts: dict[Any, JointPart] = {}
         self._numbers = itertools.count()
         #: Parts that own joints; those of them with required joints; those that have all of these.
@@ -188,7 +189,7 @@ class JointStateReader(StampedReader):
 
     def measures(self, field: str) -> bool:
         """Return whether 'velocity' or 'effort' of all joints is measured."""
-        return bool(self._measured[field].all())
+        return self._all_measured[field]
 
     # -- structures
 
@@ -303,6 +304,7 @@ class JointStateReader(StampedReader):
                 if other.measured is not None and other.measured[row]:
                     self._measured[field][other.target] = True
             self._ever_measured[field][part.joints] |= measured[row]
+            self._all_measured[field] = bool(self._measured[field].all())
         unmeasured = np.flatnonzero(~self._measured['velocity'])
         self._differenced = _as_slice(unmeasured) if len(unmeasured) else None
         self._required_parts = [
