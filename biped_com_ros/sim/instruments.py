@@ -112,7 +112,7 @@ class ErrorSource:
 
     def sample(self, what: str, names: Sequence[str], sigma: Any,
                shape: tuple[int, ...] = ()) -> Array:
-        """Return random numbers (names, *shape), whatever else is drawn."""
+        """Return random numbers, names first, then `shape`, whatever else is drawn."""
         key = zlib.crc32(' '.join((what, *names)).encode())
         generator = np.random.default_rng((self._seed, 3, key))
         return np.asarray(sigma * generator.standard_normal((len(names), *shape)))
