@@ -233,7 +233,8 @@ def _check_foot(model: RobotModel, capture: Capture, foot: str, sensors: tuple[s
                 where: str) -> None:
     if not sensors:
         raise InputError(f"foot '{foot}' of {where} stands but has no wrench sensor; set "
-                         f'feet.{foot}.wrench_sensors, or capture with that foot in the air')
+                         f'feet.{foot}.wrench_sensors or feet.{foot}.source, or capture with '
+                         'that foot in the air')
     names = tuple(model.config.wrench_sensors)
     readings = np.array([capture.wrenches[names.index(name)] for name in sensors])
     if not np.isfinite(readings).all():

@@ -168,7 +168,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if self.params.support == AUTO:
             raise ConfigurationError(
                 f"robot '{config.name}' has no wrench sensors, so support cannot be 'auto': "
-                'set wrench_topics, or another support')
+                "set wrench_topics, 'source: virtual' of the feet, or another support")
         return []
 
     def apply_parameters(self, params: GravityCompensationParameters) -> None:

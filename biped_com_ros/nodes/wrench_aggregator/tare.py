@@ -57,6 +57,7 @@ class Tare:
         self._recent = [RecentReadings(channel.name, params.tare_samples)
                         for channel in self._channels]
         self._state_ns = 0
+        self._tracking: BiasTracking | None = None
         if not self._channels:
             return  # virtual feet have no offsets
         self._path = Path(params.offsets_file).expanduser() if params.offsets_file else None

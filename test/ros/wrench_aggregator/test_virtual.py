@@ -33,21 +33,29 @@ from support.messages import imu, joint_state, parameters, set_fields, wrench, w
 from support.ros_rig import NodeRig
 import yaml
 
-NAMESPACE = 'virtual_rig'
+CONFIG = package_share() / 'config' / 'robots' / 'biped.yaml'
 
 
 class VirtualRig(NodeRig):
-    """The node and a robot in the simulator: the left foot's sensor is compared, right is none."""
+    """
+    The node and a robot in the simulator.
 
-    def __init__(self, path):
-        loaded = RobotModel.load('biped')
-        config = yaml.safe_load((path / 'biped.yaml').read_text())
+    The left foot's sensor is compared, the right foot has none; with `bare` no foot has one.
+    """
+
+    def __init__(self, path, bare=False):
+        loaded, namespace = RobotModel.load('biped'), f'virtual_rig_{int(bare)}'
+        config = yaml.safe_load(CONFIG.read_text())
         config['feet']['left']['source'], config['feet']['right']['source'] = 'both', 'virtual'
+        if bare:
+            del config['wrench_sensors'], config['feet']['right']['wrench_sensors']
+            config['feet']['left'] = {**config['feet']['left'], 'source': 'virtual',
+                                      'wrench_sensors': []}
         (path / 'virtual.yaml').write_text(yaml.safe_dump(config, sort_keys=False))
         (path / 'robot.urdf').write_text(loaded.urdf)
-        super().__init__(node=WrenchAggregator(namespace=NAMESPACE, parameter_overrides=parameters(
+        super().__init__(node=WrenchAggregator(namespace=namespace, parameter_overrides=parameters(
             robot=str(path / 'virtual.yaml'), urdf=str(path / 'robot.urdf'), low_pass_cutoff=0.0)),
-            namespace=NAMESPACE)
+            namespace=namespace)
         self.model = loaded
         self.plant = Plant(loaded.config, loaded.urdf, PlantOptions(), loaded.joint_names,
                            loaded.link_names)
@@ -62,12 +70,14 @@ class VirtualRig(NodeRig):
         self._joints = self.publisher(JointState, 'joint_states')
         self._imu = self.publisher(Imu, 'imu', qos_profile_sensor_data)
         self._sensors = [self.publisher(WrenchStamped, f'{foot}_foot/wrench',
-                                        qos_profile_sensor_data) for foot in ('left', 'right')]
+                                        qos_profile_sensor_data)
+                         for foot in (() if bare else ('left', 'right'))]
         prefix = 'wrench_aggregator/'
         self.wrenches = {foot: self.collect(WrenchStamped, f'{prefix}{foot}/wrench')
                          for foot in ('left', 'right')}
         self.total = self.collect(WrenchStamped, f'{prefix}wrench')
-        self.virtual_left = self.collect(WrenchStamped, f'{prefix}left/virtual_wrench')
+        self.virtual_left = [] if bare else self.collect(
+            WrenchStamped, f'{prefix}left/virtual_wrench')
         self.covariances = self.collect(Float64MultiArray, f'{prefix}wrench_covariance')
         self.probabilities = self.collect(JointState, f'{prefix}contact_probabilities')
         self.contacts = self.collect(JointState, f'{prefix}contacts')
@@ -95,10 +105,7 @@ class VirtualRig(NodeRig):
 
 @pytest.fixture(scope='module')
 def rig(tmp_path_factory):
-    path = tmp_path_factory.mktemp('virtual')
-    (path / 'biped.yaml').write_text(
-        (package_share() / 'config' / 'robots' / 'biped.yaml').read_text())
-    rig = VirtualRig(path)
+    rig = VirtualRig(tmp_path_factory.mktemp('virtual'))
     while not (rig.total and rig.virtual_left and rig.covariances and rig.probabilities):
         rig.play(5)
     yield rig
@@ -146,3 +153,18 @@ def test_without_efforts_nothing_is_published_and_the_reason_is_named(rig):
     assert not rig.wrenches['right']
     rig.with_efforts = True
     rig.until(lambda: rig.play(5) or rig.wrenches['right'])
+
+
+def test_a_robot_without_any_sensor(tmp_path):
+    """All feet are virtual: there are no offsets, and nothing fails."""
+    bare = VirtualRig(tmp_path, bare=True)
+    try:
+        bare.until(lambda: bare.play(5) or len(bare.total) > 20)
+        truth, weight = bare.plant.truth().sole_wrenches, 9.81 * bare.model.mass
+        for foot, true in zip(('left', 'right'), truth):
+            np.testing.assert_allclose(
+                wrench(bare.wrenches[foot][-1]), true, atol=0.02 * weight)
+        bare.until(lambda: 'callbacks' in bare.statuses)
+        assert bare.statuses['callbacks'][0] == DiagnosticStatus.OK
+    finally:
+        bare.close()
