@@ -38,8 +38,8 @@ class ContactThresholds:
 
     engage: float = 0.06
     release: float = 0.03
-    engage_dwell: float = 0.006
-    release_dwell: float = 0.006
+    engage_dwell: float = 0.002
+    release_dwell: float = 0.002
 
     def __post_init__(self) -> None:
         if not 0.0 < self.release < self.engage < 1.0:

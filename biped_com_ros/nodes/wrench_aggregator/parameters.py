@@ -41,7 +41,7 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         10000.0)
     low_pass_order: int = parameter(2, 'Order of the low-pass', options=(1, 2))
     contact_engage_dwell: float = constant(
-        0.006, 'Time the force has to stay above contact_engage for contact to begin', 's', 0.0,
+        0.002, 'Time the force has to stay above contact_engage for contact to begin', 's', 0.0,
         1.0)
     contact_period: float = parameter(
         0.1, 'Longest time between two messages of a contact, which is also published when it '

@@ -128,7 +128,7 @@ class ContactParameters:
         0.03, 'Normal force of a foot, as a share of body weight, below which contact ends', '',
         0.001, 0.9)
     contact_release_dwell: float = constant(
-        0.006, 'Time the force has to stay below contact_release for contact to end', 's', 0.0,
+        0.002, 'Time the force has to stay below contact_release for contact to end', 's', 0.0,
         1.0)
 
 
