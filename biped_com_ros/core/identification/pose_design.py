@@ -64,6 +64,9 @@ class PlannedPose:
         Of the centre of mass within the support polygon, m; infinite where it hangs.
     torque_share
         Largest share of any motor's torque.
+    slow_steps
+        Number of the last steps of the path that are to be taken slowly, so that friction alone
+        acts against them.
 
     """
 
@@ -73,6 +76,7 @@ class PlannedPose:
     path: Array
     margin: float
     torque_share: float
+    slow_steps: int = 0
 
     @property
     def standing(self) -> tuple[str, ...]:
@@ -204,20 +208,22 @@ class PoseDesigner:
         for pose in design.poses:
             for name, side in self._visits(pose):
                 if name not in done:
-                    path = self._path(at, side, pose.placement)
-                    poses.append(replace(pose, name=name, path=path))
+                    path, slow = self._path(at, side, pose.placement)
+                    poses.append(replace(
+                        pose, name=name, path=np.array([*path, *slow]), slow_steps=len(slow)))
                     at = pose.placement
         return poses
 
-    def _path(self, start: Placement, side: Placement | None, end: Placement) -> Array:
-        """Return a safe path, which comes to its end from a side, (steps, n)."""
+    def _path(self, start: Placement, side: Placement | None,
+              end: Placement) -> tuple[list[Array], list[Array]]:
+        """Return the steps of a safe path to a side of its end, if any, and from there on."""
         if side is None:
-            return np.array(self._paths.steps(start, end))
+            return self._paths.steps(start, end), []
         same = start.standing == end.standing
         direct = self._paths.straight(start, side) if same else None
         if direct is None:
             direct = [*self._paths.steps(start, end), *self._paths.steps(end, side)]
-        return np.array([*direct, *self._paths.steps(side, end)])
+        return direct, self._paths.steps(side, end)
 
     def _visits(self, pose: PlannedPose) -> list[tuple[str, Placement | None]]:
         """Return the names of a pose's visits, and from where it is approached; None: from any."""

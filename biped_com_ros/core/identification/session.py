@@ -42,7 +42,8 @@ from biped_com_ros.core.identification.prior import Prior
 from biped_com_ros.core.identification.results import calibrated_urdf, solve_and_write, summary
 from biped_com_ros.core.identification.stillness import (
     CaptureWindow, carried_share, StillnessOptions)
-from biped_com_ros.core.identification.transfer import HANGS, HoistMove, Leg, RobotDriver, Transfer
+from biped_com_ros.core.identification.transfer import (
+    HANGS, HoistMove, Leg, RobotDriver, SlowPath, Transfer)
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
@@ -374,7 +375,12 @@ class CalibrationSession:
             hoist = [HoistMove.LOWER if pose.standing else HoistMove.LIFT]
             if self._pose is not None and not before:
                 before = [self._designer.way_home(self._pose)]
-        return [*before, *hoist, pose.path] if self.options.move else hoist
+        if not self.options.move:
+            return hoist
+        if not pose.slow_steps:
+            return [*before, *hoist, pose.path]
+        first = len(pose.path) - pose.slow_steps
+        return [*before, *hoist, pose.path[:first], SlowPath(pose.path[first:])]
 
     def _continue_transfer(self) -> None:
         if not self._transfer.is_done(self._now):

@@ -43,7 +43,14 @@ class HoistMove(enum.Enum):
     LOWER = 'lower'
 
 
-Leg = Array | HoistMove
+@dataclass(frozen=True, eq=False)
+class SlowPath:
+    """A path (steps, n) at whose end friction holds the joints, not their inertia; rad or m."""
+
+    steps: Array
+
+
+Leg = Array | SlowPath | HoistMove
 """A path of joint positions (steps, n) in rad or m, or a move of the hoist."""
 
 
@@ -58,7 +65,7 @@ class RobotDriver(Protocol):
     def problem(self) -> str:
         """Why trajectories would not be executed, or ''."""
 
-    def send(self, positions: Array, path: Array) -> float:
+    def send(self, positions: Array, path: Array, slowly: bool = False) -> float:
         """Send a path (steps, n) that begins at `positions` (n,); return its duration, s."""
 
     def request_hoist(self, move: HoistMove) -> str:
@@ -130,7 +137,9 @@ class Transfer:
             return self._driver.problem
         if not np.isfinite(positions).all():
             return 'no joint states received; check the topic joint_states'
-        self.arrives_at = now + self._driver.send(positions, leg)
+        slowly = isinstance(leg, SlowPath)
+        path = leg.steps if isinstance(leg, SlowPath) else leg
+        self.arrives_at = now + self._driver.send(positions, path, slowly)
         self._legs.pop(0)
         return ''
 

@@ -97,7 +97,8 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
         torso = model.config.torso.joints if model.config.torso and params.torso_bend else ()
         driver = PoseDriver(
             self, model, params.trajectory_topic, (*model.actuated_joint_names, *torso),
-            hoist=params.hoist_service, speed=params.joint_speed, ramp=params.ramp)
+            hoist=params.hoist_service, speed=params.joint_speed, ramp=params.ramp,
+            approach_speed=params.approach_speed)
         self._target = self.create_publisher(JointState, '~/target', LATCHED)
         self._progress = self.create_publisher(String, '~/progress', LATCHED)
         self._description: Any = None

@@ -71,6 +71,9 @@ class ComCalibratorParameters(RobotNodeParameters):
         options=APPROACHES)
     approach_angle: float = constant(
         0.05, 'By how much joints come from that side', 'rad', 0.005, 0.2)
+    approach_speed: float = constant(
+        0.03, 'Speed of this last move: the slower, the more it is friction, not inertia, that '
+        'the joints come to rest with', 'rad/s', 0.001, 1.0)
     seed: int = constant(0, 'Seed of the random poses', '', 0, 1000000)
     move: bool = constant(False, 'Whether to send trajectories; else an operator moves the robot')
     automatic: bool = parameter(

@@ -30,6 +30,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 NEAR = 0.1
 """A path begins at the last command if all joints are this near to it, rad."""
 
+SLOW_RAMP = 1.0
+"""Least time to brake at the end of a slow path, s: inertia must not overcome friction."""
+
 
 class PoseDriver:
     """
@@ -49,12 +52,15 @@ class PoseDriver:
         Name of a std_srvs/SetBool that lifts the robot (true) and lowers it; '' for none.
     speed, ramp
         See :func:`travel`.
+    approach_speed
+        Speed of slow paths, rad/s.
 
     """
 
     def __init__(self, node: Node, model: RobotModel, topic: str, joints: Sequence[str], *,
-                 hoist: str, speed: float, ramp: float) -> None:
+                 hoist: str, speed: float, ramp: float, approach_speed: float) -> None:
         self._joints, self._speed, self._ramp = tuple(joints), speed, ramp
+        self._approach_speed = approach_speed
         self._index = model.joint_index(self._joints)
         self._offsets = model.joint_offsets[self._index]
         self._trajectory = node.create_publisher(JointTrajectory, topic, 10)
@@ -75,7 +81,7 @@ class PoseDriver:
         return (f"nothing subscribes to '{self._trajectory.topic_name}': start a joint trajectory "
                 'controller, or set the parameter move to false')
 
-    def send(self, positions: Array, path: Array) -> float:
+    def send(self, positions: Array, path: Array, slowly: bool = False) -> float:
         """
         Send a path; the trajectory begins at the last command where the joints are near to it.
 
@@ -85,6 +91,8 @@ class PoseDriver:
             Measured, of all joints, (n,), rad.
         path
             Positions to go through, (steps, n), rad.
+        slowly
+            Whether to go at `approach_speed`.
 
         Returns
         -------
@@ -96,7 +104,10 @@ class PoseDriver:
         if self._commanded is not None and np.abs(self._commanded - start).max() < NEAR:
             # Joints deflect under their load: to begin where they are would be a jerk.
             start = self._commanded
-        way = travel(start, path[:, self._index], self._speed, self._ramp)
+        speed, ramp = self._speed, self._ramp
+        if slowly:
+            speed, ramp = min(self._approach_speed, speed), max(SLOW_RAMP, ramp)
+        way = travel(start, path[:, self._index], speed, ramp)
         message = JointTrajectory(joint_names=list(self._joints))
         for time, q, v in zip(way.times, way.positions, way.velocities):
             message.points.append(JointTrajectoryPoint(

@@ -52,6 +52,7 @@ def test_joints_come_to_rest_from_opposite_sides(planned):
         name for name in model.actuated_joint_names if 'gripper' not in name])
     assert [visit.name for visit in visits] == [
         name for pose in design.poses for name in (pose.name, f'{pose.name} again')]
+    assert all(0 < visit.slow_steps < len(visit.path) for visit in visits)
     shares = []
     for one, other, pose in zip(visits[::2], visits[1::2], design.poses):
         np.testing.assert_array_equal(one.path[-1], pose.positions)
@@ -91,6 +92,7 @@ def test_shortest_paths_visit_once():
     assert [visit.name for visit in designer.remaining(design, ())] == [
         pose.name for pose in design.poses]
     assert designer.options.visits == 4
+    assert not any(visit.slow_steps for visit in designer.remaining(design, ()))
 
 
 def test_wrong_options_are_refused():

@@ -57,12 +57,13 @@ class Driver:
     def __init__(self, positions, has_hoist=True):
         self.positions, self.has_hoist = positions, has_hoist
         self.problem, self.is_lifted, self.moves, self.paths = '', False, [], []
-        self.on_the_way = []
+        self.on_the_way, self.slow = [], []
 
-    def send(self, positions, path):
+    def send(self, positions, path, slowly=False):
         assert np.abs(path[0] - positions).max() < 0.5  # no jump
         self.positions = path[-1]
         self.paths.append(path)
+        self.slow += [slowly]
         self.on_the_way.extend(path)
         return DURATION
 
@@ -164,6 +165,11 @@ def test_poses_are_captured_from_both_sides(tmp_path):
         one, other = captures[f'pose {i}'], captures[f'pose {i} again']
         np.testing.assert_allclose(one.positions, other.positions, atol=1e-12)
         assert np.mean((one.approach * other.approach == -1.0)[motors]) > 0.8
+    # Only the last move of each visit is slow: its end is the pose, and it is short.
+    slow = [path for path, slowly in zip(bench.driver.paths, bench.driver.slow) if slowly]
+    assert [path[-1].tolist() for path in slow] == [
+        pose.positions.tolist() for pose in bench.targets]
+    assert max(np.abs(path - path[-1]).max() for path in slow) < 0.2
     assert '(6 of 6 captured' in bench.texts[-1] or '(6 of 6 captured' in bench.texts[-2]
 
 

@@ -13,6 +13,7 @@
 # limitations under the License.
 """Friction, rotors and drives: laws that hold whatever the numbers are."""
 
+from biped_com_ros.core.identification.transfer import travel
 from biped_com_ros.sim.description import parse
 from biped_com_ros.sim.drives import Drives, SpeedLimit
 from biped_com_ros.sim.friction import JointFriction
@@ -20,6 +21,7 @@ from biped_com_ros.sim.gains import Gains
 from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import Command, DriveOptions
 from biped_com_ros.sim.mjcf import WorldOptions
+from biped_com_ros.sim.setpoints import Setpoints
 import numpy as np
 import pytest
 from support.sim_robot import CONFIG, make_plant, run, URDF, with_simulation
@@ -138,6 +140,37 @@ def test_friction_leaves_no_joint_far_from_its_command():
     off = reached[[plant.joint_names.index(name) for name in joints]] - command.position[moved]
     assert np.degrees(np.abs(off).max()) < 1.05
     assert (plant.gains.stiffness >= make_plant().gains.stiffness).all()
+
+
+def test_a_slow_approach_shows_friction_with_the_sign_of_the_move():
+    """
+    Half the difference of the efforts from both sides is the friction, their mean the weight.
+
+    At rest it is near the breakaway, less what the joint crept back.
+    """
+    given = {('shoulder', 'friction'): (0.3,), ('shoulder', 'stiction'): (0.1,)}
+    plant, plain = make_plant(instrument_errors=given), make_plant()
+    setpoints, name = Setpoints(plant), 'shoulder'
+    joint, target = plant.joint_names.index(name), CONFIG.postures['stand'][name]
+    efforts = {}
+    for sign in (1.0, -1.0):
+        for goal, speed in ((target - 0.05 * sign, 0.3), (target, 0.03)):
+            way = travel(setpoint_of(setpoints, name), np.array([[goal]]), speed, 1.0)
+            setpoints.set_trajectory(
+                [name], way.times, way.positions, way.velocities, plant.observation.time)
+            for _ in range(round((way.duration + 0.3) / plant.dt)):
+                plant.step(setpoints.command(plant.observation.time))
+        efforts[sign] = plant.observation.joint_efforts[joint]
+    assert 0.36 < 0.5 * (efforts[1.0] - efforts[-1.0]) < 0.401
+    weight = run(plain, 2.0).joint_efforts[joint]
+    assert abs(weight) > 0.4
+    assert 0.5 * (efforts[1.0] + efforts[-1.0]) == pytest.approx(weight, rel=0.03)
+
+
+def setpoint_of(setpoints, name):
+    """Return the present setpoint of a joint, (1,)."""
+    command = setpoints.command(setpoints.plant.observation.time)
+    return command.position[[setpoints.plant.actuated_joint_names.index(name)]]
 
 
 def test_rotors_add_to_the_inertia_that_joints_move():
