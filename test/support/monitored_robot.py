@@ -74,7 +74,9 @@ class MonitoredRobot(NodeRig):
 
     def __init__(self, **parameters):
         self.space = f'/zmp_{next(COUNTER)}'
-        values = {'robot': 'biped', 'max_stamp_age': 0.0, 'marker_rate': 1e4, **parameters}
+        # Its wrenches have passed no low-pass.
+        values = {'robot': 'biped', 'max_stamp_age': 0.0, 'marker_rate': 1e4, 'wrench_delay': 0.0,
+                  **parameters}
         node = ZmpMonitor(
             namespace=self.space,
             cli_args=['--ros-args', '-r', '/diagnostics:=diagnostics'],

@@ -57,6 +57,8 @@ class MonitorSettings:
         How the model-based wrench is computed, and its bandwidth, Hz; see :class:`ModelWrench`.
     gravity
         Gravitational acceleration, m/s^2.
+    wrench_delay
+        By how much the wrenches are late, s; undone where they are compared with the model.
 
     """
 
@@ -65,6 +67,7 @@ class MonitorSettings:
     method: str = 'full'
     cutoff: float = 15.0
     gravity: float = GRAVITY
+    wrench_delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +194,7 @@ class StabilityMonitor:
         self._least_force = settings.min_share * model.mass * settings.gravity
         self._soles = Soles.of(model) if polygons is None else Soles(polygons)
         self._model_wrench = ModelWrench(
-            model, settings.cutoff, settings.method, settings.gravity)
+            model, settings.cutoff, settings.method, settings.gravity, settings.wrench_delay)
         self._last_ns = 0
         self._restart()
         self.problem = ''

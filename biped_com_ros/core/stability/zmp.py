@@ -258,11 +258,14 @@ class ModelWrench:
         One of :data:`.momentum.METHODS`.
     gravity
         m/s^2.
+    wrench_delay
+        By how much measured wrenches are late, s, which is undone.
 
     """
 
     def __init__(self, model: RobotModel, cutoff: float = 15.0, method: str = 'full',
-                 gravity: float = GRAVITY) -> None:
+                 gravity: float = GRAVITY, wrench_delay: float = 0.0) -> None:
+        self._wrench_delay = wrench_delay
         self._momentum = Momentum(model, method)
         self._weight = model.mass * gravity
         # Momentum, measured wrench and centre of mass side by side: one product filters all.
@@ -306,4 +309,5 @@ class ModelWrench:
         wrench[2] += self._weight
         wrench[3] += y * self._weight
         wrench[4] -= x * self._weight
-        return FilteredWrenches(wrench, None if measured is None else filtered[6:12].copy())
+        return FilteredWrenches(wrench, None if measured is None else (
+            filtered[6:12] + self._wrench_delay * rate[6:12]))

@@ -118,7 +118,7 @@ def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
         recovery=params.recovery_time)
     return settings_from(
         params, MonitorSettings, 'model_', stability=stability, min_share=params.min_force_share,
-        gravity=params.gravity)
+        gravity=params.gravity, wrench_delay=params.wrench_delay)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

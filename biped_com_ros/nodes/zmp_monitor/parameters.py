@@ -40,6 +40,10 @@ class ZmpMonitorParameters(FootWrenchParameters, ContactParameters, WeightParame
         'point masses, with one point mass, or statically', options=METHODS)
     model_cutoff: float = constant(
         15.0, "Bandwidth of the model's ZMP; it is delayed by 0.225 / cutoff", 'Hz', 0.1, 1000.0)
+    wrench_delay: float = constant(
+        0.0045, 'Delay of the wrenches of the feet, undone where they are compared with the '
+        'model; 0.0045 is that of the low-pass of wrench_aggregator at its default (of second '
+        'order: 0.225 / low_pass_cutoff)', 's', 0.0, 0.1)
     margin_warning: float = constant(
         0.01, 'Margin of ZMP or DCM below which the robot is marginal', 'm', -1.0, 1.0)
     dcm_margin_unstable: float = constant(

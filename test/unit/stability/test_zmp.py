@@ -18,6 +18,7 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.plane import Plane
 from biped_com_ros.core.geometry.wrench import centre_of_pressure
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.zmp import (
     link_motion, ModelWrench, zmp_by_links, zmp_of_motion)
 from biped_com_ros.core.state.stance import Twist
@@ -180,3 +181,18 @@ def test_zmp_of_a_motion_about_a_foot(motion):
         zmp_of_motion(model, q, dq, ddq, 'lefd')
     with pytest.raises(InputError, match='the ground would have to pull'):
         zmp_of_motion(model, q, dq, ddq, foot, -up)
+
+
+def test_a_known_delay_of_measured_wrenches_is_undone():
+    model, dt, omega, delay = RobotModel.load('biped'), 0.004, 5.0, 0.005
+    state, still = model.state(model.posture()), Twist(np.zeros(3), np.zeros(3))
+    undone, late, exact = (ModelWrench(model, wrench_delay=d) for d in (delay, 0.0, 0.0))
+    moments = []
+    for i in range(600):
+        now, before = (np.array((0.0, 0.0, 30.0, np.sin(omega * t), 0.0, 0.0))
+                       for t in (dt * i, dt * i - delay))
+        moments.append([wrench.update(state, still, dt, measured).measured[3]
+                        for wrench, measured in ((undone, before), (late, before), (exact, now))])
+    errors = np.abs(np.array(moments)[200:, :2] - np.array(moments)[200:, 2:]).max(axis=0)
+    assert errors[0] < 1e-3, 'half of the square of the phase'
+    assert errors[1] == pytest.approx(omega * delay, rel=0.05)
