@@ -33,6 +33,8 @@ from biped_com_ros.core.errors import BipedComError, ConfigurationError
 from biped_com_ros.core.identification.captures import (
     Capture, CaptureLog, MotorConstants, SensorNoise)
 from biped_com_ros.core.identification.exports import write_exports
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.paper.captures import best_pair, rank_of
 from biped_com_ros.core.identification.recordings import CaptureFinder, read_recording
 from biped_com_ros.core.identification.results import solve_and_write, summary
 from biped_com_ros.core.identification.stillness import StillnessOptions
@@ -71,6 +73,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument('--mjcf', type=Path, metavar='FILE',
                         help='MuJoCo model whose bodies have the names of the links; it is '
                              'written with the calibrated inertials')
+    result.add_argument('--two-pose', action='store_true',
+                        help='also print the total centre of mass from two poses that differ by '
+                             'a lean about the ankles, without the masses of the URDF')
     result.add_argument('--namespace', default='', help='of the topics in the bag')
     result.add_argument('--still', type=float, default=1.0, metavar='SECONDS',
                         help='time for which the robot must be still to be captured')
@@ -126,8 +131,18 @@ def calibrate(options: argparse.Namespace, console: Console) -> None:
         paths |= write_exports(
             options.out, model, found, robot=options.robot, mjcf=options.mjcf)
     print(summary(found))
+    if options.two_pose:
+        print_two_pose(model, captures, noise)
     for what, path in paths.items():
         print(f'{what}: {path}')
+
+
+def print_two_pose(model: RobotModel, captures: Sequence[Capture], noise: SensorNoise) -> None:
+    """Print the paper's total centre of mass and rank; an error where no two poses allow it."""
+    regressor = StaticsRegressor(model)
+    print(rank_of(regressor, captures).describe())
+    first, second, measured = best_pair(regressor, captures, noise)
+    print(f"poses '{first.name}' and '{second.name}': {measured.describe()}")
 
 
 def find_captures(options: argparse.Namespace, model: RobotModel,

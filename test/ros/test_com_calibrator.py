@@ -57,10 +57,10 @@ def ros():
 class Robot:
     """A robot that stands still in captured poses, as topics; and the calibrator."""
 
-    def __init__(self, directory, **parameters):
-        self.true = TrueRobot('sabian', seed=2)
-        values = {'robot': 'sabian', 'directory': str(directory), 'poses': 4, 'candidates': 8,
-                  'hoisted': 0, 'still_duration': 0.3, 'still_force_deviation': 50.0, **parameters}
+    def __init__(self, directory, true=None, **parameters):
+        self.true = true or TrueRobot('sabian', seed=2)
+        values = {'robot': self.true.model.config.name, 'directory': str(directory),
+                  'poses': 4, 'candidates': 8, 'hoisted': 0, 'still_duration': 0.3, 'still_force_deviation': 50.0, **parameters}
         node = ComCalibrator(parameter_overrides=[
             Parameter(name, value=value) for name, value in values.items()])
         self.rig, self.node, self._last = NodeRig(node=node), node, 0.0
@@ -335,3 +335,28 @@ def test_the_parameter_file_holds_every_parameter_with_its_default():
     defaults = ComCalibratorParameters()
     assert text == {field.name: getattr(defaults, field.name)
                     for field in dataclasses.fields(ComCalibratorParameters)}
+
+
+def test_the_papers_robot_goes_through_its_poses_a_and_b(tmp_path):
+    true = TrueRobot('three_link', seed=3, extra=0.0, com_sigma=0.0)
+    robot = Robot(tmp_path, true, autostart=False)
+    try:
+        refused = robot.trigger('two_pose')
+        assert not refused.success and 'capture an upright pose' in refused.message
+        for name in 'ab':
+            pose = true.capture(('left', 'right'), positions=true.model.posture(name))
+            robot.stand(pose, lambda: not robot.session.window.problem)
+            assert robot.trigger('capture').success
+        answer = robot.trigger('two_pose')
+        assert answer.success and 'two poses, 10.00 deg apart' in answer.message
+        found = {name: 1e-3 * float(value) for name, value in re.findall(
+            r'([rl]_w) = (-?[\d.]+) ', answer.message)}
+        state = true.model.state(true.model.posture('a'))
+        leaning = [i for i, link in enumerate(true.model.link_names) if not link.endswith('foot')]
+        masses = true.model.link_masses[leaning]
+        com = masses @ state.link_coms_in_base[leaning] / masses.sum()
+        ankles = state.placements_in_base(true.model.frames(('l_foot', 'r_foot')))[:, 3]
+        expected = com - ankles.mean(axis=0)
+        assert (found['r_w'], found['l_w']) == pytest.approx(expected[[0, 2]], abs=1.1e-5)
+    finally:
+        robot.close()

@@ -36,6 +36,8 @@ from biped_com_ros.core.identification.captures import Capture, CaptureLog, Sens
 from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.estimator import CaptureInformation, Estimator
 from biped_com_ros.core.identification.exports import write_exports
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.paper.captures import com_from_captures, rank_of
 from biped_com_ros.core.identification.pose_design import PlannedPose, PoseDesign, PoseDesigner
 from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.identification.prior import Prior
@@ -290,6 +292,15 @@ class CalibrationSession:
             options.directory, model, found, robot=options.robot, biases=biases,
             mjcf=Path(options.mjcf).expanduser() if options.mjcf else None)
         return found, paths
+
+    def two_pose(self) -> str:
+        """Return the total centre of mass from the last two captures, and what all determine."""
+        captures, regressor = self.log.captures, StaticsRegressor(self.model)
+        if len(captures) < 2:
+            raise InputError('capture an upright pose, then one that leans about the ankles')
+        found = com_from_captures(
+            regressor, captures[-2], captures[-1], self.estimator.noise)
+        return f'{found.describe()}; {rank_of(regressor, captures).describe()}'
 
     def calibrated_urdf(self) -> str:
         """Return the URDF with the estimated masses and centres of mass."""

@@ -45,6 +45,8 @@ calibrated_description  std_msgs/String                            the same, for
 ~/start                 std_srvs/Trigger                           begin, without `autostart`
 ~/capture ~/skip        std_srvs/Trigger                           capture now; skip a pose
 ~/solve ~/reset         std_srvs/Trigger                           estimate now; begin again
+~/two_pose              std_srvs/Trigger                           total CoM from the last two
+                                                                   captures
 ~/publish               std_srvs/Trigger                           publish the calibrated URDF
 ======================= ========================================== ===========================
 """
@@ -109,7 +111,7 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
         for name, action in (
                 ('start', session.start), ('capture', session.capture), ('skip', session.skip),
                 ('solve', session.solve), ('reset', session.reset),
-                ('publish', self._publish_urdf)):
+                ('two_pose', session.two_pose), ('publish', self._publish_urdf)):
             trigger_service(self, f'~/{name}', action)
         self.diagnostics.add('calibration', self._report)
         if missing := missing_inertials(model):

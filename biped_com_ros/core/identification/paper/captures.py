@@ -1,0 +1,304 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Total centre of mass from two captured poses, Muscolo et al. 2017, section 2, in three dimensions.
+
+Between the poses everything above the ankles leans as one body, about any horizontal axis. Of
+each pose the foot wrenches give the vertical line on which the total centre of mass is. Two lines
+in one body determine its centre of mass, without the URDF's masses or centres of mass of that
+body. Only of what does not lean with the base, as the feet, the URDF's values are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+import math
+from typing import NamedTuple
+
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Array, BoolArray
+from biped_com_ros.core.geometry.wrench import centre_of_pressure
+from biped_com_ros.core.identification.captures import Capture, SensorNoise
+from biped_com_ros.core.identification.estimates import level_rotation
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.paper.two_pose import SMALLEST_TILT
+import numpy as np
+
+_RANK_TOLERANCE = 1e-9  # of the largest singular value
+_RIGID = 0.002  # m; by how much the leaning links may move relative to each other
+_LEAST_SHARE = 0.2  # of the mass that leans
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredCom:
+    """
+    Centre of mass from two poses.
+
+    Attributes
+    ----------
+    tilt
+        Lean between the poses, rad.
+    r_w, q_w, l_w
+        Centre of mass of the leaning part in the first pose from the middle of the ankles:
+        forward, left, up, m.
+    deviations
+        Standard deviations of these three, m.
+    mass
+        Everything that the sensors carry, by its weight, kg.
+    com_in_base
+        Total centre of mass of that in the first and second pose, (2, 3), m.
+    heights
+        Of these above the soles, (2,), m.
+
+    """
+
+    tilt: float
+    r_w: float
+    q_w: float
+    l_w: float
+    deviations: Array
+    mass: float
+    com_in_base: Array
+    heights: Array
+
+    @property
+    def polar(self) -> tuple[float, float]:
+        """Return distance (m) and angle from the vertical (rad) of it in the x-z plane."""
+        return math.hypot(self.r_w, self.l_w), math.atan2(self.r_w, self.l_w)
+
+    def describe(self) -> str:
+        """Return the result in a sentence."""
+        (distance, angle), sd = self.polar, 1e3 * self.deviations
+        return (
+            f'two poses, {math.degrees(self.tilt):.2f} deg apart: {self.mass:.3f} kg, centre of '
+            f'mass above the ankles r_w = {1e3 * self.r_w:.2f} +- {sd[0]:.2f} mm, q_w = '
+            f'{1e3 * self.q_w:.2f} +- {sd[1]:.2f} mm, l_w = {1e3 * self.l_w:.2f} +- {sd[2]:.2f} '
+            f'mm (polar {1e3 * distance:.2f} mm, {math.degrees(angle):.3f} deg); total '
+            f'{1e3 * self.heights[0]:.2f} and {1e3 * self.heights[1]:.2f} mm above the soles')
+
+
+def com_from_captures(regressor: StaticsRegressor, first: Capture, second: Capture,
+                      noise: SensorNoise) -> MeasuredCom:
+    """
+    Return the centre of mass from two poses.
+
+    Parameters
+    ----------
+    regressor
+        Of the robot.
+    first, second
+        On the same feet, leaning differently, with all joints above the ankles alike.
+    noise
+        Of the sensors.
+
+    Raises
+    ------
+    InputError
+        If other joints moved, different feet stand, or the lean is below 1 deg.
+
+    """
+    poses = first, second
+    if not first.in_contact.any() or (first.in_contact != second.in_contact).any():
+        raise InputError('both poses must be on the same feet')
+    lines = [_line(regressor, pose) for pose in poses]
+    tilt = float(np.arccos(np.clip(lines[0].up @ lines[1].up, -1.0, 1.0)))
+    if tilt < SMALLEST_TILT:
+        raise InputError(
+            f'the poses differ by a lean of {math.degrees(tilt):.2f} deg: lean further about the '
+            'ankles, 5 to 10 deg')
+    leans = _leaning_links(regressor, first, second)
+    mass = float(np.mean([line.mass for line in lines]))
+    found = _solve(regressor, poses, lines, leans, mass)
+    r, q, h = found.from_ankles.tolist()
+    changes = [_solve(regressor, poses, varied, leans, mass).from_ankles - found.from_ankles
+               for varied in _variations(regressor, poses, lines, noise)]
+    return MeasuredCom(
+        tilt=tilt, r_w=r, q_w=q, l_w=h, mass=mass, com_in_base=found.totals, heights=np.array([
+            (total - _standing_soles(regressor, pose).mean(axis=0)) @ line.up
+            for total, pose, line in zip(found.totals, poses, lines)]),
+        deviations=np.linalg.norm(changes, axis=0))
+
+
+def best_pair(regressor: StaticsRegressor, captures: Sequence[Capture],
+              noise: SensorNoise) -> tuple[Capture, Capture, MeasuredCom]:
+    """
+    Return the two captures that determine the height best, and what they give.
+
+    Raises
+    ------
+    InputError
+        If no two of them differ by a lean about the ankles only.
+
+    """
+    found, problem = [], 'there are fewer than two captures'
+    for first, second in combinations(captures, 2):
+        try:
+            found.append((first, second, com_from_captures(regressor, first, second, noise)))
+        except InputError as error:
+            problem = str(error)
+    if not found:
+        raise InputError(f'no two poses differ by a lean about the ankles only: {problem}')
+    return min(found, key=lambda pair: float(pair[2].deviations[2]))
+
+
+class _Line(NamedTuple):
+    """Vertical line through the centre of mass: point and direction in the base, and mass, kg."""
+
+    point: Array
+    up: Array
+    mass: float
+
+
+def _line(regressor: StaticsRegressor, capture: Capture) -> _Line:
+    up, total = regressor.up_in_base(capture), regressor.total_contact(capture)
+    point = centre_of_pressure(
+        total.tolist(), up.tolist(), float(_standing_soles(regressor, capture).mean(axis=0) @ up))
+    if point is None:
+        raise InputError(f"the feet carry nothing in pose '{capture.name}'")
+    return _Line(np.array(point), up, float(total[:3] @ up) / GRAVITY)
+
+
+def _standing_soles(regressor: StaticsRegressor, capture: Capture) -> Array:
+    model = regressor.model
+    soles: Array = model.state(capture.positions).placements_in_base(model.soles)[:, 3]
+    return soles[capture.in_contact]
+
+
+def _leaning_links(regressor: StaticsRegressor, first: Capture, second: Capture) -> BoolArray:
+    """
+    Return which links have the same place in the base in both poses: they lean with it.
+
+    Of the others, the feet and what moved with them, the URDF's values are used.
+    """
+    model = regressor.model
+    coms = [model.state(pose.positions).link_coms_in_base for pose in (first, second)]
+    moved = np.linalg.norm(coms[0] - coms[1], axis=1)
+    leans: BoolArray = moved <= _RIGID
+    if model.link_masses[leans].sum() < _LEAST_SHARE * model.mass:
+        heaviest = int(np.argmax(np.where(leans, 0.0, model.link_masses)))
+        raise InputError(
+            f"link '{model.link_names[heaviest]}' moved by {1e3 * moved[heaviest]:.1f} mm "
+            'relative to the base: move only the ankles between the two poses')
+    return leans
+
+
+def _ankle_links(regressor: StaticsRegressor, capture: Capture) -> list[str]:
+    feet = regressor.model.config.feet.values()
+    return [foot.ankle or foot.sole for foot, stands in zip(feet, capture.in_contact) if stands]
+
+
+class _Solution(NamedTuple):
+    totals: Array
+    from_ankles: Array
+
+
+def _solve(regressor: StaticsRegressor, poses: Sequence[Capture], lines: Sequence[_Line],
+           leans: BoolArray, mass: float) -> _Solution:
+    """Return the total centres of mass in the base, and that above the ankles from these."""
+    model = regressor.model
+    fixed = regressor.carried_links(poses[0]) & ~leans
+    masses = np.where(fixed, model.link_masses, 0.0)
+    body = mass - float(masses.sum())
+    moments = [masses @ model.state(pose.positions).link_coms_in_base for pose in poses]
+    levels = [level_rotation(line.up)[:2] for line in lines]
+    com, *_ = np.linalg.lstsq(
+        np.concatenate([level * body / mass for level in levels]),
+        np.concatenate([level @ (line.point - moment / mass)
+                        for level, line, moment in zip(levels, lines, moments)]), rcond=None)
+    ankles = model.state(poses[0].positions).placements_in_base(
+        model.frames(_ankle_links(regressor, poses[0])))[:, 3]
+    return _Solution(np.array([(moment + body * com) / mass for moment in moments]),
+                     level_rotation(lines[0].up) @ (com - ankles.mean(axis=0)))
+
+
+def _variations(regressor: StaticsRegressor, poses: Sequence[Capture], lines: Sequence[_Line],
+                noise: SensorNoise) -> Iterator[list[_Line]]:
+    """Go through the lines with one reading off by one standard deviation."""
+    sigma = np.repeat((noise.force, noise.moment), 3)
+    for i, (pose, line) in enumerate(zip(poses, lines)):
+        varied = [line._replace(up=line.up + noise.tilt * axis)
+                  for axis in level_rotation(line.up)[:2]]
+        for entry in np.argwhere(np.isfinite(pose.wrenches)).tolist():
+            wrenches = pose.wrenches.copy()
+            wrenches[tuple(entry)] += sigma[entry[1]]
+            varied.append(_line(regressor, replace(pose, wrenches=wrenches)))
+        for one in varied:
+            yield [one if k == i else other for k, other in enumerate(lines)]
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """
+    What the horizontal centres of mass of some poses determine, with known masses.
+
+    Attributes
+    ----------
+    poses
+        Number of poses with a standing foot.
+    rank
+        Number of combinations of first moments that they determine.
+    possible
+        Number that any poses on these feet, one at a time, can determine: 2 n + 2 with n joints
+        of which none follows another and one foot; one more on alternating feet.
+    condition
+        Condition number of the determined ones.
+
+    """
+
+    poses: int
+    rank: int
+    possible: int
+    condition: float
+
+    def describe(self) -> str:
+        """Return the result and what is missing in a sentence."""
+        missing = max(0, math.ceil((self.possible - self.rank) / 2.0))
+        remedy = f'; at least {missing} more poses are needed' if missing else '; poses suffice'
+        return (f'{self.poses} poses determine {self.rank} of {self.possible} combinations of '
+                f'first moments (condition {self.condition:.3g}){remedy}')
+
+
+def rank_of(regressor: StaticsRegressor, captures: Sequence[Capture]) -> RankReport:
+    """
+    Return what poses determine: the mode of n + 1 poses of the paper, with known masses.
+
+    Raises
+    ------
+    InputError
+        If no foot stands in any pose.
+
+    """
+    standing = [capture for capture in captures if capture.in_contact.any()]
+    if not standing:
+        raise InputError('no foot stands in any pose')
+    values = _strengths(regressor, [
+        (capture.positions, regressor.up_in_base(capture)) for capture in standing])
+    feet = np.flatnonzero(np.any([capture.in_contact for capture in standing], axis=0))
+    model, rng, poses = regressor.model, np.random.default_rng(0), []
+    for k in range(2 * model.pin_model.nv):
+        q = rng.uniform(-0.5, 0.5, len(model.joint_names))
+        poses.append((q, model.state(q).placements_in_base(model.soles)[feet[k % len(feet)], 2]))
+    return RankReport(len(standing), len(values), len(_strengths(regressor, poses)),
+                      float(values[0] / values[-1]))
+
+
+def _strengths(regressor: StaticsRegressor, poses: Sequence[tuple[Array, Array]]) -> Array:
+    """Return the singular values, but zeros, of the first moments' rows of (positions, up)."""
+    rows = np.concatenate([level_rotation(up)[:2] @ regressor.com_matrix(q) for q, up in poses])
+    moments = rows.reshape(len(rows), -1, 4)[:, :, 1:].reshape(len(rows), -1)
+    values: Array = np.linalg.svd(moments, compute_uv=False)
+    return values[values > _RANK_TOLERANCE * values[0]]
