@@ -182,7 +182,8 @@ def _arguments(kind: str, robot: str, space: str = '') -> list[str]:
     if kind in (ESTIMATOR, UNHEARD, AGGREGATOR, FIVE):
         arguments += ['-p', f'robot:={robot}']
     if kind in (ESTIMATOR, UNHEARD, FIVE):
-        arguments += ['-p', 'base_source:=fixed']
+        # As in process: the filter of the fused CoM has a benchmark of its own.
+        arguments += ['-p', 'base_source:=fixed', '-p', 'fused_com:=false']
     return arguments
 
 
