@@ -45,8 +45,8 @@ from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.tf import TransformLookup
 from rclpy.node import Node
 
-#: Least thresholds of contact for wrenches from joint torques, as shares of body weight.
-_VIRTUAL_ENGAGE, _VIRTUAL_RELEASE = 0.10, 0.06
+#: Least thresholds of contact for wrenches from joint torques, as shares of body weight, and s.
+_VIRTUAL_ENGAGE, _VIRTUAL_RELEASE, _VIRTUAL_DWELL = 0.10, 0.06, 0.006
 #: Called with each located state.
 Callback = Callable[[LocatedState], None]
 
@@ -260,7 +260,9 @@ def _thresholds(model: RobotModel, thresholds: ContactThresholds) -> ContactThre
     if not any(foot.is_virtual for foot in model.config.feet.values()):
         return thresholds
     return replace(thresholds, engage=max(thresholds.engage, _VIRTUAL_ENGAGE),
-                   release=max(thresholds.release, _VIRTUAL_RELEASE))
+                   release=max(thresholds.release, _VIRTUAL_RELEASE),
+                   engage_dwell=max(thresholds.engage_dwell, _VIRTUAL_DWELL),
+                   release_dwell=max(thresholds.release_dwell, _VIRTUAL_DWELL))
 
 
 def _check_one_per_foot(name: str, topics: Sequence[str], feet: Sequence[str]) -> None:
