@@ -60,7 +60,8 @@ class Robot:
     def __init__(self, directory, true=None, **parameters):
         self.true = true or TrueRobot('sabian', seed=2)
         values = {'robot': self.true.model.config.name, 'directory': str(directory),
-                  'poses': 4, 'candidates': 8, 'hoisted': 0, 'still_duration': 0.3, 'still_force_deviation': 50.0, **parameters}
+                  'poses': 4, 'candidates': 8, 'hoisted': 0, 'still_duration': 0.3,
+                  'still_force_deviation': 50.0, **parameters}
         node = ComCalibrator(parameter_overrides=[
             Parameter(name, value=value) for name, value in values.items()])
         self.rig, self.node, self._last = NodeRig(node=node), node, 0.0
