@@ -21,6 +21,7 @@ sequence stay. What was estimated adds to what was corrected while the poses wer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 import re
 from typing import Any
@@ -153,6 +154,9 @@ def write_calibrated_robot(directory: Path, robot: str, model: RobotModel, found
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"robot file '{source}' cannot be read: {error}") from None
     corrections = corrections_after(model.config, model.joint_names, found, biases)
+    sensors = robot_config_from_mapping(parse_yaml(text, f"robot file '{source}'")).wrench_sensors
+    corrections = replace(corrections, wrench_sensors={  # without the virtual ones of the model
+        name: known for name, known in corrections.wrench_sensors.items() if name in sensors})
     write_atomically(path, calibrated_robot_yaml(text, corrections, CALIBRATED_URDF))
     return path
 

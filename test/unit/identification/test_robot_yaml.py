@@ -17,9 +17,12 @@ from dataclasses import replace
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.geometry.wrench import wrench_adjoint
+from biped_com_ros.core.identification.estimator import Estimator
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.instruments import InstrumentErrors
 from biped_com_ros.core.identification.robot_yaml import (
-    calibrated_robot_yaml, corrections_after, write_calibrated_robot)
+    calibrated_robot_yaml, corrections_after, errors_of, write_calibrated_robot)
+from biped_com_ros.core.identification.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.model.config import (
     load_robot_config, robot_config_from_mapping, robot_file, robot_names)
 from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
@@ -29,6 +32,7 @@ from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
 import pytest
 from scipy.linalg import expm, logm
+from support.statics_data import TrueRobot
 
 
 def skew(v):
@@ -109,9 +113,11 @@ def test_the_bias_of_a_tare_is_included(model):
 @pytest.mark.parametrize('name', robot_names())
 def test_the_text_keeps_all_else(name):
     text = robot_file(name).read_text()
+    config = load_robot_config(name)
+    known = SensorCorrection(bias=(1.0, 0, 0, 0, 0, 0.5))
     corrections = InstrumentCorrections(
-        {'some_joint': 0.0123}, {'left_foot': SensorCorrection(bias=(1.0, 0, 0, 0, 0, 0.5))},
-        {load_robot_config(name).imu.frame: (0.01, 0.0, -0.02)})
+        {'some_joint': 0.0123}, dict.fromkeys(config.wrench_sensors, known),
+        {config.imu.frame: (0.01, 0.0, -0.02)})
     edited = calibrated_robot_yaml(text, corrections, 'calibrated.urdf')
     assert calibrated_robot_yaml(edited, corrections, 'calibrated.urdf') == edited
     before, after = ([line for line in one.splitlines() if not line.startswith('urdf:')]
@@ -142,6 +148,18 @@ def test_the_written_robot_loads_with_its_urdf(model, tmp_path):
     assert loaded.urdf == model.urdf and loaded.mass == model.mass
     with pytest.raises(ConfigurationError, match="is the robot's own YAML, which is not overwri"):
         write_calibrated_robot(tmp_path, str(path), model, errors)
+
+
+def test_virtual_sensors_are_no_part_of_the_file(tmp_path):
+    """A robot without foot sensors is calibrated with virtual ones, which its YAML lacks."""
+    model = with_virtual_sensors(RobotModel.load('g1_as_sold'))
+    assert model.config.wrench_sensors
+    errors = random_errors(model, np.random.default_rng(5))
+    (tmp_path / 'calibrated.urdf').write_text(model.urdf)
+    path = write_calibrated_robot(tmp_path, 'g1_as_sold', model, errors)
+    loaded = RobotModel.load(str(path))
+    assert loaded.joint_offsets == pytest.approx(errors.positions, abs=1e-6)
+    assert not loaded.config.wrench_sensors and not loaded.config.instruments.wrench_sensors
 
 
 def test_perfect_instruments_leave_nothing(model):
@@ -192,3 +210,33 @@ def test_offsets_of_perfect_encoders_cost_nothing(model):
         config_with(model, InstrumentCorrections({'l_knee': 0.01})), model.urdf)
     assert known.offsets_of(('r_knee', 'l_knee')) == (0.0, 0.01)
     assert known.offsets_of(('r_knee',)) == ()
+
+
+def test_estimated_offsets_improve_the_centre_of_mass_over_the_sole():
+    """Encoders are 0.3 deg off; MuJoCo's robot is the truth, at its true joint positions."""
+    true = TrueRobot('sabian', seed=1)
+    model, rng = true.model, np.random.default_rng(1)
+    offsets = np.radians(0.3) * rng.normal(size=len(model.joint_names))
+    offsets[model.joint_index(model.config.torso.joints)] = 0.0
+    captures = [replace(c, positions=c.positions + offsets) for c in true.captures(30)]
+    found = Estimator(model).solve(captures)
+    known = RobotModel(config_with(model, corrections_after(
+        model.config, model.joint_names, errors_of(found, model))), model.urdf)
+    errors = {'measured': [], 'corrected': []}
+    for _ in range(20):
+        q = true.positions(('left',))
+        expected = over_left_sole(model, true.theta, q)
+        for kind, positions in (('measured', q + offsets),
+                                ('corrected', q + offsets - known.joint_offsets)):
+            errors[kind].append(over_left_sole(model, found.parameters, positions) - expected)
+    measured, corrected = (np.sqrt(np.mean(np.sum(np.square(e), axis=1)))
+                           for e in errors.values())
+    assert measured > 1.5e-3
+    assert corrected < 0.4 * measured
+
+
+def over_left_sole(model, theta, positions):
+    """Return x and y of the centre of mass in the left sole's frame, m."""
+    com = StaticsRegressor(model).com_matrix(positions) @ theta.ravel() / theta[:, 0].sum()
+    sole = model.state(positions).pose_in_base(model.config.feet['left'].sole)
+    return sole.inverse().apply(com)[:2]
