@@ -18,6 +18,7 @@ import re
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import predict_capture, StaticsRegressor
 from biped_com_ros.core.identification.pose_design import PoseDesigner
@@ -30,7 +31,7 @@ from biped_com_ros.core.torso.constant_curvature import bend_and_direction
 from examples.static_robot import StaticRobot
 import numpy as np
 import pytest
-from support.statics_data import TrueRobot
+from support.statics_data import NOISE, PERFECT, TrueRobot
 
 OPTIONS = DesignOptions(count=8, candidates=40, seed=3)
 FEET = ('left', 'right')
@@ -125,11 +126,17 @@ def test_information_is_what_the_estimate_gains(designed):
     """Predicted uncertainty against that of an estimate from such poses."""
     model, design, _ = designed
     true = TrueRobot('sabian', seed=5)
-    captures = [true.capture(pose.standing, None, pose.positions) for pose in design.poses]
-    found = Estimator(model).solve(captures)
-    regressor = StaticsRegressor(model)
-    stds = [found.com_std(regressor, pose.positions)[:2] for pose in design.poses]
-    assert 0.4 < np.sqrt(np.mean(np.square(stds))) / design.com_std < 2.0
+    captures = [true.capture(pose.standing, NOISE, pose.positions) for pose in design.poses]
+    estimator = Estimator(model, SensorNoise(**PERFECT))
+    found = estimator.solve(captures)
+    stds = [found.com_std(estimator.regressor, pose.positions)[:2] for pose in design.poses]
+    rows = [estimator.rows(capture) for capture in captures]
+    predicted = estimator.predicted_com_std(
+        np.eye(estimator.dimension) + sum(A.T @ A for A in rows),
+        [pose.positions for pose in design.poses])
+    assert 0.4 < np.sqrt(np.mean(np.square(stds))) / predicted < 2.0
+    # The plan does not trust the instruments.
+    assert design.com_std > predicted
 
 
 @pytest.mark.parametrize('name', ('talos', 'g1', 'icub'))
