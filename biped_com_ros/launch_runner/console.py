@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Mapping
+import contextlib
 from datetime import datetime
 import os
 from pathlib import Path
@@ -81,12 +82,19 @@ class Console:
         except (BrokenPipeError, ValueError):
             # The reading end of the pipe is closed (`| head`); the log file gets everything.
             self.quiet = True
+            discard_output()
 
     def _colour_of(self, name: str) -> str:
         return str(self._colours.setdefault(name, _COLOURS[len(self._colours) % len(_COLOURS)]))
 
     def _painted(self, text: str, colour: str) -> str:
         return f'\033[{colour}m{text}\033[0m' if self.colour and colour else text
+
+
+def discard_output() -> None:
+    """Write no more to a closed pipe: the interpreter flushes once more when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def new_log_directory(environment: Mapping[str, str]) -> Path:

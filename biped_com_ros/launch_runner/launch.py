@@ -26,7 +26,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
-import os
 from pathlib import Path
 import shlex
 import sys
@@ -35,7 +34,7 @@ import tempfile
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, UnknownNameError
 from biped_com_ros.core.model.resources import find_package, PACKAGE
 from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
-from biped_com_ros.launch_runner.console import Console
+from biped_com_ros.launch_runner.console import Console, discard_output
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.parameters import ParameterFiles
 from biped_com_ros.launch_runner.supervisor import Supervisor
@@ -66,9 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         _check_arguments(root, context)
         return _launch(root, context, options)
-    except BrokenPipeError:
-        # The reading end of the pipe is closed (`| head`); the interpreter flushes once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # `| head`
+        discard_output()
         return 0
     except BipedComError as error:
         print(f'run_launch: {error}', file=sys.stderr)

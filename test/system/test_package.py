@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NAME = 'biped_com_ros'
 SHARED = ('launch', 'config', 'urdf', 'rviz')
 # rosdep keys of what is imported by another name; what no key has, or comes with Pinocchio.
-PACKAGES = {'numpy': 'python3-numpy', 'rich': 'python3-rich', 'tf2_ros': 'tf2_ros_py',
-            'yaml': 'python3-yaml'}
+PACKAGES = {'numpy': 'python3-numpy', 'rich': 'python3-rich', 'scipy': 'python3-scipy',
+            'tf2_ros': 'tf2_ros_py', 'yaml': 'python3-yaml'}
 NOT_FROM_APT = {'mujoco', 'proxsuite', 'coal', 'rosbags', 'pink', 'qpsolvers', 'viser', 'trimesh',
                 'websockets'}
 
