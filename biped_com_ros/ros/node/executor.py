@@ -54,7 +54,7 @@ _SLICE_SINGLE, _SLICE_EVENTS = 0.4, 2.0
 #: The same while a signal has to be noticed by Python, s.
 _SLICE_SOFT = 0.1
 #: A node that commands something gets so long to end softly, s.
-_LONGEST_END = 5.0
+_LONGEST_SOFT_END = 5.0
 #: A process that does not end by itself is ended after this time, with exit code 1, s.
 _LONGEST_END = 1.5
 _ENDS = (KeyboardInterrupt, ExternalShutdownException)
@@ -142,7 +142,7 @@ def _end_softly(executor: Any, nodes: Sequence[Node], softly: Sequence[Any]) -> 
     """Stop the nodes that command something, and run callbacks until they have ended."""
     for node in softly:
         node.stop()
-    end = time.monotonic() + _LONGEST_END
+    end = time.monotonic() + _LONGEST_SOFT_END
     while rclpy.ok() and time.monotonic() < end and any(node.busy() for node in softly):
         _spin_some(executor, nodes, 0.02)
 

@@ -23,10 +23,12 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.nodes import NODES
 from biped_com_ros.nodes.suite import node as suite
+from biped_com_ros.ros.node import executor
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import pytest
 from rcl_interfaces.srv import GetParameters
@@ -217,3 +219,30 @@ def test_suite_fails_as_a_whole():
 def test_registry_names_classes_that_exist():
     for location in NODES.values():
         assert callable(suite.load_class(location))
+
+
+def test_a_node_that_commands_has_five_seconds_to_end_softly(monkeypatch):
+    """Launch sends SIGTERM after five; a ramp of 1 s that began late takes two."""
+    clock, stopped = [0.0], []
+
+    class Ramping:
+
+        def stop(self):
+            stopped.append(clock[0])
+
+        def busy(self):
+            return 'efforts are still ramping down' if clock[0] < self.until else ''
+
+    class Executor:
+
+        def spin_until_future_complete(self, future, seconds):
+            clock[0] += seconds
+
+    monkeypatch.setattr(executor, 'time', SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(executor, 'rclpy', SimpleNamespace(ok=lambda: True))
+    node = Ramping()
+    for node.until, expected in (3.0, 3.0), (99.0, 5.0):
+        clock[0] = 0.0
+        executor._end_softly(Executor(), [node], [node])
+        assert clock[0] == pytest.approx(expected, abs=0.05)
+    assert stopped == [0.0, 0.0]
