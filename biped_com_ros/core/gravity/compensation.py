@@ -172,7 +172,7 @@ class GravityCompensator:
     def use_inertials(self) -> None:
         """Balance the model's gravity after its masses have changed; the guard limits the step."""
         self.gravity_model.use_inertials()
-        self.sharing.body_weight = self.gravity_model.weight
+        self.sharing.body_weight = self.balance.body_weight = self.gravity_model.weight
         self._load_ns = NEVER_NS
 
     def reset(self) -> None:

@@ -84,6 +84,8 @@ class WeightBalance:
 
     Attributes
     ----------
+    body_weight
+        Of the robot, N; may be changed.
     doubtful
         Whether the last forces contradict the weight, however short.
     problem
@@ -95,7 +97,7 @@ class WeightBalance:
 
     def __init__(self, names: Sequence[str], body_weight: float,
                  settings: WeightBalanceSettings | None = None) -> None:
-        self._names, self._weight = tuple(names), body_weight
+        self._names, self.body_weight = tuple(names), body_weight
         self.settings = settings or WeightBalanceSettings()
         self._missing_ns = nanoseconds(self.settings.missing_time)
         self._excess_ns = nanoseconds(self.settings.excess_time)
@@ -127,9 +129,9 @@ class WeightBalance:
 
         """
         settings, total, least = self.settings, sum(forces) + others, min(forces)
-        missing = (least < settings.unloaded * self._weight and settings.air * self._weight
-                   < total < (1.0 - settings.missing) * self._weight)
-        self.doubtful = missing or total > (1.0 + settings.excess) * self._weight
+        missing = (least < settings.unloaded * self.body_weight and settings.air * self.body_weight
+                   < total < (1.0 - settings.missing) * self.body_weight)
+        self.doubtful = missing or total > (1.0 + settings.excess) * self.body_weight
         if not self.doubtful:
             self._since_ns, self.problem, self.suspect = None, '', -1
             return False
@@ -144,7 +146,7 @@ class WeightBalance:
 
     def _describe(self, forces: Sequence[float], total: float, missing: bool) -> str:
         shares = ', '.join(f"'{name}' {force:.1f} N" for name, force in zip(self._names, forces))
-        known = f'{shares}; together {100.0 * total / self._weight:.0f} % of the weight'
+        known = f'{shares}; together {100.0 * total / self.body_weight:.0f} % of the weight'
         if missing:
             return (f"the sensor of '{self._names[self.suspect]}' is dead or turned, or something "
                     f'without sensors supports the robot ({known}): check its power, cable and '

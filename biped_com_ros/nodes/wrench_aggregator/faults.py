@@ -55,6 +55,10 @@ class SensorFaults:
         self._frozen: set[int] = set()
         self._dead: ContactBody | None = None
 
+    def use_inertials(self) -> None:
+        """Compare forces with the calibrated weight."""
+        self._balance.body_weight = self._aggregation.body_weight
+
     def add_reading(self, sensor: int, stamp_ns: int, moved_ns: int) -> None:
         """
         Check the last reading of a sensor.

@@ -119,8 +119,9 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         if self._virtual is not None:
             self._virtual.use_inertials()
         self._weight.body_weight = self.aggregation.body_weight
+        self._faults.use_inertials()
         self._set_limits(self.params)
-        self._state_changed = False  # the state was computed with the masses before
+        self._joints_ns = NEVER_NS  # the state was computed with the masses before
 
     def _set_limits(self, params: WrenchAggregatorParameters) -> None:
         """Compute from the parameters what every message needs."""

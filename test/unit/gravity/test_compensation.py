@@ -20,6 +20,7 @@ from biped_com_ros.core.geometry.polygon import distances_inside, half_planes
 from biped_com_ros.core.gravity.compensation import (
     CompensationSettings, GravityCompensator, support_problem)
 from biped_com_ros.core.gravity.model import Support
+from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.sensor_faults import WeightBalanceSettings
 import numpy as np
@@ -286,3 +287,18 @@ def test_a_foot_sensor_that_dies_is_not_believed(model):
     for i in range(400):
         found = efforts(trusting, state, UP, 2 * i * ms, dead if i else standing)
     assert trusting.mode == 'left' and np.abs(found - before).max() > 10.0
+
+
+def test_forces_are_compared_with_calibrated_masses():
+    """A robot that is twice as heavy as its URDF stands on both feet, and nothing is frozen."""
+    model = RobotModel.load('talos')
+    compensator = GravityCompensator(model)
+    heavier = with_inertials(model.urdf, {
+        name: NewInertial(2.0 * mass, com) for name, mass, com in zip(
+            model.link_names, model.link_masses, model.link_coms_in_link)})
+    model.use_inertials(heavier)
+    compensator.use_inertials()
+    state, wrenches = model.state(model.posture()), standing_wrenches(compensator)
+    for i in range(50):
+        assert efforts(compensator, state, UP, 20_000_000 * i, wrenches).any()
+    assert not compensator.balance.doubtful
