@@ -16,7 +16,8 @@ The bias of a force-torque sensor, estimated whenever what it carries is in the 
 
 Of each axis a Kalman filter has two states, the bias b and its drift r:
 
-    b' = r        r' = noise        mean of the readings in the air = b + expected + noise
+    b' = r        r' = noise - r / 1 h
+    mean of the readings in the air = b + expected + noise
 
 One swing gives one measurement, the mean over it: a foot starts and ends at rest, so that its mean
 acceleration, and with it the inertial force, nearly vanishes. The noise of that mean follows from
@@ -26,6 +27,7 @@ the scatter of the readings during the swing, inertial forces included.
 from __future__ import annotations
 
 from dataclasses import dataclass
+import math
 
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import check_positive
@@ -34,6 +36,8 @@ import numpy as np
 
 _CORRELATED = 0.05
 """Readings closer than this are counted as one, since inertial forces last, s."""
+_FORGETTING = 3600.0
+"""Time constant of the drift, s."""
 _GATE = 6.0
 """Means beyond so many standard deviations are refused."""
 
@@ -146,12 +150,13 @@ class BiasFilter:
         """Go on to a time, ns."""
         before, self._stamp_ns = self._stamp_ns, stamp_ns
         dt = 0.0 if before is None else max(1e-9 * (stamp_ns - before), 0.0)
-        self._state[:, 0] += dt * self._state[:, 1]
-        A = np.array(((1.0, dt), (0.0, 1.0)))
+        # The drift is forgotten within an hour: one that was found while the robot walked for a
+        # minute must not carry the bias away while it stands all day.
+        kept = math.exp(-dt / _FORGETTING)
+        A = np.array(((1.0, _FORGETTING * (1.0 - kept)), (0.0, kept)))
+        self._state = self._state @ A.T
         self._covariance = A @ self._covariance @ A.T
-        # The drift itself changes within about an hour.
-        forget = dt / 3600.0
-        self._covariance[:, 1, 1] += 2.0 * forget * self._drift ** 2
+        self._covariance[:, 1, 1] += (1.0 - kept * kept) * self._drift ** 2
 
     def _correct(self, mean: Array, variance: Array, stamp_ns: int) -> None:
         self.predict(stamp_ns)

@@ -61,6 +61,21 @@ def test_a_short_time_in_the_air_is_not_used():
     assert not found.land() and not found.bias.any()
 
 
+def test_a_drift_found_in_a_minute_does_not_carry_the_bias_away_in_a_day():
+    found = BiasFilter(BiasSettings())
+    for swing in range(30):
+        for i in range(40):
+            t = 2.0 * swing + 0.01 * i
+            found.add_in_air(DRIFT * t, np.zeros(6), round(1e9 * t))
+        found.land()
+    before, drift = found.bias.copy(), np.abs(found.drift)
+    assert (drift[:3] > 5.0).all()
+    for hour in range(1, 25):
+        found.predict(round(1e9 * (60.0 + 3600.0 * hour)))
+    assert (np.abs(found.bias - before) < 1.1 * drift).all(), 'what it drifts in an hour'
+    assert (np.abs(found.drift) < 1e-6).all() and np.isfinite(found.deviation).all()
+
+
 def test_settings_have_to_be_positive():
     with pytest.raises(ConfigurationError, match='force_drift must be positive'):
         BiasSettings(force_drift=0.0)
