@@ -72,7 +72,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def __init__(self, **node_kwargs: Any) -> None:
         self.compensator: GravityCompensator | None = None
-        self._may_log, self._has_begun = Throttle(), False
+        self._may_log, self._has_begun, self._conflict = Throttle(), False, ''
         self._last_simulated = self._stands_since = 0.0
         super().__init__('gravity_compensation', GravityCompensationParameters, **node_kwargs)
 
@@ -98,7 +98,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         """Begin the soft start."""
         self._controller.start()
         self._trajectory_output.start()
-        self._has_begun = False
+        self._has_begun, self._conflict = False, self._effort_output.conflict()
         self.supervisor.start(self._now())
 
     def stop(self) -> None:
@@ -216,8 +216,10 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return
         # /clock ticks less often than joint states arrive; their stamps are of the same time.
         now = stamp_ns / SECOND_NS if self._is_simulated else time.monotonic()
-        efforts = self.supervisor.update(
-            positions, stamp_ns, now, self._inhibited(), self._controller.applies_commands)
+        inhibited = self._inhibited()
+        # Efforts that alternate with another node's are none to go on from.
+        is_applied = self._controller.applies_commands and not self._conflict
+        efforts = self.supervisor.update(positions, stamp_ns, now, inhibited, is_applied)
         if efforts is not None:
             self._publish(stamp_ns, efforts, positions)
             if self.supervisor.target is not None:
@@ -228,7 +230,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         controller = self._controller
         if controller.must_restart:
             controller.must_restart = not self.supervisor.is_at_zero
-        return controller.problem or self._rival() or (
+        self._conflict = self._rival()
+        return controller.problem or self._conflict or (
             'the controller was started or activated and applies no effort yet: ramping to zero, '
             'to begin there' if controller.must_restart else '')
 
@@ -269,7 +272,9 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _publish(self, stamp_ns: int, efforts: Array, positions: Array | None) -> None:
         """Publish what the supervisor gave; nothing else publishes efforts."""
-        may_command = not (self._controller.problem or self._controller.must_restart)
+        is_beside_another = self._conflict and self.supervisor.is_at_zero
+        may_command = not (self._controller.problem or self._controller.must_restart
+                           or is_beside_another)
         self._effort_output.publish(stamp_ns, efforts, may_command)
         if may_command:
             self._trajectory_output.publish(stamp_ns, positions, efforts)
