@@ -40,6 +40,8 @@ _FORGETTING = 3600.0
 """Time constant of the drift, s."""
 _GATE = 6.0
 """Means beyond so many standard deviations are refused."""
+_JUMPED = 5
+"""So many refused means in a row that agree with each other show that the bias has jumped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +101,19 @@ class BiasFilter:
         """Start from a bias (6,) and its standard deviation; None: that of the settings."""
         self._state = np.zeros((6, 2))
         self._state[:, 0] = bias
-        self._covariance = np.zeros((6, 2, 2))
-        self._covariance[:, 0, 0] = np.square(self._initial if deviation is None else deviation)
-        self._covariance[:, 1, 1] = self._drift ** 2
+        self._be_uncertain(self._initial if deviation is None else deviation)
+        self._refused_in_row, self._refused_mean = 0, np.zeros(6)
         self._stamp_ns: int | None = None
         self.updates = self.refused = 0
         self._carried = np.zeros(6)
         self._end()
+
+    def _be_uncertain(self, deviation: Array) -> None:
+        """Know the bias with a standard deviation (6,), and nothing of its drift."""
+        self._state[:, 1] = 0.0
+        self._covariance = np.zeros((6, 2, 2))
+        self._covariance[:, 0, 0] = deviation * deviation
+        self._covariance[:, 1, 1] = self._drift ** 2
 
     @property
     def bias(self) -> Array:
@@ -164,11 +172,22 @@ class BiasFilter:
         expected = self._covariance[:, 0, 0] + variance
         if (innovation * innovation > _GATE ** 2 * expected).any():
             self.refused += 1
+            self._refuse(mean, expected)
             return
+        self._refused_in_row = 0
         gain = self._covariance[:, :, 0] / expected[:, np.newaxis]
         self._state += gain * innovation[:, np.newaxis]
         self._covariance -= gain[:, :, np.newaxis] * self._covariance[:, np.newaxis, 0, :]
         self.updates += 1
+
+    def _refuse(self, mean: Array, variance: Array) -> None:
+        """Be as uncertain as at the start where the bias has jumped, as after an impact."""
+        step, self._refused_mean = mean - self._refused_mean, mean
+        agrees = self._refused_in_row and (step * step < _GATE ** 2 * variance).all()
+        self._refused_in_row = self._refused_in_row + 1 if agrees else 1
+        if self._refused_in_row == _JUMPED:
+            self._refused_in_row = 0
+            self._be_uncertain(self._initial)
 
     def _end(self) -> None:
         self._count, self._sum, self._squares = 0, np.zeros(6), np.zeros(6)

@@ -54,6 +54,22 @@ def test_a_mean_that_is_not_credible_is_refused():
     assert found.refused == 1 and not found.updates and not found.bias.any()
 
 
+@pytest.mark.parametrize(('scatter', 'is_followed'), [(0.0, True), (6.0, False)])
+def test_a_bias_that_jumped_is_followed_after_a_few_swings(scatter, is_followed):
+    """A sensor that was knocked; contacts that are taken for swings scatter."""
+    rng, found = np.random.default_rng(1), BiasFilter(BiasSettings())
+    for swing in range(40):
+        bias = np.full(6, 0.1) if swing < 30 else (
+            np.array((8.0, 8.0, 8.0, 0.1, 0.1, 0.1)) + scatter * (-1) ** swing)
+        for i in range(40):
+            noise = rng.standard_normal(6) * (0.5, 0.5, 0.5, 0.01, 0.01, 0.01)
+            found.add_in_air(bias + noise, np.zeros(6), 1000 * MS * swing + 10 * MS * i)
+        found.land()
+    assert found.refused == (5 if is_followed else 10)
+    expected = 8.0 if is_followed else 0.1
+    np.testing.assert_allclose(found.bias[:3], expected, atol=0.5)
+
+
 def test_a_short_time_in_the_air_is_not_used():
     found = BiasFilter(BiasSettings())
     for i in range(10):
