@@ -71,13 +71,20 @@ class SensorFaults:
             Its time, and when a joint moved last, ns.
 
         """
-        repeated = self._repeated[sensor]
-        if not repeated.update(self._aggregation.channels[sensor].signed, stamp_ns):
+        repeated, reading = self._repeated[sensor], self._aggregation.channels[sensor].signed
+        if not repeated.update(reading, stamp_ns) or (
+                not reading.any() and self._others_carry_all()):
             self._frozen.discard(sensor)
         # Simulated sensors of a robot at rest may all repeat exactly.
         elif (self._balance.problem or moved_ns > repeated.since_ns) and any(
                 stamp_ns - other.since_ns < RECENT_NS for other in self._repeated):
             self._frozen.add(sensor)
+
+    def _others_carry_all(self) -> bool:
+        """Return whether zeros may be true: soles that measure pressure repeat them in the air."""
+        balance = self._balance
+        return self._weighs_all and sum(self._aggregation.foot_forces) >= balance.body_weight * (
+            1.0 - balance.settings.missing)
 
     def add_forces(self, vertical_force: float, stamp_ns: int) -> None:
         """Check the vertical force of the total, N, and those of all feet at an instant, ns."""

@@ -52,3 +52,23 @@ def test_by_its_height_a_dead_sensor_is_told_from_a_lifted_foot(lift, is_dead):
     aggregation.foot_forces = [0.5 * WEIGHT, 0.5 * WEIGHT]
     faults.add_forces(WEIGHT, 1000 * MS)
     assert not faults.found
+
+
+@pytest.mark.parametrize(('carried', 'is_frozen'), [(WEIGHT, False), (0.5 * WEIGHT, True)])
+def test_zeros_that_repeat_are_true_while_the_other_foot_carries_all(carried, is_frozen):
+    """Soles that measure pressure have nothing to measure in the air."""
+    aggregation, rng = Aggregation([-0.8, -0.75]), np.random.default_rng(1)
+    faults = SensorFaults(aggregation, 0.25)
+    for i in range(60):
+        aggregation.foot_forces = [carried, 0.0]
+        aggregation.channels[0].signed = carried + rng.standard_normal(6)
+        for sensor in range(2):
+            faults.add_reading(sensor, 10 * MS * i, 10 * MS * i)
+        faults.add_forces(carried, 10 * MS * i)
+    assert faults.is_faulty(aggregation.bodies[1]) == is_frozen
+    aggregation.channels[1].signed = np.full(6, 7.0)  # what froze is no zero
+    for i in range(60, 90):
+        aggregation.channels[0].signed = carried + rng.standard_normal(6)
+        for sensor in range(2):
+            faults.add_reading(sensor, 10 * MS * i, 10 * MS * i)
+    assert faults.is_faulty(aggregation.bodies[1])
