@@ -55,6 +55,8 @@ _SLICE_SINGLE, _SLICE_EVENTS = 0.4, 2.0
 _SLICE_SOFT = 0.1
 #: A node that commands something gets so long to end softly, s.
 _LONGEST_SOFT_END = 5.0
+#: Its last message is lost if its publisher is destroyed before the subscribers have taken it, s.
+_DELIVERY_TIME = 0.1
 #: A process that does not end by itself is ended after this time, with exit code 1, s.
 _LONGEST_END = 1.5
 _ENDS = (KeyboardInterrupt, ExternalShutdownException)
@@ -145,6 +147,8 @@ def _end_softly(executor: Any, nodes: Sequence[Node], softly: Sequence[Any]) -> 
     end = time.monotonic() + _LONGEST_SOFT_END
     while rclpy.ok() and time.monotonic() < end and any(node.busy() for node in softly):
         _spin_some(executor, nodes, 0.02)
+    if softly:
+        time.sleep(_DELIVERY_TIME)
 
 
 def _spin_some(executor: Any, nodes: Sequence[Node], longest: float) -> None:
