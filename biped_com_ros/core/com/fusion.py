@@ -208,7 +208,9 @@ class FusedCom:
             self._set_orientations(state.sole_placements_in_world)
         if wrenches is not None:
             wrenches = self._loaded(wrenches)
-        self._impulse = self._impulse.after(dt, *self._forces(wrenches, follows))
+        # The time since what it does not follow may be infinite.
+        self._impulse = self._impulse.after(
+            dt if follows else 0.0, *self._forces(wrenches, follows))
         if not alone and self._may_be_push(dt, state, twist):
             self._update_filter()
             alone = True
