@@ -196,7 +196,7 @@ class EffortSupervisor:
                        'the URDF')
         return efforts
 
-    def watch(self, now: float) -> Array | None:
+    def watch(self, now: float, is_applied: bool = False) -> Array | None:
         """
         Step without joint states if they are late.
 
@@ -204,6 +204,8 @@ class EffortSupervisor:
         ----------
         now
             Time, s.
+        is_applied
+            Whether no command is sent and the last one is still applied: the efforts stay.
 
         Returns
         -------
@@ -224,6 +226,9 @@ class EffortSupervisor:
             f'{1e3 * self.joint_state_timeout:.0f} ms): check the rate of the driver and the load '
             'of the computer'))
         self.target = None
+        if is_applied and self._guard.active:
+            self._stepped_at = now
+            return self._guard.efforts
         return self._step(None, now)
 
     def _step(self, target: Array | None, now: float) -> Array:

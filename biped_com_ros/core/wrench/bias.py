@@ -38,6 +38,8 @@ _CORRELATED = 0.05
 """Readings closer than this are counted as one, since inertial forces last, s."""
 _FORGETTING = 3600.0
 """Time constant of the drift, s."""
+_EXTRAPOLATED = 10.0
+"""Time constant of the drift that the bias follows without measurements, s."""
 _GATE = 6.0
 """Means beyond so many standard deviations are refused."""
 _JUMPED = 5
@@ -158,11 +160,11 @@ class BiasFilter:
         """Go on to a time, ns."""
         before, self._stamp_ns = self._stamp_ns, stamp_ns
         dt = 0.0 if before is None else max(1e-9 * (stamp_ns - before), 0.0)
-        # The drift is forgotten within an hour: one that was found while the robot walked for a
-        # minute must not carry the bias away while it stands all day.
-        kept = math.exp(-dt / _FORGETTING)
-        A = np.array(((1.0, _FORGETTING * (1.0 - kept)), (0.0, kept)))
-        self._state = self._state @ A.T
+        # The bias drifts on for seconds only, from one swing to the next: what two times in the air
+        # differ by must not carry it away while the robot stands. The variance expects the drift.
+        self._state = self._state @ _transition(dt, _EXTRAPOLATED).T
+        A = _transition(dt, _FORGETTING)
+        kept = A[1, 1]
         self._covariance = A @ self._covariance @ A.T
         self._covariance[:, 1, 1] += (1.0 - kept * kept) * self._drift ** 2
 
@@ -192,3 +194,9 @@ class BiasFilter:
     def _end(self) -> None:
         self._count, self._sum, self._squares = 0, np.zeros(6), np.zeros(6)
         self._began_ns = self._newest_ns = 0
+
+
+def _transition(dt: float, forgetting: float) -> Array:
+    """Return the transition (2, 2) of bias and drift in dt, s; the drift decays."""
+    kept = math.exp(-dt / forgetting)
+    return np.array(((1.0, forgetting * (1.0 - kept)), (0.0, kept)))

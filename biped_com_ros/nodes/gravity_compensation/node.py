@@ -248,7 +248,9 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if self.compensator is None:
             return False
         now = self._now()
-        efforts = self.supervisor.watch(now)
+        controller = self._controller
+        efforts = self.supervisor.watch(
+            now, bool(controller.problem) and controller.applies_commands)
         if efforts is not None:
             self._publish(nanoseconds(now) if self._is_simulated else now_ns(self), efforts, None)
         return efforts is not None

@@ -92,6 +92,17 @@ def test_a_drift_found_in_a_minute_does_not_carry_the_bias_away_in_a_day():
     assert (np.abs(found.drift) < 1e-6).all() and np.isfinite(found.deviation).all()
 
 
+def test_what_two_times_in_the_air_differ_by_does_not_carry_the_bias_on():
+    found = BiasFilter(BiasSettings())
+    for swing, mean in enumerate((0.0, -0.1)):  # hoisted twice, 3 s apart
+        for i in range(40):
+            found.add_in_air(np.full(6, mean), np.zeros(6), 3000 * MS * swing + 10 * MS * i)
+        found.land()
+    before = found.bias.copy()
+    found.predict(300_000 * MS)
+    assert (np.abs(found.bias - before)[:3] < 0.15).all(), 'as much as they differ by'
+
+
 def test_settings_have_to_be_positive():
     with pytest.raises(ConfigurationError, match='force_drift must be positive'):
         BiasSettings(force_drift=0.0)
