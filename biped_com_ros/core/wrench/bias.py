@@ -160,8 +160,8 @@ class BiasFilter:
         """Go on to a time, ns."""
         before, self._stamp_ns = self._stamp_ns, stamp_ns
         dt = 0.0 if before is None else max(1e-9 * (stamp_ns - before), 0.0)
-        # The bias drifts on for seconds only, from one swing to the next: what two times in the air
-        # differ by must not carry it away while the robot stands. The variance expects the drift.
+        # The bias drifts on for seconds only, from one swing to the next: what two times in the
+        # air differ by must not carry it away while the robot stands. The variance expects more.
         self._state = self._state @ _transition(dt, _EXTRAPOLATED).T
         A = _transition(dt, _FORGETTING)
         kept = A[1, 1]
