@@ -238,7 +238,8 @@ def test_a_node_that_commands_has_five_seconds_to_end_softly(monkeypatch):
         def spin_until_future_complete(self, future, seconds):
             clock[0] += seconds
 
-    monkeypatch.setattr(executor, 'time', SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(executor, 'time', SimpleNamespace(
+        monotonic=lambda: clock[0], sleep=lambda seconds: None))
     monkeypatch.setattr(executor, 'rclpy', SimpleNamespace(ok=lambda: True))
     node = Ramping()
     for node.until, expected in (3.0, 3.0), (99.0, 5.0):
