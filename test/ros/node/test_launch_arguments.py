@@ -79,6 +79,14 @@ def cases():
                                    id=f'{node}-{field}')
 
 
+@pytest.fixture(scope='module', autouse=True)
+def participant(ros):
+    """Keep the DDS participant: to end and begin one for each of many nodes may take for ever."""
+    node = Node('keeper', start_parameter_services=False)
+    yield
+    node.destroy_node()
+
+
 def started(tmp_path, file, executable, node, **arguments):
     """Return the parameters of a node that a launch file starts with these arguments."""
     planner = Planner(Context(arguments), ParameterFiles(tmp_path))
