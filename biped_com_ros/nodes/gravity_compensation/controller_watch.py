@@ -62,6 +62,9 @@ class ControllerWatch:
     ----------
     problem
         Why no command may be sent; '' if it may.
+    unknown
+        Why no command should be begun yet; '' if it may. It must not interrupt commands: one that
+        was there before this node may be recognised as a controller late, even in a last ramp.
     must_restart
         Whether a controller has come or was activated, so that it applies no effort yet and
         commands have to begin at zero; reset it then.
@@ -75,7 +78,7 @@ class ControllerWatch:
         self._timer = node.create_timer(_CHECK_PERIOD, self._check)
         self._started_at = time.monotonic()
         self.must_restart = False
-        self.problem = ''
+        self.problem = self.unknown = ''
         self._check()
 
     @property
@@ -145,6 +148,8 @@ class ControllerWatch:
         self.must_restart |= begins
         problems = [self._problem_of(controller) for controller in self._controllers.values()]
         self.problem = next(filter(None, problems), '')
+        self.unknown = next((_not_known(controller) for controller in self._controllers.values()
+                             if controller.joints is None and controller.is_active), '')
 
     def _problem_of(self, controller: _Controller) -> str:
         name, is_required = controller.name, controller.name == self._required
@@ -153,8 +158,8 @@ class ControllerWatch:
                     'start it, or set controller to an empty string')
         if controller.joints is None:
             # A newcomer beside a compared one: it is not active yet, if it is a controller at all.
-            return '' if self.applies_commands and not is_required else (
-                f"the joints of '{name}' are not known yet: wait for its response")
+            is_in_use = controller.is_active or self.applies_commands
+            return '' if is_in_use and not is_required else _not_known(controller)
         if not controller.joints:
             return '' if not is_required else (
                 f"controller '{name}' has no parameter 'joints': set controller to an effort "
@@ -212,6 +217,10 @@ class _Controller:
     def _on_transition(self, event: TransitionEvent) -> None:
         self._is_active = event.goal_state.id == State.PRIMARY_STATE_ACTIVE
         self._on_change(self._is_active)
+
+
+def _not_known(controller: _Controller) -> str:
+    return f"the joints of '{controller.name}' are not known yet: wait for its response"
 
 
 def _full_name(node: Node, name: str) -> str:

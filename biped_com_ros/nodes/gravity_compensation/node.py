@@ -231,9 +231,15 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         if controller.must_restart:
             controller.must_restart = not self.supervisor.is_at_zero
         self._conflict = self._rival()
-        return controller.problem or self._conflict or (
+        return self._blocked() or self._conflict or (
             'the controller was started or activated and applies no effort yet: ramping to zero, '
             'to begin there' if controller.must_restart else '')
+
+    def _blocked(self) -> str:
+        """Return why the controllers must not get commands, or not begin to; '' if they may."""
+        supervisor, controller = self.supervisor, self._controller
+        begins = supervisor.is_active and supervisor.is_at_zero
+        return controller.problem or (controller.unknown if begins else '')
 
     def _rival(self) -> str:
         """Return that another node commands the controller already; '' once efforts are full."""
@@ -275,7 +281,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
     def _publish(self, stamp_ns: int, efforts: Array, positions: Array | None) -> None:
         """Publish what the supervisor gave; nothing else publishes efforts."""
         is_beside_another = self._conflict and self.supervisor.is_at_zero
-        may_command = not (self._controller.problem or self._controller.must_restart
+        may_command = not (self._blocked() or self._controller.must_restart
                            or is_beside_another)
         self._effort_output.publish(stamp_ns, efforts, may_command)
         if may_command:
