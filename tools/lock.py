@@ -31,8 +31,8 @@ import venv
 REQUIREMENTS = Path(__file__).resolve().parent.parent / 'requirements'
 COMMON = ['runtime.in', 'viewer.in', 'robots.in', 'test.in', 'browser.in', 'colcon.in', 'lint.in',
           'docs.in']
-OPTIONS = ['--quiet', '--universal', '--python-version=3.10', '--no-annotate',
-           '--custom-compile-command=make lock']
+OPTIONS = ['--quiet', '--universal', '--python-version=3.10', '--generate-hashes',
+           '--annotation-style=line', '--custom-compile-command=make lock']
 LOCKS = {
     'jazzy.txt': ['ros-jazzy.in', 'ros-jazzy-lint.in', *COMMON],
     'kilted.txt': ['ros-kilted.in', 'ros-kilted-lint.in', *COMMON],

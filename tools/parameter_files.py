@@ -35,10 +35,12 @@ WIDTH = 99
 IN_CONFIG = {
     'com_calibrator': 'ComCalibratorParameters', 'com_estimator': 'ComEstimatorParameters',
     'gait_player': 'GaitPlayerParameters',
-    'gravity_compensation': 'GravityCompensationParameters', 'simulator': 'SimulatorParameters',
+    'gravity_compensation': 'GravityCompensationParameters',
+    'payload_estimator': 'PayloadEstimatorParameters', 'simulator': 'SimulatorParameters',
     'torso_controller': 'TorsoControllerParameters', 'viewer': 'ViewerParameters',
     'wrench_aggregator': 'WrenchAggregatorParameters', 'zmp_monitor': 'ZmpMonitorParameters'}
-IN_DOCUMENT = {'demo': 'DemoParameters', 'torso_teleop': 'TorsoTeleopParameters',
+IN_DOCUMENT = {'demo': 'DemoParameters', 'lowstate_bridge': 'LowstateBridgeParameters',
+               'torso_teleop': 'TorsoTeleopParameters',
                'suite': 'SuiteParameters'}
 
 
