@@ -11,21 +11,16 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Measurements in one pose at rest, their file, and the noise of the sensors."""
+"""Measurements in one pose at rest, and the noise of the sensors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-import json
+from dataclasses import dataclass, field, replace
 import math
-from pathlib import Path
-from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.errors import (
-    check_positive, ConfigurationError, InputError, UnknownNameError)
-from biped_com_ros.core.files import write_atomically
+from biped_com_ros.core.errors import check_positive, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -135,6 +130,27 @@ class SensorNoise:
         check_positive('the noise', self, 'force', 'moment', 'torque')
         check_positive('the noise', self, or_zero=True)
 
+    def scaled(self, scale: float) -> SensorNoise:
+        """Return the noise with everything in N and N m multiplied; see :func:`noise_scale`."""
+        return replace(self, **{name: scale * getattr(self, name) for name in (
+            'force', 'moment', 'torque', 'force_bias', 'moment_bias', 'torque_bias',
+            'force_drift', 'moment_drift')})
+
+
+def noise_scale(mass: float, at_mass: float) -> float:
+    """
+    Return by what errors in N and N m are multiplied.
+
+    Parameters
+    ----------
+    mass
+        Of the robot, kg.
+    at_mass
+        Of a robot for whose sensors they hold, kg: those of a lighter one are finer. 0: as given.
+
+    """
+    return mass / at_mass if at_mass else 1.0
+
 
 @dataclass(frozen=True)
 class MotorConstants:
@@ -193,17 +209,42 @@ def check_capture(model: RobotModel, capture: Capture) -> None:
         If it does not fit the robot, is not finite, or a standing foot carries nothing.
 
     """
-    where = f"capture '{capture.name}'" if capture.name else 'the capture'
-    _check_shapes(model, capture, where)
-    for what in ('positions', 'up'):
-        if not np.isfinite(getattr(capture, what)).all():
-            raise InputError(f'{what} of {where} are not finite: {getattr(capture, what)}')
-    if not 0.9 < float(np.linalg.norm(capture.up)) < 1.1:
-        raise InputError(f"'up' of {where} must be a unit vector, not {capture.up}")
+    where = _place(capture)
+    check_values(model, capture)
     _check_torques(model, capture, where)
     for (foot, config), stands in zip(model.config.feet.items(), capture.in_contact):
         if stands:
             _check_foot(model, capture, foot, config.wrench_sensors, where)
+
+
+def check_values(model: RobotModel, capture: Capture) -> None:
+    """
+    Check the shapes and values of a capture, without regard to what it is used for.
+
+    Raises
+    ------
+    InputError
+        If it does not fit the robot, or cannot have been measured.
+
+    """
+    where = _place(capture)
+    _check_shapes(model, capture, where)
+    for what in ('positions', 'up'):
+        if not np.isfinite(getattr(capture, what)).all():
+            raise InputError(f'{what} of {where} are not finite: {getattr(capture, what)}')
+    for what in ('wrenches', 'torques'):
+        if np.isinf(getattr(capture, what)).any():
+            raise InputError(f'{what} of {where} are infinite: {getattr(capture, what)}')
+    for what in ('position_variance', 'wrench_variance', 'torque_variance'):
+        variance = getattr(capture, what)
+        if variance is not None and (np.isinf(variance) | (variance < 0.0)).any():
+            raise InputError(f'{what} of {where} must be finite and not negative: {variance}')
+    if not 0.9 < float(np.linalg.norm(capture.up)) < 1.1:
+        raise InputError(f"'up' of {where} must be a unit vector, not {capture.up}")
+
+
+def _place(capture: Capture) -> str:
+    return f"capture '{capture.name}'" if capture.name else 'the capture'
 
 
 def _check_torques(model: RobotModel, capture: Capture, where: str) -> None:
@@ -245,111 +286,3 @@ def _check_foot(model: RobotModel, capture: Capture, foot: str, sensors: tuple[s
         raise InputError(
             f"foot '{foot}' of {where} is marked as standing but carries {force:.1f} N of "
             f'{GRAVITY * model.mass:.0f} N; put it down, or mark it as in the air')
-
-
-FORMAT = 1
-_ARRAYS = ('positions', 'wrenches', 'in_contact', 'up', 'torques', 'position_variance',
-           'wrench_variance', 'torque_variance', 'approach')
-
-
-class CaptureLog:
-    """
-    Captures of one robot in a JSON file, which is rewritten with every capture.
-
-    Parameters
-    ----------
-    path
-        The file; read if it exists.
-    model
-        The robot; a file of another one is not used, nor changed.
-
-    Attributes
-    ----------
-    captures
-        In the sequence in which they were taken.
-
-    Raises
-    ------
-    ConfigurationError
-        If the file cannot be read or is of another robot.
-
-    """
-
-    def __init__(self, path: Path, model: RobotModel) -> None:
-        self.path, self._model = path, model
-        self.captures: list[Capture] = self._read() if path.exists() else []
-
-    def append(self, capture: Capture) -> None:
-        """Add a capture and write the file; one of the same name is replaced."""
-        same = [i for i, c in enumerate(self.captures) if capture.name and c.name == capture.name]
-        if same:
-            self.captures[same[0]] = capture
-        else:
-            self.captures.append(capture)
-        self._write()
-
-    def clear(self) -> Path | None:
-        """Remove all captures; the old file is kept under the returned path."""
-        kept = None
-        if self.path.exists():
-            kept = _unused(self.path)
-            self.path.replace(kept)
-        self.captures = []
-        return kept
-
-    def _read(self) -> list[Capture]:
-        try:
-            values = json.loads(self.path.read_text(encoding='utf-8'))
-            self._check(values)
-            return [_capture(item) for item in values['captures']]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ConfigurationError(
-                f"captures in '{self.path}' cannot be read ({error}); move the file away to "
-                'begin again') from None
-
-    def _check(self, values: dict[str, Any]) -> None:
-        for key, value in self._header().items():
-            if values.get(key, {} if key == 'instruments' else None) != value:
-                raise ConfigurationError(
-                    f"captures in '{self.path}' are of another robot or version: {key} is "
-                    f'{values.get(key)}, here it is {value}; give another directory')
-
-    def _header(self) -> dict[str, Any]:
-        config = self._model.config
-        return {'format': FORMAT, 'robot': config.name,
-                'joints': list(self._model.joint_names),
-                'wrench_sensors': list(config.wrench_sensors), 'feet': list(config.feet),
-                'instruments': config.instruments.to_plain()}
-
-    def _write(self) -> None:
-        values = {**self._header(), 'captures': [_plain(c) for c in self.captures]}
-        write_atomically(self.path, json.dumps(values, indent=1))
-
-
-def _plain(capture: Capture) -> dict[str, Any]:
-    plain: dict[str, Any] = {'name': capture.name, 'up_frame': capture.up_frame}
-    for key in _ARRAYS:
-        value = getattr(capture, key)
-        plain[key] = None if value is None else _without_nan(np.asarray(value).tolist())
-    return plain
-
-
-def _without_nan(value: Any) -> Any:
-    """Replace NaN by None, because JSON has no NaN."""
-    if isinstance(value, list):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _capture(plain: dict[str, Any]) -> Capture:
-    plain = {'approach': None, **plain}  # files of 0.1.0 do not have it
-    arrays: dict[str, Any] = {key: None if plain[key] is None else np.array(
-        plain[key], dtype=bool if key == 'in_contact' else float) for key in _ARRAYS}
-    return Capture(up_frame=str(plain['up_frame']), name=str(plain['name']), **arrays)
-
-
-def _unused(path: Path) -> Path:
-    number = 1
-    while (candidate := path.with_name(f'{path.stem}.{number}{path.suffix}')).exists():
-        number += 1
-    return candidate

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
@@ -27,6 +28,9 @@ from biped_com_ros.core.identification.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.instruments import InstrumentCalibration
 from biped_com_ros.core.identification.noise_scales import NoiseEstimate
 import numpy as np
+
+#: Shorter level parts of forward have no direction.
+_VERTICAL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -138,8 +142,14 @@ def _compare_contact(regressor: StaticsRegressor, capture: Capture,
 
 
 def level_rotation(up: Array) -> Array:
-    """Return the rotation (3, 3) that makes `up` vertical and keeps forward ahead."""
+    """
+    Return the rotation (3, 3) that makes `up` vertical and keeps forward ahead.
+
+    Where forward is vertical, left stays on the left.
+    """
     forward = np.array((1.0, 0.0, 0.0)) - up[0] * up
+    if np.linalg.norm(forward) < _VERTICAL:
+        forward = np.cross((0.0, 1.0, 0.0), up)
     forward /= np.linalg.norm(forward)
     return np.array((forward, np.cross(up, forward), up))
 
@@ -212,6 +222,31 @@ class Identifiability:
         return self.unknowns - self.rank
 
 
+class DataInformation(NamedTuple):
+    """
+    What the data alone say of the links, without any prior of them.
+
+    Attributes
+    ----------
+    matrix
+        Inverse covariance of masses and first moments, (4 L, 4 L), singular where the data say
+        nothing; the errors of the instruments are integrated over.
+    vector
+        The matrix times their maximum-likelihood deviation from the URDF's, (4 L,).
+    instrument_spread
+        Standard deviations of the instruments' errors before the data, as they were learned, by
+        estimate.
+    link_spread
+        Those of masses, as a share, and of centres of mass, m, about the URDF's; (2,).
+
+    """
+
+    matrix: Array
+    vector: Array
+    instrument_spread: Array
+    link_spread: Array
+
+
 @dataclass(frozen=True, kw_only=True)
 class Identification:
     """
@@ -244,6 +279,8 @@ class Identification:
     validation_ratio
         Residuals of captures that were left out, over what is predicted for them; near 1 when
         the stated uncertainty is right.
+    data
+        What the data alone say.
     ambiguities
         What the captures cannot tell apart, with what would.
     warnings
@@ -267,6 +304,7 @@ class Identification:
     noise_scale: float
     pose_misfit: Array
     validation_ratio: float
+    data: DataInformation
     ambiguities: tuple[str, ...]
     warnings: tuple[str, ...]
 

@@ -25,241 +25,38 @@ No instrument is perfect. Offsets, gains, cross-talk, frames and friction
 (:mod:`instrument_parameters`) are unknowns as well, each kind with a spread that the data tell, so
 that the uncertainty of masses contains them. How much sensors scatter is estimated, too
 (:mod:`noise_scales`), and the unknown spread of the links is integrated over (:mod:`posterior`).
-Equations are linearised at the estimate before (Gauss-Newton).
+The equations are not linear in all of that: :mod:`problem` solves them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 import math
 
-from biped_com_ros.core.geometry.pose import Array, IndexArray
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.captures import Capture, SensorNoise
+from biped_com_ros.core.identification.com_measurements import ComMeasurement
 from biped_com_ros.core.identification.confounding import confounded
 from biped_com_ros.core.identification.estimates import (
     Identifiability, Identification, LinkEstimate, Residuals, residuals_of)
 from biped_com_ros.core.identification.first_moments import (
-    parameters_of, stack_equations, StaticsRegressor, TYPICAL_NOISE)
+    parameters_of, StaticsRegressor, TYPICAL_NOISE)
 from biped_com_ros.core.identification.instrument_parameters import InstrumentParameters
-from biped_com_ros.core.identification.instruments import (
-    directions_of, InstrumentCalibration, InstrumentErrors, times_of)
-from biped_com_ros.core.identification.noise_scales import NoiseScales, WhitenedPose
+from biped_com_ros.core.identification.instruments import directions_of, InstrumentCalibration
 from biped_com_ros.core.identification.plausibility import (
     check_variety, fit_warnings, model_warnings, without_constant_torques,
     without_end_stop_torques)
-from biped_com_ros.core.identification.posterior import NormalEquations, Posterior
+from biped_com_ros.core.identification.posterior import Posterior
 from biped_com_ros.core.identification.prior import Prior, PriorTerms, Spread
+from biped_com_ros.core.identification.problem import CalibrationProblem
 from biped_com_ros.core.model.robot import effort_limits, RobotModel
 import numpy as np
-
-FEWEST_PASSES, MOST_PASSES, CONVERGED = 4, 12, 0.1
-"""Numbers of linearisations, each at the estimate before, and the relative change of variances
-below which they end."""
-
-NOISE_PASSES = 2
-"""Number of passes after which the spreads of instrument errors are learned as well."""
-
-LARGEST_SCALE = 4.0
-"""Instrument errors spread by at most this many times what is assumed, or at least its inverse."""
-
-SIDED = 0.1
-"""Share of friction that counts as noise where the side is known from which a joint came."""
-
-SCALE_OBSERVATIONS = 1.0
-"""As many observations the assumed spread of a kind of instrument error is worth."""
-
-STRONGEST = 10.0
-"""Effort limits beyond this many times what any joint needs are not credible; then each motor is
-taken to be this many times as strong as it needs to be."""
 
 
 def whiten(covariance: Array, columns: Array) -> Array:
     """Return columns (rows, k) divided by the Cholesky factor of their noise's covariance."""
     L = np.linalg.cholesky(covariance + 1e-12 * np.diag(np.diag(covariance)))
     return np.asarray(np.linalg.solve(L, columns), dtype=float)
-
-
-@dataclass
-class _Iterate:
-    """
-    What is estimated, as it stands after a pass.
-
-    Attributes
-    ----------
-    theta
-        Masses and first moments, (L, 4).
-    values, scales
-        Of the instruments' errors (V,), and factors on their prior standard deviations (V,).
-    spread
-        Of the links.
-
-    """
-
-    theta: Array
-    values: Array
-    scales: Array
-    spread: Spread
-
-
-class CalibrationProblem:
-    """
-    The captures of one robot, linearised at an iterate.
-
-    Parameters
-    ----------
-    regressor
-        Of the robot.
-    captures
-        As they were measured.
-    noise, prior
-        Of sensors and links.
-
-    """
-
-    def __init__(self, regressor: StaticsRegressor, captures: Sequence[Capture],
-                 noise: SensorNoise, prior: Prior) -> None:
-        self.regressor, self.captures, self._noise = regressor, captures, noise
-        self._theta0 = parameters_of(regressor.model)
-        strength = strength_of(regressor, captures)
-        self.instruments = InstrumentParameters(regressor, noise, captures, strength)
-        self.noise = NoiseScales(regressor.model, len(captures), regressor.is_prismatic)
-        self.terms = PriorTerms(regressor.model, prior)
-        self._friction = noise.friction * strength
-        V = len(self.instruments.sigma)
-        self.at = _Iterate(self._theta0, np.zeros(V), np.ones(V), prior.spreads[0])
-        self._linearise()
-
-    @property
-    def T(self) -> Array:
-        """Return the matrix (4 L, 4 L): parameters are the URDF's plus it times (u, w)."""
-        return self.terms.scaling()
-
-    @property
-    def dimension(self) -> int:
-        """Return the number of unknowns."""
-        return self._theta0.size + len(self.instruments.sigma)
-
-    def solve(self) -> Posterior:
-        """Iterate until links, instruments and noise agree, and return their posterior."""
-        for i in range(MOST_PASSES):
-            self._linearise()
-            self._whiten()
-            equations = self.normal_equations()
-            if i < 2:
-                self.at.spread = equations.mixture(self.terms.prior.spreads).spread
-            posterior = equations.at(self.at.spread)
-            # First the noise: instruments must not explain what is scatter.
-            change = self._update(posterior)
-            if i >= NOISE_PASSES:
-                change = max(change, self._rescale(posterior))
-            if change < CONVERGED and i + 1 >= FEWEST_PASSES:
-                break
-        self._linearise()
-        self._whiten()
-        return self.normal_equations().mixture(self.terms.prior.spreads)
-
-    def normal_equations(self, left_out: IndexArray | None = None) -> NormalEquations:
-        """Return the normal equations of all captures, or of all but some."""
-        if left_out is None:
-            return self._all
-        H, y = self._stacked([self.poses[k] for k in left_out.tolist()])
-        return NormalEquations(self.terms, self._G - H.T @ H, self._g - H.T @ y)
-
-    @staticmethod
-    def _stacked(poses: Sequence[WhitenedPose]) -> tuple[Array, Array]:
-        return np.concatenate([p.H for p in poses]), np.concatenate([p.y for p in poses])
-
-    def parameters(self, x: Array) -> Array:
-        """Return masses and first moments, (L, 4)."""
-        flat: Array = self._theta0.ravel() + self.T @ x[:self._theta0.size]
-        return flat.reshape(-1, 4)
-
-    def values(self, x: Array) -> Array:
-        """Return the errors of the instruments, (V,)."""
-        return np.asarray(
-            self.instruments.sigma * self.at.scales * x[self._theta0.size:])
-
-    def corrected(self, x: Array) -> list[Capture]:
-        """Return the captures without the errors of the instruments."""
-        return self._corrected(self.instruments.errors(self.values(x)))
-
-    def _corrected(self, errors: InstrumentErrors) -> list[Capture]:
-        return [errors.corrected(capture, when)
-                for capture, when in zip(self.captures, times_of(len(self.captures)))]
-
-    def in_prior_units(self, posterior: Posterior) -> Array:
-        """Return the covariance of all unknowns in standard deviations of their priors, (d, d)."""
-        L, V = len(self.terms.masses), len(self.instruments.sigma)
-        spread = posterior.spread
-        sigma = np.concatenate((np.full(L, spread.mass), np.full(3 * L, spread.com), np.ones(V)))
-        return np.asarray(posterior.covariance / np.outer(sigma, sigma))
-
-    def misfit(self, x: Array) -> Array:
-        """Return each pose's mean squared residual, normalised by its group's noise, (poses,)."""
-        return np.array([self._misfit(k, x) for k in range(len(self.captures))])
-
-    def _misfit(self, k: int, x: Array) -> float:
-        e, columns, right = self._linear[k]
-        plain = WhitenedPose(e, self._scaled(columns), right,
-                             self.noise.variances(k, self._nominal(k), False))
-        return float(np.mean((plain.H @ x - plain.y) ** 2))
-
-    @property
-    def nominal(self) -> Array:
-        """Return the mean of the assumed variances of the inputs over captures, (inputs,)."""
-        return np.asarray(np.mean(
-            [self._nominal(k) for k in range(len(self.captures))], axis=0))
-
-    def _nominal(self, k: int) -> Array:
-        variances, n = self._linear[k][0].variances.copy(), len(self._friction)
-        unknown = np.where(directions_of(self.captures[k]) == 0.0, 1.0, SIDED)
-        variances[-n:] += (unknown * self._friction) ** 2
-        return variances
-
-    def _linearise(self) -> None:
-        errors = self.instruments.errors(self.at.values)
-        times = times_of(len(self.captures))
-        corrected = self._corrected(errors)
-        self._linear = []
-        for capture, t, e in zip(corrected, times, stack_equations(
-                self.regressor, corrected, self.at.theta, self._noise)):
-            C = self.instruments.columns(capture, e, self.at.theta, errors, t)
-            right = C @ self.at.values - e.residual(self._theta0)
-            self._linear.append((e, np.concatenate((e.A, C), axis=1), right))
-
-    def _scaled(self, columns: Array) -> Array:
-        n = self._theta0.size
-        return np.concatenate(
-            (columns[:, :n] @ self.T,
-             columns[:, n:] * (self.instruments.sigma * self.at.scales)), axis=1)
-
-    def _whiten(self) -> None:
-        self.poses = [WhitenedPose(e, self._scaled(columns), right,
-                                   self.noise.variances(k, self._nominal(k)))
-                      for k, (e, columns, right) in enumerate(self._linear)]
-        H, y = self._stacked(self.poses)
-        self._G, self._g = H.T @ H, H.T @ y
-        self._all = NormalEquations(self.terms, self._G, self._g)
-
-    def _update(self, posterior: Posterior) -> float:
-        """Take over the estimate and learn scales; return how much those of noise change."""
-        x = posterior.mean
-        change = self.noise.update(self.poses, x, posterior.covariance)
-        self.at.theta, self.at.values = self.parameters(x), self.values(x)
-        self.terms.reference = np.maximum(self.at.theta[:, 0], 0.2 * self.terms.masses)
-        return change
-
-    def _rescale(self, posterior: Posterior) -> float:
-        """Learn the spreads of the instruments' errors; return the change of their logarithms."""
-        x, n, before = posterior.mean, self._theta0.size, self.at.scales
-        group, size = self.instruments.group, int(self.instruments.group.max(initial=-1)) + 1
-        known = np.clip(1.0 - np.diag(posterior.covariance)[n:], 0.0, 1.0)
-        square = self.at.scales ** 2 * x[n:] ** 2
-        scales = ((SCALE_OBSERVATIONS + np.bincount(group, square, size))
-                  / (SCALE_OBSERVATIONS + np.bincount(group, known, size)))
-        self.at.scales = np.clip(np.sqrt(scales), 1.0 / LARGEST_SCALE, LARGEST_SCALE)[group]
-        return float(np.abs(np.log(self.at.scales / before)).max(initial=0.0))
 
 
 def gravity_frame(model: RobotModel) -> str:
@@ -278,15 +75,6 @@ def planned_instruments(regressor: StaticsRegressor, noise: SensorNoise) -> Inst
     limits = effort_limits(model)
     return InstrumentParameters(
         regressor, noise, [full], np.where(np.isfinite(limits), limits, 0.0))
-
-
-def strength_of(regressor: StaticsRegressor, captures: Sequence[Capture]) -> Array:
-    """Return the largest torque of each joint, (n,), that is credible for these captures."""
-    expected = residuals_of(
-        regressor, captures, parameters_of(regressor.model)).torque_expected
-    needed = np.sqrt(np.mean(np.nan_to_num(expected) ** 2, axis=0))
-    limits = effort_limits(regressor.model)
-    return np.where(limits < STRONGEST * needed.max(initial=1.0), limits, STRONGEST * needed)
 
 
 TYPICAL_PRIOR = Prior()
@@ -316,7 +104,8 @@ class Estimator:
         self._friction = noise.friction * np.where(np.isfinite(limits), limits, 0.0)
         self._instruments = planned_instruments(self.regressor, noise)
 
-    def solve(self, captures: Sequence[Capture], folds: int = 5) -> Identification:
+    def solve(self, captures: Sequence[Capture], folds: int = 5,
+              known: Sequence[ComMeasurement] = ()) -> Identification:
         """
         Estimate.
 
@@ -326,6 +115,8 @@ class Estimator:
             At least two different poses.
         folds
             Number of parts of the captures in cross-validation.
+        known
+            Total centres of mass that are known otherwise; they are in every part.
 
         Raises
         ------
@@ -336,7 +127,7 @@ class Estimator:
         captures, warnings = without_constant_torques(self.regressor, captures, self.noise)
         captures, end_stop_warnings = without_end_stop_torques(self.model, captures)
         check_variety(self.model, captures)
-        problem = CalibrationProblem(self.regressor, captures, self.noise, self.prior)
+        problem = CalibrationProblem(self.regressor, captures, self.noise, self.prior, known)
         posterior = problem.solve()
         return self._result(problem, posterior, [*warnings, *end_stop_warnings], folds)
 
@@ -405,15 +196,18 @@ class Estimator:
         ones, misfit = np.tile((1.0, 0.0, 0.0, 0.0), len(links)), problem.misfit(x)
         sd = problem.values(np.sqrt(np.diag(posterior.covariance)))
         instruments = problem.instruments.estimates(problem.values(x), sd)
+        data = problem.data_information(posterior.spread)
         virtual = {name for name, sensor in self.model.config.wrench_sensors.items()
                    if sensor.deviation}  # nothing is an error of what is not a sensor
         noise = problem.noise.estimates(problem.nominal)
         validated, ratio = self._validate(problem, posterior.spread, folds)
+        real = [i for i, e in enumerate(instruments) if e.name not in virtual]
         return Identification(
             robot=self.model.config.name, links=links, parameters=theta, covariance=covariance,
             mass=float(theta[:, 0].sum()), mass_std=math.sqrt(ones @ covariance @ ones),
             instruments=InstrumentCalibration(
-                tuple(e for e in instruments if e.name not in virtual)), noise=noise,
+                tuple(instruments[i] for i in real)), noise=noise,
+            data=data._replace(instrument_spread=data.instrument_spread[real]),
             before=residuals_of(self.regressor, captures, parameters_of(self.model)),
             after=residuals_of(self.regressor, problem.corrected(x), theta),
             validated=validated, validation_ratio=ratio,
@@ -452,13 +246,13 @@ class Estimator:
 
 def _link_estimates(model: RobotModel, theta: Array, covariance: Array,
                     terms: PriorTerms, spread: Spread) -> tuple[LinkEstimate, ...]:
-    estimates = []
+    estimates, before = [], terms.deviations(spread)[len(model.link_names):]
     for i, name in enumerate(model.link_names):
         mass, com = float(theta[i, 0]), theta[i, 1:] / theta[i, 0]
         block = covariance[4 * i:4 * i + 4, 4 * i:4 * i + 4]
         J = np.column_stack((-com, np.eye(3))) / mass
         variance = np.diag(J @ block @ J.T)
-        prior = (spread.com * terms.moment_sigma[i] / mass) ** 2
+        prior = (before[3 * i:3 * i + 3] * terms.moment_sigma[i] / mass) ** 2
         estimates.append(LinkEstimate(
             name=name, mass=mass, mass_std=math.sqrt(block[0, 0]),
             mass_before=float(model.link_masses[i]), com=com, com_std=np.sqrt(variance),
@@ -470,8 +264,7 @@ def _link_estimates(model: RobotModel, theta: Array, covariance: Array,
 def _identifiability(problem: CalibrationProblem, posterior: Posterior,
                      links: tuple[LinkEstimate, ...]) -> Identifiability:
     G = problem.normal_equations().G
-    sigma = np.full(len(G), posterior.spread.com)
-    sigma[:len(links)] = posterior.spread.mass
+    sigma = problem.terms.deviations(posterior.spread)
     strengths = np.maximum(np.linalg.eigvalsh(G * np.outer(sigma, sigma))[::-1], 0.0)
     rank = int((strengths > 1e-10 * strengths[0]).sum())
     gains = [0.5 * np.linalg.slogdet(

@@ -27,8 +27,8 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
-from biped_com_ros.core.files import write_atomically
+from biped_com_ros.core.errors import RobotDescriptionError
+from biped_com_ros.core.files import read_bytes, read_text, write_atomically
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.results import calibrated_urdf
@@ -36,6 +36,7 @@ from biped_com_ros.core.identification.robot_yaml import errors_of, write_calibr
 from biped_com_ros.core.identification.urdf import consistent_inertia, tag_at
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import numbers, parse_urdf, rpy_and_xyz_of
+from biped_com_ros.core.plain_xml import check_no_document_type
 import numpy as np
 import pinocchio as pin
 import yaml
@@ -91,10 +92,9 @@ def write_exports(directory: Path, model: RobotModel, found: Identification, *, 
 
 
 def _read(mjcf: Path) -> str:
-    try:
-        return mjcf.read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"MJCF '{mjcf}' cannot be read: {error}") from None
+    text = read_bytes(mjcf, 'MJCF')
+    check_no_document_type(text, f"MJCF '{mjcf}'")
+    return read_text(mjcf, 'MJCF')
 
 
 def link_inertias(robot: ElementTree.Element) -> dict[str, pin.Inertia]:

@@ -208,6 +208,10 @@ class StaticsRegressor:
 
         """
         check_capture(self.model, capture)
+        return self.linearised(capture, theta, noise)
+
+    def linearised(self, capture: Capture, theta: Array, noise: SensorNoise) -> Equations:
+        """Return the same as `equations`, of a capture that needs no check: an estimated one."""
         here, layout, keep, readings, measured = self._rows_of(capture)
         A = self._matrix(here, layout)
         contacts = self._reading_matrix(here, layout)
@@ -398,10 +402,10 @@ class StaticsRegressor:
 
 def stack_equations(regressor: StaticsRegressor, captures: Sequence[Capture], theta: Array,
                     noise: SensorNoise) -> list[Equations]:
-    """Return the equations of all captures; InputError if there is none."""
+    """Return the equations of all captures, which have been checked; InputError if none."""
     if not captures:
         raise InputError('there is no capture; capture at least 2 poses at rest')
-    return [regressor.equations(capture, theta, noise) for capture in captures]
+    return [regressor.linearised(capture, theta, noise) for capture in captures]
 
 
 UP = np.array((0.0, 0.0, 1.0))

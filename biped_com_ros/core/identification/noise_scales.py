@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, BoolArray
 from biped_com_ros.core.identification.first_moments import Equations
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -117,6 +117,7 @@ class NoiseScales:
         self._counts: Array = np.zeros(len(kinds))
         self._poses: Array = np.ones(poses)
         self._inputs: Array = np.ones((poses, len(groups)))
+        self._is_fixed: BoolArray = np.zeros(len(kinds), dtype=bool)
 
     def variances(self, pose: int, nominal: Array, with_outliers: bool = True) -> Array:
         """Return the variances of a pose's inputs, given the nominal ones, (inputs,)."""
@@ -141,10 +142,16 @@ class NoiseScales:
         self._inputs = np.where(
             kept[:, np.newaxis], np.fmax(1.0, np.nan_to_num(normal) / bound), 1.0)
         self._counts = counts
-        self.squares = np.clip(
+        self.squares = np.where(self._is_fixed, before, np.clip(
             (PRIOR_OBSERVATIONS + self.squares * squares) / (PRIOR_OBSERVATIONS + counts),
-            SMALLEST ** 2, LARGEST ** 2)
+            SMALLEST ** 2, LARGEST ** 2))
         return float(np.abs(np.log(self.squares / before)).max())
+
+    def fix_torques(self, joints: BoolArray, squares: Array) -> None:
+        """Give the squared scales of some joints' torques (n,), which `update` then leaves."""
+        n = len(joints)
+        self._is_fixed[-n:] = joints
+        self.squares[-n:] = np.where(joints, squares, self.squares[-n:])
 
     def estimates(self, nominal: Array) -> tuple[NoiseEstimate, ...]:
         """Return the noise by group, given the nominal variances (inputs,)."""
@@ -204,11 +211,13 @@ class WhitenedPose:
     ----------
     H, y
         ``H x = y`` plus noise of unit variance.
+    variances
+        Of the inputs.
 
     """
 
     def __init__(self, e: Equations, columns: Array, right: Array, variances: Array) -> None:
-        J, self._variances = e.J, variances
+        J, self.variances = e.J, variances
         covariance = (J * variances) @ J.T
         covariance[np.diag_indices_from(covariance)] *= 1.0 + 1e-12
         whitened = solve_triangular(
@@ -225,13 +234,17 @@ class WhitenedPose:
         predicted = np.eye(len(residual)) + self.H @ covariance @ self.H.T
         return float(residual @ np.linalg.solve(predicted, residual))
 
+    def noise(self, mean: Array) -> Array:
+        """Return the most likely errors of the inputs, (inputs,), in their units."""
+        return np.asarray(self.variances * (self._J.T @ (self.H @ mean - self.y)))
+
     def input_errors(self, mean: Array, covariance: Array) -> tuple[Array, Array]:
         """
         Return estimated errors of the inputs, and the share of each that the data determine.
 
         Both (inputs,), in standard deviations of the input.
         """
-        scaled = self._J * np.sqrt(self._variances)
+        scaled = self._J * np.sqrt(self.variances)
         errors = scaled.T @ (self.H @ mean - self.y)
         known = scaled - (self.H @ covariance @ self.H.T) @ scaled
         return errors, np.clip((scaled * known).sum(axis=0), 0.0, 1.0)

@@ -291,7 +291,7 @@ def choose_greedily(rows: Sequence[Array], count: int, chosen: Sequence[int] = (
     queue = [(-_gain(A, covariance), i, len(selected)) for i, A in enumerate(rows)
              if i not in selected and len(A)]
     heapq.heapify(queue)
-    while len(selected) < count:
+    while queue and len(selected) < count:
         _, i, age = heapq.heappop(queue)
         if age < len(selected):
             heapq.heappush(queue, (-_gain(rows[i], covariance), i, len(selected)))

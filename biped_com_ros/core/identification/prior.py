@@ -193,6 +193,28 @@ class Spread(NamedTuple):
     com: float = 1.0
 
 
+BESIDE_FLEET = Spread(3.0, 20.0)
+"""So wide is the URDF's prior beside that of a fleet that it only keeps masses positive."""
+
+
+@dataclass(frozen=True, eq=False)
+class FleetPrior:
+    """
+    Masses and first moments of a robot as its other units have them.
+
+    Attributes
+    ----------
+    mean
+        (L, 4), kg and kg m, in the order of ``model.link_names``.
+    covariance
+        Of a further unit about the mean, (4 L, 4 L).
+
+    """
+
+    mean: Array
+    covariance: Array
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prior:
     """
@@ -211,6 +233,8 @@ class Prior:
         Weight of the physical-consistency term.
     com_bounds
         Lowest and highest centre of mass, in the link's frame, m, by link.
+    fleet
+        What is known from other units of the robot; it takes the place of the spreads above.
 
     """
 
@@ -221,6 +245,7 @@ class Prior:
     com_factors: tuple[float, ...] = (0.25, 0.4, 0.65, 1.0, 1.6)
     consistency: float = 0.02
     com_bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    fleet: FleetPrior | None = None
 
     def __post_init__(self) -> None:
         if not 1e-6 <= self.com_sigma <= 1.0:
@@ -237,11 +262,14 @@ class Prior:
     @property
     def spreads(self) -> tuple[Spread, ...]:
         """Return the pairs of spreads of masses and centres of mass."""
+        if self.fleet is not None:
+            return (BESIDE_FLEET,)
         masses = self.mass_sigmas if self.mass_sigma is None else (self.mass_sigma,)
         return tuple(Spread(mass, com) for com in self.com_factors for mass in masses)
 
 
-def prior_of(model: RobotModel, com_sigma: float = 0.015) -> Prior:
+def prior_of(model: RobotModel, com_sigma: float = 0.015,
+             fleet: FleetPrior | None = None) -> Prior:
     """
     Return the prior of a robot, each centre of mass within its link's geometry.
 
@@ -251,9 +279,11 @@ def prior_of(model: RobotModel, com_sigma: float = 0.015) -> Prior:
         The robot; its shapes are read, which takes about a second for meshes.
     com_sigma
         As in :class:`Prior`; also the margin around the geometry, for cables and screws.
+    fleet
+        What is known from other units.
 
     """
-    return Prior(com_sigma=com_sigma, com_bounds=com_bounds(model, com_sigma))
+    return Prior(com_sigma=com_sigma, com_bounds=com_bounds(model, com_sigma), fleet=fleet)
 
 
 def with_known_masses(prior: Prior) -> Prior:
@@ -293,6 +323,10 @@ class PriorTerms:
         self.reference = self.masses.copy()
         self._inverse_spread = np.linalg.inv(spread_of_links(model))
         self._lower, self._upper = _bounds(model, prior)
+        self._fleet = None if prior.fleet is None else (
+            np.linalg.inv(np.linalg.cholesky(prior.fleet.covariance)),
+            (prior.fleet.mean - np.column_stack(
+                (self.masses, self.masses[:, np.newaxis] * self.coms))).ravel())
 
     @property
     def moment_sigma(self) -> Array:
@@ -310,6 +344,22 @@ class PriorTerms:
             T[links, 1 + axis, L + 3 * links + axis] = self.moment_sigma
         return T.reshape(4 * L, 4 * L)
 
+    def deviations(self, spread: Spread) -> Array:
+        """Return the prior's standard deviations of (u, w), (4 L,)."""
+        if self.prior.fleet is not None:
+            inverse = np.linalg.inv(self.scaling())
+            return np.sqrt(np.diag(inverse @ self.prior.fleet.covariance @ inverse.T))
+        L = len(self.masses)
+        return np.concatenate((np.full(L, spread.mass), np.full(3 * L, spread.com)))
+
+    def _from_fleet(self, x: Array) -> tuple[Array, Array] | None:
+        """Return the deviation from the fleet's mean, whitened, and its derivative by x."""
+        if self._fleet is None:
+            return None
+        whitener, offset = self._fleet
+        T = whitener @ self.scaling()
+        return T @ x - whitener @ offset, T
+
     def is_inside(self, x: Array) -> bool:
         """Whether masses are positive and centres of mass within their bounds."""
         u, w = self._split(x)
@@ -324,7 +374,9 @@ class PriorTerms:
         above, below = self._slack(u, w)
         barrier = np.log(above)[np.isfinite(above)].sum() + np.log(below)[
             np.isfinite(below)].sum()
-        return float(a * (u - np.log1p(u)).sum() + 0.5 * (w * w).sum() / spread.com ** 2
+        fleet = self._from_fleet(x)
+        return float((0.0 if fleet is None else 0.5 * fleet[0] @ fleet[0])
+                     + a * (u - np.log1p(u)).sum() + 0.5 * (w * w).sum() / spread.com ** 2
                      + kappa * shape.sum()
                      - BARRIER * barrier)
 
@@ -343,6 +395,9 @@ class PriorTerms:
         full_gradient, full_hessian = np.zeros(4 * L), np.zeros((4 * L, 4 * L))
         full_gradient[index] = gradient
         full_hessian[index[:, :, np.newaxis], index[:, np.newaxis, :]] = hessian
+        if (fleet := self._from_fleet(x)) is not None:
+            full_gradient += fleet[1].T @ fleet[0]
+            full_hessian += fleet[1].T @ fleet[1]
         return full_gradient, full_hessian
 
     def log_normalisation(self, spread: Spread) -> float:

@@ -31,12 +31,17 @@ import math
 from pathlib import Path
 from typing import Any
 
+from biped_com_ros.core.bags import opened_bag
+from biped_com_ros.core.constants import GRAVITY, SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
 from biped_com_ros.core.identification.captures import Capture, MotorConstants
 from biped_com_ros.core.identification.stillness import CaptureWindow, StillnessOptions
+from biped_com_ros.core.identification.virtual_contacts import virtual_sensors, VirtualReadings
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.names import likeliest_name
+from biped_com_ros.core.unitree.recording import is_topic
+from biped_com_ros.core.unitree.stream import LowStateStream
 from biped_com_ros.core.wrench.correction import ReadingCorrection
 import numpy as np
 import pinocchio as pin
@@ -45,6 +50,9 @@ NEW_POSE = 0.03
 """A posture is a new one if a joint differs by more than this, rad or m."""
 
 CHECK_PERIOD = 0.1  # s between checks for stillness
+
+LOW_STATE = 'low state'
+"""Kind of a topic with Unitree's LowState, which has joints and IMU."""
 
 AXES = ('fx', 'fy', 'fz', 'tx', 'ty', 'tz')
 
@@ -64,8 +72,11 @@ class Event:
         Of joints.
     values
         Positions of those joints, quaternion (x, y, z, w), or wrench (6,).
-    efforts
+    efforts, velocities
         Of those joints; empty where not recorded.
+    motion
+        Of the IMU: angular velocity and acceleration (6,), rad/s and m/s^2; empty where not
+        recorded.
     share
         Share of the recording that has been read.
 
@@ -77,6 +88,8 @@ class Event:
     names: tuple[str, ...] = ()
     efforts: Array = field(default_factory=lambda: np.zeros(0))
     share: float = 0.0
+    velocities: Array = field(default_factory=lambda: np.zeros(0))
+    motion: Array = field(default_factory=lambda: np.zeros(0))
 
 
 class CaptureFinder:
@@ -114,6 +127,7 @@ class CaptureFinder:
         tilt = model.config.instruments.tilt(model.config.imu.frame)
         self._tilt = None if tilt is None else np.asarray(pin.exp3(-np.array(tilt)))
         self._positions, self._efforts = np.full(n, np.nan), np.full(n, np.nan)
+        self._velocities, self._virtual = np.zeros(n), VirtualReadings(model)
         self._wrenches, self._up = np.full((len(sensors), 6), np.nan), np.full(3, np.nan)
         self._checked_at, self._last = -math.inf, np.full(n, math.inf)
         self.captures: list[Capture] = []
@@ -122,9 +136,7 @@ class CaptureFinder:
     def add(self, event: Event) -> None:
         """Process the next event."""
         if event.kind == 'imu':
-            self._up = rotation_from_quaternion(event.values)[2]
-            if self._tilt is not None:
-                self._up = self._tilt @ self._up
+            self._add_imu(event)
         elif event.kind == 'joints':
             self._add_joints(event)
         else:
@@ -144,6 +156,17 @@ class CaptureFinder:
         raise InputError('the robot is never still in the recording: '
                          f'{reasons or self._watch.problem}')
 
+    def _add_imu(self, event: Event) -> None:
+        R_world_imu, tilt = rotation_from_quaternion(event.values), self._tilt
+        motion = event.motion if len(event.motion) else np.concatenate(
+            (np.zeros(3), GRAVITY * R_world_imu[2]))
+        rates, acceleration = motion[:3], motion[3:]
+        if tilt is not None:
+            R_world_imu = R_world_imu @ tilt.T
+            rates, acceleration = tilt @ rates, tilt @ acceleration
+        self._up = R_world_imu[2]
+        self._virtual.add_imu(round(event.time * SECOND_NS), R_world_imu, rates, acceleration)
+
     def _add_joints(self, event: Event) -> None:
         if not event.names or self._has_implausible_position(event):
             return
@@ -152,12 +175,16 @@ class CaptureFinder:
                 i = self._index[name]
                 self._positions[i] = event.values[k] - self._model.joint_offsets[i]
                 if len(event.efforts):
-                    self._efforts[self._index[name]] = event.efforts[k]
+                    self._efforts[i] = event.efforts[k]
+                if len(event.velocities):
+                    self._velocities[i] = event.velocities[k]
         if not (np.isfinite(self._positions).all() and np.isfinite(self._up).all()):
             return
-        self._watch.add(
-            event.time, self._positions,
-            self._motors.torques_of_efforts(self._model, self._efforts), self._wrenches, self._up)
+        torques = self._motors.torques_of_efforts(self._model, self._efforts)
+        self._virtual.add_joints(
+            round(event.time * SECOND_NS), self._positions, self._velocities, torques)
+        self._wrenches[self._virtual.sensors] = self._virtual.readings
+        self._watch.add(event.time, self._positions, torques, self._wrenches, self._up)
         if event.time >= self._checked_at + CHECK_PERIOD or event.time < self._checked_at:
             self._checked_at = event.time
             self._check()
@@ -217,7 +244,7 @@ def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterat
 
 def read_csv(path: Path, model: RobotModel) -> Iterator[Event]:
     """Read a CSV in the format of this module; see :func:`read_recording`."""
-    sensors = tuple(model.config.wrench_sensors)
+    sensors = _recorded_sensors(model)
     needed = ['time', *(f'position/{name}' for name in model.joint_names),
               *(f'{sensor}/{axis}' for sensor in sensors for axis in AXES),
               *(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw'))]
@@ -243,7 +270,7 @@ def _events_of_line(line: Mapping[str, str], model: RobotModel, header: tuple[st
 
     time, share = float(numbers(['time'])[0]), min(1.0, file.buffer.tell() / max(size, 1))
     yield Event(time, 'imu', numbers(f'imu/{key}' for key in ('qx', 'qy', 'qz', 'qw')))
-    for sensor in model.config.wrench_sensors:
+    for sensor in _recorded_sensors(model):
         yield Event(time, sensor, numbers(f'{sensor}/{axis}' for axis in AXES))
     names = model.joint_names
     efforts = np.array([numbers([f'effort/{n}'])[0] if f'effort/{n}' in header else math.nan
@@ -253,32 +280,79 @@ def _events_of_line(line: Mapping[str, str], model: RobotModel, header: tuple[st
 
 def read_bag(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Event]:
     """Read a rosbag2; see :func:`read_recording`."""
-    try:
-        from rosbags.highlevel import AnyReader, AnyReaderError
-        from rosbags.typesys import get_typestore, Stores
-    except ImportError:
-        raise ConfigurationError(
-            'reading bags needs the rosbags package: pip install rosbags') from None
-    kinds = _kinds(model, namespace)
-    try:
-        with AnyReader([path], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
-            _require('topics', list(kinds), tuple(reader.topics), str(path))
-            connections = [c for c in reader.connections if c.topic in kinds]
-            total = max(1, sum(connection.msgcount for connection in connections))
-            for i, (connection, stamp, raw) in enumerate(reader.messages(connections)):
-                message: Any = reader.deserialize(raw, connection.msgtype)
-                yield _event(kinds[connection.topic], message, stamp * 1e-9, i / total)
-    except (OSError, ValueError, AttributeError, AnyReaderError) as error:
-        raise ConfigurationError(f"recording '{path}' cannot be read: {error}") from None
+    with opened_bag(path) as reader:
+        kinds = _kinds(model, namespace, tuple(reader.topics))
+        _require('topics', list(kinds), tuple(reader.topics), str(path))
+        connections = [c for c in reader.connections if c.topic in kinds]
+        total = max(1, sum(connection.msgcount for connection in connections))
+        motors = LowStateEvents(model) if LOW_STATE in kinds.values() else None
+        for i, (connection, stamp, raw) in enumerate(reader.messages(connections)):
+            if motors is not None and kinds[connection.topic] == LOW_STATE:
+                yield from motors.events(bytes(raw), stamp, i / total)
+                continue
+            message: Any = reader.deserialize(raw, connection.msgtype)
+            yield _event(kinds[connection.topic], message, stamp * 1e-9, i / total)
+        if motors is not None:
+            motors.check()
 
 
-def _kinds(model: RobotModel, namespace: str) -> dict[str, str]:
-    """Return the kind of events by topic."""
-    config = model.config
+def _kinds(model: RobotModel, namespace: str, present: Sequence[str]) -> dict[str, str]:
+    """Return the kind of events by topic; LowState stands in for joints and IMU."""
+    config, low_state = model.config, model.config.low_state
     topics = {'joint_states': 'joints', config.imu.topic: 'imu',
-              **{sensor.topic: name for name, sensor in config.wrench_sensors.items()}}
-    return {topic if topic.startswith('/') else f'{namespace.rstrip("/")}/{topic}': kind
+              **{config.wrench_sensors[name].topic: name for name in _recorded_sensors(model)}}
+    full = {topic if topic.startswith('/') else f'{namespace.rstrip("/")}/{topic}': kind
             for topic, kind in topics.items()}
+    if low_state is None or any(topic in present for topic, kind in full.items()
+                                if kind == 'joints'):
+        return full
+    standing_in = next((name for name in present if is_topic(name, low_state.topic)), None)
+    if standing_in is None:
+        return full
+    return {standing_in: LOW_STATE, **{topic: kind for topic, kind in full.items()
+                                       if kind not in ('joints', 'imu')}}
+
+
+def _recorded_sensors(model: RobotModel) -> tuple[str, ...]:
+    """Return the names of the sensors whose readings a recording has: all but virtual ones."""
+    virtual = virtual_sensors(model)
+    return tuple(name for name in model.config.wrench_sensors if name not in virtual)
+
+
+class LowStateEvents:
+    """
+    Converts recorded LowState messages to events; those that cannot be used are left out.
+
+    Parameters
+    ----------
+    model
+        The robot, which has ``low_state``.
+
+    """
+
+    def __init__(self, model: RobotModel) -> None:
+        self._stream = LowStateStream(model.config, need_crc=False)
+        self._problem: InputError | None = None
+
+    def events(self, raw: bytes, recorded_ns: int, share: float) -> Iterator[Event]:
+        """Yield what a message says."""
+        try:
+            stamp_ns, stream = self._stream.update(raw, recorded_ns), self._stream
+        except InputError as error:
+            self._problem = self._problem or error
+            return
+        if stamp_ns is None or stream.state is None:
+            return
+        time, state = 1e-9 * stamp_ns, stream.state
+        yield Event(time, 'imu', state.quaternion, motion=np.concatenate(
+            (state.angular_velocity, state.acceleration)))
+        yield Event(time, 'joints', stream.positions, stream.joints, stream.efforts, share,
+                    stream.velocities)
+
+    def check(self) -> None:
+        """Raise the InputError of the first message if none could be used."""
+        if self._problem is not None and self._stream.state is None:
+            raise self._problem
 
 
 def _event(kind: str, message: Any, received: float, share: float) -> Event:
@@ -291,10 +365,14 @@ def _event(kind: str, message: Any, received: float, share: float) -> Event:
             np.asarray(values, dtype=float) if len(values) == len(message.name)
             else np.zeros(0) for values in (message.position, message.effort))
         names = tuple(message.name) if len(positions) else ()
-        return Event(time, kind, positions, names, efforts, share)
+        velocities = np.nan_to_num(np.asarray(message.velocity, dtype=float))
+        return Event(time, kind, positions, names, efforts, share,
+                     velocities if len(velocities) == len(names) else np.zeros(0))
     if kind == 'imu':
         q = message.orientation
-        return Event(time, kind, np.array((q.x, q.y, q.z, q.w)), share=share)
+        w, a = message.angular_velocity, message.linear_acceleration
+        return Event(time, kind, np.array((q.x, q.y, q.z, q.w)), share=share,
+                     motion=np.array((w.x, w.y, w.z, a.x, a.y, a.z)))
     f, m = message.wrench.force, message.wrench.torque
     return Event(time, kind, np.array((f.x, f.y, f.z, m.x, m.y, m.z)), share=share)
 

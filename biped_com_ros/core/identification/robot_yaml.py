@@ -27,7 +27,7 @@ import re
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.files import write_atomically
+from biped_com_ros.core.files import read_text, write_atomically
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.instruments import InstrumentErrors
@@ -149,10 +149,7 @@ def write_calibrated_robot(directory: Path, robot: str, model: RobotModel, found
     if source.resolve() == path.resolve():
         raise ConfigurationError(
             f"'{path}' is the robot's own YAML, which is not overwritten; give another directory")
-    try:
-        text = source.read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"robot file '{source}' cannot be read: {error}") from None
+    text = read_text(source, 'robot file')
     corrections = corrections_after(model.config, model.joint_names, found, biases)
     sensors = robot_config_from_mapping(parse_yaml(text, f"robot file '{source}'")).wrench_sensors
     corrections = replace(corrections, wrench_sensors={  # without the virtual ones of the model

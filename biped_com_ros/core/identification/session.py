@@ -23,21 +23,25 @@ movement.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import enum
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from biped_com_ros.core.errors import BipedComError, InputError
+from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
 from biped_com_ros.core.files import make_directory
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.identification.captures import Capture, CaptureLog, SensorNoise
+from biped_com_ros.core.identification.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures import Capture, SensorNoise
+from biped_com_ros.core.identification.com_measurements import (
+    ComMeasurement, read_com_measurements)
 from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.estimator import CaptureInformation, Estimator
 from biped_com_ros.core.identification.exports import write_exports
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.paper.captures import com_from_captures, rank_of
+from biped_com_ros.core.identification.paper.captures import com_from_captures
+from biped_com_ros.core.identification.paper.poses import describe_poses, rank_of
 from biped_com_ros.core.identification.pose_design import PlannedPose, PoseDesign, PoseDesigner
 from biped_com_ros.core.identification.pose_safety import DesignOptions
 from biped_com_ros.core.identification.prior import Prior
@@ -60,6 +64,7 @@ class SessionState(enum.Enum):
     LOCATING = 'locating'
     MOVING = 'moving'
     WAITING = 'waiting'
+    RETREATING = 'retreating'
     RETURNING = 'returning'
     DONE = 'done'
     SOLVED = 'solved'
@@ -96,12 +101,15 @@ class SessionOptions:
         instruments; '' for none.
     mjcf
         Path of a MuJoCo model, which is written with the calibrated inertials; '' for none.
+    known_coms
+        Path of a file of total centres of mass that are known otherwise; '' for none.
 
     """
 
     directory: Path
     robot: str = ''
     mjcf: str = ''
+    known_coms: str = ''
     design: DesignOptions = field(default_factory=DesignOptions)
     stillness: StillnessOptions = field(default_factory=StillnessOptions)
     com_sigma: float = 0.015
@@ -183,6 +191,7 @@ class CalibrationSession:
                  driver: RobotDriver, jobs: Jobs, reports: SessionReports) -> None:
         make_directory(options.directory)
         self.model, self.options = model, options
+        self._next_design = options.design
         self.estimator = Estimator(model, noise, Prior(com_sigma=options.com_sigma))
         self.log = CaptureLog(options.directory / 'captures.json', model)
         self.window = CaptureWindow(model, model.config.imu.frame, options.stillness)
@@ -213,6 +222,29 @@ class CalibrationSession:
         self._positions, self._wrenches = positions.copy(), wrenches.copy()
         self.window.add(time, positions, torques, wrenches, up)
 
+    def check_options(self, options: SessionOptions, noise: SensorNoise) -> None:
+        """
+        Check whether `use_options` may be called.
+
+        Raises
+        ------
+        InputError
+            If they change the noise that a running computation depends on.
+
+        """
+        if (noise, options.com_sigma) != (self.estimator.noise, self.options.com_sigma):
+            self._require_idle_jobs()
+
+    def use_options(self, options: SessionOptions, noise: SensorNoise) -> None:
+        """Use other options and noise at once, and those of poses from the next plan on."""
+        self._next_design = options.design
+        self.options = replace(options, design=self.options.design)
+        self.window.options = options.stillness
+        prior = Prior(com_sigma=options.com_sigma)
+        if (noise, prior) != (self.estimator.noise, self.estimator.prior):
+            self.estimator = Estimator(self.model, noise, prior)
+            self._information = CaptureInformation(self.estimator, self.log.captures)
+
     def update(self, now: float) -> None:
         """Do what is due at the time `now`, s; call it about ten times per second."""
         self._now = now
@@ -222,7 +254,7 @@ class CalibrationSession:
             self._remind(self._planning, 'planning')
         elif self.state is SessionState.LOCATING and not self._jobs.is_busy:
             self._locate()
-        elif self.state in (SessionState.MOVING, SessionState.RETURNING):
+        elif self.state in (SessionState.MOVING, SessionState.RETREATING, SessionState.RETURNING):
             self._continue_transfer()
         elif self.state is SessionState.WAITING and self.options.automatic and self.queue:
             self._capture_if_arrived()
@@ -287,11 +319,22 @@ class CalibrationSession:
         """Estimate and write the results, in a job."""
         options, model = self.options, self._model_for_job()
         found, paths = solve_and_write(
-            options.directory, model, captures, self.estimator.noise, options.com_sigma)
+            options.directory, model, captures, self.estimator.noise, options.com_sigma,
+            self._known_coms(model, captures))
         paths |= write_exports(
             options.directory, model, found, robot=options.robot, biases=biases,
             mjcf=Path(options.mjcf).expanduser() if options.mjcf else None)
         return found, paths
+
+    def _known_coms(self, model: RobotModel, captures: list[Capture]) -> list[ComMeasurement]:
+        path = self.options.known_coms
+        return read_com_measurements(Path(path).expanduser(), model, captures) if path else []
+
+    def poses(self) -> str:
+        """Return what all captures determine of the first moments, with known masses."""
+        captures, regressor = self.log.captures, StaticsRegressor(self.model)
+        return describe_poses(regressor, captures, self.estimator.noise,
+                              self._known_coms(self.model, captures))
 
     def two_pose(self) -> str:
         """Return the total centre of mass from the last two captures, and what all determine."""
@@ -312,6 +355,7 @@ class CalibrationSession:
 
     def _plan(self) -> None:
         self.state = SessionState.PLANNING
+        self.options = replace(self.options, design=self._next_design)
         self._report('planning poses')
         self._jobs.start(self._design, self._use_design)
 
@@ -402,6 +446,9 @@ class CalibrationSession:
         if self.state is SessionState.MOVING:
             self.state = SessionState.WAITING
             return
+        if self.state is SessionState.RETREATING:
+            self._locate()
+            return
         self.state = SessionState.DONE if self.identification is None else SessionState.SOLVED
         if self.options.move:
             self._report('the robot is back in posture stand')
@@ -440,6 +487,9 @@ class CalibrationSession:
                 self._add_capture(pose.name)
         except InputError as error:
             problem = str(error)
+        except ConfigurationError as error:  # not written: wait until it can be
+            self._remind(str(error), 'files')
+            return
         if problem:
             self._handle_capture_problem(pose, problem)
             return
@@ -483,10 +533,19 @@ class CalibrationSession:
         self._skipped.add(skipped.name)
         self._driver.end_hoist()
         if self.options.move:
-            self._locate()  # paths begin where the robot is
+            self._retreat()
         else:
             self._go_to_next()
         return skipped.name
+
+    def _retreat(self) -> None:
+        """Go back the way that the robot came: known to be safe, unlike any other from there."""
+        way = self._transfer.way_back
+        if way is None:
+            self._locate()
+            return
+        self._transfer.begin([way])
+        self.state = SessionState.RETREATING
 
     # -- jobs and reports
 

@@ -96,6 +96,7 @@ class Transfer:
     def __init__(self, driver: RobotDriver) -> None:
         self._driver = driver
         self._legs: list[Leg] = []
+        self._travelled: list[Array] = []  # paths since `begin` or the hoist's last move
         self._unreached_at = -np.inf
         self.arrives_at = 0.0
         self.lift_request = 'hoist the robot'
@@ -103,7 +104,12 @@ class Transfer:
 
     def begin(self, legs: Sequence[Leg]) -> None:
         """Execute these legs instead of those that are left."""
-        self._legs = list(legs)
+        self._legs, self._travelled = list(legs), []
+
+    @property
+    def way_back(self) -> Array | None:
+        """Return the paths since `begin` backwards, (steps, n); None if the robot did not move."""
+        return np.concatenate(self._travelled)[::-1].copy() if self._travelled else None
 
     def is_done(self, now: float) -> bool:
         """Whether all legs are executed at the time `now`, s."""
@@ -140,6 +146,7 @@ class Transfer:
         slowly = isinstance(leg, SlowPath)
         path = leg.steps if isinstance(leg, SlowPath) else leg
         self.arrives_at = now + self._driver.send(positions, path, slowly)
+        self._travelled += [path] if self._travelled else [positions[np.newaxis].copy(), path]
         self._legs.pop(0)
         return ''
 
@@ -153,6 +160,7 @@ class Transfer:
         if now >= self._unreached_at + HOIST_SETTLING:
             self._driver.end_hoist()
             self._legs.pop(0)
+            self._travelled = []
         return ''
 
 
@@ -206,8 +214,8 @@ def travel(start: Array, path: Array, speed: float, ramp: float = RAMP) -> Trave
         Time from rest to full speed, s.
 
     """
-    if not (speed > 0.0 and ramp > 0.0):
-        raise ConfigurationError(f'speed {speed} and ramp {ramp} must be above zero')
+    if not (0.0 < speed < np.inf and 0.0 < ramp < np.inf):
+        raise ConfigurationError(f'speed {speed} and ramp {ramp} must be above zero, and finite')
     points = _without_repeats(np.concatenate((start[np.newaxis], path)))
     times, positions, velocities, begin = [], [], [], 0.0
     for first, last in _legs(points):

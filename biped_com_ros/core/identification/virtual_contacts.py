@@ -32,6 +32,8 @@ from biped_com_ros.core.geometry.wrench import wrench_adjoint
 from biped_com_ros.core.model.config import WrenchSensorConfig
 from biped_com_ros.core.model.frames import sole_in_link
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.wrench.virtual import VirtualWrenchSettings
+from biped_com_ros.core.wrench.virtual_feet import VirtualFeet
 import numpy as np
 
 _SUFFIX = '_virtual'
@@ -73,9 +75,64 @@ def reading_to_sensor(model: RobotModel, sensor: str) -> Array:
     return wrench_adjoint(pose.rotation, pose.position)
 
 
+def virtual_sensors(model: RobotModel) -> dict[str, str]:
+    """Return the foot of each virtual sensor of a robot of :func:`with_virtual_sensors`."""
+    feet = {name: _virtual_foot(model, name) for name in model.config.wrench_sensors}
+    return {name: foot for name, foot in feet.items() if foot}
+
+
 def _virtual_foot(model: RobotModel, sensor: str) -> str:
     """Return the foot of a virtual sensor; empty for a real one."""
     if not model.config.wrench_sensors[sensor].deviation:
         return ''
     return next((name for name, foot in model.config.feet.items()
                  if sensor == f'{name}{_SUFFIX}' and sensor in foot.wrench_sensors), '')
+
+
+class VirtualReadings:
+    """
+    Readings of the sensors of virtual feet, estimated from a recording of joints and IMU.
+
+    Parameters
+    ----------
+    model
+        The robot, of :func:`with_virtual_sensors`.
+
+    Attributes
+    ----------
+    sensors
+        Indices of these sensors among all of the robot.
+    readings
+        Last wrenches in the frames of the sensors (len(sensors), 6); NaN before the first.
+
+    """
+
+    def __init__(self, model: RobotModel) -> None:
+        names, feet = list(model.config.wrench_sensors), list(model.config.feet)
+        virtual = virtual_sensors(model)
+        self.sensors = [names.index(name) for name in virtual]
+        self._model = model
+        self._feet = [feet.index(foot) for foot in virtual.values()]
+        self._matrices = np.array([reading_to_sensor(model, name) for name in virtual])
+        self._estimator = (VirtualFeet(model, VirtualWrenchSettings()) if self.sensors else None)
+        self.readings = np.full((len(self.sensors), 6), np.nan)
+
+    def add_imu(self, stamp_ns: int, R_world_imu: Array, angular_velocity: Array,
+                acceleration: Array) -> None:
+        """Take a sample of the IMU; rad/s and m/s^2 in its frame."""
+        if self._estimator is not None and self._estimator.add_imu(
+                stamp_ns, R_world_imu, angular_velocity, acceleration):
+            self._read()
+
+    def add_joints(self, stamp_ns: int, positions: Array, velocities: Array,
+                   torques: Array) -> None:
+        """Take a joint state, in the order of the model; without torques nothing happens."""
+        if self._estimator is not None and np.isfinite(torques).all() and (
+                self._estimator.add_joints(
+                    stamp_ns, self._model.state(positions, velocities), torques)):
+            self._read()
+
+    def _read(self) -> None:
+        assert self._estimator is not None
+        self.readings = np.einsum(
+            'sij,sj->si', self._matrices, self._estimator.sensors.wrenches[self._feet])

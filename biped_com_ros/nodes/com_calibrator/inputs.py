@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array, rotation_from_quaternion
+from biped_com_ros.core.geometry.wrench import largest_credible_load
 from biped_com_ros.core.identification.session import CalibrationSession
 from biped_com_ros.core.identification.virtual_contacts import (
     frame_of_readings, reading_to_sensor)
@@ -66,7 +67,7 @@ class CalibratorInputs:
         self._wrench_inputs = {
             f'wrench of {name}': WrenchInput(
                 node, sensor.topic, frame_of_readings(model, name), partial(self._on_wrench, i),
-                **options)
+                largest=largest_credible_load(model.mass), **options)
             for i, (name, sensor) in enumerate(sensors.items())}
         imu = model.config.imu
         self._imu = ImuInput(node, imu.topic, imu.frame, self._on_imu,
@@ -79,6 +80,11 @@ class CalibratorInputs:
                 Float64MultiArray, params.offsets_topic, self._on_offsets, LATCHED)
         node.watch_inputs(
             {'joint states': self._joints, 'imu': self._imu, **self._wrench_inputs})
+
+    def set_timeout(self, timeout: float) -> None:
+        """Consider inputs stale after another time, s."""
+        for source in (self._joints, self._imu, *self._wrench_inputs.values()):
+            source.timeout = timeout
 
     def _on_wrench(self, index: int, stamp_ns: int, wrench: Array) -> None:
         correction = self._corrections[index]

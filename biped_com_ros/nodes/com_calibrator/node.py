@@ -47,6 +47,8 @@ calibrated_description  std_msgs/String                            the same, for
 ~/solve ~/reset         std_srvs/Trigger                           estimate now; begin again
 ~/two_pose              std_srvs/Trigger                           total CoM from the last two
                                                                    captures
+~/poses                 std_srvs/Trigger                           what the captures determine of
+                                                                   the first moments
 ~/publish               std_srvs/Trigger                           publish the calibrated URDF
 ======================= ========================================== ===========================
 """
@@ -54,18 +56,19 @@ calibrated_description  std_msgs/String                            the same, for
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 import sys
 from typing import Any
 
+from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.pose_design import PlannedPose
 from biped_com_ros.core.identification.prior import missing_inertials
-from biped_com_ros.core.identification.session import CalibrationSession, SessionState
+from biped_com_ros.core.identification.session import (
+    CalibrationSession, SessionOptions, SessionState)
 from biped_com_ros.core.identification.virtual_contacts import with_virtual_sensors
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_calibrator.inputs import CalibratorInputs
 from biped_com_ros.nodes.com_calibrator.parameters import (
-    ComCalibratorParameters, sensor_noise, session_options)
+    ComCalibratorParameters, results_directory, sensor_noise, session_options)
 from biped_com_ros.nodes.com_calibrator.pose_driver import PoseDriver
 from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
@@ -105,13 +108,15 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
         self._progress = self.create_publisher(String, '~/progress', LATCHED)
         self._description: Any = None
         self.session = session = CalibrationSession(
-            model, session_options(params, model), sensor_noise(params, model.mass), driver,
-            BackgroundTask(), self)
+            model, session_options(params, model, results_directory(params, model)),
+            sensor_noise(params, model.mass), driver, BackgroundTask(), self)
+        self._driver = driver
         self.inputs = CalibratorInputs(self, session)
         for name, action in (
                 ('start', session.start), ('capture', session.capture), ('skip', session.skip),
                 ('solve', session.solve), ('reset', session.reset),
-                ('two_pose', session.two_pose), ('publish', self._publish_urdf)):
+                ('two_pose', session.two_pose), ('poses', session.poses),
+                ('publish', self._publish_urdf)):
             trigger_service(self, f'~/{name}', action)
         self.diagnostics.add('calibration', self._report)
         if missing := missing_inertials(model):
@@ -122,11 +127,22 @@ class ComCalibrator(RobotNode[ComCalibratorParameters]):
             self.progress('ready: call ~/start to begin')
         self.create_timer(PERIOD, lambda: session.update(1e-9 * now_ns(self)))
 
-    def apply_parameters(self, params: ComCalibratorParameters) -> None:
-        """Use the parameters that are not read-only."""
+    def check_parameters(self, params: ComCalibratorParameters) -> None:
+        """Refuse other noise or poses while they are computed with."""
         assert self.session is not None
-        self.session.options = replace(
-            self.session.options, automatic=params.automatic, pose_timeout=params.pose_timeout)
+        self.session.check_options(*self._options(params))
+
+    def apply_parameters(self, params: ComCalibratorParameters) -> None:
+        """Use what to plan from the next plan on, all else at once."""
+        assert self.session is not None
+        self.session.use_options(*self._options(params))
+        self._driver.set_speeds(params.joint_speed, params.ramp, params.approach_speed)
+        self.inputs.set_timeout(params.sensor_timeout)
+
+    def _options(self, params: ComCalibratorParameters) -> tuple[SessionOptions, SensorNoise]:
+        assert self.session is not None
+        options = session_options(params, self.model, self.session.options.directory)
+        return options, sensor_noise(params, self.model.mass)
 
     # -- reports of the session
 

@@ -20,7 +20,8 @@ from pathlib import Path
 import tempfile
 
 from biped_com_ros.core.errors import ConfigurationError
-from biped_com_ros.core.identification.captures import MotorConstants, SensorNoise
+from biped_com_ros.core.identification.captures import (
+    MotorConstants, noise_scale as scale_at_mass, SensorNoise)
 from biped_com_ros.core.identification.pose_safety import APPROACHES, DesignOptions
 from biped_com_ros.core.identification.session import SessionOptions
 from biped_com_ros.core.identification.stillness import StillnessOptions
@@ -39,113 +40,116 @@ class ComCalibratorParameters(RobotNodeParameters):
     mjcf: str = constant(
         '', 'Path of a MuJoCo model whose bodies have the names of the links; it is written with '
         'the calibrated inertials; empty: none')
+    known_coms: str = constant(
+        '', 'Path of a YAML file of total centres of mass that are known otherwise, which ~/solve '
+        'and ~/poses use as measurements; empty: none')
     autostart: bool = constant(True, 'Whether to begin at once; else with ~/start')
-    poses: int = constant(40, 'Number of planned poses', '', 2, 500)
-    candidates: int = constant(
+    poses: int = parameter(40, 'Number of planned poses', '', 2, 500)
+    candidates: int = parameter(
         300, 'Number of safe random poses from which the planned ones are chosen', '', 2, 10000)
-    hoisted: int = constant(
+    hoisted: int = parameter(
         2, 'Number of planned poses with the robot hoisted, its feet in the air: only these '
         "measure the mass below the feet's sensors", '', 0, 20)
     hoist_service: str = constant(
         '', 'std_srvs/SetBool service that lifts the robot (true) and lowers it (false), like '
         'simulator/hang; empty: an operator does it')
-    lift_feet: bool = constant(
+    lift_feet: bool = parameter(
         False, 'Whether poses on one foot are planned too: they give more information, but the '
         'robot must keep its balance on one foot under joint position control')
-    margin: float = constant(
+    margin: float = parameter(
         0.02, 'Distance kept from the edge of the support polygon', 'm', 0.001, 0.5)
-    floor_tilt: float = constant(
+    floor_tilt: float = parameter(
         0.0087, 'Largest tilt of the floor, by which margin grows with the height of the centre '
         'of mass', 'rad', 0.0, 0.2)
-    spread: float = constant(
+    spread: float = parameter(
         1.2, 'Largest distance of joints outside of the legs from posture stand', 'rad', 0.05, 3.2)
-    lean: float = constant(0.2, 'Largest lean and turn of the base', 'rad', 0.0, 0.8)
+    lean: float = parameter(0.2, 'Largest lean and turn of the base', 'rad', 0.0, 0.8)
     torso_bend: float = constant(
         0.0, 'Largest bend of a tendon torso; its virtual joints are sent with the others. 0: it '
         'stays straight', 'rad', 0.0, 0.5)
-    torque_share: float = constant(
+    torque_share: float = parameter(
         0.8, "Largest share of a motor's torque that is used", '', 0.05, 1.0)
-    approach: str = constant(
+    approach: str = parameter(
         'both', 'With move: whether each pose is visited once (shortest) or twice, and its joints '
         'come to rest from opposite sides (both), so that their friction can be told from mass',
         options=APPROACHES)
-    approach_angle: float = constant(
+    approach_angle: float = parameter(
         0.05, 'By how much joints come from that side', 'rad', 0.005, 0.2)
-    approach_speed: float = constant(
+    approach_speed: float = parameter(
         0.03, 'Speed of this last move: the slower, the more it is friction, not inertia, that '
         'the joints come to rest with', 'rad/s', 0.001, 1.0)
-    seed: int = constant(0, 'Seed of the random poses', '', 0, 1000000)
+    seed: int = parameter(0, 'Seed of the random poses', '', 0, 1000000)
     move: bool = constant(False, 'Whether to send trajectories; else an operator moves the robot')
     automatic: bool = parameter(
         True, 'Whether to capture as soon as the robot is still in the next pose, and to solve '
         'after the last one; else with ~/capture and ~/solve')
     trajectory_topic: str = constant(
         'joint_trajectory_controller/joint_trajectory', 'Topic of the joint trajectory controller')
-    joint_speed: float = constant(
+    joint_speed: float = parameter(
         0.4, 'Largest speed of a joint between poses', 'rad/s', 0.01, 5.0)
-    ramp: float = constant(
+    ramp: float = parameter(
         1.0, 'Time to accelerate from rest to joint_speed, and to brake: the longer, the less the '
         'robot sways', 's', 0.05, 20.0)
-    arrival_tolerance: float = constant(
+    arrival_tolerance: float = parameter(
         0.3, 'Largest distance of a joint from a pose in which the robot has arrived', 'rad',
         0.001, 1.0)
     pose_timeout: float = parameter(
         60.0, 'Time after arrival until a pose that cannot be captured is skipped, with move; 0: '
         'never', 's', 0.0, 3600.0)
-    still_duration: float = constant(
+    still_duration: float = parameter(
         1.0, 'Duration for which the robot must be still, and over which a capture averages', 's',
         0.1, 30.0)
-    still_joint_range: float = constant(
+    still_joint_range: float = parameter(
         0.004, 'Largest movement of a joint within still_duration', 'rad', 1e-6, 0.1)
-    still_force_deviation: float = constant(
+    still_force_deviation: float = parameter(
         6.0, 'Largest standard deviation of a force within still_duration', 'N', 0.001, 1000.0)
     motor_joints: list[str] = constant([''], 'Joints whose efforts are motor currents')
     motor_constants: list[float] = constant(
         [0.0], 'Torque per current of each of motor_joints', 'N m/A')
-    force_noise: float = constant(
+    force_noise: float = parameter(
         0.5, 'Standard deviation of forces, in addition to the variation within a capture', 'N',
         1e-4, 100.0)
-    moment_noise: float = constant(0.02, 'Standard deviation of moments', 'N m', 1e-5, 10.0)
-    torque_noise: float = constant(
+    moment_noise: float = parameter(0.02, 'Standard deviation of moments', 'N m', 1e-5, 10.0)
+    torque_noise: float = parameter(
         0.3, 'Standard deviation of joint torques', 'N m', 1e-4, 100.0)
-    encoder_noise: float = constant(
+    encoder_noise: float = parameter(
         0.00175, 'Standard deviation of joint positions', 'rad', 0.0, 0.1)
-    tilt_noise: float = constant(
+    tilt_noise: float = parameter(
         0.0009, 'Standard deviation of the direction of gravity', 'rad', 0.0, 0.1)
-    force_bias: float = constant(
+    force_bias: float = parameter(
         2.0, 'Standard deviation of the constant bias of forces, which is estimated; 0: no bias',
         'N', 0.0, 100.0)
-    moment_bias: float = constant(
+    moment_bias: float = parameter(
         0.1, 'Standard deviation of the bias of moments', 'N m', 0.0, 10.0)
-    force_drift: float = constant(
+    force_drift: float = parameter(
         1.0, 'Standard deviation of the change of the bias of forces from the first to the last '
         'pose', 'N', 0.0, 100.0)
-    moment_drift: float = constant(
+    moment_drift: float = parameter(
         0.05, 'Standard deviation of the change of the bias of moments', 'N m', 0.0, 10.0)
-    wrench_gain: float = constant(
+    wrench_gain: float = parameter(
         0.02, "Standard deviation of the gain errors of a wrench sensor's axes, as shares", '',
         0.0, 0.5)
-    cross_talk: float = constant(
+    cross_talk: float = parameter(
         0.01, 'Standard deviation of what of one axis of a wrench sensor enters another, as '
         'shares; 1 N m counts as 10 N', '', 0.0, 0.2)
-    sensor_shift: float = constant(
+    sensor_shift: float = parameter(
         0.003, "Standard deviation of the misplacement of wrench sensors' frames, per axis", 'm',
         0.0, 0.1)
-    sensor_turn: float = constant(
+    sensor_turn: float = parameter(
         0.005, "Standard deviation of how wrench sensors' frames are turned, about each axis",
         'rad', 0.0, 0.2)
-    torque_bias: float = constant(
+    torque_bias: float = parameter(
         0.3, 'Standard deviation of the bias of joint torques', 'N m', 0.0, 100.0)
-    torque_gain: float = constant(
+    torque_gain: float = parameter(
         0.02, 'Standard deviation of the errors of torque constants, as shares', '', 0.0, 0.5)
-    friction: float = constant(
+    friction: float = parameter(
         0.02, "Standard deviation of joints' static friction, as a share of the effort limit; it "
         'is estimated where approach shows it with both signs', '', 0.0, 1.0)
-    encoder_offset: float = constant(
+    encoder_offset: float = parameter(
         0.004, 'Standard deviation of the bias of joint positions', 'rad', 0.0, 0.1)
-    tilt_bias: float = constant(
+    tilt_bias: float = parameter(
         0.005, 'Standard deviation of the bias of the direction of gravity', 'rad', 0.0, 0.1)
-    noise_at_mass: float = constant(
+    noise_at_mass: float = parameter(
         0.0, 'Mass of the robot for which noise and bias of forces, moments and torques, and '
         'still_force_deviation, are given; they are scaled by the mass of this robot over it. 0: '
         'not scaled', 'kg', 0.0,
@@ -153,18 +157,24 @@ class ComCalibratorParameters(RobotNodeParameters):
     offsets_topic: str = constant(
         'wrench_aggregator/offsets', 'Topic of the offsets that a tare found, which are '
         'subtracted from the wrenches. Empty: none')
-    com_sigma: float = constant(
+    com_sigma: float = parameter(
         0.015, "Standard deviation of a link's centre of mass about the URDF's, per axis", 'm',
         1e-4, 0.5)
-    sensor_timeout: float = constant(
+    sensor_timeout: float = parameter(
         0.5, 'Time without a message after which an input is stale', 's', 0.001, 60.0)
 
 
-def session_options(params: ComCalibratorParameters, model: RobotModel) -> SessionOptions:
-    """Return the options of a calibration session; without `directory`, make a temporary one."""
+def results_directory(params: ComCalibratorParameters, model: RobotModel) -> Path:
+    """Return where results are written; without `directory`, make a temporary one."""
     directory = params.directory or tempfile.mkdtemp(prefix='biped_com_calibration.')
+    return Path(directory).expanduser() / model.config.name
+
+
+def session_options(params: ComCalibratorParameters, model: RobotModel,
+                    directory: Path) -> SessionOptions:
+    """Return the options of a calibration session."""
     return settings_from(
-        params, SessionOptions, directory=Path(directory).expanduser() / model.config.name,
+        params, SessionOptions, directory=directory,
         design=_design_options(params, model),
         stillness=settings_from(
             params, StillnessOptions, 'still_',
@@ -183,18 +193,15 @@ def _design_options(params: ComCalibratorParameters, model: RobotModel) -> Desig
 
 def noise_scale(params: ComCalibratorParameters, mass: float) -> float:
     """Return by what errors in N and N m of a robot of `mass`, kg, are multiplied."""
-    return mass / params.noise_at_mass if params.noise_at_mass else 1.0
+    return scale_at_mass(mass, params.noise_at_mass)
 
 
 def sensor_noise(params: ComCalibratorParameters, mass: float) -> SensorNoise:
     """Return the noise of the sensors of a robot of `mass`, kg; see `noise_at_mass`."""
-    scale = noise_scale(params, mass)
-    scaled = {name: scale * getattr(params, name) for name in (
-        'force_bias', 'moment_bias', 'torque_bias', 'force_drift', 'moment_drift')}
-    return settings_from(
-        params, SensorNoise, force=scale * params.force_noise, moment=scale * params.moment_noise,
-        torque=scale * params.torque_noise, encoder=params.encoder_noise, tilt=params.tilt_noise,
-        **scaled)
+    noise: SensorNoise = settings_from(
+        params, SensorNoise, force=params.force_noise, moment=params.moment_noise,
+        torque=params.torque_noise, encoder=params.encoder_noise, tilt=params.tilt_noise)
+    return noise.scaled(noise_scale(params, mass))
 
 
 def motor_constants(params: ComCalibratorParameters) -> MotorConstants:

@@ -59,14 +59,18 @@ class PoseDriver:
 
     def __init__(self, node: Node, model: RobotModel, topic: str, joints: Sequence[str], *,
                  hoist: str, speed: float, ramp: float, approach_speed: float) -> None:
-        self._joints, self._speed, self._ramp = tuple(joints), speed, ramp
-        self._approach_speed = approach_speed
+        self._joints = tuple(joints)
+        self.set_speeds(speed, ramp, approach_speed)
         self._index = model.joint_index(self._joints)
         self._offsets = model.joint_offsets[self._index]
         self._trajectory = node.create_publisher(JointTrajectory, topic, 10)
         self._hoist = node.create_client(SetBool, hoist) if hoist else None
         self._request: Any = None  # the future of the hoist's response
         self._commanded: Array | None = None
+
+    def set_speeds(self, speed: float, ramp: float, approach_speed: float) -> None:
+        """Use other speeds from the next path on."""
+        self._speed, self._ramp, self._approach_speed = speed, ramp, approach_speed
 
     @property
     def has_hoist(self) -> bool:

@@ -23,7 +23,7 @@ from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of
 from biped_com_ros.core.identification.prior import (
     com_bounds, Prior, PriorTerms, Spread, with_known_masses)
-from biped_com_ros.core.identification.results import html_report
+from biped_com_ros.core.identification.report import html_report
 from biped_com_ros.core.model.robot import position_limits, RobotModel
 import numpy as np
 import pytest

@@ -16,8 +16,8 @@
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.first_moments import StaticsRegressor
-from biped_com_ros.core.identification.paper.captures import (
-    best_pair, com_from_captures, rank_of)
+from biped_com_ros.core.identification.paper.captures import best_pair, com_from_captures
+from biped_com_ros.core.identification.paper.poses import rank_of
 from biped_com_ros.core.identification.urdf import NewInertial, with_inertials
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np

@@ -17,11 +17,13 @@ import csv
 from dataclasses import replace
 import json
 import math
+import random
 import re
 from types import SimpleNamespace
 
-from biped_com_ros.core.errors import ConfigurationError, InputError
-from biped_com_ros.core.identification.captures import CaptureLog
+from biped_com_ros.core.errors import BipedComError, ConfigurationError, InputError
+from biped_com_ros.core.identification.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.recordings import AXES, CaptureFinder, Event, read_recording
 from biped_com_ros.core.identification.stillness import StillnessOptions
 from biped_com_ros.core.model.corrections import InstrumentCorrections, SensorCorrection
@@ -166,6 +168,37 @@ def test_the_command_line(recorded, tmp_path, capsys):
     assert np.abs(robot.joint_offsets).max() > 0.0
 
 
+def test_errors_in_newtons_are_scaled_by_mass_as_those_of_the_node(recorded, tmp_path, capsys):
+    """Forces, moments and torques, with their biases and drifts, and no others."""
+    true, _, instants = recorded
+    path, mass = write_csv(tmp_path / 'a.csv', true, instants), true.model.mass
+    default = SensorNoise()
+    by_hand = [word for name, value in (
+        ('force-noise', 0.5), ('moment-noise', 0.02), ('torque-noise', 0.3),
+        ('still-force', 6.0), ('force-bias', default.force_bias),
+        ('moment-bias', default.moment_bias), ('torque-bias', default.torque_bias),
+        ('force-drift', default.force_drift), ('moment-drift', default.moment_drift))
+        for word in (f'--{name}', repr(0.5 * value))]
+    found = []
+    for name, options in (('plain', []), ('by_hand', by_hand),
+                          ('scaled', ['--noise-at-mass', repr(2.0 * mass)])):
+        out = tmp_path / name
+        assert main([str(path), '--robot', 'sabian', '--out', str(out), '--still', '0.5',
+                     *options]) == 0
+        found.append(RobotModel(
+            true.model.config, (out / 'calibrated.urdf').read_text()).link_coms_in_link)
+    plain, by_hand, scaled = found
+    np.testing.assert_allclose(scaled, by_hand, atol=1e-9)
+    assert np.abs(scaled - plain).max() > 1e-6, 'the noise makes no difference'
+
+
+def test_the_help_names_the_columns(capsys):
+    with pytest.raises(SystemExit):
+        main(['--help'])
+    text = capsys.readouterr().out
+    assert 'position/<joint>' in text and 'imu/qx qy qz qw' in text and '--still-force' in text
+
+
 @pytest.mark.parametrize('arguments, message', (
     (['nothing.csv', '--robot', 'sabian'], 'there is no recording'),
     (['.', '--robot', 'sabian'], "directory '.' is no rosbag2"),
@@ -294,3 +327,48 @@ def test_known_errors_of_instruments_are_taken_out(recorded, tmp_path):
     log.append(poses[0])
     with pytest.raises(ConfigurationError, match='of another robot or version: instruments is'):
         CaptureLog(log.path, corrected)
+
+
+@pytest.mark.parametrize('storage', ['MCAP', 'SQLITE3'])
+def test_a_damaged_bag_is_read_or_refused(storage, recorded, tmp_path):
+    """Whatever bytes are wrong, cut off or huge: an error of the package, or captures."""
+    true, _, instants = recorded
+    bag = write_bag(tmp_path / 'bag', true, instants[:60], storage)
+    intact = {file: file.read_bytes() for file in bag.iterdir()}
+    rng, refused = random.Random(7), 0
+    for _ in range(60):
+        for file, content in intact.items():
+            file.write_bytes(content)
+        file = rng.choice(sorted(intact))
+        file.write_bytes(damaged(bytearray(intact[file]), rng))
+        try:
+            captures_of(bag, true.model)
+        except BipedComError as error:
+            refused += 1
+            assert str(error)
+    assert refused > 20
+
+
+def damaged(content, rng):
+    at = rng.randrange(len(content) - 8)
+    match rng.randrange(4):
+        case 0:
+            return content[:at]
+        case 1:
+            for _ in range(20):
+                content[rng.randrange(len(content))] = rng.randrange(256)
+        case 2:
+            content[at:at + 4] = 4 * b'\xff'
+        case 3:
+            content[at:at + 8] = (2 ** 31 - 1).to_bytes(8, 'little')
+    return content
+
+
+def test_metadata_that_stand_for_gigabytes_are_refused(recorded, tmp_path):
+    true, _, instants = recorded
+    bag = write_bag(tmp_path / 'bag', true, instants[:3], 'MCAP')
+    lines = ['a0: &a0 x'] + [
+        f'a{i}: &a{i} [{", ".join(9 * [f"*a{i - 1}"])}]' for i in range(1, 30)]
+    (bag / 'metadata.yaml').write_text('\n'.join(lines))
+    with pytest.raises(ConfigurationError, match='stands for more than'):
+        captures_of(bag, true.model)

@@ -14,6 +14,8 @@
 """A calibration from pose to pose with a simulated robot, without ROS and without threads."""
 
 from dataclasses import replace
+import errno
+import os
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.identification.pose_safety import DesignOptions
@@ -250,6 +252,54 @@ def test_a_pose_in_which_the_robot_is_not_still_is_skipped(tmp_path):
     assert any(text.startswith('pose 1: joint ') for text in bench.texts)  # reminded before
     bench.run(bench.is_in(SessionState.SOLVED))
     assert [capture.name for capture in session.log.captures] == ['pose 2', 'pose 3']
+
+
+def test_a_full_disk_is_reported_and_costs_no_pose(tmp_path, monkeypatch):
+    """The robot waits in its pose until the capture can be written."""
+    bench = Bench(tmp_path, pose_timeout=8.0)
+    session = bench.session
+    session.start()
+    bench.run(bench.is_in(SessionState.WAITING))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, 'fsync', full)
+        begun = bench.now
+        bench.run(lambda: bench.now > begun + 12.0)
+    reports = [text for text in bench.texts if 'No space left on device' in text]
+    assert len(reports) == 1
+    assert 'captures.json' in reports[0] and not bench.errors and not session.log.captures
+    bench.run(bench.is_in(SessionState.SOLVED))
+    assert [capture.name for capture in session.log.captures] == ['pose 1', 'pose 2', 'pose 3']
+
+
+def test_a_pose_that_is_not_reached_is_left_the_way_it_came(tmp_path):
+    """The robot is in no known pose then: only the way that it came is known to be safe."""
+    bench = Bench(tmp_path, pose_timeout=8.0, design={'hoisted': 1, 'count': 4})
+    session, driver, send = bench.session, bench.driver, bench.driver.send
+    stuck = bench.true.model.joint_index(('l_elbow',))
+
+    def blocked(positions, path, slowly=False):
+        duration = send(positions, path, slowly)
+        if session.queue and session.queue[0].name == 'pose 3' and path is session.queue[0].path:
+            driver.positions = driver.positions.copy()
+            driver.positions[stuck] += 0.4
+        return duration
+
+    driver.send = blocked
+    session.start()
+    bench.run(lambda: bench.errors)
+    assert bench.errors[0].startswith("pose 3 skipped after 8 s: joint 'l_elbow' is 0.4")
+    there = session.log.captures[-1].positions
+    came = driver.paths[-1]
+    bench.run(lambda: driver.paths[-1] is not came)
+    np.testing.assert_array_equal(driver.paths[-1][:-1], came[::-1])
+    np.testing.assert_allclose(driver.positions, there, atol=0.05)
+    bench.run(bench.is_in(SessionState.SOLVED))
+    assert [capture.name for capture in session.log.captures] == ['pose 1', 'pose 2', 'pose 4']
+    assert len(bench.errors) == 1 and not any('no safe path' in text for text in bench.texts)
 
 
 def test_a_restarted_session_resumes_where_the_robot_is(tmp_path):

@@ -13,7 +13,7 @@
 # limitations under the License.
 """Directions in which joints moved last, and that captures hold them."""
 
-from biped_com_ros.core.identification.captures import CaptureLog
+from biped_com_ros.core.identification.capture_log import CaptureLog
 from biped_com_ros.core.identification.stillness import (
     CaptureWindow, MotionDirections, StillnessOptions)
 import numpy as np

@@ -14,14 +14,17 @@
 """From readings to captures, to disk and back, and to what people read."""
 
 from dataclasses import replace
+from datetime import datetime
 from html.parser import HTMLParser
 import json
+import re
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.files import make_directory
-from biped_com_ros.core.identification.captures import CaptureLog
+from biped_com_ros.core.identification.capture_log import CaptureLog
 from biped_com_ros.core.identification.estimator import Estimator
-from biped_com_ros.core.identification.results import html_report, summary, write_results
+from biped_com_ros.core.identification.report import html_report, PRIOR_SHARE
+from biped_com_ros.core.identification.results import summary, write_results
 from biped_com_ros.core.identification.stillness import CaptureWindow, StillnessOptions
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
@@ -165,10 +168,38 @@ def test_results(tmp_path):
     page, balance = paths['report'].read_text(), Balance()
     balance.feed(page)
     assert not balance.open and {'svg', 'table', 'circle', 'rect'} <= balance.tags
-    assert page.count('<g transform') == len(captures) and page.count('<polygon') == 30
+    assert page.count('<figure>') == len(captures) and page.count('<polygon') == 30
     assert page.count('<circle') >= 8 * len(captures) and 'http' not in page.replace(
         'http://www.w3.org/2000/svg', '')
     assert 'left out' in summary(found)
+
+
+def test_the_report_says_of_what_and_when_it_is_and_folds_what_is_only_the_urdf():
+    true = TrueRobot('sabian', seed=3)
+    captures = true.captures(8)
+    found = Estimator(true.model).solve(captures)
+    silent = [link.name for link in found.links if link.data_share.max() < PRIOR_SHARE]
+    telling = [link.name for link in found.links if link.name not in silent]
+    if not silent:  # all links tell something: one that does not
+        silent, telling = telling[:1], telling[1:]
+        found = replace(found, links=tuple(
+            replace(link, data_share=np.zeros_like(link.data_share))
+            if link.name in silent else link for link in found.links))
+    page = html_report(true.model, captures, found, datetime(2031, 5, 4, 3, 2))
+    for part in ('2031-05-04 03:02', '<td>sabian</td>', 'SHA-256', 'biped_com_ros 0.',
+                 f'<td>{len(captures)}</td>'):
+        assert part in page
+    links = page.split('<h2>Links</h2>')[1].split('<h2>')[0]
+    shown, folded = links.removesuffix('</details>').split('<details>')
+    for name in silent:
+        assert f'<td>{name}</td>' in folded and f'<td>{name}</td>' not in shown
+        assert f'>{name}</text>' not in page  # nor in the plot
+    for name in telling:
+        assert f'<td>{name}</td>' in shown and f'<td>{name}</td>' not in folded
+    # What is wide scrolls by itself, so that the page does not; legends are words with spots.
+    for wide in re.findall(r'(<[^<>]*>)<(?:table|svg)(?![^>]*class="about")', page):
+        assert wide in ('<div class="wide">', '<figure>')
+    assert page.count('class="legend"') == 4
 
 
 def test_warnings_and_missing_torques_are_shown():

@@ -38,7 +38,6 @@ from biped_com_ros.core.identification.first_moments import StaticsRegressor
 from biped_com_ros.core.identification.paper.two_pose import SMALLEST_TILT
 import numpy as np
 
-_RANK_TOLERANCE = 1e-9  # of the largest singular value
 _RIGID = 0.002  # m; by how much the leaning links may move relative to each other
 _LEAST_SHARE = 0.2  # of the mass that leans
 
@@ -238,67 +237,3 @@ def _variations(regressor: StaticsRegressor, poses: Sequence[Capture], lines: Se
             varied.append(_line(regressor, replace(pose, wrenches=wrenches)))
         for one in varied:
             yield [one if k == i else other for k, other in enumerate(lines)]
-
-
-@dataclass(frozen=True)
-class RankReport:
-    """
-    What the horizontal centres of mass of some poses determine, with known masses.
-
-    Attributes
-    ----------
-    poses
-        Number of poses with a standing foot.
-    rank
-        Number of combinations of first moments that they determine.
-    possible
-        Number that any poses on these feet, one at a time, can determine: 2 n + 2 with n joints
-        of which none follows another and one foot; one more on alternating feet.
-    condition
-        Condition number of the determined ones.
-
-    """
-
-    poses: int
-    rank: int
-    possible: int
-    condition: float
-
-    def describe(self) -> str:
-        """Return the result and what is missing in a sentence."""
-        missing = max(0, math.ceil((self.possible - self.rank) / 2.0))
-        remedy = f'; at least {missing} more poses are needed' if missing else '; poses suffice'
-        return (f'{self.poses} poses determine {self.rank} of {self.possible} combinations of '
-                f'first moments (condition {self.condition:.3g}){remedy}')
-
-
-def rank_of(regressor: StaticsRegressor, captures: Sequence[Capture]) -> RankReport:
-    """
-    Return what poses determine: the mode of n + 1 poses of the paper, with known masses.
-
-    Raises
-    ------
-    InputError
-        If no foot stands in any pose.
-
-    """
-    standing = [capture for capture in captures if capture.in_contact.any()]
-    if not standing:
-        raise InputError('no foot stands in any pose')
-    values = _strengths(regressor, [
-        (capture.positions, regressor.up_in_base(capture)) for capture in standing])
-    feet = np.flatnonzero(np.any([capture.in_contact for capture in standing], axis=0))
-    model, rng, poses = regressor.model, np.random.default_rng(0), []
-    for k in range(2 * model.pin_model.nv):
-        q = rng.uniform(-0.5, 0.5, len(model.joint_names))
-        poses.append((q, model.state(q).placements_in_base(model.soles)[feet[k % len(feet)], 2]))
-    return RankReport(len(standing), len(values), len(_strengths(regressor, poses)),
-                      float(values[0] / values[-1]))
-
-
-def _strengths(regressor: StaticsRegressor, poses: Sequence[tuple[Array, Array]]) -> Array:
-    """Return the singular values, but zeros, of the first moments' rows of (positions, up)."""
-    rows = np.concatenate([level_rotation(up)[:2] @ regressor.com_matrix(q) for q, up in poses])
-    moments = rows.reshape(len(rows), -1, 4)[:, :, 1:].reshape(len(rows), -1)
-    values: Array = np.linalg.svd(moments, compute_uv=False)
-    return values[values > _RANK_TOLERANCE * values[0]]

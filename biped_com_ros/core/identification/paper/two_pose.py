@@ -152,6 +152,8 @@ def com_from_two_poses(line_a: ComLine, line_b: ComLine, tilt: float, mass: floa
     if level_ground:
         line_a, line_b = _level(line_a), _level(line_b)
     m_w = _leaning_mass(mass, ankle)
+    if math.isinf(tilt):
+        raise InputError(f'the tilt is {tilt}; it must be an angle, rad')
     s, c = math.sin(tilt), math.cos(tilt)
     D = s * (1.0 + line_a.beta * line_b.beta) + c * (line_a.beta - line_b.beta)
     _check_tilt(tilt, D)

@@ -1,0 +1,278 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+What a robot's file and URDF give, and what is to be done before the robot can be used.
+
+Each check returns entries: a name, what was found and, where something is wrong, what to do about
+it. What cannot be right at all is an error when the robot is loaded, and is not checked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+import math
+
+from biped_com_ros.core.errors import BipedComError
+from biped_com_ros.core.geometry.polygon import area, distances_inside, half_planes, Point
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.gravity.model import GravityModel
+from biped_com_ros.core.identification.prior import missing_inertials
+from biped_com_ros.core.legs.kinematics import legs_of
+from biped_com_ros.core.model.robot import effort_limits, RobotModel
+from biped_com_ros.core.model.sole_geometry import sole_height, sole_polygon
+from biped_com_ros.core.stability.support import Soles
+import numpy as np
+
+STAND = 'stand'
+
+UNEVEN, TILT = 0.003, math.radians(1.0)
+"""Soles that differ more in height, m, or are more inclined, rad, do not stand on one floor."""
+
+OVERHANG = 0.005
+"""Corners further outside the collision geometry promise support that is not there, m."""
+
+WASTE = 0.01
+"""Collision geometry further outside the polygon is support that is not used, m."""
+
+BELOW = 0.003
+"""Largest distance of the sole frame from the lowest point of the foot, m."""
+
+CORNERS, AREA_LOST = 6, 0.02
+"""A suggested polygon has so many corners, or more where it would lose that share of its area."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """
+    A result.
+
+    Attributes
+    ----------
+    name, text
+        What was looked at, and what was found.
+    remedy
+        What to do; '' where nothing is wrong.
+    is_hint
+        Whether the robot can be used without that.
+
+    """
+
+    name: str
+    text: str
+    remedy: str = ''
+    is_hint: bool = False
+
+
+def check_robot(model: RobotModel) -> list[Entry]:
+    """Return all results for a robot."""
+    posture = standing_posture(model)
+    return [entry for check in _CHECKS for entry in check(model, posture)]
+
+
+def standing_posture(model: RobotModel) -> Array:
+    """Return posture ``stand``, or all joints at zero if there is none, (n,), rad or m."""
+    return (model.posture(STAND) if STAND in model.config.postures
+            else model.positions({}))
+
+
+def first_remedy(entries: Sequence[Entry]) -> str:
+    """Return the first thing that must be done; '' if the robot is ready."""
+    return next((f'{entry.name}: {entry.remedy}' for entry in entries
+                 if entry.remedy and not entry.is_hint), '')
+
+
+def _robot(model: RobotModel, posture: Array) -> Iterator[Entry]:
+    state, links = model.state(posture), model.frames(model.link_names)
+    soles = state.placements_in_base(model.soles)[:, 3, 2]
+    height = float(state.placements_in_base(links)[:, 3, 2].max() - soles.min())
+    driven = len(model.actuated_joint_names)
+    yield Entry('robot', f'{model.config.name}, {model.mass:.2f} kg, {height:.2f} m from the '
+                f'soles to the highest joint, {len(model.joint_names)} joints ({driven} driven), '
+                f'{len(model.link_names)} links with mass')
+    for question in model.questions:
+        yield Entry('description', 'hardly right', question)
+    if missing := missing_inertials(model):
+        yield Entry('masses', 'some are missing', missing, is_hint=True)
+
+
+def _posture(model: RobotModel, posture: Array) -> Iterator[Entry]:
+    if STAND not in model.config.postures:
+        yield Entry('posture', f"no posture '{STAND}': all joints are at zero", 'add postures.'
+                    f'{STAND} with bent knees and level soles (hip + knee + ankle = 0): the '
+                    'simulator and com_calibrator begin with it', is_hint=True)
+    placed = model.state(posture).placements_in_base(model.soles)
+    tilts = np.arccos(np.clip(placed[:, 2, 2], -1.0, 1.0))
+    heights = placed[:, 3, 2] - placed[:, 3, 2].min()
+    text = (f'differ by {1e3 * heights.max():.1f} mm in height, inclined by at most '
+            f'{math.degrees(tilts.max()):.2f} deg')
+    names = list(model.config.feet)
+    remedy = ''
+    if tilts.max() > TILT:
+        foot = names[int(np.argmax(tilts))]
+        remedy = (f'foot {foot} is inclined: correct its ankle in postures.{STAND} (hip + knee + '
+                  f'ankle = 0 where the axes are parallel), or feet.{foot}.sole_rpy')
+    elif heights.max() > UNEVEN:
+        remedy = (f'foot {names[int(np.argmax(heights))]} is higher: make postures.{STAND} '
+                  'symmetrical, or correct sole_origin')
+    yield Entry('soles', text, remedy)
+
+
+def _balance(model: RobotModel, posture: Array) -> Iterator[Entry]:
+    state = model.state(posture)
+    support = Soles.of(model).support(
+        state.placements_in_base(model.soles), [True] * len(model.config.feet))
+    if support is None:
+        yield Entry('balance', 'the soles span no polygon', 'correct feet.*.polygon')
+        return
+    margin = support.margin(state.com_in_base).distance
+    yield Entry('balance', f'the centre of mass is {1e3 * abs(margin):.0f} mm '
+                f'{"inside" if margin > 0.0 else "outside"} the edge of the support',
+                '' if margin > 0.0 else f'it would fall in postures.{STAND}: move the hips over '
+                'the feet')
+
+
+def _feet(model: RobotModel, posture: Array) -> Iterator[Entry]:
+    for foot, config in model.config.feet.items():
+        name = f'foot {foot}'
+        try:
+            outline, height = sole_polygon(model, foot), sole_height(model, foot)
+        except BipedComError as error:
+            yield Entry(name, f'polygon of {_size(config.polygon)}, not compared: {error}')
+            continue
+        yield _compare(name, config.polygon, outline)
+        if abs(height) > BELOW:
+            z = config.sole_origin[2] + height
+            remedy = (f'set feet.{foot}.sole_origin to [{config.sole_origin[0]:g}, '
+                      f'{config.sole_origin[1]:g}, {z:.4f}], if the sole frame is not turned')
+            yield Entry(name, f'the lowest point of its collision geometry is '
+                        f'{1e3 * abs(height):.1f} mm {"above" if height > 0.0 else "below"} the '
+                        'sole frame', remedy)
+
+
+def _compare(name: str, polygon: Sequence[Point], outline: Sequence[Point]) -> Entry:
+    """Compare a polygon with the outline of the collision geometry."""
+    over, unused = _outside(polygon, outline), _outside(outline, polygon)
+    text = (f'polygon of {_size(polygon)}, the collision geometry touches with '
+            f'{_size(outline)}')
+    suggestion = ', '.join(f'[{x:.3f}, {y:.3f}]' for x, y in simplified(outline))
+    if over > OVERHANG:
+        return Entry(name, text, f'the polygon is {1e3 * over:.0f} mm outside of what touches: '
+                     f'margins would be too large; polygon: [{suggestion}]')
+    if unused > WASTE:
+        return Entry(name, text, f'{1e3 * unused:.0f} mm of what touches are not used; polygon: '
+                     f'[{suggestion}]', is_hint=True)
+    return Entry(name, text)
+
+
+def _outside(points: Sequence[Point], polygon: Sequence[Point]) -> float:
+    """Return how far the farthest point is outside of a convex polygon, m; 0 if none is."""
+    planes = half_planes(polygon)
+    return max(0.0, *(-min(distances_inside(planes, point)) for point in points))
+
+
+def simplified(corners: Sequence[Point], count: int = CORNERS,
+               lost: float = AREA_LOST) -> list[Point]:
+    """
+    Return a convex polygon without the corners that matter least; it is inside the given one.
+
+    Parameters
+    ----------
+    corners
+        Counter-clockwise, m.
+    count, lost
+        Corners are left out while there are more than `count`, and less than this share of the
+        area is lost.
+
+    """
+    left, whole = list(corners), area(corners)
+    while len(left) > count:
+        def cut(i: int) -> float:
+            return area((left[i - 1], left[i], left[(i + 1) % len(left)]))
+        i = min(range(len(left)), key=cut)
+        if area([*left[:i], *left[i + 1:]]) < (1.0 - lost) * whole:
+            break
+        del left[i]
+    return left
+
+
+def _size(polygon: Sequence[Point]) -> str:
+    x, y = (1e3 * np.ptp(column) for column in np.array(polygon).T)
+    return f'{x:.0f} mm x {y:.0f} mm'
+
+
+def _sensors(model: RobotModel, posture: Array) -> Iterator[Entry]:
+    config = model.config
+    for name, sensor in config.wrench_sensors.items():
+        carried = model.subtree_links(sensor.link or sensor.frame)
+        mass = float(np.asarray(model.link_masses)[carried].sum())
+        yield Entry(f'sensor {name}', f"frame '{sensor.frame}', topic {sensor.topic}; "
+                    f'{mass:.2f} kg are beyond it')
+    for foot, its in config.feet.items():
+        if not its.has_wrench:
+            yield Entry(f'foot {foot}', 'nothing measures it', f'give feet.{foot}.wrench_sensors, '
+                        'or source: virtual where joint torques are measured', is_hint=True)
+    for name, imu in config.imus.items():
+        yield Entry(f'imu {name}', f"frame '{imu.frame}', topic {imu.topic}")
+    if not config.imus:
+        yield Entry('imu', 'none', "add one under 'imus', or run the nodes with another "
+                    'base_source (odometry, tf, fixed)', is_hint=True)
+
+
+def _joints(model: RobotModel, posture: Array) -> Iterator[Entry]:
+    limits = effort_limits(model)[model.joint_index(model.actuated_joint_names)]
+    without = [name for name, limit in zip(model.actuated_joint_names, limits)
+               if not (0.0 < limit < math.inf)]
+    grouped = {joint for group in model.config.groups.values() for joint in group}
+    loose = [name for name in model.joint_names if name not in grouped]
+    text = f'{len(model.config.groups)} groups'
+    if model.config.groups and loose:
+        text += f', {len(loose)} joints in none ({_some(loose)})'
+    yield Entry('joints', text)
+    if without:
+        yield Entry('joints', f'no effort limit: {_some(without)}', 'give <limit effort="..."/> '
+                    'in the URDF: gravity_compensation clamps to it', is_hint=True)
+
+
+def _some(names: Sequence[str], count: int = 4) -> str:
+    return ', '.join(names[:count]) + (f' and {len(names) - count} more' if len(names) > count
+                                       else '')
+
+
+def _nodes(model: RobotModel, posture: Array) -> Iterator[Entry]:
+    config = model.config
+    feet = '' if config.has_foot_wrenches else 'no foot has wrench_sensors or source: virtual'
+    yield _node('wrench_aggregator', feet)
+    yield _node('com_estimator', '', feet and 'without foot forces there is no fused CoM')
+    yield _node('zmp_monitor', '', feet and 'without foot forces, the ZMP by the model only')
+    yield _node('com_calibrator', '' if config.wrench_sensors else feet)
+    yield _node('gravity_compensation', _failure(lambda: GravityModel(model)))
+    yield _node('gait_player', _failure(lambda: legs_of(model)))
+    yield _node('torso_controller', '' if config.torso else 'the robot has no tendon-driven torso')
+
+
+def _node(name: str, reason: str, restriction: str = '') -> Entry:
+    return Entry(f'node {name}', f'does not run: {reason}' if reason else
+                 f'runs; {restriction}' if restriction else 'runs')
+
+
+def _failure(attempt: Callable[[], object]) -> str:
+    try:
+        attempt()
+    except BipedComError as error:
+        return str(error)
+    return ''
+
+
+_CHECKS = (_robot, _posture, _balance, _feet, _sensors, _joints, _nodes)

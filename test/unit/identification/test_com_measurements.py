@@ -1,0 +1,202 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Known total centres of mass as rows, and the paper's n + 1 poses; the truth is MuJoCo's."""
+
+from dataclasses import replace
+
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.identification.captures import SensorNoise
+from biped_com_ros.core.identification.com_measurements import (
+    com_rows, ComMeasurement, read_com_measurements)
+from biped_com_ros.core.identification.estimator import Estimator
+from biped_com_ros.core.identification.first_moments import StaticsRegressor
+from biped_com_ros.core.identification.paper.poses import (
+    describe_poses, moments_from_com, rank_of)
+import numpy as np
+import pytest
+from support.statics_data import PERFECT, TrueRobot
+
+NOISE = SensorNoise(**PERFECT)
+EXACT = SensorNoise(force=1e-6, moment=1e-7, torque=1e-6, encoder=1e-9, slide=1e-9, tilt=1e-9,
+                    **PERFECT)
+
+
+def with_noise(capture, noise, rng):
+    """Return a capture with noise in wrenches and inclination."""
+    sigma = [noise.force] * 3 + [noise.moment] * 3
+    up = capture.up + np.cross(noise.tilt * rng.normal(size=3), capture.up)
+    return replace(capture, wrenches=capture.wrenches + sigma * rng.normal(size=(2, 6)), up=up)
+
+
+def true_com(true, q, frame=''):
+    """Return the true total centre of mass in a frame, m."""
+    C = StaticsRegressor(true.model).com_matrix(q)
+    com = C @ true.theta.ravel() / true.theta[:, 0].sum()
+    return true.model.state(q).pose_in_base(frame).inverse().apply(com) if frame else com
+
+
+def measured(true, q, sd=1e-4, rng=None, frame='', known=(True, True, True)):
+    """Return a measurement of the total centre of mass."""
+    noise = rng.normal(size=3) * sd if rng else 0.0
+    com = np.where(known, true_com(true, q, frame) + noise, np.nan)
+    return ComMeasurement(q, com, sd ** 2 * np.eye(3), frame, 'scale')
+
+
+@pytest.fixture(scope='module')
+def three_link():
+    """Return the paper's robot with wrong centres of mass but known masses."""
+    true = TrueRobot('three_link', seed=3, extra=0.0, com_sigma=0.02)
+    return true, StaticsRegressor(true.model)
+
+
+@pytest.mark.parametrize('frame', ('', 'l_foot'))
+def test_rows_are_those_of_the_total_centre_of_mass(three_link, frame):
+    true, regressor = three_link
+    q = true.positions(('left',))
+    rows = com_rows(regressor, measured(true, q, frame=frame), true.theta)
+    np.testing.assert_allclose(rows.A @ true.theta.ravel(), 0.0, atol=1e-12)
+    moved, step = true.theta.copy(), np.array((0.3, -0.2, 0.1))
+    mass = true.theta[:, 0].sum()
+    m = measured(true, q, frame=frame)
+    beside = com_rows(regressor, replace(m, com=m.com + step), moved)
+    np.testing.assert_allclose(beside.A @ moved.ravel(), -mass * step, atol=1e-10)
+    np.testing.assert_allclose(rows.covariance, (1e-4 * mass) ** 2 * np.eye(3), rtol=1e-9)
+
+
+@pytest.mark.parametrize('by', ('wrenches', 'known'))
+def test_n_plus_1_poses_with_exact_sensors(three_link, by):
+    """Every pose on that foot is right to rounding, the height of single links is not claimed."""
+    true, regressor = three_link
+    n = len(true.model.joint_names)
+    # All joints of this robot pitch, so that wrenches give one equation per pose, not two.
+    count = n + 1 if by == 'known' else 2 * n + 2
+    poses = [true.positions(('left',)) for _ in range(count)]
+    captures = [true.capture(('left',), positions=q) for q in poses] if by == 'wrenches' else []
+    known = [measured(true, q, 1e-6) for q in poses] if by == 'known' else []
+    found = moments_from_com(regressor, captures, EXACT, known, true.theta[:, 0])
+    assert len(found.determined) >= 2 * n + 2 and found.misfit < 1e-6
+    for _ in range(5):
+        q = true.positions(('left',))
+        by_urdf = regressor.model.state(q).com_in_base
+        sole = true.model.state(q).pose_in_base(true.model.config.feet['left'].sole).rotation
+        apart = sole.T @ (found.com(regressor, q)[0] - true_com(true, q))
+        np.testing.assert_allclose(apart[:2], 0.0, atol=1e-8)
+        assert np.linalg.norm((sole.T @ (by_urdf - true_com(true, q)))[:2]) > 5e-4
+
+
+def test_noise_of_the_poses_is_as_predicted(three_link):
+    true, regressor = three_link
+    noise = replace(NOISE, encoder=0.0, slide=0.0)
+    exact = [true.capture(('left',)) for _ in range(12)]
+    tests = [true.positions(('left',)) for _ in range(4)]
+    squares, misfits = [], []
+    for _ in range(25):
+        captures = [with_noise(c, noise, true.rng) for c in exact]
+        found = moments_from_com(regressor, captures, noise, (), true.theta[:, 0])
+        misfits.append(found.misfit)
+        for q in tests:
+            com, covariance = found.com(regressor, q)
+            sole = true.model.state(q).pose_in_base(true.model.config.feet['left'].sole).rotation
+            level = sole.T[:2]
+            apart = level @ (com - true_com(true, q))
+            squares.append(apart @ np.linalg.solve(level @ covariance @ level.T, apart))
+    assert 0.75 < np.mean(squares) / 2.0 < 1.3, np.mean(squares)
+    assert 0.8 < np.mean(misfits) < 1.25
+
+
+def test_what_is_not_told_apart_is_named_and_a_joint_that_helps():
+    """The elbow was never moved: forearm and upper arm are one body to all poses."""
+    true = TrueRobot('sabian', seed=1)
+    model, regressor = true.model, StaticsRegressor(true.model)
+    elbow = model.joint_names.index('l_elbow')
+
+    def captures(bends):
+        for i in range(36):
+            q = true.positions(('left',))
+            q[elbow] = 0.3 * bends * (i % 3)
+            yield true.capture(('left',), positions=q)
+    stiff, all_moved = (rank_of(regressor, list(captures(bends))) for bends in (0, 1))
+    assert stiff.possible == all_moved.possible > stiff.rank
+    assert all_moved.rank > stiff.rank == stiff.possible - len(stiff.confounded)
+    assert stiff.joints[0] == 'l_elbow' and 'l_elbow' not in all_moved.joints
+    child = next(link for link in model.link_names if link.startswith('l_forearm'))
+    assert any(child in text for text in stiff.confounded), stiff.confounded
+    assert 'move l_elbow' in stiff.describe() and 'not told apart' in stiff.describe()
+
+
+def test_a_change_that_is_not_seen_changes_no_measurement(three_link):
+    """What is named is true: adding it to the robot moves no measured centre of mass."""
+    true, regressor = three_link
+    q = true.positions(('left',))
+    captures = [true.capture(('left',), positions=q), true.capture(('left',), positions=0.9 * q)]
+    report = rank_of(regressor, captures)
+    assert report.rank == 3  # x twice; its joints pitch only: y of the whole once
+    assert len(report.confounded) == report.possible - 3
+    whole = describe_poses(regressor, captures, NOISE)
+    assert 'poses determine 3 of' in whole and 'in the base' in whole
+
+
+def test_a_known_height_enters_the_estimate():
+    """Foot wrenches hardly see the height; a balance on a board does, in any frame."""
+    true = TrueRobot('three_link', seed=5, extra=1.0)
+    rng, stand = np.random.default_rng(2), true.model.posture('stand')
+    captures = [true.capture(('left', 'right'), NOISE, stand + angle)
+                for angle in (-0.02, -0.01, 0.0, 0.01, 0.02)]
+    captures = [replace(c, torques=np.full_like(c.torques, np.nan)) for c in captures]
+    heights = [measured(true, stand, 2e-4, rng, frame='l_foot', known=(False, False, True))]
+    estimator = Estimator(true.model, NOISE)
+    without, found = estimator.solve(captures), estimator.solve(captures, known=heights)
+    sd = [f.com_std(estimator.regressor, stand)[2] for f in (without, found)]
+    C = estimator.regressor.com_matrix(stand)
+    error = [abs((C @ f.parameters.ravel())[2] / f.mass - true_com(true, stand)[2])
+             for f in (without, found)]
+    assert sd[1] < 0.3 * sd[0] and sd[1] < 1e-3, sd
+    assert error[1] < 3.0 * sd[1] and error[1] < 0.5 * error[0]
+
+
+def test_measurements_in_a_file(tmp_path, three_link):
+    true, _ = three_link
+    joint = true.model.joint_names[0]
+    path = tmp_path / 'known.yaml'
+    path.write_text(
+        f'- {{com: [0.01, null, 0.3], sd: [0.001, 1, 0.002], positions: {{{joint}: 0.1}}}}\n'
+        '- {com: [0, 0, 0.3], covariance: [[1.0e-6, 0, 0], [0, 1.0e-6, 0], [0, 0, 1.0e-6]],\n'
+        '   capture: a, frame: l_foot}\n')
+    capture = replace(true.capture(('left',)), name='a')
+    first, second = read_com_measurements(path, true.model, [capture])
+    assert first.positions[0] == 0.1 and np.isnan(first.com[1])
+    assert first.covariance[2, 2] == pytest.approx(4e-6)
+    assert second.frame == 'l_foot' and (second.positions == capture.positions).all()
+
+
+@pytest.mark.parametrize(('text', 'problem'), [
+    ('{}', 'must hold a list'), ('- 3', 'must have the keys'),
+    ('- {com: [0, 0, 1], positions: {}}', 'exactly one of sd and covariance'),
+    ('- {com: [0, 0], sd: 0.1, positions: {}}', 'must have shape'),
+    ('- {com: [null, null, null], sd: 0.1, positions: {}}', 'at least one axis'),
+    ('- {com: [0, 0, 1], sd: 0, positions: {}}', 'symmetric and positive'),
+    ('- {com: [0, 0, 1], sd: 0.1, capture: b}', "no capture 'b'"),
+    ('- {com: [0, 0, x], sd: 0.1, positions: {}}', 'could not convert'),
+    ('- {com: [0, 0, 1], sd: 0.1, positions: {knee_of_nobody: 1}}', 'knee_of_nobody'),
+    ('- {com: [0, 0, 1], sd: 0.1, positions: {}, frame: nothing}', 'nothing')])
+def test_files_that_cannot_be_used(tmp_path, three_link, text, problem):
+    path = tmp_path / 'known.yaml'
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=problem):
+        read_com_measurements(path, three_link[0].model)
+
+
+def test_nothing_measured(three_link):
+    with pytest.raises(InputError, match='no foot stands in any pose, and no centre of mass'):
+        moments_from_com(three_link[1], [], NOISE)

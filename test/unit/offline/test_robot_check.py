@@ -1,0 +1,178 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The check of a robot's file: what is wrong is found, and its remedy makes the robot ready."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+import re
+from xml.etree import ElementTree
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.polygon import area, convex_hull, distances_inside, half_planes
+from biped_com_ros.core.model.config import load_robot_config, robot_file
+from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.sole_geometry import sole_height
+from biped_com_ros.core.model.urdf import load_urdf
+from biped_com_ros.offline.check import main
+from biped_com_ros.offline.robot_check import check_robot, first_remedy, simplified
+import numpy as np
+import pytest
+import yaml
+
+CONFIG = load_robot_config('biped')
+URDF = load_urdf(CONFIG)
+
+
+def checked(**changes):
+    """Check the demo robot with another configuration; return the entries and the remedy."""
+    entries = check_robot(RobotModel(replace(CONFIG, **changes), URDF))
+    return entries, first_remedy(entries)
+
+
+def with_left(**changes):
+    return {**CONFIG.feet, 'left': replace(CONFIG.feet['left'], **changes)}
+
+
+def texts(entries, name):
+    return ' '.join(f'{e.text} {e.remedy}' for e in entries if e.name == name)
+
+
+def test_the_demo_robot_is_ready():
+    entries, remedy = checked()
+    assert remedy == ''
+    assert '3.60 kg' in texts(entries, 'robot') and '27 joints (21 driven)' in texts(
+        entries, 'robot')
+    assert all(texts(entries, f'node {name}').strip() == 'runs' for name in (
+        'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'com_calibrator',
+        'gravity_compensation', 'gait_player', 'torso_controller'))
+
+
+def test_a_polygon_beyond_the_foot_is_found_and_the_suggestion_is_right():
+    large = tuple((1.3 * x, 1.3 * y) for x, y in CONFIG.feet['left'].polygon)
+    entries, remedy = checked(feet=with_left(polygon=large))
+    assert remedy.startswith('foot left: the polygon is ')
+    corners = yaml.safe_load(remedy[remedy.index('[['):])
+    _, remedy = checked(feet=with_left(polygon=tuple(map(tuple, corners))))
+    assert remedy == ''
+
+
+def test_a_polygon_that_is_small_is_a_hint_only():
+    small = tuple((0.5 * x, 0.5 * y) for x, y in CONFIG.feet['left'].polygon)
+    entries, remedy = checked(feet=with_left(polygon=small))
+    assert remedy == '' and 'are not used' in texts(entries, 'foot left')
+
+
+@pytest.mark.parametrize('error', (0.02, -0.02))
+def test_a_sole_frame_off_the_ground_is_found_with_its_sign(error):
+    right = replace(CONFIG.feet['right'], sole_origin=(0.0, 0.0, error))
+    feet = {**with_left(sole_origin=(0.0, 0.0, error)), 'right': right}
+    model = RobotModel(replace(CONFIG, feet=feet), URDF)
+    assert sole_height(model, 'left') == pytest.approx(-error, abs=1e-6)
+    _, remedy = checked(feet=feet)
+    assert 'feet.left.sole_origin to [0, 0, ' in remedy
+    z = float(remedy.split('[0, 0, ')[1].split(']')[0])
+    assert z == pytest.approx(0.0, abs=1e-3)
+
+
+def test_a_foot_that_is_not_level_is_named():
+    stand = {**CONFIG.postures['stand']}
+    ankle = next(name for name in stand if 'ankle' in name and name.startswith('l_'))
+    stand[ankle] += 0.1
+    _, remedy = checked(postures={**CONFIG.postures, 'stand': stand})
+    assert remedy.startswith('soles: foot left is inclined')
+
+
+def test_a_robot_that_would_fall_is_not_ready():
+    """Its soles 0.4 m behind what carries it."""
+    feet = {name: replace(foot, polygon=tuple((x - 0.4, y) for x, y in foot.polygon))
+            for name, foot in CONFIG.feet.items()}
+    entries, _ = checked(feet=feet)
+    balance = next(entry for entry in entries if entry.name == 'balance')
+    assert 'outside' in balance.text and 'would fall' in balance.remedy
+
+
+def test_a_robot_without_foot_sensors_is_ready_and_nodes_say_what_they_lack():
+    feet = {name: replace(foot, wrench_sensors=()) for name, foot in CONFIG.feet.items()}
+    entries, remedy = checked(feet=feet, wrench_sensors={}, hands={}, torso=None)
+    assert remedy == ''
+    for name in ('wrench_aggregator', 'com_calibrator'):
+        assert 'does not run: no foot has wrench_sensors' in texts(entries, f'node {name}')
+    assert texts(entries, 'node com_estimator').startswith('runs; without foot forces')
+    assert 'does not run: the robot has no tendon' in texts(entries, 'node torso_controller')
+
+
+def test_fewer_corners_are_inside_and_lose_hardly_any_area():
+    angles = np.linspace(0.0, 2.0 * np.pi, 90, endpoint=False)
+    outline = convex_hull(np.column_stack((0.1 * np.cos(angles), 0.05 * np.sin(angles))).tolist())
+    found = simplified(outline)
+    assert len(found) < 0.5 * len(outline)
+    assert 0.97 * area(outline) < area(found) < area(outline)
+    planes = half_planes(outline)
+    assert min(min(distances_inside(planes, corner)) for corner in found) > -1e-12
+
+
+def test_the_command_ends_with_ready_or_the_first_thing_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(['biped']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == 'ready' and str(robot_file('biped')) == lines[0]
+    picture = tmp_path / 'biped_check.svg'
+    assert str(picture) in '\n'.join(lines)
+    drawn = ElementTree.fromstring(picture.read_text())
+    bones = [e for e in drawn.iter() if e.tag.endswith('line')]
+    assert len(bones) > 40 and 'soles from above' in picture.read_text()
+
+    values = yaml.safe_load(robot_file('biped').read_text())
+    values['feet']['left']['polygon'] = [[0.2, 0.04], [-0.2, 0.04], [-0.2, -0.04], [0.2, -0.04]]
+    mine = tmp_path / 'mine.yaml'
+    mine.write_text(yaml.safe_dump(values))
+    assert main([str(mine), '--picture', 'none']) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith('first: foot left: the polygon')
+
+    values['feet']['left']['sole'] = 'l_soel'
+    mine.write_text(yaml.safe_dump(values))
+    assert main([str(mine)]) == 1
+    output = capsys.readouterr().out
+    assert output.startswith('first: ') and "did you mean 'l_sole'" in output
+
+
+def readme_table():
+    """Return the rows of the README's table of robots: name -> what runs."""
+    text = (package_share() / 'README.md').read_text()
+    rows = re.findall(r'^\| `(\w+)`[^|]*\|([^|]*)\|([^|]*)\|([^|]*)\|$',
+                      text.split('| Robot |')[1].split('## Nodes')[0], re.MULTILINE)
+    return {name: [cell.strip().startswith('yes') for cell in cells] for name, *cells in rows}
+
+
+@pytest.mark.parametrize(('name', 'stated'), readme_table().items())
+def test_the_table_of_robots_in_the_readme_is_what_the_check_says(name, stated):
+    config = load_robot_config(name)
+    try:
+        model = RobotModel(config, load_urdf(config))
+    except ConfigurationError as error:
+        pytest.skip(str(error))  # the model's package is not installed
+    nodes = {entry.name.removeprefix('node '): entry.text == 'runs'
+             for entry in check_robot(model) if entry.name.startswith('node ')}
+    estimators = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'com_calibrator',
+                  'gravity_compensation')
+    assert stated == [all(nodes[node] for node in estimators), nodes['gait_player'],
+                      nodes['torso_controller']]
+
+
+def test_the_readme_has_all_robots_that_are_included():
+    included = {path.stem for path in (package_share() / 'config' / 'robots').glob('*.yaml')}
+    # The last two are other descriptions of robots in the table.
+    assert readme_table().keys() == included - {'h1', 'g1_as_sold'}
