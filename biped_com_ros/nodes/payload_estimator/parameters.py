@@ -1,0 +1,54 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Parameters of `payload_estimator`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from biped_com_ros.ros.node.common_parameters import gravity_parameter, RobotNodeParameters
+from biped_com_ros.ros.node.parameters import constant
+
+
+@dataclass(frozen=True)
+class PayloadEstimatorParameters(RobotNodeParameters):
+    """Parameters of `payload_estimator`; those of the estimate are those of `PayloadSettings`."""
+
+    rate: float = constant(
+        50.0, 'Rate of the estimate and of ~/payload; sensors are averaged in between', 'Hz', 5.0,
+        500.0)
+    sensor_timeout: float = constant(
+        0.5, 'Time without messages after which an input is stale', 's', 0.001, 60.0)
+    least_mass: float = constant(0.3, 'Least mass of a payload', 'kg', 0.01, 100.0)
+    largest_mass: float = constant(10.0, 'Largest mass of a payload', 'kg', 0.1, 100.0)
+    smoothing: float = constant(
+        0.08, 'Time constant of the low-pass of the residuals', 's', 0.01, 5.0)
+    evidence: float = constant(
+        25.0, 'What a payload has to explain to be reported, in squared standard deviations; more '
+        'means fewer false reports and later ones', '', 4.0, 1e4)
+    force_deviation: float = constant(
+        0.001, 'Standard deviation of the sum of the foot forces, as a share of body weight', '',
+        1e-5, 1.0)
+    moment_deviation: float = constant(
+        0.001, 'Standard deviation of their moment, as a lever of body weight', 'm', 1e-5, 1.0)
+    effort_deviation: float = constant(
+        0.02, 'Standard deviation of the torque of a joint, friction included, as a share of its '
+        'effort limit', '', 1e-4, 1.0)
+    hand_deviation: float = constant(
+        0.5, 'Standard deviation of the force of a hand; of its moment over 0.1 m', 'N', 0.01,
+        100.0)
+    model_deviation: float = constant(
+        0.05, "Relative error of the model's forces, as they change with posture and motion", '',
+        1e-3, 1.0)
+    gravity: float = gravity_parameter()
