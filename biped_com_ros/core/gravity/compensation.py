@@ -31,6 +31,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.attitude import MountedImu, UprightCheck
 from biped_com_ros.core.gravity.effort_guard import EffortGuard, SafetySettings
 from biped_com_ros.core.gravity.load_sharing import LoadSharing, SharingSettings
+from biped_com_ros.core.gravity.measured import MeasuredWrenches
 from biped_com_ros.core.gravity.model import (
     Distribution, GravityLoad, GravityModel, minimum_norm, Support)
 from biped_com_ros.core.gravity.support_qp import BoundedNorm, SupportLimits
@@ -45,7 +46,7 @@ _PULL = 1e-6
 #: Of the weight: contacts measure no more for longer than an impact.
 _LARGEST_FORCE = 5.0
 AUTO, FIXED, ALL = 'auto', 'fixed', 'all'
-CLOSED_FORM, BOUNDED = 'closed_form', 'bounded'
+CLOSED_FORM, BOUNDED, MEASURED = 'closed_form', 'bounded', 'measured'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,10 @@ class CompensationSettings:
         ``auto``: the contacts that measure force; ``fixed``: something holds the base;
         ``all``: every contact alike; else contacts by name, separated by commas, alike.
     distribution
-        ``closed_form`` or ``bounded`` (quadratic program with `limits`).
+        ``closed_form``, ``bounded`` (quadratic program with `limits`) or ``measured`` (wrenches as
+        the contacts measure them; see :mod:`biped_com_ros.core.gravity.measured`).
+    wrench_cutoff
+        Of the low-pass of wrenches, Hz, with ``measured``.
     gravity
         m/s2.
     lever
@@ -84,6 +88,7 @@ class CompensationSettings:
 
     support: str = AUTO
     distribution: str = CLOSED_FORM
+    wrench_cutoff: float = 20.0
     gravity: float = GRAVITY
     lever: float = 0.1
     contacts: tuple[str, ...] = ()
@@ -155,8 +160,14 @@ class GravityCompensator:
         """
         shares = self._fixed_shares(settings.support)
         distribution: Distribution = (
-            minimum_norm if settings.distribution == CLOSED_FORM
-            else BoundedNorm(self.gravity_model, settings.limits))
+            BoundedNorm(self.gravity_model, settings.limits)
+            if settings.distribution == BOUNDED else minimum_norm)
+        if settings.distribution == MEASURED and settings.support != AUTO:
+            raise ConfigurationError(
+                f"distribution '{MEASURED}' needs support '{AUTO}', which measures the contacts, "
+                f"not '{settings.support}'")
+        self._measured = MeasuredWrenches(
+            len(self.gravity_model.contacts), settings.wrench_cutoff)
         self._given_shares, self._distribution, self.settings = shares, distribution, settings
         self._planned: list[float] = []
         self._planned_until_ns = NEVER_NS
@@ -170,10 +181,20 @@ class GravityCompensator:
             settings.max_tilt, settings.max_turn_rate, settings.settle_time)
 
     def use_inertials(self) -> None:
-        """Balance the model's gravity after its masses have changed; the guard limits the step."""
+        """
+        Balance gravity after masses of the model or the payload have changed.
+
+        The guard limits the step.
+        """
         self.gravity_model.use_inertials()
         self.sharing.body_weight = self.balance.body_weight = self.gravity_model.weight
         self._load_ns = NEVER_NS
+
+    def update_payload(self, stamp_ns: int) -> None:
+        """Let the payload go on to a time, ns, and balance it."""
+        payload = self.gravity_model.payload
+        if payload is not None and payload.update(stamp_ns):
+            self.use_inertials()
 
     def reset(self) -> None:
         """Discard measurements and plans, except for the IMU's orientation."""
@@ -183,6 +204,7 @@ class GravityCompensator:
         self.support: Support | None = None
         self._planned_until_ns = NEVER_NS
         count = len(self.gravity_model.contacts)
+        self._measured = MeasuredWrenches(count, self.settings.wrench_cutoff)
         self._wrenches: list[Sequence[float]] = [()] * count
         self._stamps_ns = [NEVER_NS] * count
         #: Of all contacts along gravity, N, and whether the shares have yet to follow them.
@@ -240,6 +262,8 @@ class GravityCompensator:
 
         """
         self._wrenches[contact] = wrench
+        if self._uses_measured:
+            self._measured.add(contact, wrench, stamp_ns)
         stamps_ns = self._stamps_ns
         stamps_ns[contact] = stamp_ns
         self._has_new_forces = True
@@ -278,7 +302,11 @@ class GravityCompensator:
         if self.settings.support == FIXED:
             self.support = None
             return self._scaled(load.fixed_base_efforts())
-        support = self._distribution(load, self._shares(load, stamp_ns))
+        shares = self._shares(load, stamp_ns)
+        if self._uses_measured:
+            self.support = self._measured.support(load, stamp_ns)
+            return self._scaled(self.support.efforts)
+        support = self._distribution(load, shares)
         if problem := support_problem(support, self.settings.cop_tolerance):
             raise InputError(problem)
         self.support = support
@@ -291,6 +319,10 @@ class GravityCompensator:
             return FIXED if self.settings.support == FIXED else 'unknown'
         return ', '.join(contact.name for contact, is_loaded in zip(
             self.gravity_model.contacts, self.support.loaded) if is_loaded)
+
+    @property
+    def _uses_measured(self) -> bool:
+        return self.settings.distribution == MEASURED
 
     def _scaled(self, efforts: Array) -> Array:
         return efforts if self.gains is None else efforts * self.gains

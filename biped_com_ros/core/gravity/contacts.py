@@ -81,8 +81,7 @@ def find_contacts(model: RobotModel, names: Iterable[str] | None, lever: float,
     """
     config = model.config
     feet = [ContactPoint(name, foot.polygon, lever) for name, foot in config.feet.items()]
-    hands = [ContactPoint(f'{name}_hand' if name in config.feet else name, (), hand_lever)
-             for name in config.hands]
+    hands = [ContactPoint(config.hand_label(name), (), hand_lever) for name in config.hands]
     frames = model.soles + model.frames(hand.frame for hand in config.hands.values())
     index = {contact.name: i for i, contact in enumerate([*feet, *hands])}
     chosen = []

@@ -46,7 +46,8 @@ class SafetySettings:
     hold_time
         How long the last target is kept when no new one arrives, before efforts ramp to zero, s.
     max_step
-        One update counts as this time at most, however long the last one is ago, s.
+        For the rate limit and ramps up, one update counts as this time at most, however long the
+        last one is ago, s. Ramps to zero take :attr:`stop_time` at any rate of updates.
     unlimited
         Limit of joints whose URDF gives none, N m or N; zero: they get no effort.
 
@@ -122,6 +123,12 @@ class EffortGuard:
         """Ramp down from now on."""
         self.active = False
 
+    def resume(self, efforts: Array) -> None:
+        """Go on from efforts (n,) that are applied already, as if their target had been lost."""
+        self.efforts = _clip(efforts, self._lower, self.bounds)
+        self._target[...] = self.efforts
+        self._gains, self._reached, self._target_age = self._enabled.copy(), None, 0.0
+
     @property
     def enabled(self) -> BoolArray:
         """Which joints take part, shape (n,); assign to change: they ramp in and out."""
@@ -153,6 +160,12 @@ class EffortGuard:
     @property
     def _holds(self) -> bool:
         return self.active and 0.0 < self._target_age <= self.settings.hold_time
+
+    @property
+    def is_near_zero(self) -> bool:
+        """Whether the rate limit permits one update to get from the efforts to zero."""
+        largest = self._rates * self.settings.max_step
+        return bool((np.abs(self.efforts) <= largest).all())
 
     @property
     def has_target(self) -> bool:
@@ -187,16 +200,16 @@ class EffortGuard:
             self._target_age = 0.0
         else:
             self._target_age += elapsed
-        self._ramp_gains(step)
+        self._ramp_gains(step, elapsed)
         self._demand = self._gains * self._target
         return self._clamp_and_limit_rate(step)
 
-    def _ramp_gains(self, dt: float) -> None:
+    def _ramp_gains(self, dt: float, elapsed: float) -> None:
         """Move the share of the target that each joint gets; no change while holding."""
         goal = self._enabled if self.active and self._target_age == 0.0 else self._no_gains
         if goal is self._reached or self._holds:
             return
-        up, down = dt / self.settings.start_time, dt / self.settings.stop_time
+        up, down = dt / self.settings.start_time, elapsed / self.settings.stop_time
         self._gains = _clip(goal, self._gains - down, self._gains + up)
         self._reached = goal if np.array_equal(self._gains, goal) else None
 

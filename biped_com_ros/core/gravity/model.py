@@ -38,7 +38,7 @@ from typing import TypeAlias
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError, UnknownNameError
-from biped_com_ros.core.geometry.pose import Array, Vector
+from biped_com_ros.core.geometry.pose import Array, cross, Vector
 from biped_com_ros.core.geometry.wrench import about_origin, sum_wrenches
 from biped_com_ros.core.gravity.attitude import MountedImu
 from biped_com_ros.core.gravity.contacts import find_contacts
@@ -46,6 +46,7 @@ from biped_com_ros.core.gravity.minimum_norm import minimum_norm_wrenches
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.kinematics import Kinematics
 from biped_com_ros.core.model.robot import effort_limits, RobotModel, RobotState
+from biped_com_ros.core.payload.carried import CarriedPayload
 import numpy as np
 import pinocchio as pin
 
@@ -84,6 +85,8 @@ class GravityModel:
         Which moving joint (column) moves which contact (row): 1, else 0.
     ones
         Shape (K,).
+    payload
+        What is carried besides; None: nothing.
     effort_limits
         Of the measured joints, shape (n,), N m or N; infinite where the URDF has none.
 
@@ -98,11 +101,13 @@ class GravityModel:
                  contacts: Iterable[str] | None = None, lever: float = 0.1,
                  hand_lever: float = 0.0) -> None:
         self.model, self._gravity = model, gravity
+        self.payload: CarriedPayload | None = None
         self.use_inertials()
         self.contacts, self.frames = find_contacts(model, contacts, lever, hand_lever)
         self.levers = [contact.lever for contact in self.contacts]
         self.effort_limits = effort_limits(model)
-        self.supports = self._find_supports()
+        self.supports = self._moved_by(self.frames.joints)
+        self._payload_joint, self._payload_supports = 0, np.zeros(0)
         self.ones = np.ones(len(self.contacts))
         self._kinematics = Kinematics(model.pin_model)
         # Views of Pinocchio's memory; getting them each time takes longer than their products.
@@ -115,8 +120,9 @@ class GravityModel:
             [float(name not in passive) for name in model.joint_names])
 
     def use_inertials(self) -> None:
-        """Compute again what follows from masses, after the model's have changed."""
-        self.weight = self.model.mass * self._gravity
+        """Compute again what follows from masses, after the model's or the payload's changed."""
+        payload = 0.0 if self.payload is None else self.payload.mass
+        self.weight = (self.model.mass + payload) * self._gravity
 
     @staticmethod
     def up_in_base(state: RobotState, imu: FrameSet, R_world_imu: Array) -> Array:
@@ -178,9 +184,24 @@ class GravityModel:
         pin.jacobianCenterOfMass(self.model.pin_model, self._kinematics.data, q, True)
         com, joints = self._kinematics.view_positions()
         placements = np.matmul(self.frames.placement_in_joint, joints.take(self.frames.joints, 0))
-        up = up_in_base(joints)
-        return GravityLoad(self, com.tolist(), up.tolist(), placements,
-                           (self.weight * up).dot(self._com_rows), self._columns.copy('F'))
+        up, columns = up_in_base(joints), self._columns.copy('F')
+        forces = (self.model.mass * self._gravity * up).dot(self._com_rows)
+        if self.payload is not None and self.payload.mass:
+            com, added = self._with_payload(self.payload, com, joints, up, columns)
+            forces += added
+        return GravityLoad(self, com.tolist(), up.tolist(), placements, forces, columns)
+
+    def _with_payload(self, payload: CarriedPayload, com: Array, joints: Array, up: Array,
+                      columns: Array) -> tuple[Array, Array]:
+        """Return the centre of mass with the payload, and what that adds to the joints."""
+        moment, own = payload.moment(joints), self.model.mass
+        if payload.joint != self._payload_joint:
+            self._payload_joint = payload.joint
+            self._payload_supports = self._moved_by([payload.joint])[0]
+        # The potential energy m g up . p has the gradient m g (up, p x up) J.
+        gradient = self._gravity * np.concatenate((payload.mass * up, cross(moment, up)))
+        return ((own * com + moment) / (own + payload.mass),
+                gradient.dot(columns) * self._payload_supports)
 
     def fold(self, forces: Array) -> Array:
         """
@@ -202,10 +223,11 @@ class GravityModel:
             shares[index[name]] = 1.0
         return np.divide(shares, max(float(shares.sum()), 1.0))
 
-    def _find_supports(self) -> Array:
-        pin_model = self.model.pin_model
-        supports = np.zeros((len(self.contacts), pin_model.nv - _BASE_DOF))
-        for row, joint in zip(supports, self.frames.joints):
+    def _moved_by(self, joints: Iterable[int]) -> Array:
+        """Return which moving joint (column) moves which of some joints (row): 1, else 0."""
+        pin_model, joints = self.model.pin_model, tuple(joints)
+        supports = np.zeros((len(joints), pin_model.nv - _BASE_DOF))
+        for row, joint in zip(supports, joints):
             columns = [pin_model.joints[i].idx_v for i in pin_model.supports[int(joint)]
                        if i > 1]
             row[np.array(columns, dtype=np.intp) - _BASE_DOF] = 1.0

@@ -25,7 +25,7 @@ The state machine of gravity compensation: when efforts follow the robot, hold, 
 
 Inputs are known by name and by the stamp of their last message. An input is unusable while its
 stamp differs from that of the joint states by more than `input_timeout`; joint states are, when
-none arrived for 2.5 of their periods (between 30 and 100 ms). Every effort passes
+none arrived for 2.5 of their measured periods (between 30 and 500 ms). Every effort passes
 :class:`~biped_com_ros.core.gravity.effort_guard.EffortGuard`.
 
 Times are seconds of a clock that never jumps, or of the simulated one, which may be set back:
@@ -43,7 +43,11 @@ from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.gravity.effort_guard import HOLDING, RAMPING
 
 #: Joint states are late after so many of their periods, s, between these limits.
-_LATE_PERIODS, _LEAST_LATE, _MOST_LATE = 2.5, 0.03, 0.1
+_LATE_PERIODS, _LEAST_LATE, _MOST_LATE = 2.5, 0.03, 0.5
+#: Until the rate is known, the period is taken for this, s.
+_FIRST_PERIOD = 0.04
+#: A gap counts as so many periods at most: one stall must not make later ones unnoticed.
+_LONGEST_GAP = 3.0
 #: Weight of a new period in their mean.
 _SMOOTHING = 0.1
 #: A time further back than this is that of a clock that was set back, s.
@@ -82,7 +86,7 @@ class EffortSupervisor:
         self._compensator, self._guard = compensator, compensator.guard
         self._describe_input = describe_input
         self._stamps_ns: dict[str, int] = {}
-        self._period = _MOST_LATE / _LATE_PERIODS
+        self._period = _FIRST_PERIOD
         self._stepped_at = self._received_at = 0.0
         self.problem, self._recent_problem = 'waiting for inputs', ''
         self.target: Array | None = None
@@ -98,6 +102,15 @@ class EffortSupervisor:
         self._stepped_at = self._received_at = now
         self.problem, self._recent_problem = 'waiting for inputs', ''
         self._guard.start()
+
+    def resume(self, efforts: Array, now: float) -> None:
+        """
+        Go on from efforts (n,) that are applied already, N m or N.
+
+        They are held for `hold_time` from now (s) on, unless new ones can be computed.
+        """
+        self._stepped_at = now
+        self._guard.resume(efforts)
 
     def stop(self) -> None:
         """Ramp to zero; steps go on until the state is IDLE."""
@@ -124,6 +137,11 @@ class EffortSupervisor:
     def is_at_zero(self) -> bool:
         """Whether the efforts of the last step are zero."""
         return not self._guard.efforts.any()
+
+    @property
+    def is_near_zero(self) -> bool:
+        """Whether the rate limit permits a step from the last efforts to zero."""
+        return self._guard.is_near_zero
 
     @property
     def is_interrupted(self) -> bool:
@@ -243,7 +261,8 @@ class EffortSupervisor:
         self._stepped_at = self._received_at = now
 
     def _measure_period(self, now: float) -> None:
-        self._period += _SMOOTHING * (min(now - self._received_at, _MOST_LATE) - self._period)
+        gap = min(now - self._received_at, _LONGEST_GAP * self._period, _MOST_LATE / _LATE_PERIODS)
+        self._period += _SMOOTHING * (gap - self._period)
         self._received_at = max(self._received_at, now)
 
     def _check_ages(self, stamp_ns: int) -> None:

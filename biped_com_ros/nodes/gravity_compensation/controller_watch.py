@@ -20,6 +20,7 @@ from functools import partial
 import time
 from typing import Any
 
+from biped_com_ros.ros.node.controller_states import ControllerStates
 from lifecycle_msgs.msg import State, TransitionEvent
 from rcl_interfaces.srv import GetParameters
 from rclpy.client import Client
@@ -27,13 +28,51 @@ from rclpy.node import Node
 from rclpy.subscription import Subscription
 from rclpy.task import Future
 
-_REQUEST = GetParameters.Request(names=['joints'])
 _CHECK_PERIOD = 1.0  # s
 #: A controller that is found later than this after the start was loaded since, and is activated
 #: after that; the first ones may have been active for long. s
 _DISCOVERY_TIME = 3.0
 #: For so long it counts as inactive without an event, s.
 _ACTIVATION_TIME = 2.0
+
+
+class JointOrder:
+    """What an effort controller has to have: the same joints in the same order."""
+
+    parameters = ('joints',)
+
+    def difference(self, name: str, values: Sequence[Any], ours: Sequence[str]) -> str:
+        """Return what differs in a controller's values of `parameters`, with a remedy, or ''."""
+        expected = list(values[0].string_array_value)
+        remedy = "set command_joints to its parameter 'joints'"
+        for i, (their, our) in enumerate(zip(expected, ours)):
+            if their != our:
+                return (f"controller '{name}' expects '{their}' at index {i} of its commands, "
+                        f"command_joints has '{our}': {remedy}")
+        return '' if len(expected) == len(ours) else (
+            f"controller '{name}' commands {len(expected)} joints, command_joints has "
+            f'{len(ours)}: {remedy}')
+
+
+class JointSet:
+    """
+    What a trajectory controller has to have: the same joints, in any order.
+
+    It also must interpolate from what it commands: from measured positions, a sequence of short
+    trajectories would pull the joints by a part of their position errors only.
+    """
+
+    parameters = ('joints', 'interpolate_from_desired_state')
+
+    def difference(self, name: str, values: Sequence[Any], ours: Sequence[str]) -> str:
+        """Return what differs in a controller's values of `parameters`, with a remedy, or ''."""
+        expected = list(values[0].string_array_value)
+        if different := sorted(set(expected) ^ set(ours)):
+            return (f"controller '{name}' and command_joints differ by {', '.join(different)}: "
+                    "set command_joints to its parameter 'joints'")
+        return '' if values[1].bool_value else (
+            f"controller '{name}' has interpolate_from_desired_state false: set it to true, so "
+            'that it can follow a sequence of trajectories')
 
 
 class ControllerWatch:
@@ -43,8 +82,10 @@ class ControllerWatch:
     A controller is a subscriber whose node has that parameter. All are compared whenever a
     subscriber comes or goes, since a controller may be loaded again with other joints. A
     controller that is inactive applies nothing, and begins anew when it is activated: it announces
-    both on its topic ``transition_event``. One that was there before this node counts as active
-    until it announces something, one that is loaded later as inactive for 2 s.
+    both on its topic ``transition_event``. Before that, controller_manager is asked. Where it is
+    not there, or its messages are not installed, a controller that was there before this node
+    counts as active until it announces something, one that is loaded later as inactive for 2 s.
+    Inactive ones do not count beside one that applies the commands.
 
     Parameters
     ----------
@@ -57,6 +98,10 @@ class ControllerWatch:
         none.
     joints
         The order of commands.
+    requirement
+        How a controller's parameters are compared with it.
+    is_near_zero
+        Returns whether a controller that begins with the present commands makes no step.
 
     Attributes
     ----------
@@ -65,20 +110,28 @@ class ControllerWatch:
     unknown
         Why no command should be begun yet; '' if it may. It must not interrupt commands: one that
         was there before this node may be recognised as a controller late, even in a last ramp.
+    subscriptions
+        Ids of all subscriptions to the commands, as far as discovered.
     must_restart
         Whether a controller has come or was activated, so that it applies no effort yet and
         commands have to begin at zero; reset it then.
 
     """
 
-    def __init__(self, node: Node, topic: str, controller: str, joints: Sequence[str]) -> None:
+    def __init__(self, node: Node, topic: str, controller: str, joints: Sequence[str],
+                 requirement: JointOrder | JointSet, is_near_zero: Callable[[], bool]) -> None:
         self._node, self._topic, self._joints = node, topic, list(joints)
+        self._requirement, self._is_near_zero = requirement, is_near_zero
         self._required = _full_name(node, controller) if controller else ''
         self._controllers: dict[str, _Controller] = {}
         self._timer = node.create_timer(_CHECK_PERIOD, self._check)
         self._started_at = time.monotonic()
+        self.subscriptions: set[bytes] = set()
+        self._applying: set[bytes] = set()
+        self._in_step: set[bytes] = set()  # got all commands since they were near zero
         self.must_restart = False
         self.problem = self.unknown = ''
+        self._states = ControllerStates(node, self._on_state)
         self._check()
 
     @property
@@ -91,13 +144,21 @@ class ControllerWatch:
     @property
     def applies_commands(self) -> bool:
         """Whether a controller applies the last command, and goes on if no other one comes."""
-        return not self.must_restart and any(
-            controller.joints and controller.is_active
-            for controller in self._controllers.values())
+        return not self.must_restart and any(map(_applies, self._controllers.values()))
+
+    @property
+    def applying(self) -> set[bytes]:
+        """Ids of the subscriptions of controllers, or of all where no controller is known."""
+        return self._applying
 
     def start(self) -> None:
         """Compare again."""
         self._check(again=True)
+
+    def begin(self, subscriptions: set[bytes] | None = None) -> None:
+        """Let those with these subscriptions, by default all, apply commands from now on."""
+        self._in_step |= self.subscriptions if subscriptions is None else subscriptions
+        self.must_restart = False
 
     def on_matched(self, _: object) -> None:
         """Compare again, since a subscriber of the commands came or went."""
@@ -107,26 +168,39 @@ class ControllerWatch:
         """Destroy timer, clients and subscriptions."""
         self._node.destroy_timer(self._timer)
         self._forget(list(self._controllers))
+        self._states.destroy()
 
     def _check(self, again: bool = False) -> None:
         """Find the controllers, and ask those whose joints are not known, or all `again`."""
         found = self._subscribers()
         # One that has another subscription than before was started anew under its name.
-        self._forget([name for name, controller in self._controllers.items()
-                      if found.get(name) != controller.subscriptions])
+        gone = [name for name, controller in self._controllers.items()
+                if found.get(name) != controller.subscriptions]
+        was_applied = any(_applies(self._controllers[name]) for name in gone)
+        self._forget(gone)
+        # Whatever comes in its place applies nothing yet.
+        self.must_restart |= was_applied and not any(map(_applies, self._controllers.values()))
         for name in found.keys() - self._controllers.keys():
             is_loaded_now = time.monotonic() > self._started_at + _DISCOVERY_TIME
             self._controllers[name] = _Controller(
-                self._node, name, found[name], not is_loaded_now, self._update)
+                self._node, name, found[name], self._requirement.parameters, not is_loaded_now,
+                self._on_joints, self._on_transition)
         for controller in self._controllers.values():
             if again or controller.joints is None:
                 controller.request()
+            if not controller.is_state_known and controller.joints != []:
+                self._states.request(controller.name)
         self._update()
 
     def _subscribers(self) -> dict[str, set[bytes]]:
         """Return the nodes that get the commands and have parameters, with their subscriptions."""
         found: dict[str, set[bytes]] = {self._required: set()} if self._required else {}
-        for info in self._node.get_subscriptions_info_by_topic(self._topic):
+        infos = self._node.get_subscriptions_info_by_topic(self._topic)
+        before, self.subscriptions = self.subscriptions, {
+            bytes(info.endpoint_gid) for info in infos}
+        if self._is_near_zero():
+            self._in_step |= self.subscriptions - before
+        for info in infos:
             name = f"{info.node_namespace.rstrip('/')}/{info.node_name}"
             if name in found or self._has_parameters(info.node_name, info.node_namespace):
                 found.setdefault(name, set()).add(bytes(info.endpoint_gid))
@@ -143,13 +217,50 @@ class ControllerWatch:
         for name in names:
             self._controllers.pop(name).destroy()
 
-    def _update(self, begins: bool = False) -> None:
-        """Find out whether commands may be sent; `begins`: to one that applies nothing yet."""
-        self.must_restart |= begins
+    def _on_joints(self, controller: _Controller, is_new: bool) -> None:
+        """Commands begin at zero for a new controller that is the only one, and comes later."""
+        self.must_restart |= is_new and not (
+            controller.subscriptions & self._in_step or self._has_other(controller))
+        self._update()
+
+    def _on_transition(self, is_active: bool) -> None:
+        """Commands begin at zero for a controller that was activated."""
+        self.must_restart |= is_active
+        self._update()
+
+    def _on_state(self, name: str, is_active: bool) -> None:
+        """Take what controller_manager says of a controller that has announced nothing yet."""
+        controller = self._controllers.get(name)
+        if controller is not None and not controller.is_state_known:
+            controller.set_state(is_active)
+            self._update()
+
+    def _has_other(self, controller: _Controller) -> bool:
+        """Return whether another controller applies the commands."""
+        return any(_applies(other) and not self._difference(other)
+                   for other in self._controllers.values() if other is not controller)
+
+    def _difference(self, controller: _Controller) -> str:
+        return self._requirement.difference(controller.name, controller.values, self._joints)
+
+    def _update(self) -> None:
+        """Find out whether commands may be sent, and who applies them."""
+        applying: set[bytes] = set().union(*(
+            controller.subscriptions for controller in self._controllers.values()
+            if controller.joints)) or self.subscriptions
+        if applying != self._applying:
+            self._applying = applying
         problems = [self._problem_of(controller) for controller in self._controllers.values()]
         self.problem = next(filter(None, problems), '')
         self.unknown = next((_not_known(controller) for controller in self._controllers.values()
-                             if controller.joints is None and controller.is_active), '')
+                             if self._is_unknown(controller)), '')
+
+    def _is_unknown(self, controller: _Controller) -> bool:
+        if not controller.is_active:
+            return False
+        return controller.joints is None or bool(
+            controller.joints and controller.may_wait_for_state
+            and self._states.can_answer(controller.name))
 
     def _problem_of(self, controller: _Controller) -> str:
         name, is_required = controller.name, controller.name == self._required
@@ -164,19 +275,28 @@ class ControllerWatch:
             return '' if not is_required else (
                 f"controller '{name}' has no parameter 'joints': set controller to an effort "
                 'controller, or to an empty string')
-        return _difference(name, controller.joints, self._joints) or (
+        if not (controller.is_active or is_required) and self._has_other(controller):
+            return ''
+        return self._difference(controller) or (
             '' if controller.is_active else f"controller '{name}' is inactive: activate it")
 
 
 class _Controller:
     """What is known of one node that gets the commands."""
 
-    def __init__(self, node: Node, name: str, subscriptions: set[bytes], is_active: bool,
-                 on_change: Callable[[bool], None]) -> None:
-        self._node, self.name, self._on_change = node, name, on_change
+    def __init__(self, node: Node, name: str, subscriptions: set[bytes],
+                 parameters: Sequence[str], is_active: bool,
+                 on_joints: Callable[[_Controller, bool], None],
+                 on_activity: Callable[[bool], None]) -> None:
+        self._node, self.name = node, name
+        self._on_joints, self._on_activity = on_joints, on_activity
         self.subscriptions = subscriptions
         self.joints: list[str] | None = None  # empty: the node is no controller
+        self.values: Sequence[Any] = ()  # of the parameters
+        self._request = GetParameters.Request(names=list(parameters))
         self._is_active: bool | None = True if is_active else None  # None: not known
+        #: Whether it has announced its state, or controller_manager has.
+        self.is_state_known = False
         self._found_at, self._was_asked, self._requests = time.monotonic(), False, 0
         self._client: Client = node.create_client(GetParameters, f'{name}/get_parameters')
         self._subscription: Subscription = node.create_subscription(
@@ -194,11 +314,21 @@ class _Controller:
             return time.monotonic() > self._found_at + _ACTIVATION_TIME
         return self._is_active
 
+    @property
+    def may_wait_for_state(self) -> bool:
+        """Whether its state may still be answered in time."""
+        return not self.is_state_known and (
+            time.monotonic() < self._found_at + _ACTIVATION_TIME)
+
+    def set_state(self, is_active: bool) -> None:
+        """Note whether it is active."""
+        self._is_active, self.is_state_known = is_active, True
+
     def request(self) -> None:
         """Ask for the joints; a request to a node that has ended meanwhile gets no response."""
         if self.is_running:
             self._requests += 1
-            self._client.call_async(_REQUEST).add_done_callback(
+            self._client.call_async(self._request).add_done_callback(
                 partial(self._on_response, self._requests))
 
     def destroy(self) -> None:
@@ -209,14 +339,19 @@ class _Controller:
         if request != self._requests:  # of a node that may have been replaced since
             return
         response: Any = future.result()
-        values = response.values
+        self.values = values = response.values
         is_new, self._was_asked = not self._was_asked, True
         self.joints = list(values[0].string_array_value) if values else []
-        self._on_change(is_new and bool(self.joints))
+        self._on_joints(self, is_new and bool(self.joints))
 
     def _on_transition(self, event: TransitionEvent) -> None:
-        self._is_active = event.goal_state.id == State.PRIMARY_STATE_ACTIVE
-        self._on_change(self._is_active)
+        is_active = event.goal_state.id == State.PRIMARY_STATE_ACTIVE
+        self.set_state(is_active)
+        self._on_activity(is_active)
+
+
+def _applies(controller: _Controller) -> bool:
+    return bool(controller.joints) and controller.is_active
 
 
 def _not_known(controller: _Controller) -> str:
@@ -225,14 +360,3 @@ def _not_known(controller: _Controller) -> str:
 
 def _full_name(node: Node, name: str) -> str:
     return name if name.startswith('/') else f"{node.get_namespace().rstrip('/')}/{name}"
-
-
-def _difference(name: str, expected: list[str], ours: list[str]) -> str:
-    remedy = "set command_joints to its parameter 'joints'"
-    for i, (their, our) in enumerate(zip(expected, ours)):
-        if their != our:
-            return (f"controller '{name}' expects '{their}' at index {i} of its commands, "
-                    f"command_joints has '{our}': {remedy}")
-    return '' if len(expected) == len(ours) else (
-        f"controller '{name}' commands {len(expected)} joints, command_joints has {len(ours)}: "
-        f'{remedy}')

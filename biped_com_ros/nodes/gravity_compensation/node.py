@@ -41,20 +41,25 @@ from biped_com_ros.core.gravity.effort_guard import ACTIVE
 from biped_com_ros.core.gravity.supervisor import EffortSupervisor, JOINT_STATES
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.gravity_compensation.controller_watch import ControllerWatch
+from biped_com_ros.nodes.gravity_compensation.controller_watch import (
+    ControllerWatch, JointOrder, JointSet)
 from biped_com_ros.nodes.gravity_compensation.outputs import (
-    EffortOutput, SupportOutput, TrajectoryOutput)
+    CommandOutput, EffortOutput, SupportOutput)
 from biped_com_ros.nodes.gravity_compensation.parameters import (
     GravityCompensationParameters, make_compensator)
+from biped_com_ros.nodes.gravity_compensation.succession import CommandSuccession
+from biped_com_ros.nodes.gravity_compensation.trajectory import TrajectoryOutput
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
-from biped_com_ros.ros.node.executor import run
+from biped_com_ros.ros.node.executor import guard_callbacks, run
 from biped_com_ros.ros.node.lifecycle import ManagedNode
 from biped_com_ros.ros.node.timers import watchdog
 from biped_com_ros.ros.topics.inputs import (
     ArrayInput, ImuInput, Input, JointStateInput, WrenchInput)
+from biped_com_ros.ros.topics.payload_input import PayloadInput
 from biped_com_ros.ros.topics.stamp import now_ns
+from biped_com_ros.viz.arrows import arrow_scale
 import numpy as np
 
 #: Period of steps while joint states are late, s.
@@ -63,6 +68,10 @@ _WATCH_PERIOD = 0.01
 _CLOCK_TIMEOUT = 1.0
 #: A gait's plan expires so long after its last message.
 _PLAN_LIFETIME_NS = nanoseconds(0.2)
+_RESTARTING = ('the controller was started or activated and applies no effort yet: ramping to '
+               'zero, to begin there')
+_PENDING = ('this node was killed before: waiting for the controller that applies its last '
+            'efforts')
 #: The name of the IMU in messages to users.
 IMU = 'the IMU'
 
@@ -89,6 +98,8 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         self.supervisor = EffortSupervisor(compensator, self._describe_input)
         self._make_outputs(compensator)
         self._make_inputs(compensator)
+        self._payload = self.keep(PayloadInput(self, self.params))
+        compensator.gravity_model.payload = self._payload.carried
         self._configure_supervisor(self.params)
         self._is_simulated = self.get_clock().ros_time_is_active
         self.keep(watchdog(self, _WATCH_PERIOD, self._watch))
@@ -97,14 +108,22 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
     def start(self) -> None:
         """Begin the soft start."""
         self._controller.start()
-        self._trajectory_output.start()
-        self._has_begun, self._conflict = False, self._effort_output.conflict()
+        self._commands.start()
+        guard_callbacks(self)
+        self.succession.start()
+        self._has_begun, self._conflict = False, self._find_conflict()
         self.supervisor.start(self._now())
 
     def stop(self) -> None:
         """Begin the soft stop; efforts are published until they are zero."""
         if self.compensator is not None:
+            self._commands.stop()
             self.supervisor.stop()
+
+    @property
+    def stopping_time(self) -> float:
+        """Time that efforts take to ramp to zero after `stop`, s."""
+        return self.params.stop_time
 
     def busy(self) -> str:
         """Efforts that still ramp down keep the node from being cleaned up."""
@@ -120,17 +139,23 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
     def _make_outputs(self, compensator: GravityCompensator) -> None:
         params, model = self.params, compensator.model
         contacts = compensator.gravity_model.contacts
-        self._effort_output = self.keep(EffortOutput(self, model, params.command_joints))
+        self._effort_output = self.keep(EffortOutput(self, model))
         self._support_output = self.keep(SupportOutput(
             self, [contact.name for contact in contacts],
             [contact_frame(model.config, contact.name) for contact in contacts],
-            params.marker_rate, params.marker_scale))
-        joints = self._effort_output.command_joints
-        self._trajectory_output = self.keep(
-            TrajectoryOutput(self, model, joints, params.trajectory_rate))
+            params.marker_rate, params.marker_scale or arrow_scale(model, params.gravity)))
+        joints = tuple(params.command_joints) or model.actuated_joint_names
+        is_trajectory = params.trajectory_rate > 0.0
+        self._commands: CommandOutput | TrajectoryOutput = self.keep(
+            TrajectoryOutput(self, model, params, joints) if is_trajectory
+            else CommandOutput(self, model, joints))
         self._controller = self.keep(ControllerWatch(
-            self, self._effort_output.commands_topic, params.controller, joints))
-        self._effort_output.on_matched = self._controller.on_matched
+            self, self._commands.topic, params.controller, joints,
+            JointSet() if is_trajectory else JointOrder(),
+            lambda: self.supervisor.is_near_zero))
+        self._commands.on_matched = self._controller.on_matched
+        self.succession = self.keep(CommandSuccession(
+            self, self._commands.topic, joints, self._commands.remedy))
 
     def _make_inputs(self, compensator: GravityCompensator) -> None:
         params, model, options = self.params, compensator.model, self.input_options()
@@ -179,6 +204,7 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
         new = make_compensator(compensator.model, params)  # raises before anything changes
         compensator.configure(new.settings)
         compensator.guard.enabled, compensator.gains = new.guard.enabled, new.gains
+        self._payload.use(params)
         self._configure_supervisor(params)
 
     def _configure_supervisor(self, params: GravityCompensationParameters) -> None:
@@ -212,28 +238,49 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             self.compensator.plan_shares(shares, stamp_ns + _PLAN_LIFETIME_NS)
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array, _: Array) -> None:
-        if self.compensator is None:
+        if self.compensator is None or self.supervisor.is_idle:
             return
         # /clock ticks less often than joint states arrive; their stamps are of the same time.
         now = stamp_ns / SECOND_NS if self._is_simulated else time.monotonic()
-        inhibited = self._inhibited()
+        inhibited = self._inhibited(now)
+        self.compensator.update_payload(stamp_ns)
         # Efforts that alternate with another node's are none to go on from.
         is_applied = self._controller.applies_commands and not self._conflict
         efforts = self.supervisor.update(positions, stamp_ns, now, inhibited, is_applied)
         if efforts is not None:
-            self._publish(stamp_ns, efforts, positions)
+            self._publish(stamp_ns, efforts, positions, velocities)
             if self.supervisor.target is not None:
                 self._support_output.publish(stamp_ns, self.compensator)
 
-    def _inhibited(self) -> str:
+    def _inhibited(self, now: float) -> str:
         """Return why nothing may be commanded although the inputs are good; '' if it may."""
         controller = self._controller
-        if controller.must_restart:
-            controller.must_restart = not self.supervisor.is_at_zero
         self._conflict = self._rival()
+        self._continue_predecessor(now)
+        if controller.must_restart and self.supervisor.is_at_zero:
+            controller.begin()
         return self._blocked() or self._conflict or (
-            'the controller was started or activated and applies no effort yet: ramping to zero, '
-            'to begin there' if controller.must_restart else '')
+            _RESTARTING if controller.must_restart else '') or (
+            _PENDING if self.succession.is_pending else '') or self._awaited()
+
+    def _awaited(self) -> str:
+        """Return what commands wait for before they begin at zero; '' if nothing."""
+        return self._commands.awaited() if self.supervisor.is_at_zero else ''
+
+    def _continue_predecessor(self, now: float) -> None:
+        """Begin with the efforts that a predecessor commanded when it was killed, if any."""
+        succession, controller = self.succession, self._controller
+        if not succession.is_pending or self._conflict or controller.problem:
+            return
+        applying = succession.record.subscribers
+        efforts = succession.take_efforts(controller.subscriptions)
+        if efforts is not None:
+            self.get_logger().warning(
+                'this node was killed before: beginning with its last efforts, up to '
+                f'{np.abs(efforts).max():.3g} N m or N')
+            controller.begin(set(applying))
+            self._commands.continue_commands()
+            self.supervisor.resume(self._commands.of_all_joints(efforts), now)
 
     def _blocked(self) -> str:
         """Return why the controllers must not get commands, or not begin to; '' if they may."""
@@ -243,10 +290,14 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     def _rival(self) -> str:
         """Return that another node commands the controller already; '' once efforts are full."""
+        self._commands.permit_cancelling(not self.supervisor.is_at_zero)
         if self._has_begun:
             return ''
         self._has_begun = self.supervisor.state == ACTIVE
-        return self._effort_output.conflict()
+        return self._find_conflict()
+
+    def _find_conflict(self) -> str:
+        return self.succession.conflict() or self._commands.conflict()
 
     def _watch(self) -> bool:
         """Step in place of joint states that are late, and return whether they are."""
@@ -255,10 +306,12 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
             return False
         now = self._now()
         controller = self._controller
+        if self.succession.is_pending:
+            self._inhibited(now)
         efforts = self.supervisor.watch(
             now, bool(controller.problem) and controller.applies_commands)
         if efforts is not None:
-            self._publish(nanoseconds(now) if self._is_simulated else now_ns(self), efforts, None)
+            self._publish(nanoseconds(now) if self._is_simulated else now_ns(self), efforts)
         return efforts is not None
 
     def _now(self) -> float:
@@ -278,14 +331,25 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
 
     # -- outputs
 
-    def _publish(self, stamp_ns: int, efforts: Array, positions: Array | None) -> None:
+    def _publish(self, stamp_ns: int, efforts: Array, *measured: Array) -> None:
         """Publish what the supervisor gave; nothing else publishes efforts."""
-        is_beside_another = self._conflict and self.supervisor.is_at_zero
-        may_command = not (self._blocked() or self._controller.must_restart
-                           or is_beside_another)
-        self._effort_output.publish(stamp_ns, efforts, may_command)
-        if may_command:
-            self._trajectory_output.publish(stamp_ns, positions, efforts)
+        succession, supervisor, commands = self.succession, self.supervisor, self._commands
+        if commands.begins() and not supervisor.is_at_zero:
+            self._controller.must_restart = True
+        must_restart = self._controller.must_restart
+        if must_restart and not succession.is_pending:
+            succession.record.forget()
+        reason = (self._blocked() or (self._conflict if supervisor.is_at_zero else '')
+                  or (_RESTARTING if must_restart else '')
+                  or (_PENDING if succession.is_pending else '') or self._awaited())
+        if reason:
+            commands.interrupt(reason)
+        else:
+            commands.publish(stamp_ns, efforts, succession.record.efforts, *measured)
+            succession.note_subscribers(self._controller.applying)
+        self._effort_output.publish(stamp_ns, efforts)
+        if not reason and supervisor.is_idle:
+            succession.end()
         if (reaction := self._reaction()) and self._may_log():
             self.get_logger().error(f'{reaction}: {self.supervisor.problem}')
 
@@ -316,8 +380,11 @@ class GravityCompensation(ManagedNode[GravityCompensationParameters]):
                   'largest effort [N m]': float(np.abs(guard.efforts).max())}
         if not supervisor.is_active:
             return OK, f'inactive, {state}', values
-        if problem := supervisor.take_problem() or self._effort_output.conflict():
-            return ERROR, f'{state}: {problem}', values
+        # All of them: one that comes and goes must not hide one that stays.
+        problems = dict.fromkeys(filter(None, (
+            self._find_conflict(), self._commands.report(), supervisor.take_problem())))
+        if problems:
+            return ERROR, f'{state}: {"; ".join(problems)}', values
         if problem := self._plan_problem():
             return WARN, f'{state}, support {mode}; {problem}', values
         saturated = [name for name, is_saturated in zip(

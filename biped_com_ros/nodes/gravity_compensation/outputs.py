@@ -19,22 +19,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from biped_com_ros.core.constants import nanoseconds
-from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.gravity.compensation import GravityCompensator
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.signals.synchronizer import StampThrottle
-from biped_com_ros.ros.topics.markers import arrow, marker_publisher, ORANGE
+from biped_com_ros.ros.topics.markers import arrow, marker_publisher, rgba
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, TemplatePublisher, wrench_publisher)
-from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
+from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.viz.palette import FORCE
 import numpy as np
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
-from rclpy.subscription import Subscription
-from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 #: A stamp further back than joint states can be late is one of a clock that was set back, ns.
 _LATEST_NS = nanoseconds(0.5)
@@ -42,141 +39,174 @@ _LATEST_NS = nanoseconds(0.5)
 
 class EffortOutput:
     """
-    Publishes efforts as JointState and, in the controller's order, as commands.
+    Publishes the efforts as JointState.
 
     Parameters
     ----------
     node, model
         The rclpy node and the robot.
-    command_joints
-        Joints of ``~/commands`` in their order; empty: the actuated ones.
-
-    Attributes
-    ----------
-    command_joints
-        In the order in which they are sent.
-    on_matched
-        Called when a subscriber of the commands comes or goes, with the status of the event.
-
-    Raises
-    ------
-    UnknownNameError
-        If the robot has no such joint.
 
     """
 
-    def __init__(self, node: Node, model: RobotModel, command_joints: Sequence[str]) -> None:
-        self.command_joints = tuple(command_joints) or model.actuated_joint_names
-        self.on_matched: Callable[[Any], None] | None = None
-        self._node, self._command_index = node, model.joint_index(self.command_joints)
-        self._effort_index = model.joint_index(model.actuated_joint_names)
+    def __init__(self, node: Node, model: RobotModel) -> None:
+        self._index = model.joint_index(model.actuated_joint_names)
         self._effort = joint_state_publisher(
             node, '~/effort', model.actuated_joint_names, ('effort',))
-        self._commands = float_array_publisher(
-            node, '~/commands', len(self.command_joints), self.command_joints,
-            event_callbacks=PublisherEventCallbacks(matched=self._on_matched))
         self._last_ns = 0
 
-    @property
-    def commands_topic(self) -> str:
-        """Full name of the topic of commands."""
-        return self._commands.topic
-
-    def _on_matched(self, status: Any) -> None:
-        if self.on_matched is not None:
-            self.on_matched(status)
-
-    def publish(self, stamp_ns: int, efforts: Array, commands: bool) -> None:
-        """Publish the efforts of all joints (n,); `commands`: also to the controller."""
-        if commands:
-            self._commands.fields['data'][...] = efforts.take(self._command_index)
-            self._commands.publish()
+    def publish(self, stamp_ns: int, efforts: Array) -> None:
+        """Publish the efforts of all joints, (n,), N m or N."""
         # While joint states are late, efforts have the present time; older ones do not follow.
         if 0 <= self._last_ns - stamp_ns < _LATEST_NS:
             return
         self._last_ns = stamp_ns
         if self._effort.has_subscribers:
-            self._effort.fields['effort'][...] = efforts.take(self._effort_index)
+            self._effort.fields['effort'][...] = efforts.take(self._index)
             self._effort.publish(stamp_ns)
 
-    def conflict(self) -> str:
-        """Return the problem if other nodes publish to the same controller; '' if not."""
-        topic = self._commands.publisher.topic_name
-        others = self._node.count_publishers(topic) - 1
-        return '' if others < 1 else (
-            f"{others} other publisher(s) on '{topic}': the controller alternates between their "
-            'efforts; stop all but one')
+    @property
+    def has_subscribers(self) -> bool:
+        """Whether anything subscribes."""
+        return self._effort.has_subscribers
 
     def destroy(self) -> None:
-        """Destroy the publishers."""
+        """Destroy the publisher."""
         self._effort.destroy()
-        self._commands.destroy()
 
 
-class TrajectoryOutput:
+class ControllerOutput:
     """
-    Publishes efforts as one-point trajectories, for controllers of positions and efforts.
+    Base of what sends efforts to controllers.
 
     Parameters
     ----------
-    node, model
-        The rclpy node and the robot.
+    model, joints
+        The robot, and the joints in the order of the message.
+
+    Attributes
+    ----------
+    publisher
+        Of the messages.
     joints
-        In the order of the message.
-    rate
-        Hz; zero: never.
+        As above.
+    on_matched
+        Called when a subscriber comes or goes, with the status of the event.
 
     """
 
-    def __init__(self, node: Node, model: RobotModel, joints: Sequence[str], rate: float) -> None:
-        self._node, self._model, self._pace = node, model, StampThrottle(rate)
-        self._index = model.joint_index(joints)
-        self._offsets = model.joint_offsets[self._index]
-        self._reference: Array | None = None
-        self._publisher: TemplatePublisher | None = None
-        self._subscription: Subscription | None = None
-        if rate > 0.0:
-            zeros = [0.0] * len(joints)
-            point = JointTrajectoryPoint(positions=zeros, velocities=zeros, effort=zeros)
-            point.time_from_start.nanosec = nanoseconds(min(2.0 / rate, 0.999))
-            self._publisher = TemplatePublisher(
-                node, '~/joint_trajectory', JointTrajectory(
-                    joint_names=list(joints), points=[point]),
-                {'positions': 'points[0].positions', 'effort': 'points[0].effort'})
-            self._subscription = node.create_subscription(
-                JointState, '~/reference', self._on_reference, COMMAND_INPUT)
+    publisher: TemplatePublisher
+
+    def __init__(self, model: RobotModel, joints: Sequence[str]) -> None:
+        self.joints, self._index = tuple(joints), model.joint_index(joints)
+        self._joint_count, self._had_subscribers = len(model.joint_names), False
+        self.on_matched: Callable[[Any], None] | None = None
+
+    @property
+    def topic(self) -> str:
+        """Full name of the topic."""
+        return self.publisher.topic
+
+    def _events(self) -> PublisherEventCallbacks:
+        return PublisherEventCallbacks(matched=self._on_matched)
+
+    def _on_matched(self, status: Any) -> None:
+        if self.on_matched is not None:
+            self.on_matched(status)
+
+    def begins(self) -> bool:
+        """
+        Return whether the first subscriber of the commands has come since the last call.
+
+        It applies nothing yet. Who else subscribes to the efforts, as the page does, does not
+        matter: a controller that gets all of them at once would let the robot jump.
+        """
+        had, self._had_subscribers = self._had_subscribers, (
+            self.publisher.publisher.get_subscription_count() > 0)
+        return self._had_subscribers and not had
+
+    def continue_commands(self) -> None:
+        """Take the subscribers for such as apply commands already."""
+        self._had_subscribers = True
+
+    def of_all_joints(self, commands: Array) -> Array:
+        """Return the efforts of all joints (n,) that commands are a part of; others are zero."""
+        efforts = np.zeros(self._joint_count)
+        efforts[self._index] = commands
+        return efforts
+
+    def publish(self, stamp_ns: int, efforts: Array, record: Array, *measured: Array) -> None:
+        """
+        Publish efforts.
+
+        Parameters
+        ----------
+        stamp_ns
+            The present time, ns.
+        efforts
+            Of all joints, (n,), N m or N.
+        record
+            Gets what is published, (k,), in the order of the joints.
+        measured
+            Positions and velocities of all joints, (n,) each; none where they are late.
+
+        """
+        raise NotImplementedError
+
+    # -- what only motion needs
 
     def start(self) -> None:
-        """Hold the next measured positions until a reference is received."""
-        self._reference = None
+        """Begin; called on activation."""
 
-    def publish(self, stamp_ns: int, positions: Array | None, efforts: Array) -> None:
-        """Publish the reference and efforts (n,); `positions`: measured ones, (n,), if any."""
-        if self._publisher is None or not self._pace.is_due(stamp_ns):
-            return
-        if self._reference is None:
-            if positions is None:
-                return
-            self._reference = positions.copy()
-        # A drive controls what its encoder measures.
-        self._publisher.fields['positions'][...] = (
-            self._reference.take(self._index) + self._offsets)
-        self._publisher.fields['effort'][...] = efforts.take(self._index)
-        self._publisher.publish(None)
+    def stop(self) -> None:
+        """End; called on deactivation, before efforts ramp to zero."""
 
-    def _on_reference(self, message: JointState) -> None:
-        positions = np.array(message.position)
-        if len(message.name) != len(positions) or not np.isfinite(positions).all():
-            raise InputError('~/reference must have one finite position per name')
-        index = self._model.joint_index(message.name)
-        if self._reference is not None:
-            self._reference[index] = positions
+    def interrupt(self, reason: str) -> None:
+        """Note that nothing is commanded now, and why."""
+
+    def permit_cancelling(self, may_cancel: bool) -> None:
+        """Cancel motions that interfere, or wait for their end."""
+
+    def awaited(self) -> str:
+        """Return what is needed before commands begin, and comes soon; '' if nothing."""
+        return ''
+
+    def conflict(self) -> str:
+        """Return which motion interferes; '' if none."""
+        return ''
+
+    def report(self) -> str:
+        """Return what was refused last, or interfered, for diagnostics; '' if nothing."""
+        return ''
 
     def destroy(self) -> None:
-        """Destroy publisher and subscription."""
-        if self._publisher is not None and self._subscription is not None:
-            self._publisher.destroy()
-            self._node.destroy_subscription(self._subscription)
+        """Destroy the publisher."""
+        self.publisher.destroy()
+
+
+class CommandOutput(ControllerOutput):
+    """
+    Publishes efforts in the order of an effort controller.
+
+    Parameters
+    ----------
+    node, model, joints
+        The rclpy node, the robot, the joints in the order of the message.
+
+    """
+
+    #: What to do about other publishers of the topic.
+    remedy = 'the controller alternates between their efforts; stop all but one'
+
+    def __init__(self, node: Node, model: RobotModel, joints: Sequence[str]) -> None:
+        super().__init__(model, joints)
+        self.publisher = float_array_publisher(
+            node, '~/commands', len(joints), joints, event_callbacks=self._events())
+
+    def publish(self, stamp_ns: int, efforts: Array, record: Array, *measured: Array) -> None:
+        """Publish; see `ControllerOutput`."""
+        record[...] = efforts.take(self._index)
+        self.publisher.fields['data'][...] = record
+        self.publisher.publish()
 
 
 class SupportOutput:
@@ -205,7 +235,8 @@ class SupportOutput:
         self._shares = float_array_publisher(node, '~/shares', len(contacts), contacts)
         self._wrenches = [wrench_publisher(node, f'~/{contact}/wrench', frame)
                           for contact, frame in zip(contacts, frames)]
-        arrows = [arrow(frame, 'assumed_forces', i, ORANGE) for i, frame in enumerate(frames)]
+        arrows = [arrow(frame, 'assumed_forces', i, rgba(FORCE, 0.5))
+                  for i, frame in enumerate(frames)]
         self._markers = marker_publisher(node, arrows, {'heads': 'markers[*].points[1]'})
         self._pace = StampThrottle(marker_rate)
 

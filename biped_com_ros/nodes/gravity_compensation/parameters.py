@@ -20,19 +20,20 @@ import math
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.core.gravity.compensation import (
-    AUTO, BOUNDED, CLOSED_FORM, CompensationSettings, GravityCompensator)
+    AUTO, BOUNDED, CLOSED_FORM, CompensationSettings, GravityCompensator, MEASURED)
 from biped_com_ros.core.gravity.effort_guard import SafetySettings
 from biped_com_ros.core.gravity.load_sharing import SharingSettings
 from biped_com_ros.core.gravity.support_qp import SupportLimits
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.wrench.sensor_faults import WeightBalanceSettings
-from biped_com_ros.ros.node.common_parameters import gravity_parameter, ManagedNodeParameters
+from biped_com_ros.ros.node.common_parameters import (
+    gravity_parameter, ManagedNodeParameters, PayloadParameters)
 from biped_com_ros.ros.node.parameters import constant, parameter, settings_from
 import numpy as np
 
 
 @dataclass(frozen=True)
-class GravityCompensationParameters(ManagedNodeParameters):
+class GravityCompensationParameters(ManagedNodeParameters, PayloadParameters):
     """Parameters of `gravity_compensation`."""
 
     support: str = parameter(
@@ -41,24 +42,36 @@ class GravityCompensationParameters(ManagedNodeParameters):
         'commas')
     contacts: list[str] = constant([], 'Feet and hands that may be loaded; empty: the feet')
     distribution: str = parameter(
-        CLOSED_FORM, 'How contact wrenches are chosen: the least ones in closed form, or the '
-        'least ones within friction, soles and efforts (needs proxsuite)',
-        options=(CLOSED_FORM, BOUNDED))
+        CLOSED_FORM, 'How contact wrenches are chosen: the least ones in closed form, the least '
+        'ones within friction, soles and efforts (bounded; needs proxsuite), or the measured '
+        'ones, for dynamic walking', options=(CLOSED_FORM, BOUNDED, MEASURED))
+    wrench_cutoff: float = parameter(
+        20.0, "Bandwidth of the wrenches of the contacts, with 'measured'", 'Hz', 1.0, 1000.0)
     groups: list[str] = parameter(
         [], "Groups of joints of the robot's YAML that take part; empty: all actuated joints")
     gain_joints: list[str] = parameter([], 'Joints with a gain of their own')
     gains: list[float] = parameter(
         [], 'Share of the computed effort that each of gain_joints gets', '', 0.0, 1.5)
     command_joints: list[str] = constant(
-        [], "Order of ~/commands: the parameter 'joints' of the effort controller; empty: all "
+        [], "Order of ~/commands: the parameter 'joints' of the effort controller; with "
+        'trajectory_rate, the joints of the trajectory controller in any order; empty: all '
         'actuated joints in the order of the URDF')
     controller: str = constant(
         '', 'Effort controller that has to run before anything is sent; empty: none. The '
         "parameter 'joints' of every controller that gets ~/commands is compared with "
         'command_joints')
     trajectory_rate: float = constant(
-        0.0, 'Rate of ~/joint_trajectory (held positions or ~/reference, with efforts); 0: off',
-        'Hz', 0.0, 1000.0)
+        0.0, 'Rate of ~/joint_trajectory, which has positions and efforts and replaces '
+        '~/commands; 0: off', 'Hz', 0.0, 1000.0)
+    path_tolerance: float = parameter(
+        0.0, 'Largest distance of a joint from the trajectory of a goal, where the goal gives '
+        'none; 0: any', 'rad or m', 0.0, 10.0)
+    goal_tolerance: float = parameter(
+        0.1, 'Largest distance of a joint from the end of a goal, where the goal gives none; 0: '
+        'any', 'rad or m', 0.0, 10.0)
+    goal_time: float = parameter(
+        1.0, 'Time after the end of a trajectory in which its goal has to be reached, where the '
+        'goal gives none; 0: any', 's', 0.0, 60.0)
     wrench_topics: list[str] = constant(
         [], 'Topics (WrenchStamped in the contact frame) of the contacts; empty: '
         'wrench_aggregator/<contact>/wrench')
@@ -113,7 +126,9 @@ class GravityCompensationParameters(ManagedNodeParameters):
         0.001, 10.0)
     gravity: float = gravity_parameter()
     marker_rate: float = constant(15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 1000.0)
-    marker_scale: float = constant(0.001, 'Length of the force arrows per force', 'm/N', 0.0, 1.0)
+    marker_scale: float = constant(
+        0.0, "Length of force arrows; 0: the robot's weight is 0.55 of its height", 'm/N', 0.0,
+        1.0)
 
 
 def make_compensator(model: RobotModel, params: GravityCompensationParameters

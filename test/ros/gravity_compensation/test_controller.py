@@ -15,8 +15,9 @@
 
 from __future__ import annotations
 
-from lifecycle_msgs.msg import State, TransitionEvent
+from lifecycle_msgs.msg import State, Transition, TransitionEvent
 import numpy as np
+import pytest
 from rcl_interfaces.srv import GetParameters
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
@@ -32,6 +33,14 @@ def test_another_publisher_of_commands_is_reported(rig):
     rig.until(lambda: 'other publisher' not in rig.status()[1], 'its end')
 
 
+def test_a_problem_of_timing_does_not_hide_another_publisher(rig):
+    other = rig.peer.create_publisher(
+        Float64MultiArray, 'gravity_compensation/commands', 10)
+    rig.missing = {'joints'}
+    rig.until(lambda: rig.has_error('1 other publisher', 'joint_states'), 'diagnostics')
+    rig.peer.destroy_publisher(other)
+
+
 class EffortController:
     """
     Receives commands as a ros2_control effort controller does.
@@ -42,12 +51,12 @@ class EffortController:
     its activation it applies nothing until the next command.
     """
 
-    def __init__(self, rig, joints):
+    def __init__(self, rig, joints, name='effort_controller'):
         self.rig, self.joints, self.applied, self.is_active = rig, joints, [], False
-        self.node = Node('effort_controller', namespace=rig.namespace)
+        self.node = Node(name, namespace=rig.namespace)
         self.node.declare_parameter('joints', joints)
         self._events = self.node.create_publisher(
-            TransitionEvent, 'effort_controller/transition_event', 10)
+            TransitionEvent, f'{name}/transition_event', 10)
         self.node.create_subscription(
             Float64MultiArray, 'gravity_compensation/commands', self._on_commands, 10)
         rig.play(3.0)  # one that is found sooner may be active already
@@ -110,6 +119,91 @@ def test_a_controller_that_comes_back_with_another_order_gets_nothing(rig, talos
     third.switch(on=True)
     third.wait_for_efforts()
     third.unload()
+
+
+class ControllerManager:
+    """
+    Lists controllers as controller_manager does.
+
+    From controller_manager.cpp: ``~/list_controllers`` has name and state of each controller;
+    names are without the namespace, which is that of the manager.
+    """
+
+    def __init__(self, rig, **states):
+        srv = pytest.importorskip('controller_manager_msgs.srv')
+        msg = pytest.importorskip('controller_manager_msgs.msg')
+        self.states, self.count, self._rig, self._state = states, 0, rig, msg.ControllerState
+        self.node = Node('controller_manager', namespace=rig.namespace)
+        self.node.create_service(
+            srv.ListControllers, 'controller_manager/list_controllers', self._list)
+        rig.executor.add_node(self.node)
+
+    def _list(self, _, response):
+        self.count += 1
+        response.controller = [
+            self._state(name=name, state=state) for name, state in self.states.items()]
+        return response
+
+    def close(self):
+        self._rig.executor.remove_node(self.node)
+        self.node.destroy_node()
+
+
+def subscriber(rig, joints, received):
+    """Return a controller that was there before the node under test, and announces nothing."""
+    node = Node('effort_controller', namespace=rig.namespace)
+    node.declare_parameter('joints', joints)
+    node.create_subscription(
+        Float64MultiArray, 'gravity_compensation/commands', received.append, 10)
+    rig.executor.add_node(node)
+    return node
+
+
+@pytest.mark.parametrize('state', ['inactive', 'active'])
+def test_controller_manager_is_asked_for_controllers_that_announce_nothing(make, talos, state):
+    rig, received = make(autostart=False), []
+    manager = ControllerManager(rig, effort_controller=state, other='active')
+    node = subscriber(rig, list(talos.actuated_joint_names), received)
+    rig.play(1.0)
+    assert rig.change(Transition.TRANSITION_CONFIGURE)
+    rig.play(0.5)
+    assert rig.change(Transition.TRANSITION_ACTIVATE)
+    if state == 'active':
+        rig.until(lambda: rig.is_balanced() and received, 'efforts')
+    else:
+        rig.until(lambda: rig.has_error("effort_controller' is inactive"), 'diagnostics')
+        assert not received or not np.any(received[-1].data)
+        rig.play(1.0)
+        assert not any(np.any(message.data) for message in received)
+    count = manager.count
+    rig.play(2.5)
+    assert manager.count == count  # it is asked once
+    rig.executor.remove_node(node)
+    node.destroy_node()
+    manager.close()
+
+
+def test_an_inactive_controller_beside_the_active_one_interrupts_nothing(make, talos):
+    rig = make(input_timeout=1.0, hold_time=1.0)  # whatever else this machine does
+    order = list(talos.actuated_joint_names)
+    controller = EffortController(rig, order)
+    controller.switch(on=True)
+    controller.wait_for_efforts()
+    count = len(controller.applied)
+    other = EffortController(rig, order[::-1], 'other_controller')
+    rig.play(2.5)  # it counts as active by default now, until it announces something
+    other.switch(on=False)
+    rig.until(lambda: len(controller.applied) > count + 20, 'commands')
+    sums = np.array([np.abs(efforts).sum() for efforts in controller.applied[count:]])
+    assert sums.min() > 0.95 * sums.max()
+    rig.statuses.clear()
+    other.switch(on=True)  # both apply what they get, in different orders
+    rig.until(lambda: rig.has_error("/other_controller' expects", 'at index 0'), 'diagnostics')
+    count = len(other.applied)  # commands that were on their way when it announced itself
+    rig.play(0.3)
+    assert len(other.applied) == count
+    other.unload()
+    controller.unload()
 
 
 def test_a_recorder_of_the_commands_interrupts_nothing(make, talos):

@@ -74,6 +74,42 @@ def test_holds_then_ramps_to_zero_without_targets():
     assert guard.efforts[0] == pytest.approx(30.0)
 
 
+def test_goes_on_from_efforts_that_are_applied_already():
+    """Held as if an input had just been lost, within the clamp, whatever was applied."""
+    guard = EffortGuard(LIMITS, SETTINGS)
+    guard.start()
+    guard.resume(np.array([20.0, -8.0, 3.0]))
+    way = run(guard, None, 0.09)
+    np.testing.assert_allclose(way, np.tile([20.0, -5.0, 0.0], (len(way), 1)))
+    assert guard.state == HOLDING
+    way = np.vstack((way, run(guard, TARGET, 1.0)))  # as fast as the rate limit permits
+    np.testing.assert_allclose(way[-1], [30.0, -2.0, 0.0])
+    assert (np.abs(np.diff(way, axis=0))[:, :2] <= 2.0 * DT * LIMITS[:2] + 1e-9).all()
+    guard.resume(TARGET)
+    assert not run(guard, None, 0.7)[-1].any()
+
+
+@pytest.mark.parametrize('rate', [500.0, 50.0, 25.0])
+@pytest.mark.parametrize('is_stopped', [True, False])
+def test_ramps_to_zero_take_their_time_at_any_rate(rate, is_stopped):
+    guard, dt = EffortGuard(LIMITS, replace(SETTINGS, stop_time=1.0)), 1.0 / rate
+    guard.start()
+    for _ in range(round(4.0 * rate)):
+        guard.update(TARGET, dt)
+    if is_stopped:
+        guard.stop()
+    time, before, hold = 0.0, guard.efforts, 0.0 if is_stopped else SETTINGS.hold_time
+    while guard.efforts.any():
+        efforts = guard.update(None, dt)
+        time += dt
+        assert time < 1.0 + hold + 2.5 * dt
+        # Not faster than the ramp either, and no step beyond that of the rate limit.
+        assert (np.abs(efforts) >= (1.0 - max(time - hold + dt, 0.0)) * np.abs(
+            [30.0, 2.0, 0.0]) - 1e-9).all()
+        assert (np.abs(efforts - before) <= 2.0 * 0.01 * np.array([100.0, 10.0, 0.0]) + 1e-9).all()
+        before = efforts
+
+
 def test_after_a_pause_of_the_loop_the_rate_limit_holds():
     guard = EffortGuard(LIMITS, SETTINGS)
     guard.start()

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 import math
 
 from biped_com_ros.core.errors import InputError
@@ -179,15 +180,32 @@ def test_at_every_rate_joint_states_that_stop_end_in_zero_in_time(rate):
     assert robot.now - since == pytest.approx(duration, abs=0.03)
 
 
-@pytest.mark.parametrize('rate', (25.0, 50.0, 500.0))
+@pytest.mark.parametrize('rate', (5.0, 10.0, 25.0, 33.0, 50.0, 500.0))
 def test_at_every_rate_regular_joint_states_are_never_late(rate):
-    robot = Robot(rate).started()
+    robot = Robot(rate, replace(SAFETY, start_time=0.1, max_step=1.0)).started()
     for _ in range(200):
         before = robot.now
         robot.step()
         for part in (0.25, 0.5, 0.99):  # the watchdog between the joint states
             assert robot.supervisor.watch(before + robot.period * (1.0 + part)) is None
     assert robot.states == [ACTIVE]
+
+
+def test_the_rate_is_learned_and_a_stall_does_not_unlearn_it():
+    robot = Robot(500.0).started()
+    assert robot.supervisor.joint_state_timeout == pytest.approx(0.03)
+    robot.now += 0.4
+    robot.step()  # the first one after a stall
+    assert robot.supervisor.joint_state_timeout == pytest.approx(0.03)
+    robot.period = 0.1
+    robot.run(6.0)
+    assert robot.supervisor.joint_state_timeout == pytest.approx(0.25, rel=0.02)
+    robot.period = 0.002
+    robot.run(0.5)
+    assert robot.supervisor.joint_state_timeout == pytest.approx(0.03)
+    robot.period = 1.0
+    robot.run(60.0)
+    assert robot.supervisor.joint_state_timeout == pytest.approx(0.5, rel=0.02)
 
 
 @pytest.mark.parametrize('name', (IMU, LEFT))

@@ -1,0 +1,286 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Positions that are commanded over time: trajectories of some joints, the others at rest.
+
+A trajectory begins where the joints are commanded to be. Joints that it does not name go on with
+the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from biped_com_ros.core.errors import InputError, UnknownNameError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.gravity.joint_trajectory import braking, JointTrajectory
+import numpy as np
+
+#: Positions beyond a limit by no more than this are only clamped, rad or m.
+_LIMIT_TOLERANCE = 0.01
+#: For the velocity limit, one update counts as this time at most, s.
+_LONGEST_STEP = 0.1
+#: Stands for no limit of a velocity; infinity times a step of zero would be NaN, rad/s or m/s.
+_UNLIMITED = 1e9
+
+
+class Motion:
+    """
+    A trajectory that is followed.
+
+    Parameters
+    ----------
+    trajectory
+        From the commanded positions on.
+    index
+        Of its joints among all, (j,).
+    start
+        Time of its start, s.
+
+    Attributes
+    ----------
+    is_replaced
+        Whether another trajectory took some of its joints.
+
+    """
+
+    def __init__(self, trajectory: JointTrajectory, index: Array, start: float) -> None:
+        self.trajectory, self.index, self.start = trajectory, index, start
+        self._is_own = np.ones(len(index), dtype=bool)
+        self.is_replaced = False
+
+    @property
+    def end(self) -> float:
+        """Time of its last point, s."""
+        return self.start + self.trajectory.duration
+
+    @property
+    def has_joints(self) -> bool:
+        """Whether any joint follows it."""
+        return bool(self._is_own.any())
+
+    def release(self, index: Array) -> None:
+        """Let the joints with these indices go."""
+        taken = np.isin(self.index, index)
+        self.is_replaced |= bool((taken & self._is_own).any())
+        self._is_own &= ~taken
+
+    def write(self, time: float, positions: Array, velocities: Array) -> None:
+        """Write the values of its joints at a time, s, to those of all joints, (n,) each."""
+        own = self._is_own
+        q, v = self.trajectory.at(time - self.start)
+        positions[self.index[own]], velocities[self.index[own]] = q[own], v[own]
+
+    def brake(self, time: float, duration: float) -> None:
+        """Bring its joints to rest from a time on, s, evenly within a duration, s."""
+        q, v = self.trajectory.at(time - self.start)
+        self.trajectory = braking(self.trajectory.joints, q, v, duration)
+        self.start = time
+
+
+class PositionReference:
+    """
+    Positions and velocities of all joints over time, within their limits.
+
+    Parameters
+    ----------
+    names
+        The joints, n.
+    lower, upper
+        Limits of the positions, (n,) each, rad or m.
+    max_velocity
+        Limits of the velocities, (n,), rad/s or m/s; inf: none.
+
+    Attributes
+    ----------
+    is_set
+        Whether it has begun; without, there are no positions to command.
+
+    """
+
+    def __init__(self, names: Sequence[str], lower: Array, upper: Array,
+                 max_velocity: Array) -> None:
+        self._names = tuple(names)
+        self._column = {name: i for i, name in enumerate(names)}
+        self._limits, self._max_velocity = (lower, upper), np.minimum(max_velocity, _UNLIMITED)
+        self.is_set = False
+        self.clear()
+
+    def clear(self) -> None:
+        """Command nothing until `begin`."""
+        self.is_set = False
+        n = len(self._names)
+        self._rest, self._commanded = np.zeros(n), np.zeros(n)
+        self._least, self._most = self._limits
+        self._time = 0.0
+        self.motions: list[Motion] = []
+
+    def begin(self, positions: Array, time: float) -> None:
+        """Hold positions (n,), rad or m, from a time on, s; also where they are beyond limits."""
+        self.clear()
+        self._rest, self._commanded = positions.copy(), positions.copy()
+        lower, upper = self._limits
+        self._least, self._most = np.minimum(lower, positions), np.maximum(upper, positions)
+        self._time, self.is_set = time, True
+
+    def hold(self, joints: Sequence[str], positions: Array) -> None:
+        """
+        Let joints go to positions, (j,), as fast as they may, and stay there.
+
+        Raises
+        ------
+        InputError
+            If positions are not finite or out of limits.
+        UnknownNameError
+            If a joint does not exist.
+
+        """
+        index = self._index(joints)
+        if positions.shape != (len(joints),) or not np.isfinite(positions).all():
+            raise InputError('there must be one finite position for each name')
+        self._check_limits(index, positions[np.newaxis])
+        self._release(index)
+        self._rest[index] = positions
+
+    def stay(self, joints: Sequence[str], positions: Array) -> None:
+        """Let joints stay at measured positions, (j,), which may be beyond limits."""
+        index = self._index(joints)
+        self._release(index)
+        self._rest[index] = positions
+
+    def follow(self, trajectory: JointTrajectory, start: float, now: float) -> Motion:
+        """
+        Follow a trajectory in place of what its joints do now.
+
+        Parameters
+        ----------
+        trajectory
+            Of any joints.
+        start
+            Time of its start, s; may be past or to come.
+        now
+            Time from which the joints move to the first point, s.
+
+        Returns
+        -------
+        Motion
+            What is followed.
+
+        Raises
+        ------
+        InputError
+            If it has ended already, or leaves the limits.
+        UnknownNameError
+            If a joint does not exist.
+
+        """
+        index = self.check(trajectory, start, now)
+        motion = Motion(self._from_present(trajectory, index, start, now), index, min(start, now))
+        self._release(index)
+        self.motions.append(motion)
+        return motion
+
+    def check(self, trajectory: JointTrajectory, start: float, now: float) -> Array:
+        """Return the indices of its joints, (j,), or raise what `follow` would."""
+        index = self._index(trajectory.joints)
+        self._check_limits(index, trajectory.positions)
+        if start + trajectory.duration < now:
+            raise InputError(
+                f'the trajectory ended {now - start - trajectory.duration:.3f} s ago; a stamp of '
+                'zero starts it at once')
+        return index
+
+    def _from_present(self, trajectory: JointTrajectory, index: Array, start: float,
+                      now: float) -> JointTrajectory:
+        """Return the trajectory with the present reference as its first point."""
+        begin = min(start, now)
+        times = trajectory.times + (start - begin)
+        if begin + times[0] <= now:
+            return JointTrajectory(
+                joints=trajectory.joints, times=times, positions=trajectory.positions,
+                velocities=trajectory.velocities, accelerations=trajectory.accelerations)
+        positions, velocities = (values[index] for values in self.at(now))
+
+        def prepend(first: Array, values: Array | None) -> Array | None:
+            return None if values is None else np.vstack((first, values))
+        return JointTrajectory(
+            joints=trajectory.joints, times=np.concatenate(((now - begin,), times)),
+            positions=np.vstack((positions, trajectory.positions)),
+            velocities=prepend(velocities, trajectory.velocities),
+            accelerations=prepend(np.zeros(len(index)), trajectory.accelerations))
+
+    def at(self, time: float) -> tuple[Array, Array]:
+        """Return the wanted positions and velocities, (n,) each, at a time, s."""
+        positions, velocities = self._rest.copy(), np.zeros(len(self._rest))
+        for motion in self.motions:
+            motion.write(time, positions, velocities)
+        return positions, velocities
+
+    def command(self, time: float, ahead: float) -> tuple[Array, Array]:
+        """
+        Return what to command for a time to come, clamped to the limits.
+
+        Parameters
+        ----------
+        time
+            The present one, s.
+        ahead
+            How far the command lies ahead, s.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            Positions and velocities, (n,) each.
+
+        """
+        positions, velocities = self.at(time + ahead)
+        self._finish(time)
+        dt = min(max(time - self._time, 0.0), _LONGEST_STEP)
+        step, before, self._time = self._max_velocity * dt, self._commanded, time
+        # Always and last: whatever was asked for, no position jumps or leaves the limits.
+        limited = np.clip(positions, before - step, before + step)
+        np.clip(limited, self._least, self._most, out=limited)
+        self._commanded = limited
+        is_limited = limited != positions
+        velocities[is_limited] = (limited - before)[is_limited] / dt if dt else 0.0
+        np.clip(velocities, -self._max_velocity, self._max_velocity, out=velocities)
+        return limited.copy(), velocities
+
+    def _finish(self, time: float) -> None:
+        """Let joints rest where their trajectories ended."""
+        for motion in self.motions:
+            if time >= motion.end:
+                motion.write(time, self._rest, np.zeros(len(self._rest)))
+        self.motions = [m for m in self.motions if time < m.end and m.has_joints]
+
+    def _release(self, index: Array) -> None:
+        """Let no motion have the joints with these indices."""
+        for motion in self.motions:
+            motion.release(index)
+        self.motions = [motion for motion in self.motions if motion.has_joints]
+
+    def _index(self, joints: Sequence[str]) -> Array:
+        for name in joints:
+            if name not in self._column:
+                raise UnknownNameError('joint', name, self._names, 'a reference')
+        return np.array([self._column[name] for name in joints], dtype=int)
+
+    def _check_limits(self, index: Array, positions: Array) -> None:
+        beyond = np.maximum(self._least[index] - positions, positions - self._most[index])
+        point, column = np.unravel_index(int(beyond.argmax()), beyond.shape)
+        if beyond[point, column] > _LIMIT_TOLERANCE:
+            joint = index[column]
+            raise InputError(
+                f"position {positions[point, column]:g} of '{self._names[joint]}' is beyond its "
+                f'limits ({self._least[joint]:g} to {self._most[joint]:g})')

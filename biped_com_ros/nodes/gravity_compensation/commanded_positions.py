@@ -1,0 +1,126 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Where a trajectory controller commands its joints at present.
+
+joint_trajectory_controller publishes its reference on ``~/controller_state`` in every update in
+which it is active (``publish_state`` in joint_trajectory_controller.cpp of ros2_controllers).
+Who goes on from there moves nothing: from the measured positions, joints that hang below their
+reference under gravity would give way by as much once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import time
+from typing import Any
+
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.ros.topics.qos import SENSOR_INPUT
+import numpy as np
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+from rclpy.subscription import Subscription
+
+_COMMANDS, _STATE = '/joint_trajectory', '/controller_state'
+#: An older message may be of a controller that was deactivated since, s.
+_LONGEST_AGE = 0.5
+#: So long it is waited for, s.
+_LONGEST_WAIT = 1.0
+
+
+class CommandedPositions:
+    """
+    Reads the reference of a controller; it subscribes only while that is of use.
+
+    Messages come at the rate of the controller: they are kept as bytes, and one is converted.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    topic
+        Full name of the topic of its trajectories; that of its state goes with
+        ``c/joint_trajectory`` only.
+    joints
+        Names of all of its joints.
+
+    """
+
+    def __init__(self, node: Node, topic: str, joints: Sequence[str]) -> None:
+        self._node, self._joints = node, list(joints)
+        self._type = _state_type() if topic.endswith(_COMMANDS) else None
+        self._topic = topic.removesuffix(_COMMANDS) + _STATE
+        self._subscription: Subscription | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Take no message from before for the present."""
+        self._message, self._received_at = b'', 0.0
+        self._waits_since: float | None = None
+
+    def listen(self) -> None:
+        """Receive messages from now on."""
+        if self._type is None or self._subscription is not None:
+            return
+        try:
+            self._subscription = self._node.create_subscription(
+                self._type, self._topic, self._on_message, SENSOR_INPUT, raw=True)
+        except RuntimeError as error:  # a policy of SROS2 does not permit it
+            self._type = None
+            self._node.get_logger().warning(
+                f"cannot read '{self._topic}', so motions begin at the measured positions: "
+                f'{error}')
+
+    def ignore(self) -> None:
+        """Receive no messages any more."""
+        self.forget()
+        if self._subscription is not None:
+            self._node.destroy_subscription(self._subscription)
+            self._subscription = None
+
+    def must_wait(self) -> bool:
+        """Return whether a message is due soon: something publishes them, and none has come."""
+        if self._subscription is None or self._is_recent():
+            return False
+        now = time.monotonic()
+        if self._waits_since is None:
+            self._waits_since = now
+        return (now - self._waits_since < _LONGEST_WAIT
+                and self._node.count_publishers(self._topic) > 0)
+
+    def positions(self) -> Array | None:
+        """Return what the controller commands, shape (n,), in the order of `joints`, or None."""
+        if not self._is_recent():
+            return None
+        state: Any = deserialize_message(self._message, self._type)
+        column = dict(zip(state.joint_names, state.reference.positions))
+        found = np.array([column.get(name, np.nan) for name in self._joints])
+        is_valid = len(column) == len(self._joints) and np.isfinite(found).all()
+        return found if is_valid else None
+
+    def _is_recent(self) -> bool:
+        return bool(self._message) and time.monotonic() - self._received_at < _LONGEST_AGE
+
+    def _on_message(self, message: bytes) -> None:
+        self._message, self._received_at = message, time.monotonic()
+
+
+def _state_type() -> Any:
+    """Return the type of the messages; None where control_msgs is not installed, or is old."""
+    try:
+        from control_msgs.msg import JointTrajectoryControllerState
+    except ImportError:
+        return None
+    return JointTrajectoryControllerState

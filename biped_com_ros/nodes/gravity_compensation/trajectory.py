@@ -1,0 +1,270 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Motion and efforts in one trajectory, for controllers that take both from there.
+
+The controller replaces its trajectory by each message, so nothing else may send it one: who wants
+the robot to move sends the motion to this node, as to the controller. Positions are those of the
+drives here, as in ``joint_states``: joint offsets are neither added nor taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from biped_com_ros.core.constants import nanoseconds, SECOND_NS
+from biped_com_ros.core.errors import BipedComError, InputError
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.gravity.joint_trajectory import joint_trajectory, JointTrajectory
+from biped_com_ros.core.gravity.reference import Motion, PositionReference
+from biped_com_ros.core.model.robot import position_limits, RobotModel, velocity_limits
+from biped_com_ros.core.signals.synchronizer import StampThrottle
+from biped_com_ros.nodes.gravity_compensation.commanded_positions import CommandedPositions
+from biped_com_ros.nodes.gravity_compensation.outputs import ControllerOutput
+from biped_com_ros.nodes.gravity_compensation.parameters import GravityCompensationParameters
+from biped_com_ros.nodes.gravity_compensation.trajectory_goals import TrajectoryGoals
+from biped_com_ros.nodes.gravity_compensation.trajectory_rivals import TrajectoryRivals
+from biped_com_ros.ros.node.callback_errors import Throttle
+from biped_com_ros.ros.topics.outputs import TemplatePublisher
+from biped_com_ros.ros.topics.qos import COMMAND_INPUT, overridable
+from biped_com_ros.ros.topics.stamp import ns_of_msg
+import numpy as np
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMsg, JointTrajectoryPoint
+
+#: In so long the controller brings the joints to rest when no message follows, s.
+_BRAKE_TIME = 0.2
+#: A stamp further back than this is one of a clock that was set back, ns.
+_SET_BACK_NS = nanoseconds(0.5)
+_INACTIVE = 'gravity_compensation is not active: activate it'
+_AWAITED = 'waiting for the state of the controller, to begin at the positions that it commands'
+_FIELDS = {'positions': 'points[*].positions', 'velocities': 'points[*].velocities',
+           'efforts': 'points[*].effort'}
+
+
+class TrajectoryOutput(ControllerOutput):
+    """
+    Publishes the commanded positions with the efforts; follows trajectories, goals and positions.
+
+    Each message has a point in `2 / trajectory_rate` from now, and one in which the joints are at
+    rest again: without another message the controller stops them.
+
+    Parameters
+    ----------
+    node, model, params
+        The rclpy node, the robot, the node's parameters.
+    joints
+        In the order of the messages.
+
+    """
+
+    def __init__(self, node: Node, model: RobotModel, params: GravityCompensationParameters,
+                 joints: Sequence[str]) -> None:
+        super().__init__(model, joints)
+        self._node, rate = node, params.trajectory_rate
+        self._pace, self._ahead = StampThrottle(rate), 2.0 / rate
+        self._offsets = model.joint_offsets[self._index]
+        lower, upper = (limits[self._index] + self._offsets for limits in position_limits(model))
+        self._reference = PositionReference(
+            joints, lower, upper, velocity_limits(model)[self._index])
+        self._now_ns, self._refusal = 0, _INACTIVE
+        self._throttle, self._last_error = Throttle(), ''
+        self._has_efforts = False
+        self._make_publisher()
+        self.remedy = ('the controller follows whichever message was last; let them publish to '
+                       f"'{node.get_fully_qualified_name()}/reference_trajectory'")
+        self._subscriptions: list[Subscription] = []
+        self._goals = TrajectoryGoals(node, params, self.joints, self.follow)
+        self._rivals = TrajectoryRivals(node, self.topic, self._after_rival)
+        self._commanded = CommandedPositions(node, self.topic, self.joints)
+
+    def _make_publisher(self) -> None:
+        zeros = [0.0] * len(self.joints)
+        points = [JointTrajectoryPoint(positions=zeros, velocities=zeros, effort=zeros)
+                  for _ in range(2)]
+        for point, time in zip(points, (self._ahead, self._ahead + _BRAKE_TIME)):
+            seconds, point.time_from_start.nanosec = divmod(nanoseconds(time), SECOND_NS)
+            point.time_from_start.sec = seconds
+        self.publisher = TemplatePublisher(
+            self._node, '~/joint_trajectory', JointTrajectoryMsg(
+                joint_names=list(self.joints), points=points), _FIELDS,
+            event_callbacks=self._events())
+
+    def awaited(self) -> str:
+        """Return what is needed before commands begin, and comes soon; '' if nothing."""
+        return _AWAITED if not self._reference.is_set and self._commanded.must_wait() else ''
+
+    def conflict(self) -> str:
+        """Return which goal of the controller is running; '' if none."""
+        return self._rivals.problem
+
+    def permit_cancelling(self, may_cancel: bool) -> None:
+        """Cancel goals that others send to the controller, or wait for their end."""
+        self._rivals.permit_cancelling(may_cancel)
+
+    def report(self) -> str:
+        """Return what was refused last, or what interferes, for diagnostics; '' if nothing."""
+        error, self._last_error = self._last_error, ''
+        return error or self._rivals.recent
+
+    # -- life
+
+    def start(self) -> None:
+        """Accept motions, from the positions on that the controller commands then."""
+        self.interrupt('gravity_compensation was activated')
+        self._commanded.listen()
+        if not self._subscriptions:
+            self._subscriptions = [
+                self._subscribe(JointState, '~/reference', self._on_positions),
+                self._subscribe(JointTrajectoryMsg, '~/reference_trajectory',
+                                self._on_trajectory)]
+
+    def _subscribe(self, kind: type, topic: str, callback: Callable[[Any], None]) -> Subscription:
+        def on_message(message: Any) -> None:
+            try:
+                callback(message)
+            except BipedComError as error:
+                self._last_error = f"'{topic}': {error}"
+                if self._throttle(topic):
+                    self._node.get_logger().error(f'{self._last_error} (message not used)')
+        return self._node.create_subscription(
+            kind, topic, on_message, COMMAND_INPUT, qos_overriding_options=overridable())
+
+    def stop(self) -> None:
+        """Accept no motion any more; what is followed goes on while efforts ramp to zero."""
+        while self._subscriptions:
+            self._node.destroy_subscription(self._subscriptions.pop())
+        self._commanded.ignore()
+        self._goals.abort(_INACTIVE)
+
+    def interrupt(self, reason: str) -> None:
+        """Forget all positions, since nothing is commanded; the next ones are read anew."""
+        if reason not in (self._refusal, _AWAITED):
+            self._commanded.forget()  # the controller may have begun anew since
+        self._refusal = reason
+        if not self._reference.is_set:
+            return
+        if self._reference.motions:
+            self._node.get_logger().error(f'motion ended: {reason}')
+        self._reference.clear()
+        if self._subscriptions:
+            self._commanded.listen()
+        self._goals.abort(reason)
+
+    def destroy(self) -> None:
+        """Destroy everything."""
+        self.stop()
+        super().destroy()
+        self._goals.destroy()
+        self._rivals.destroy()
+
+    # -- motion in
+
+    def follow(self, message: JointTrajectoryMsg, only_check: bool = False) -> Motion | None:
+        """
+        Follow a trajectory from now on, or only check it.
+
+        Raises
+        ------
+        BipedComError
+            If it cannot be followed.
+
+        """
+        self._require_open()
+        trajectory, now = _trajectory(message), self._now_ns / SECOND_NS
+        start = ns_of_msg(message.header.stamp) / SECOND_NS or now
+        if only_check:
+            self._reference.check(trajectory, start, now)
+            return None
+        return self._reference.follow(trajectory, start, now)
+
+    def _require_open(self) -> None:
+        if not self._subscriptions:
+            raise InputError(_INACTIVE)
+        if not self._reference.is_set:
+            raise InputError(self._refusal)
+
+    def _on_trajectory(self, message: JointTrajectoryMsg) -> None:
+        self.follow(message)
+
+    def _on_positions(self, message: JointState) -> None:
+        self._require_open()
+        self._reference.hold(message.name, np.array(message.position))
+
+    def _after_rival(self) -> None:
+        """Command at once: a trajectory of somebody else has replaced the last one."""
+        self._pace.set_rate(2.0 / self._ahead)
+
+    # -- commands out
+
+    def publish(self, stamp_ns: int, efforts: Array, record: Array, *measured: Array) -> None:
+        """Publish, if it is time to; see `ControllerOutput`."""
+        if stamp_ns < self._now_ns - _SET_BACK_NS:
+            self.interrupt('the clock was set back')
+            self._now_ns = stamp_ns
+        self._now_ns = max(self._now_ns, stamp_ns)
+        now = self._now_ns / SECOND_NS
+        if not self._reference.is_set:
+            if not measured:
+                return
+            commanded = self._commanded.positions()
+            self._reference.begin(
+                self._of_drives(measured[0]) if commanded is None else commanded, now)
+            self._commanded.ignore()
+        had_efforts, self._has_efforts = self._has_efforts, bool(efforts.any())
+        # The last message of a ramp to zero, after which none may come, is always sent.
+        if self._pace.is_due(self._now_ns) or (had_efforts and not self._has_efforts):
+            record[...] = efforts.take(self._index)
+            self._write(now, record)
+            self.publisher.publish(None)
+        if self._goals.are_active and measured:
+            positions, velocities = measured
+            self._goals.update(now, self._reference, self._of_drives(positions),
+                               velocities[self._index])
+
+    def _of_drives(self, positions: Array) -> Array:
+        """Return what the encoders of the joints measure at positions, (n,)."""
+        return positions[self._index] + self._offsets
+
+    def _write(self, now: float, efforts: Array) -> None:
+        positions, velocities = self._reference.command(now, self._ahead)
+        fields = self.publisher.fields
+        fields['positions'][0], fields['velocities'][0] = positions, velocities
+        fields['positions'][1] = positions + 0.5 * _BRAKE_TIME * velocities
+        fields['efforts'][...] = efforts
+
+
+def _trajectory(message: JointTrajectoryMsg) -> JointTrajectory:
+    """
+    Return the trajectory of a message.
+
+    Raises
+    ------
+    InputError
+        If it is invalid.
+
+    """
+    points = message.points
+    if any(len(point.effort) for point in points):
+        raise InputError('the trajectory has efforts, which gravity_compensation computes: leave '
+                         'effort empty')
+    return joint_trajectory(
+        message.joint_names,
+        [point.time_from_start.sec + point.time_from_start.nanosec / SECOND_NS
+         for point in points],
+        *([getattr(point, field) for point in points]
+          for field in ('positions', 'velocities', 'accelerations')))

@@ -1,0 +1,114 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Goals that others send to the same controller.
+
+joint_trajectory_controller replaces its trajectory by whatever arrives last, from its topic or its
+action. A goal whose trajectory was replaced by a message stays active and ends with the trajectory
+that is followed then, as a success, although no joint has moved (``topic_callback`` and ``update``
+in joint_trajectory_controller.cpp of ros2_controllers). So such goals are cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import time
+from typing import Any
+
+from action_msgs.msg import GoalInfo, GoalStatus, GoalStatusArray
+from action_msgs.srv import CancelGoal
+from rclpy.node import Node
+from rclpy.qos import qos_profile_action_status_default
+
+_TOPIC, _ACTION = '/joint_trajectory', '/follow_joint_trajectory'
+_RUNNING = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING)
+#: For so long a goal that was cancelled is reported, s.
+_REPORT_TIME = 5.0
+
+
+class TrajectoryRivals:
+    """
+    Finds goals of a controller's action.
+
+    Parameters
+    ----------
+    node
+        The rclpy node.
+    topic
+        Full name of the topic; the action of a topic ``c/joint_trajectory`` is
+        ``c/follow_joint_trajectory``.
+    on_goal
+        Called when a goal was found and is cancelled.
+
+    """
+
+    def __init__(self, node: Node, topic: str, on_goal: Callable[[], None]) -> None:
+        self._node, self._on_goal = node, on_goal
+        self._action = topic.removesuffix(_TOPIC) + _ACTION
+        self._may_cancel, self._cancelled_at = False, -_REPORT_TIME
+        self._goals: dict[bytes, GoalInfo] = {}
+        self._subscription, self._client = None, None
+        is_own = self._action == self._own('follow_joint_trajectory')
+        if topic.endswith(_TOPIC) and not is_own:
+            self._subscription = node.create_subscription(
+                GoalStatusArray, f'{self._action}/_action/status', self._on_status,
+                qos_profile_action_status_default)
+            self._client = node.create_client(CancelGoal, f'{self._action}/_action/cancel_goal')
+
+    @property
+    def problem(self) -> str:
+        """Which goal the controller follows now; '' if none."""
+        return f"a goal of '{self._action}' is running{self._remedy}" if self._goals else ''
+
+    @property
+    def recent(self) -> str:
+        """Return what was cancelled in the last seconds; '' if nothing."""
+        if time.monotonic() - self._cancelled_at > _REPORT_TIME:
+            return ''
+        return f"a goal of '{self._action}' was cancelled{self._remedy}"
+
+    @property
+    def _remedy(self) -> str:
+        return (', whose trajectory would be replaced by the next one of this node: send it to '
+                f"'{self._own('follow_joint_trajectory')}'")
+
+    def _own(self, name: str) -> str:
+        return f'{self._node.get_fully_qualified_name()}/{name}'
+
+    def permit_cancelling(self, may_cancel: bool) -> None:
+        """Cancel goals from now on, or wait for their end."""
+        self._may_cancel = may_cancel
+        if may_cancel and self._goals:
+            self._cancel()
+
+    def destroy(self) -> None:
+        """Destroy subscription and client."""
+        if self._subscription is not None and self._client is not None:
+            self._node.destroy_subscription(self._subscription)
+            self._node.destroy_client(self._client)
+
+    def _on_status(self, message: GoalStatusArray) -> None:
+        self._goals = {bytes(status.goal_info.goal_id.uuid): status.goal_info
+                       for status in message.status_list if status.status in _RUNNING}
+        if self._may_cancel and self._goals:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        client: Any = self._client
+        for goal in self._goals.values():
+            client.call_async(CancelGoal.Request(goal_info=GoalInfo(goal_id=goal.goal_id)))
+        self._cancelled_at, problem = time.monotonic(), self.recent
+        self._goals = {}
+        self._node.get_logger().error(f'cancelled: {problem}')
+        self._on_goal()

@@ -1,0 +1,152 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The action FollowJointTrajectory of the node, and goals that others send to the controller."""
+
+from __future__ import annotations
+
+from builtin_interfaces.msg import Duration
+import numpy as np
+import pytest
+from support.goal_client import GoalClient, STATUS
+from support.trajectory_rig import ELBOW, HIP, Robot, trajectory
+
+pytest.importorskip('control_msgs')
+OWN = 'gravity_compensation/follow_joint_trajectory'
+FOREIGN = 'joint_trajectory_controller/follow_joint_trajectory'
+
+
+@pytest.fixture
+def robot(make, talos):
+    robot = Robot(make, talos, input_timeout=1.0, hold_time=1.0, goal_time=0.3)
+    yield robot.begin()
+    robot.controller.close()
+
+
+@pytest.fixture
+def client(robot):
+    client = GoalClient(robot.rig, OWN)
+    yield client
+    client.close()
+
+
+def test_a_goal_is_reached_when_the_joint_is_there(robot, client):
+    start = robot.at(ELBOW)
+    goal = client.send(trajectory(ELBOW, (0.6, start - 0.2, 0.0)))
+    robot.rig.until(lambda: goal.feedback and goal.feedback[-1].error.positions, 'feedback')
+    robot.rig.until(lambda: client.status_of(goal) == STATUS.STATUS_EXECUTING, 'status')
+    result = goal.wait()
+    assert (result.status, result.result.error_code) == (STATUS.STATUS_SUCCEEDED, 0)
+    assert abs(robot.rig.positions[robot.index][robot.joints.index(ELBOW)] - start + 0.2) < 0.1
+    feedback = goal.feedback[-1]
+    assert feedback.joint_names == [ELBOW]
+    np.testing.assert_allclose(
+        np.array(feedback.error.positions),
+        np.array(feedback.desired.positions) - np.array(feedback.actual.positions))
+    times = [f.desired.time_from_start.sec + 1e-9 * f.desired.time_from_start.nanosec
+             for f in goal.feedback]
+    assert times == sorted(times) and 3 <= len(times) <= 14  # 20 Hz
+
+
+def test_a_joint_that_does_not_move_aborts_the_goal(robot, client):
+    robot.is_blocked = True
+    result = client.send(trajectory(ELBOW, (0.4, robot.at(ELBOW) - 0.2, 0.0))).wait()
+    assert result.status == STATUS.STATUS_ABORTED
+    assert result.result.error_code == result.result.GOAL_TOLERANCE_VIOLATED
+    assert f"'{ELBOW}' is 0.2, tolerance 0.1" in result.result.error_string
+    # It stays where it is, and does not press on.
+    robot.rig.until(lambda: abs(robot.at(ELBOW) - robot.rig.positions[robot.index][
+        robot.joints.index(ELBOW)]) < 1e-6, 'rest')
+
+
+def test_a_path_tolerance_is_watched(robot, client):
+    robot.is_blocked = True
+    result = client.send(trajectory(ELBOW, (4.0, robot.at(ELBOW) - 0.4, 0.0)),
+                         path=((ELBOW, 0.02),)).wait()
+    assert result.result.error_code == result.result.PATH_TOLERANCE_VIOLATED
+
+
+def test_a_cancelled_goal_brakes(robot, client):
+    start = robot.at(ELBOW)
+    goal = client.send(trajectory(ELBOW, (1.0, start - 0.3, -0.3), (2.0, start - 0.5, 0.0)))
+    robot.rig.until(lambda: robot.at(ELBOW) < start - 0.15, 'the motion')
+    result = goal.cancel()
+    assert result.status == STATUS.STATUS_CANCELED
+    robot.rig.play(0.4)
+    rest = robot.at(ELBOW)
+    robot.rig.play(0.3)
+    assert robot.at(ELBOW) == pytest.approx(rest) and rest > start - 0.45
+
+
+def test_a_new_goal_takes_the_place_of_the_one_before(robot, client):
+    start = robot.at(ELBOW)
+    first = client.send(trajectory(ELBOW, (3.0, start - 0.5, 0.0)))
+    other = client.send(trajectory(HIP, (0.6, robot.at(HIP) - 0.05, 0.0)))
+    robot.rig.play(0.2)
+    second = client.send(trajectory(ELBOW, (0.4, start + 0.1, 0.0)))
+    result = first.wait()
+    assert result.status == STATUS.STATUS_ABORTED
+    assert 'another trajectory' in result.result.error_string
+    assert second.wait().status == STATUS.STATUS_SUCCEEDED
+    assert other.wait().status == STATUS.STATUS_SUCCEEDED
+
+
+def test_a_topic_that_takes_a_joint_aborts_its_goal(robot, client):
+    goal = client.send(trajectory(ELBOW, (3.0, robot.at(ELBOW) - 0.5, 0.0)))
+    robot.send(trajectory(ELBOW, (0.5, robot.at(ELBOW), 0.0)))
+    assert goal.wait().status == STATUS.STATUS_ABORTED
+
+
+def test_what_cannot_be_followed_is_rejected(robot, client):
+    start = robot.at(ELBOW)
+    assert client.send(trajectory('elbow', (1.0, start, 0.0))) is None
+    assert client.send(trajectory(ELBOW, (1.0, start, 0.3))) is None
+    assert client.send(trajectory(ELBOW, (1.0, 9.0, 0.0))) is None
+    late = trajectory(ELBOW, (1.0, start, 0.0))
+    late.header.stamp.sec = 5
+    assert client.send(late) is None
+    assert client.send(trajectory(ELBOW, (1.0, start, 0.0)), path=((HIP, 0.1),)) is None
+    robot.rig.node.trigger_deactivate()
+    assert client.send(trajectory(ELBOW, (1.0, start, 0.0))) is None
+
+
+def test_deactivation_aborts_a_goal(robot, client):
+    goal = client.send(trajectory(ELBOW, (3.0, robot.at(ELBOW) - 0.5, 0.0)))
+    robot.rig.node.trigger_deactivate()
+    result = goal.wait()
+    assert result.status == STATUS.STATUS_ABORTED and 'not active' in result.result.error_string
+
+
+def test_a_goal_that_goes_past_the_node_is_cancelled_and_never_succeeds(robot):
+    robot.controller.serve_action()
+    start = robot.at(ELBOW)
+    client = GoalClient(robot.rig, FOREIGN)
+    robot.rig.play(1.0)  # until the node has found the action
+    result = client.send(whole(robot, trajectory(ELBOW, (1.0, start - 0.3, 0.0)))).wait()
+    assert result.status == STATUS.STATUS_CANCELED
+    robot.rig.until(lambda: robot.rig.has_error(
+        'was cancelled', 'gravity_compensation/follow_joint_trajectory'), 'diagnostics')
+    robot.rig.until(robot.rig.is_balanced, 'efforts')
+    np.testing.assert_allclose(
+        robot.controller.efforts, robot.rig.expected().efforts[robot.index], atol=0.02)
+    client.close()
+
+
+def whole(robot, message):
+    """Return the trajectory of all joints, as the controller wants it."""
+    joint, point = message.joint_names[0], message.points[0]
+    positions = dict(zip(robot.joints, robot.controller.desired.tolist()))
+    positions[joint] = point.positions[0]
+    message.joint_names, point.positions = list(positions), list(positions.values())
+    point.velocities, point.time_from_start = [0.0] * len(positions), Duration(sec=1)
+    return message
