@@ -15,17 +15,21 @@
 The demo robot walks in the simulator, which knows nothing of the model that planned the walk.
 
 Its zero-moment point, soles and forces are MuJoCo's. Only the efforts that hold the weight are
-fed forward; no sensor is looked at.
+fed forward; no sensor is looked at, except with feedback.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+import math
 
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.legs.balance import BalanceSettings
 from biped_com_ros.core.legs.footsteps import StepTiming
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK, single_step, walk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.sim.interface import PlantOptions
+from biped_com_ros.sim.mjcf import WorldOptions
 from examples.stepping import LENGTH, MASS_SIGMA, Record, row, SEEDS, Walker
 from examples.stepping_figures import draw
 import numpy as np
@@ -138,3 +142,22 @@ def test_figures_and_table_are_made(record, step, tmp_path):
                         ('speeds_left_leg', 'ankle pitch')):
         assert f'<!-- {words} -->' in (tmp_path / f'step_{name}.svg').read_text()
     assert row('one', 'robot', step, record)[-1] == ''
+
+
+def test_with_feedback_a_robot_on_a_slope_walks_upright(model):
+    """
+    At first the centre of mass leans by height times slope, 41 mm at 6 deg.
+
+    Coming upright with a limited acceleration about the feet adds that times h^2 / g, 6 mm.
+    """
+    slope = math.radians(6.0)
+    options = PlantOptions(world=WorldOptions(floor_pitch=slope))
+    gait = walk(model, 1, LENGTH, options=QUICK)
+    record = Walker(model, options, balance=BalanceSettings()).walk(gait)
+    off = record.zmp - record.reference
+    height = gait.base[0, 2] + model.state(gait.positions[0]).com_in_base[2]
+    upright = BalanceSettings().max_tilt_acceleration * height ** 2 / GRAVITY
+    assert off[:20, 0].mean() == pytest.approx(height * math.tan(slope) + upright, rel=0.05)
+    walked = record.times > gait.plan.phases[1].end
+    assert np.sqrt((off[walked] ** 2).mean(axis=0)).max() < 0.008
+    assert np.nanmin(record.margins[walked]) > 0.02 and not record.has_fallen

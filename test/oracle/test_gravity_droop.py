@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 import importlib.util
 from pathlib import Path
 import sys
@@ -68,3 +69,28 @@ def test_weight_goes_to_one_foot_and_back_with_continuous_torques(example, robot
     assert 0.0 < shift.largest_step < 0.005
     rest = shift.efforts[-200:]
     assert np.ptp(rest, axis=0).max() < 0.5
+
+
+@pytest.mark.parametrize('robot, newtons', [('g1', 40.0), ('talos', 100.0)])
+def test_by_measured_wrenches_a_push_leaves_no_more_internal_forces_than_by_statics(
+        example, robot, newtons):
+    """Internal forces move nothing: a feedforward of all that is measured makes them grow."""
+    left = {}
+    for distribution in ('closed_form', 'measured'):
+        settings = replace(example.UNLIMITED, distribution=distribution)
+        held = example.Robot(robot, RobotModel.load(robot), settings=settings)
+        held.run(2.0)
+        before = held.plant.truth().sole_wrenches.copy()
+        push = (0.3 * newtons, newtons, 0.0, 0.0, 0.0, 0.0)
+        held.plant.push(held.model.config.base_link, push, 0.2)
+        held.run(0.2)
+        assert np.abs(held.plant.truth().sole_wrenches - before)[:, 1].max() > 0.2 * newtons
+        held.run(3.0)
+        truth = held.plant.truth()
+        assert np.abs(truth.base_twist).max() < 1e-4
+        errors = held.observation.joint_positions[held.actuated] - held.command.position
+        left[distribution] = (
+            np.abs(truth.sole_wrenches - before)[:, :2].max(), np.abs(errors).max())
+    (force, error), (by_statics, error_by_statics) = left['measured'], left['closed_form']
+    assert force < by_statics + 1.0
+    assert error < error_by_statics

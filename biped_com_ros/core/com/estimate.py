@@ -15,9 +15,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from biped_com_ros.core.com.kinematics import com_velocity_along_base, divergent_point
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Vector
+from biped_com_ros.core.payload.carried import LoadMotion
 from biped_com_ros.core.state.base import LocatedState
 
 
@@ -31,18 +34,21 @@ class ComEstimate:
         The robot.
     gravity
         m/s^2.
+    load
+        Of a payload; None: nothing is carried.
 
     Attributes
     ----------
-    located
+    located, load
         The same.
 
     """
 
-    __slots__ = 'located', '_gravity', '_position', '_motion'
+    __slots__ = 'located', 'load', '_gravity', '_position', '_motion'
 
-    def __init__(self, located: LocatedState, gravity: float) -> None:
-        self.located, self._gravity = located, gravity
+    def __init__(self, located: LocatedState, gravity: float,
+                 load: LoadMotion | None = None) -> None:
+        self.located, self._gravity, self.load = located, gravity, load
         self._position: Vector | None = None
         #: Velocity, divergent component and why there is none.
         self._motion: tuple[Vector | None, Vector | None, str] | None = None
@@ -51,8 +57,10 @@ class ComEstimate:
     def position(self) -> Vector:
         """Centre of mass, m."""
         if self._position is None:
-            state = self.located.state
-            self._position = state.base.place(*state.com_in_base.tolist())
+            state, load = self.located.state, self.load
+            com = state.com_in_base if load is None else load.com_with(
+                state.model.mass, state.com_in_base)
+            self._position = state.base.place(*com.tolist())
         return self._position
 
     @property
@@ -74,7 +82,11 @@ class ComEstimate:
         located, velocity, dcm, problem = self.located, None, None, ''
         state, twist = located.state, located.twist
         if twist is not None:
-            velocity = state.base.turn(*com_velocity_along_base(state, twist))
+            along_base: Sequence[float] = com_velocity_along_base(state, twist)
+            if self.load is not None:
+                along_base = self.load.velocity_with(
+                    state.model.mass, along_base, twist).tolist()
+            velocity = state.base.turn(*along_base)
             try:
                 dcm = divergent_point(
                     self.position, velocity, located.stance.ground_height, self._gravity)

@@ -25,13 +25,14 @@ grows with the square of that time: two micrometres where 8 % of the mass turn w
 from __future__ import annotations
 
 from collections.abc import Sequence
+import math
 from typing import NamedTuple
 
 from biped_com_ros.core.com.carrier import CarrierFrame
 from biped_com_ros.core.com.filter import ComFilter, FootForce, KinematicCom
 from biped_com_ros.core.com.hidden_load import LoadWrench
 from biped_com_ros.core.com.kinematics import com_velocity_along_base
-from biped_com_ros.core.com.settings import ComFilterSettings
+from biped_com_ros.core.com.settings import ComFilterSettings, is_credible_mass
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, Vector
 from biped_com_ros.core.geometry.wrench import sum_wrenches
@@ -143,7 +144,7 @@ class FusedCom:
         self._load = LoadWrench(
             model, settings.load_cutoff, gravity, settings.least_acceleration,
             settings.wrench_delay, self._sensors, links)
-        self._weight = model.mass * gravity
+        self._mass, self._weight = model.mass, model.mass * gravity
         # Turns forces of all feet into the world and adds them.
         self._turn = np.zeros((3, len(model.soles.names), 6))
         self._instants: list[_Instant] = []
@@ -154,6 +155,16 @@ class FusedCom:
         self._impulse, self._begun = _NO_IMPULSE, 0.0
         self._force: Vector | None = None
         self._middle_force: Vector = _STILL
+
+    @property
+    def is_credible(self) -> bool:
+        """
+        Whether the estimate is finite, and its mass that of the robot with a load.
+
+        One that is not stays so: after wrong readings, covariances are too small to leave it.
+        """
+        (position, velocity), mass = self.now(), self.filter.mass
+        return is_credible_mass(mass, self._mass) and math.isfinite(sum(position) + sum(velocity))
 
     def reset(self) -> None:
         """Forget everything."""

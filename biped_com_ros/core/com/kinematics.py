@@ -30,6 +30,9 @@ from biped_com_ros.core.model.robot import RobotState
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
 
+#: Lower ones, m, are those of no robot, and their pendulum is infinitely fast.
+_LEAST_HEIGHT = 1e-6
+
 
 def com_velocity_in_world(state: RobotState, twist: Twist) -> Array:
     """
@@ -84,7 +87,7 @@ def natural_frequency(com_height: float, gravity: float = GRAVITY) -> float:
         If the centre of mass is not above the ground: there is no pendulum.
 
     """
-    if not com_height > 0.0:
+    if not _LEAST_HEIGHT < com_height < math.inf:
         raise InputError(
             f'the centre of mass is {com_height:.3f} m above the stance sole; it must be above '
             'zero (check the base orientation and the direction of the sole frames)')

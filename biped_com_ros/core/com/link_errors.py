@@ -79,7 +79,7 @@ class LinkErrors:
 
     def __init__(self, model: RobotModel, mass: float, com: float, cutoff: float) -> None:
         bodies = _bodies(model, mass, com)
-        posture = model.state(model.posture())
+        posture = model.state(model.usual_posture())
         frames = FrameSet([str(i) for i in range(len(bodies))], [b.joint for b in bodies],
                           [Pose(np.eye(3), b.com) for b in bodies])
         at = posture.placements_in_base(frames)[:, 3] - posture.com_in_base

@@ -26,6 +26,14 @@ from biped_com_ros.core.model.robot import RobotModel
 _VIRTUAL = 3.0
 """Lasting errors of wrenches from joint torques, over those of sensors: the CoP is 5-10 mm off."""
 
+_LARGEST_LOAD = 0.5
+"""Share of the robot's mass above which no load is credible, nor below zero by as much."""
+
+
+def is_credible_mass(mass: float, of_model: float) -> bool:
+    """Return whether an estimated mass can be that of the robot with a load, kg."""
+    return abs(mass - of_model) < _LARGEST_LOAD * of_model
+
 
 @dataclass(frozen=True, kw_only=True)
 class ComFilterSettings:

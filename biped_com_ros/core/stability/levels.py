@@ -138,10 +138,14 @@ class Trigger:
     """
 
     def __init__(self, threshold: float, release: float, dwell: float, recovery: float) -> None:
-        self._threshold, self._release = threshold, release
-        self._dwell_ns, self._recovery_ns = nanoseconds(dwell), nanoseconds(recovery)
+        self.use(threshold, release, dwell, recovery)
         self.is_set = False
         self._crossed_ns: int | None = None
+
+    def use(self, threshold: float, release: float, dwell: float, recovery: float) -> None:
+        """Use other values from now on; whether it is set stays."""
+        self._threshold, self._release = threshold, release
+        self._dwell_ns, self._recovery_ns = nanoseconds(dwell), nanoseconds(recovery)
 
     def reset(self) -> None:
         """Release at once."""
@@ -183,17 +187,18 @@ class FallWatch:
     """
 
     def __init__(self, thresholds: StabilityThresholds = StabilityThresholds()) -> None:
-        t = self.thresholds = thresholds
-        margins = [(t.margin, t.margin + t.margin_hysteresis)] * 2 + [
-            (t.dcm_margin, t.dcm_margin + t.margin_hysteresis)]
-        tilts = [(-t.tilt, -t.tilt + t.tilt_hysteresis),
-                 (-t.fallen_tilt, -t.fallen_tilt + t.tilt_hysteresis),
-                 (-t.lean, -t.lean + t.tilt_hysteresis)]
-        self._triggers = [Trigger(*limits, t.dwell, t.recovery) for limits in margins + tilts]
+        self.thresholds = thresholds
+        self._triggers = [Trigger(*values) for values in _trigger_values(thresholds)]
         self._levels = (Level.MARGINAL, Level.MARGINAL, Level.UNSTABLE, Level.UNSTABLE,
                         Level.FALLEN, Level.UNSTABLE)
         self.level = Level.STABLE
         self.reasons: tuple[str, ...] = ()
+
+    def use(self, thresholds: StabilityThresholds) -> None:
+        """Use other thresholds from the next update on; the level is that of before until then."""
+        self.thresholds = thresholds
+        for trigger, values in zip(self._triggers, _trigger_values(thresholds)):
+            trigger.use(*values)
 
     def update(self, ns: int, zmp_margin: float | None, dcm_margin: float | None,
                tilt: float | None, lean: float | None = None, *,
@@ -252,6 +257,14 @@ class FallWatch:
              f'the base turns so fast that it leans by {_degrees(lean)} in '
              f'{self.thresholds.lean_time:g} s'))
         return tuple(text for applies, text in causes if applies)
+
+
+def _trigger_values(t: StabilityThresholds) -> list[tuple[float, float, float, float]]:
+    """Return the values of the triggers of `FallWatch`."""
+    margins = [(t.margin, t.margin + t.margin_hysteresis)] * 2 + [
+        (t.dcm_margin, t.dcm_margin + t.margin_hysteresis)]
+    tilts = [(-tilt, -tilt + t.tilt_hysteresis) for tilt in (t.tilt, t.fallen_tilt, t.lean)]
+    return [(*limits, t.dwell, t.recovery) for limits in margins + tilts]
 
 
 def tilt_of(rotation_z: float) -> float:

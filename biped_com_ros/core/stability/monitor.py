@@ -32,8 +32,13 @@ from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.geometry.pose import Array, combined, Placement, Vector
 from biped_com_ros.core.geometry.wrench import centre_of_pressure, sum_wrenches, Wrench
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion
+from biped_com_ros.core.stability.contact_region import com_region, zmp_region
+from biped_com_ros.core.stability.contacts import Contact
+from biped_com_ros.core.stability.hands import Hands, HandSettings
 from biped_com_ros.core.stability.levels import (
     Change, FallWatch, lean_of, StabilityThresholds, tilt_of)
+from biped_com_ros.core.stability.rolling import Part, RollingSoles
 from biped_com_ros.core.stability.steps import StepWatch
 from biped_com_ros.core.stability.support import Soles, SupportPolygon
 from biped_com_ros.core.stability.zmp import FilteredWrenches, ModelWrench
@@ -59,6 +64,15 @@ class MonitorSettings:
         Gravitational acceleration, m/s^2.
     wrench_delay
         By how much the wrenches are late, s; undone where they are compared with the model.
+    foot_friction
+        Coefficient of friction of the soles, where the support depends on it.
+    step_height
+        Soles whose heights over their mean plane differ by more, m, stand on steps.
+    edge_height
+        How high corners of a sole that rolls may be over its lowest one and still touch, m; zero:
+        whole soles touch. See :class:`RollingSoles`.
+    hands
+        What the hands can hold.
 
     """
 
@@ -68,6 +82,15 @@ class MonitorSettings:
     cutoff: float = 15.0
     gravity: float = GRAVITY
     wrench_delay: float = 0.0
+    foot_friction: float = 0.7
+    step_height: float = 0.02
+    edge_height: float = 0.003
+    hands: HandSettings = field(default_factory=HandSettings)
+
+    @property
+    def of_model(self) -> tuple[float, str, float, float]:
+        """Return those of :class:`ModelWrench`."""
+        return self.cutoff, self.method, self.gravity, self.wrench_delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +103,15 @@ class StabilityReport:
     located
         The robot, its contacts and the wrenches of its feet.
     support
-        The support polygon; None while no sole is in contact.
+        The support polygon, or the region of the ZMP where soles stand on steps or hands touch;
+        None while no sole is in contact.
+    contacts
+        All contacts, where the support is such a region; else empty.
+    hands
+        Names of the hands that touch.
     wrench
-        Sum of the foot wrenches about the world's origin, N and N m; None if not measured.
+        Sum of the wrenches of feet and hands about the world's origin, N and N m; None if not
+        measured.
     zmp_in_world, dcm_in_world
         Measured ZMP, and divergent component of motion, on the plane of support, m.
     zmp_margin, dcm_margin
@@ -96,11 +125,17 @@ class StabilityReport:
         Change of the level at this instant; None if it stays.
     least_force
         Least normal force on a foot for a CoP, N.
+    weight
+        Body weight by the model, with the payload, N.
+    load
+        The payload in a hand; None: nothing is carried.
 
     """
 
     located: LocatedState
     support: SupportPolygon | None
+    contacts: Sequence[Contact]
+    hands: Sequence[str]
     wrench: Wrench | None
     zmp_in_world: Vector | None
     dcm_in_world: Vector | None
@@ -110,6 +145,24 @@ class StabilityReport:
     filtered: FilteredWrenches | None
     change: Change | None
     least_force: float
+    weight: float
+    load: LoadMotion | None = None
+
+    @property
+    def com_region(self) -> SupportPolygon | None:
+        """Where the centre of mass can be at rest, seen from above; None if nowhere."""
+        if self.support is None or not self.contacts:
+            return self.support
+        return com_region(self.contacts, self.weight, self.support.plane.origin[2])
+
+    @property
+    def com_margin(self) -> float | None:
+        """Distance of the centre of mass, seen from above, from the edge of it, m."""
+        region = self.com_region
+        if region is None:
+            return None
+        x, y, _ = self.com_in_world.tolist()
+        return region.distance((x, y, region.plane.height_at(x, y)))
 
     @property
     def time_to_edge(self) -> float | None:
@@ -140,8 +193,8 @@ class StabilityReport:
 
     @property
     def com_in_world(self) -> Array:
-        """Centre of mass by the model, shape (3,), m."""
-        return self.located.state.com_in_world
+        """Centre of mass by the model, with the payload, shape (3,), m."""
+        return _com_in_world(self.located.state, self.load)
 
     @property
     def forces_in_world(self) -> Array:
@@ -181,8 +234,12 @@ class StabilityMonitor:
 
     Attributes
     ----------
+    payload
+        What the robot carries besides, as of each instant; None: nothing.
     problem
         Why there is no support polygon or DCM; '' if nothing is wrong.
+    parts
+        Of soles that roll: see :class:`RollingSoles`.
     watch
         Determines the level.
 
@@ -192,16 +249,44 @@ class StabilityMonitor:
                  polygons: Sequence[Sequence[Point]] | None = None) -> None:
         self.model, self.settings = model, settings
         self._least_force = settings.min_share * model.mass * settings.gravity
-        self._soles = Soles.of(model) if polygons is None else Soles(polygons)
-        self._model_wrench = ModelWrench(
-            model, settings.cutoff, settings.method, settings.gravity, settings.wrench_delay)
+        self.payload: CarriedPayload | None = None
+        self._load: LoadMotion | None = None
+        outlines = ([foot.polygon for foot in model.config.feet.values()] if polygons is None
+                    else polygons)
+        self._soles = Soles(outlines)
+        self.rolling = RollingSoles(
+            outlines, settings.edge_height, self._least_force, self._weight)
+        self.hands = Hands(model, settings.hands, self._weight)
+        self._model_wrench = ModelWrench(model, *settings.of_model)
         self._last_ns = 0
         self._restart()
         self.problem = ''
+        self.parts: Sequence[Part] = ()
 
     def _restart(self) -> None:
         self.watch = FallWatch(self.settings.stability)
         self._steps = StepWatch(self.settings.stability.walking_timeout)
+        self.hands.reset()
+        self.rolling.reset()
+
+    def continue_from(self, other: StabilityMonitor, *, same_masses: bool) -> None:
+        """
+        Continue with the level and the steps of another monitor of the same robot.
+
+        With the same masses its filters go on, too, unless their settings differ.
+        """
+        self.watch, self._steps, self._last_ns = other.watch, other._steps, other._last_ns
+        self.watch.use(self.settings.stability)
+        self.hands.continue_from(other.hands)
+        self.rolling.continue_from(other.rolling)
+        self._steps.set_timeout(self.settings.stability.walking_timeout)
+        if same_masses and self.settings.of_model == other.settings.of_model:
+            self._model_wrench = other._model_wrench
+
+    @property
+    def _weight(self) -> float:
+        load = 0.0 if self._load is None else self._load.mass
+        return (self.model.mass + load) * self.settings.gravity
 
     @property
     def delay(self) -> float:
@@ -214,9 +299,11 @@ class StabilityMonitor:
         if step_ns < 0:
             self._restart()
         self.problem = ''
+        self._take_payload(located)
         soles = located.state.sole_placements_in_world.tolist()
-        support = self._support(soles, located.stance.in_contact)
-        wrench = None if located.wrenches is None else sum_wrenches(located.wrenches, soles)
+        hands, hand_contacts = self._touching_hands(located)
+        support, contacts = self._support(located, soles, hand_contacts)
+        wrench = _sum(located, soles, hands)
         zmp, dcm, omega_0 = None, None, 0.0
         if support is not None:
             if wrench is not None:
@@ -228,9 +315,29 @@ class StabilityMonitor:
         filtered = self._filter_model(step_ns, located, wrench)
         change = self._watch_fall(located, zmp_margin, dcm_margin)
         return StabilityReport(
-            located=located, support=support, wrench=wrench, zmp_in_world=zmp, dcm_in_world=dcm,
-            zmp_margin=zmp_margin, dcm_margin=dcm_margin, omega_0=omega_0, filtered=filtered,
-            change=change, least_force=self._least_force)
+            located=located, support=support, contacts=contacts, hands=self.hands.touching,
+            wrench=wrench, zmp_in_world=zmp, dcm_in_world=dcm, zmp_margin=zmp_margin,
+            dcm_margin=dcm_margin, omega_0=omega_0, filtered=filtered, change=change,
+            least_force=self._least_force, weight=self._weight, load=self._load)
+
+    def _take_payload(self, located: LocatedState) -> None:
+        """Find how the payload moves, and take its weight out of the wrench of its hand."""
+        payload, self._load = self.payload, None
+        if payload is None:
+            return
+        payload.update(located.stamp_ns)
+        self._load = payload.motion(located.state)
+        if self._load is not None and any(located.hand_wrenches):
+            located.hand_wrenches = self.hands.without_payload(
+                located.state, located.hand_wrenches, payload, self.settings.gravity)
+
+    def _touching_hands(self, located: LocatedState) -> tuple[list[Placement], list[Contact]]:
+        """Return the placements of the hands, and the contacts of those that touch."""
+        if not any(located.hand_wrenches):
+            return [], []
+        placements = self.hands.placements(located.state)
+        return placements, self.hands.contacts(
+            located.stamp_ns, placements, located.hand_wrenches)
 
     def _watch_fall(self, located: LocatedState, zmp_margin: float | None,
                     dcm_margin: float | None) -> Change | None:
@@ -245,22 +352,41 @@ class StabilityMonitor:
             located.stamp_ns, zmp_margin, dcm_margin, tilt_of(rotation.item(2, 2)), lean,
             walks=walks)
 
-    def _support(self, soles: Sequence[Placement],
-                 in_contact: Sequence[bool]) -> SupportPolygon | None:
+    def _support(self, located: LocatedState, soles: Sequence[Placement],
+                 hands: list[Contact]) -> tuple[SupportPolygon | None, list[Contact]]:
+        """Return the support, and all contacts where it depends on more than soles."""
+        in_contact, settings = located.stance.in_contact, self.settings
+        self.parts = parts = self.rolling.update(
+            located.stamp_ns, soles, in_contact, located.wrenches)
         try:
-            plane = self._soles.plane(soles, in_contact)
+            plane = (self._soles.plane(soles, in_contact, parts, self.rolling.normal) if parts
+                     else self._soles.plane(soles, in_contact))
+            if plane is None:
+                return None, []
+            if not (hands or self._soles.are_steps(
+                    plane, soles, in_contact, settings.step_height)):
+                return self._soles.polygon(plane, soles, in_contact, parts), []
+            contacts = self._soles.contacts(
+                soles, in_contact, settings.foot_friction, parts, self.rolling.normal) + hands
+            region = zmp_region(
+                contacts, self._weight, _com_in_world(located.state, self._load), plane)
         except InputError as error:
             self.problem = str(error)
-            return None
-        return None if plane is None else self._soles.polygon(plane, soles, in_contact)
+            return None, []
+        if region is None:
+            self.problem = 'no forces within friction and limits of the contacts hold the robot'
+        return region, contacts
 
     def _dcm(self, state: RobotState, twist: Twist | None,
              plane: Plane) -> tuple[Vector | None, float]:
         """Return the DCM on the plane of support, and omega_0 of the pendulum, rad/s."""
         if twist is None:
             return None, 0.0
-        x, y, z = state.base.place(*state.com_in_base.tolist())
-        vx, vy, _ = state.base.turn(*com_velocity_along_base(state, twist))
+        x, y, z = _com_in_world(state, self._load).tolist()
+        velocity: Sequence[float] = com_velocity_along_base(state, twist)
+        if self._load is not None:
+            velocity = self._load.velocity_with(self.model.mass, velocity, twist).tolist()
+        vx, vy, _ = state.base.turn(*velocity)
         try:
             omega_0 = natural_frequency(z - plane.height_at(x, y), self.settings.gravity)
         except InputError as error:
@@ -278,7 +404,28 @@ class StabilityMonitor:
         if twist is None:
             return None
         return self._model_wrench.update(
-            located.state, twist, 1e-9 * step_ns, None if wrench is None else np.array(wrench))
+            located.state, twist, 1e-9 * step_ns, None if wrench is None else np.array(wrench),
+            self._load)
 
     def _zmp(self, wrench: Sequence[float], plane: Plane) -> Vector | None:
         return centre_of_pressure(wrench, plane.normal, plane.height, self._least_force)
+
+
+def _com_in_world(state: RobotState, load: LoadMotion | None) -> Array:
+    com = state.com_in_base
+    if load is not None:
+        com = load.com_with(state.model.mass, com)
+    return np.array(state.base.place(*com.tolist()))
+
+
+def _sum(located: LocatedState, soles: Sequence[Placement],
+         hands: Sequence[Placement]) -> Wrench | None:
+    """Return the sum of the measured wrenches about the world's origin, if the feet have any."""
+    if located.wrenches is None:
+        return None
+    if not hands:
+        return sum_wrenches(located.wrenches, soles)
+    measured = [(wrench, hand) for wrench, hand in zip(located.hand_wrenches, hands)
+                if wrench is not None]
+    return sum_wrenches([*located.wrenches, *(wrench for wrench, _ in measured)],
+                        [*soles, *(hand for _, hand in measured)])

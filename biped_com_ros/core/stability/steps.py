@@ -41,11 +41,15 @@ class StepWatch:
     """
 
     def __init__(self, timeout: float) -> None:
-        self._timeout_ns = nanoseconds(timeout)
+        self.set_timeout(timeout)
         self._in_contact: tuple[bool, ...] = ()
         #: Since when each foot is on the ground, or in the air.
         self._since_ns: list[int] = []
         self._step_ns, self._outside_ns = NEVER_NS, NEVER_NS
+
+    def set_timeout(self, timeout: float) -> None:
+        """Use another timeout, s."""
+        self._timeout_ns = nanoseconds(timeout)
 
     def update(self, ns: int, in_contact: tuple[bool, ...], dcm_margin: float | None) -> bool:
         """

@@ -33,7 +33,12 @@ from biped_com_ros.core.geometry.polygon import (
     area, distances_inside, half_planes, hull_of, Margin, margin, Point, THIN)
 from biped_com_ros.core.geometry.pose import Array, Placement, Pose, Vector
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.contacts import Contact, surface_contact
+from biped_com_ros.core.stability.rolling import Part
 import numpy as np
+
+#: Cosine of the angle between soles from which one of them rolls instead of standing on a step.
+_PARALLEL = 0.995
 
 
 class SupportPolygon:
@@ -199,7 +204,8 @@ class Soles:
         plane = self.plane(soles, in_contact)
         return None if plane is None else self.polygon(plane, soles, in_contact)
 
-    def plane(self, soles: Sequence[Placement], in_contact: Sequence[bool]) -> Plane | None:
+    def plane(self, soles: Sequence[Placement], in_contact: Sequence[bool],
+              parts: Sequence[Part] = (), normal: Vector = (0.0, 0.0, 1.0)) -> Plane | None:
         """
         Return the plane of support; None while no sole is in contact.
 
@@ -209,6 +215,9 @@ class Soles:
             Placements of all soles in the world.
         in_contact
             Which of them are on the ground.
+        parts, normal
+            What touches of soles that roll, and the normal of the ground below these; see
+            :class:`RollingSoles`.
 
         Raises
         ------
@@ -218,14 +227,43 @@ class Soles:
         """
         count = 0
         nx = ny = nz = x = y = z = 0.0
+        if parts:
+            soles = [sole if part is None else _grounded(sole, part, normal)
+                     for sole, part in zip(soles, parts)]
         for touches, (_, _, (a, b, c), (d, e, f)) in zip(in_contact, soles):
             if touches:
                 count += 1
                 nx, ny, nz, x, y, z = nx + a, ny + b, nz + c, x + d, y + e, z + f
         return Plane.across((nx, ny, nz), (x / count, y / count, z / count)) if count else None
 
-    def polygon(self, plane: Plane, soles: Sequence[Placement],
-                in_contact: Sequence[bool]) -> SupportPolygon:
+    def are_steps(self, plane: Plane, soles: Sequence[Placement], in_contact: Sequence[bool],
+                  height: float) -> bool:
+        """Return whether parallel soles are further than `height`, m, from the plane."""
+        (nx, ny, nz), (px, py, pz) = plane.normal, plane.origin
+        furthest = 0.0
+        for touches, (_, _, (a, b, c), (x, y, z)) in zip(in_contact, soles):
+            if touches:
+                if a * nx + b * ny + c * nz < _PARALLEL:  # a foot that rolls
+                    return False
+                furthest = max(furthest, abs((x - px) * nx + (y - py) * ny + (z - pz) * nz))
+        return furthest > height
+
+    def contacts(self, soles: Sequence[Placement], in_contact: Sequence[bool], friction: float,
+                 parts: Sequence[Part] = (), normal: Vector = (0.0, 0.0, 1.0)) -> list[Contact]:
+        """Return the soles in contact as contacts with friction; see :meth:`plane`."""
+        found = []
+        for touches, sole, outline, part in zip(
+                in_contact, soles, self._outlines, parts or (None,) * len(soles)):
+            if touches and part is not None:
+                ground = _grounded(sole, part, normal)
+                outline, sole = _projected(ground, sole, part), ground
+            if touches:
+                found.append(surface_contact(
+                    Pose(np.array(sole[:3]).T, np.array(sole[3])), outline, friction))
+        return found
+
+    def polygon(self, plane: Plane, soles: Sequence[Placement], in_contact: Sequence[bool],
+                parts: Sequence[Part] = ()) -> SupportPolygon:
         """
         Return the polygon that the soles in contact span in the plane.
 
@@ -237,14 +275,26 @@ class Soles:
             Placements of all soles in the world.
         in_contact
             Which of them, at least one, are on the ground.
+        parts
+            What touches of soles that roll; empty: none rolls.
 
         """
+        outlines = [outline if part is None else part for outline, part in zip(
+            self._outlines, parts)] if parts else self._outlines
         touching = [(sole, outline) for touches, sole, outline in zip(
-            in_contact, soles, self._outlines) if touches]
+            in_contact, soles, outlines) if touches]
         points: list[Point] = []
         for sole, outline in touching:
             points += _projected(plane, sole, outline)
         return SupportPolygon(plane, hull_of(points), touching)
+
+
+def _grounded(sole: Placement, part: Sequence[Point], normal: Vector) -> Plane:
+    """Return the ground below the middle of a part of a sole."""
+    (a, b, c), (d, e, f), _, (x, y, z) = sole
+    s, t = (sum(column) / len(part) for column in zip(*part))
+    return Plane.across(normal, (
+        x + s * a + t * d, y + s * b + t * e, z + s * c + t * f))
 
 
 def _projected(plane: Plane, sole: Placement, outline: Sequence[Point]) -> list[Point]:

@@ -37,9 +37,10 @@ from typing import NamedTuple
 from biped_com_ros.core.com.momentum import Momentum
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
-from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.pose import Array, cross
 from biped_com_ros.core.model.frames import ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.payload.carried import LoadMotion
 from biped_com_ros.core.signals.filters import Differentiator
 from biped_com_ros.core.state.stance import Twist
 import numpy as np
@@ -267,10 +268,10 @@ class ModelWrench:
                  gravity: float = GRAVITY, wrench_delay: float = 0.0) -> None:
         self._wrench_delay = wrench_delay
         self._momentum = Momentum(model, method)
-        self._weight = model.mass * gravity
+        self._mass, self._gravity, self._is_static = model.mass, gravity, method == 'static'
         # Momentum, measured wrench and centre of mass side by side: one product filters all.
-        self._filter = Differentiator(cutoff, 14)
-        self._sample = np.zeros(14)
+        self._filter = Differentiator(cutoff, 15)
+        self._sample = np.zeros(15)
 
     @property
     def delay(self) -> float:
@@ -282,7 +283,8 @@ class ModelWrench:
         self._filter.reset()
 
     def update(self, state: RobotState, twist: Twist, dt: float,
-               measured: Array | None = None) -> FilteredWrenches:
+               measured: Array | None = None,
+               load: LoadMotion | None = None) -> FilteredWrenches:
         """
         Update with the values of one instant.
 
@@ -296,18 +298,34 @@ class ModelWrench:
             Time since the instant before, s, positive.
         measured
             Wrench of all contacts about the world's origin, shape (6,).
+        load
+            Of a payload; None: nothing is carried.
 
         """
-        sample = self._sample
+        sample, g = self._sample, self._gravity
         sample[:6] = self._momentum.of(state, twist)
-        sample[12:] = state.com_in_world[:2]
+        sample[12:14] = state.com_in_world[:2] * (self._mass * g)
+        sample[14] = self._mass * g
+        if load is not None:
+            self._add(load, state, twist)
         if measured is not None:
             sample[6:12] = measured
         filtered, rate = self._filter.update(sample, dt)
         wrench = rate[:6].copy()
-        x, y = filtered[12:].tolist()
-        wrench[2] += self._weight
-        wrench[3] += y * self._weight
-        wrench[4] -= x * self._weight
+        x, y, weight = filtered[12:].tolist()
+        wrench[2] += weight
+        wrench[3] += y
+        wrench[4] -= x
         return FilteredWrenches(wrench, None if measured is None else (
             filtered[6:12] + self._wrench_delay * rate[6:12]))
+
+    def _add(self, load: LoadMotion, state: RobotState, twist: Twist) -> None:
+        """Add momentum and weight of a payload, a point mass."""
+        sample, place = self._sample, load.place(state)
+        if not self._is_static:
+            linear = state.base.rotation.dot(load.momentum_along_base(twist))
+            sample[:3] += linear
+            sample[3:6] += cross(place, linear)
+        weight = load.mass * self._gravity
+        sample[12:14] += place[:2] * weight
+        sample[14] += weight

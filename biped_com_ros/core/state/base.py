@@ -22,7 +22,8 @@ imu      orientation from the IMU, position    gyroscope and joint velocities ab
 filter   an invariant filter of gyroscope,     of the same filter
          accelerometer and foot wrenches
 odometry an odometry message                   of the same message
-tf       a transform world -> base_link        joint velocities above the soles in contact
+tf       a transform world -> base_link at     joint velocities above the soles in contact
+         the time of the joint positions
 fixed    a parameter                           zero
 ======== ===================================== ================================================
 
@@ -49,8 +50,8 @@ BASE_SOURCES = ('imu', 'filter', 'odometry', 'tf', 'fixed')
 #: Upward component of the base's z axis below which the robot lies, and above which it is upright.
 _LYING, _UPRIGHT = 0.5, 0.87
 
-#: Returns pose and stamp (ns) of base_link in the world nearest to a time (ns).
-Lookup = Callable[[int], tuple[Pose, int]]
+#: Returns the pose of base_link in the world at a time (ns), or raises InputError.
+Lookup = Callable[[int], Pose]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +98,8 @@ class LocatedState:
     wrenches
         Environment on each foot in its sole frame, F times six numbers, N and N m; None if not
         measured.
+    hand_wrenches
+        Environment on each hand that has sensors, in its frame; None for one that is not measured.
     restarted
         Whether the position does not continue that of the instant before.
     filtered
@@ -104,8 +107,8 @@ class LocatedState:
 
     """
 
-    __slots__ = ('stamp_ns', 'state', 'stance', 'contacts_measured', 'wrenches', 'restarted',
-                 'filtered', '_find_twist', '_twist')
+    __slots__ = ('stamp_ns', 'state', 'stance', 'contacts_measured', 'wrenches',
+                 'hand_wrenches', 'restarted', 'filtered', '_find_twist', '_twist')
 
     def __init__(self, stamp_ns: int, state: RobotState, stance: Stance, contacts_measured: bool,
                  find_twist: Callable[[RobotState], Twist | None], *,
@@ -113,6 +116,7 @@ class LocatedState:
                  restarted: bool = False, filtered: FilteredBase | None = None) -> None:
         self.stamp_ns, self.state, self.stance = stamp_ns, state, stance
         self.contacts_measured, self.wrenches = contacts_measured, wrenches
+        self.hand_wrenches: Sequence[Sequence[float] | None] = ()
         self.restarted, self.filtered = restarted, filtered
         self._find_twist: Callable[[RobotState], Twist | None] | None = find_twist
         self._twist: Twist | None = None
@@ -140,6 +144,8 @@ class BaseEstimator:
     sample_name = ''
     #: Whether the source takes each sample with its own stamp, not only one per instant.
     takes_all_samples = False
+    #: Whether :meth:`can_locate` may become true while the robot waits.
+    may_wait = False
 
     def __init__(self, model: RobotModel, settings: BaseSettings) -> None:
         self._lowest_soles = LowestSoles(settings.contact_tolerance)
@@ -147,6 +153,10 @@ class BaseEstimator:
         self._pose_link_base = Pose.from_rpy(model.config.base_rpy, np.zeros(3))
         self._stamp_ns: int | None = None
         self.problem = ''
+
+    def use(self, settings: BaseSettings) -> None:
+        """Use another contact tolerance and other noise; the base stays where it is."""
+        self._lowest_soles.tolerance = settings.contact_tolerance
 
     @property
     def is_held(self) -> bool:
@@ -189,6 +199,10 @@ class BaseEstimator:
 
     def reset(self) -> None:
         """Start over after the clock was set back."""
+
+    def can_locate(self, stamp_ns: int) -> bool:
+        """Return whether waiting cannot help to locate the robot at a time, ns."""
+        return True
 
     def _place(self, stamp_ns: int, state: RobotState, base: Pose,
                in_contact: tuple[bool, ...] | None,
@@ -301,6 +315,11 @@ class FilterBase(BaseEstimator):
         self._filter = BaseFilter(model, settings.base_filter)
         self._is_held = False
 
+    def use(self, settings: BaseSettings) -> None:
+        """Use another contact tolerance and other noise; the estimate is kept."""
+        super().use(settings)
+        self._filter.use(settings.base_filter)
+
     @property
     def is_held(self) -> bool:
         """Whether the position is held, after a long time without contacts."""
@@ -368,33 +387,45 @@ class OdometryBase(BaseEstimator):
 
 class TransformBase(BaseEstimator):
     """
-    Pose from a transform world frame -> base_link.
+    Pose from a transform world frame -> base_link, which may arrive later than joint positions.
 
     Parameters
     ----------
     model, settings
         See :class:`BaseEstimator`.
     lookup
-        Returns the pose of base_link and its stamp; raises InputError if it is unknown.
+        Returns the pose of base_link at a time.
 
     """
 
+    may_wait = True
+
     def __init__(self, model: RobotModel, settings: BaseSettings, lookup: Lookup) -> None:
         super().__init__(model, settings)
-        self.sample_name = f'the transform to {model.config.base_link}'
-        self._lookup = lookup
+        self._lookup, self._error = lookup, ''
+        self._found: tuple[int, Pose] | None = None
+
+    def can_locate(self, stamp_ns: int) -> bool:
+        """Return whether the transform at a time, ns, is known."""
+        try:
+            self._found = stamp_ns, self._lookup(stamp_ns)
+        except InputError as error:
+            self._found, self._error = None, str(error)
+        return self._found is not None
 
     def locate(self, stamp_ns: int, state: RobotState, in_contact: tuple[bool, ...] | None,
                wrenches: Sequence[Sequence[float]] | None = None) -> LocatedState | None:
-        """Locate by the transform, if its stamp is near enough."""
-        try:
-            link, sample_ns = self._lookup(stamp_ns)
-        except InputError as error:
-            self.problem = str(error)
+        """Locate by the transform at this time."""
+        if self._found is None or self._found[0] != stamp_ns:
+            self.can_locate(stamp_ns)
+        if self._found is None:
+            self.problem = self._error
             return None
-        if not self._check_age(stamp_ns, sample_ns):
-            return None
-        return self._place(stamp_ns, state, link @ self._pose_link_base, in_contact)
+        return self._place(stamp_ns, state, self._found[1] @ self._pose_link_base, in_contact)
+
+    def reset(self) -> None:
+        """Start over after the clock was set back."""
+        self._found = None
 
 
 class FixedBase(BaseEstimator):

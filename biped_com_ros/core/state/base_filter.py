@@ -29,7 +29,7 @@ measured: nothing else shows the part of it that turns the heading.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import math
 from typing import NamedTuple
 
@@ -115,6 +115,8 @@ class FilteredBase(NamedTuple):
         :class:`InvariantFilter`.
     gyro
         Angular velocity of the IMU along its axes, (3,), rad/s.
+    acceleration
+        Its proper acceleration, (3,), m/s^2.
     restarted
         Whether the position does not continue that of the instant before.
 
@@ -127,6 +129,7 @@ class FilteredBase(NamedTuple):
     covariance: Array
     gyro_bias_rows: slice
     gyro: Array
+    acceleration: Array
     restarted: bool
 
     @property
@@ -186,15 +189,18 @@ class BaseFilter:
         self._imu = model.frames((model.config.imu.frame,))
         self._imu_moves = bool(self._imu.joints[0] != ROOT)
         self._feet = range(len(model.soles.names))
-        self.filter = InvariantFilter(len(self._feet), ImuNoise(
-            gyro=settings.gyro_noise, accelerometer=settings.accelerometer_noise),
-            settings.gravity)
+        self.filter = InvariantFilter(len(self._feet), _noise(settings), settings.gravity)
         self._jacobians: dict[tuple[int, ...], Array] = {}
         self._pressure = FootPressure(
             [foot.polygon for foot in model.config.feet.values()], model.mass * settings.gravity)
         self._readings, self._still = ImuReadings(), StillWindow()
         self.slips = 0
         self.reset()
+
+    def use(self, settings: FilterSettings) -> None:
+        """Use other noise from now on; the gravitational acceleration stays."""
+        self._settings = replace(settings, gravity=self._settings.gravity)
+        self.filter.noise = _noise(settings)
 
     def reset(self) -> None:
         """Start at the origin at the next update; the biases stay."""
@@ -294,7 +300,8 @@ class BaseFilter:
 
     def _is_lost(self) -> bool:
         """Return whether the velocity has become unknown, without any contact for long."""
-        return float(np.trace(self.filter.covariance[VELOCITY, VELOCITY])) > _LOST ** 2
+        variance, first = self.filter.covariance.item, VELOCITY.start
+        return sum([variance(i, i) for i in range(first, first + 3)]) > _LOST ** 2
 
     def _hold(self) -> None:
         """Stay in place, at a velocity that is unknown."""
@@ -316,21 +323,24 @@ class BaseFilter:
         """Return the variance of the random walk of each anchor, (3 F,), m^2/s."""
         settings = self._settings
         gyro_in_base = self.gyro.dot(state.placements_in_base(self._frames)[-1, :3])
-        turns = state.twists_in_base(self._soles)[:, 1] + gyro_in_base
+        placements, twists = state.joints_of(self._soles)
+        # Along the axes of the joint that carries the sole: of a turn only its size matters.
+        turns = placements[:, :3].dot(gyro_in_base) + twists[:, 3:]
         variances: list[float] = []  # in plain numbers: for a few feet half the time of arrays
-        for share, turn in zip(self._pressure.shares.tolist(), turns):
+        for share, (x, y, z) in zip(self._pressure.shares, turns.tolist()):
             slide = min(max((_FULL_GRIP / max(share, 1e-3)) ** 2, 1.0), _LEAST_GRIP)
-            level = (settings.slip * slide) ** 2 + settings.rolling ** 2 * turn.dot(turn)
+            level = (settings.slip * slide) ** 2 + settings.rolling ** 2 * (
+                x * x + y * y + z * z)
             variances += (level, level, level + settings.sinking ** 2)
         return np.array(variances)
 
     def _use_feet(self, state: RobotState, in_contact: tuple[bool, ...], shifts: Array) -> None:
         """Update with the feet in contact; those that were not before get an anchor."""
         placed = state.along_world(self._frames, self.filter.R_world_imu)[1]
-        axes, centres = placed[:-1], self._pressure.centres
-        points = (axes[:, 3] - placed[-1, 3] + axes[:, 0] * centres[:, :1]
-                  + axes[:, 1] * centres[:, 1:])
-        self.filter.move_anchors(axes[:, 0] * shifts[:, :1] + axes[:, 1] * shifts[:, 1:])
+        # Centres of pressure are points, and their shifts vectors, of the soles.
+        points, moves = np.matmul(shifts, placed[:-1]).transpose(1, 0, 2)
+        points -= placed[-1, 3]
+        self.filter.move_anchors(moves)
         held = tuple([foot for foot in self._feet if in_contact[foot] and self._anchored[foot]])
         if held and not self._measure(held, points):
             for foot in held:
@@ -343,7 +353,7 @@ class BaseFilter:
             elif not self._anchored[foot]:
                 self.filter.set_anchor(foot, points[foot], self._settings.leg_deviation ** 2)
                 self._anchored[foot], self._levelled[foot] = True, False
-            elif not self._levelled[foot] and self._pressure.shares.item(foot) > _STANDS:
+            elif not self._levelled[foot] and self._pressure.shares[foot] > _STANDS:
                 self._levelled[foot] = True
                 self._measure_height(foot)
 
@@ -352,10 +362,12 @@ class BaseFilter:
         H = self._jacobians.get(feet)
         if H is None:
             H = self._jacobians[feet] = self.filter.anchor_jacobian(feet)
-        chosen = list(feet)
-        from_imu = self.filter.anchors[chosen] - self.filter.position
+        innovation = points - self.filter.anchors
+        innovation += self.filter.position
+        if len(feet) < len(innovation):
+            innovation = innovation[list(feet)]
         return self.filter.update(
-            H, (points[chosen] - from_imu).reshape(-1), self._settings.leg_deviation ** 2,
+            H, innovation.reshape(-1), self._settings.leg_deviation ** 2,
             _SLIP_GATE * len(feet))
 
     def _measure_height(self, foot: int) -> None:
@@ -388,7 +400,8 @@ class BaseFilter:
         self.stance = Stance(self.sole_placements[:, 3], in_contact)
         return FilteredBase(
             Pose(R_world_base, position), -placed[-1, 3], found.R_world_imu, found.velocity,
-            found.covariance, found.gyro_bias_rows, self.gyro, restarted)
+            found.covariance, found.gyro_bias_rows, self.gyro,
+            self._readings.values[3:] - found.biases[1], restarted)
 
     def twist(self, state: RobotState, base: FilteredBase) -> Twist:
         """
@@ -410,3 +423,7 @@ class BaseFilter:
             moves, turns = state.twists_in_base(self._imu, imu)[0]
             angular, linear = angular - turns, linear - moves
         return Twist(linear - skew(angular).dot(point), angular)
+
+
+def _noise(settings: FilterSettings) -> ImuNoise:
+    return ImuNoise(gyro=settings.gyro_noise, accelerometer=settings.accelerometer_noise)

@@ -49,11 +49,16 @@ class ContactHistory:
 
     def __init__(self, feet: int, timeout: float,
                  clock: Callable[[], float] = time.monotonic) -> None:
-        self._timeout, self._timeout_ns, self._clock = timeout, nanoseconds(timeout), clock
+        self._clock = clock
+        self.set_timeout(timeout)
         self._changes: deque[tuple[int, tuple[bool, ...]]] = deque(maxlen=_CHANGES)
         self._valid_until_ns, self._valid_until = 0, 0.0
         self._unstamped: list[tuple[bool, int, float] | None] = [None] * feet
         self.revised_ns: int | None = None
+
+    def set_timeout(self, timeout: float) -> None:
+        """Use another timeout, s, from the next contacts on."""
+        self._timeout, self._timeout_ns = timeout, nanoseconds(timeout)
 
     def add(self, stamp_ns: int, in_contact: tuple[bool, ...]) -> None:
         """Take the contacts of all feet at a time (ns)."""

@@ -24,12 +24,17 @@ feet, each with its stamp, and returns located states, in one of two ways:
 * *Latest* (`com_estimator`, `gait_player`): each sample of the joints is located at once, by what
   has arrived from the other sources. Contacts come from a `ContactHistory`; those that arrive late
   are taken into account afterwards. The source ``filter`` needs the synchronized mode.
+
+With the source ``tf`` instants wait, in either mode, until the transform at their time is known,
+for the timeout of the base at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from biped_com_ros.core.constants import nanoseconds
@@ -39,8 +44,8 @@ from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.signals.synchronizer import ReferenceSynchronizer
 from biped_com_ros.core.state.base import (
     BaseEstimator, BaseSettings, LocatedState, Lookup, make_base)
+from biped_com_ros.core.state.contact_wrench import hand_wrench, sole_wrench
 from biped_com_ros.core.state.contacts import ContactHistory
-from biped_com_ros.core.state.sole_wrench import SoleWrench
 from biped_com_ros.core.wrench.contact import ContactThresholds, FootContacts
 
 #: Largest difference between the stamps of a wrench and of the joints, ns.
@@ -61,15 +66,22 @@ class SynchronizedSettings:
     wrenches_required
         Whether there is no located state without them; else they are None while a sensor is
         silent.
+    hands
+        Names of the hands that have wrenches; these are None while their sensor is silent.
     thresholds, body_weight
         When a foot is in contact, by its wrench; the weight in N.
+    wrench_delay
+        By how much wrenches are later than their stamps say, s: they belong to joints of that much
+        earlier, and located states wait for them.
 
     """
 
     wrenches: bool
     wrenches_required: bool = True
+    hands: Sequence[str] = ()
     thresholds: ContactThresholds = field(default_factory=ContactThresholds)
     body_weight: float = 0.0
+    wrench_delay: float = 0.0
 
 
 class StateEstimator:
@@ -106,29 +118,61 @@ class StateEstimator:
                 'joints: choose imu here')
         self.model, self.contacts = model, contacts
         self.base: BaseEstimator = make_base(model, base, lookup)
-        self._last_ns = 0
+        #: Instants that wait for their base: stamp, and what locates them.
+        self._waiting: deque[tuple[int, Callable[[], LocatedState | None]]] = deque()
+        self._longest_wait_ns = nanoseconds(base.timeout)
+        self._last_ns = self._wrench_delay_ns = 0
         self._synchronizer: ReferenceSynchronizer | None = None
         if synchronized is not None:
             self._synchronize(base, synchronized)
 
     def _synchronize(self, base: BaseSettings, settings: SynchronizedSettings) -> None:
         feet = range(len(self.model.soles.names)) if settings.wrenches else range(0)
+        self.set_wrench_delay(settings.wrench_delay)
         self._has_base_samples = base.source in _SAMPLED
         #: The joints are source 0, then come the base, if it is sampled, and the feet.
         self._first_foot = 1 + self._has_base_samples
         self._synchronizer = ReferenceSynchronizer(
             [nanoseconds(base.timeout)] * self._has_base_samples
-            + [_WRENCH_TOLERANCE_NS] * len(feet),
-            [False] * self._has_base_samples + [not settings.wrenches_required] * len(feet))
-        self._soles = [SoleWrench(self.model, foot) for foot in feet]
+            + [_WRENCH_TOLERANCE_NS] * (len(feet) + len(settings.hands)),
+            [False] * self._has_base_samples + [not settings.wrenches_required] * len(feet)
+            + [True] * len(settings.hands))
+        self._contacts = [sole_wrench(self.model, foot) for foot in feet]
+        self._contacts += [hand_wrench(self.model, hand) for hand in settings.hands]
+        self._first_hand = self._first_foot + len(feet)
         self._foot_contacts = FootContacts(settings.thresholds, settings.body_weight, len(feet))
+
+    def use(self, settings: BaseSettings, thresholds: ContactThresholds | None = None,
+            body_weight: float = 0.0) -> None:
+        """
+        Use other settings from the next sample on; base and contacts stay as they are.
+
+        Parameters
+        ----------
+        settings
+            Of the base; source and timeout stay.
+        thresholds, body_weight
+            When a foot is in contact, in the synchronized mode; None: as before.
+
+        """
+        self.base.use(settings)
+        if thresholds is not None and self._synchronizer is not None:
+            self._foot_contacts.set_thresholds(thresholds, body_weight)
+
+    def set_wrench_delay(self, seconds: float) -> None:
+        """Use another delay of the wrenches, s, from the next sample on."""
+        self._wrench_delay_ns = nanoseconds(seconds)
 
     # -- samples
 
     def add_joints(self, stamp_ns: int, state: RobotState) -> Sequence[LocatedState]:
         """Take the robot seen from its base, at joint positions of this time (ns)."""
         if self._synchronizer is None:
-            return self._locate_latest(stamp_ns, state)
+            if not self.base.may_wait:
+                located = self._locate_latest(stamp_ns, state)
+                return () if located is None else (located,)
+            state.placements_in_base(self.model.stance_frames)  # kept by the state while it waits
+            return self._locate_in_turn(stamp_ns, partial(self._locate_latest, stamp_ns, state))
         state.placements_in_base(self.model.stance_frames)  # kept by the state while it waits
         return self._complete(0, stamp_ns, (stamp_ns, state))
 
@@ -149,7 +193,7 @@ class StateEstimator:
         Parameters
         ----------
         foot
-            Index of the foot in ``config.feet``.
+            Index of the foot in ``config.feet``; the hands follow behind the feet.
         stamp_ns
             Its time, ns.
         wrench, frame
@@ -158,15 +202,28 @@ class StateEstimator:
         Raises
         ------
         UnknownNameError, ConfigurationError
-            If the frame does not exist, or is not fixed to the foot.
+            If the frame does not exist, or is not fixed to the foot or hand.
 
         """
         return self._complete(
-            self._first_foot + foot, stamp_ns, self._soles[foot].move(wrench, frame))
+            self._first_foot + foot, stamp_ns - self._wrench_delay_ns,
+            self._contacts[foot].move(wrench, frame))
 
     # -- locating
 
-    def _locate_latest(self, stamp_ns: int, state: RobotState) -> Sequence[LocatedState]:
+    def _locate_in_turn(self, stamp_ns: int, locate: Callable[[], LocatedState | None],
+                        ) -> Sequence[LocatedState]:
+        """Locate all instants whose base is known, or has been waited for long enough."""
+        waiting, located = self._waiting, []
+        if waiting and stamp_ns < waiting[-1][0]:  # the clock was set back
+            waiting.clear()
+        waiting.append((stamp_ns, locate))
+        while waiting and (self.base.can_locate(waiting[0][0])
+                           or stamp_ns - waiting[0][0] >= self._longest_wait_ns):
+            located.append(waiting.popleft()[1]())
+        return [state for state in located if state is not None]
+
+    def _locate_latest(self, stamp_ns: int, state: RobotState) -> LocatedState | None:
         in_contact, contacts = None, self.contacts
         if stamp_ns < self._last_ns:  # the clock was set back
             self.base.reset()
@@ -178,14 +235,16 @@ class StateEstimator:
             if contacts.revised_ns is not None:
                 self.base.revise(contacts.revised_ns, contacts.at)
                 contacts.revised_ns = None
-        located = self.base.locate(stamp_ns, state, in_contact)
-        return () if located is None else (located,)
+        return self.base.locate(stamp_ns, state, in_contact)
 
     def _complete(self, source: int, stamp_ns: int, sample: Any) -> Sequence[LocatedState]:
         """Add a sample and locate the instants that are complete with it."""
         assert self._synchronizer is not None
-        located = [self._locate_instant(samples)
-                   for samples in self._synchronizer.add(source, stamp_ns, sample)]
+        complete = self._synchronizer.add(source, stamp_ns, sample)
+        if self.base.may_wait:
+            return [state for samples in complete for state in self._locate_in_turn(
+                samples[0][0], partial(self._locate_instant, samples))]
+        located = [self._locate_instant(samples) for samples in complete]
         return [state for state in located if state is not None]
 
     def _locate_instant(self, samples: Sequence[Any]) -> LocatedState | None:
@@ -197,11 +256,12 @@ class StateEstimator:
         self._last_ns = stamp_ns
         if self._has_base_samples and not self.base.takes_all_samples:
             self.base.set_sample(*samples[1])
-        wrenches = samples[self._first_foot:]
+        wrenches = samples[self._first_foot:self._first_hand]
         if not wrenches or None in wrenches:
             return self.base.locate(stamp_ns, state, None)
         in_contact = self._foot_contacts.update([wrench[2] for wrench in wrenches], stamp_ns)
         located = self.base.locate(stamp_ns, state, in_contact, wrenches)
         if located is not None:
             located.wrenches = wrenches
+            located.hand_wrenches = samples[self._first_hand:]
         return located

@@ -40,9 +40,9 @@ class FootPressure:
     Attributes
     ----------
     shares
-        Normal force of each foot as a share of the weight, (F,); equal shares without wrenches.
+        Normal force of each foot as a share of the weight; equal shares without wrenches.
     centres
-        Centre of pressure of each foot in its sole frame, (F, 2), m.
+        Centre of pressure (x, y) of each foot in its sole frame, m.
 
     """
 
@@ -51,8 +51,8 @@ class FootPressure:
         self._largest = [np.max(outline, axis=0).tolist() for outline in outlines]
         self._middles = [np.mean(outline, axis=0).tolist() for outline in outlines]
         self._weight = weight
-        self.shares = np.full(len(outlines), 1.0 / len(outlines))
-        self.centres = np.array(self._middles)
+        self.shares = [1.0 / len(outlines)] * len(outlines)
+        self.centres: list[Sequence[float]] = self._middles
 
     def update(self, wrenches: Sequence[Sequence[float]] | None) -> Array:
         """
@@ -61,21 +61,24 @@ class FootPressure:
         Returns
         -------
         numpy.ndarray
-            By how much the centres of pressure have moved along the soles, (F, 2), m.
+            Shape (F, 2, 4): centre of pressure of each foot, and how far it has moved along the
+            sole, m. Products with the placement of the sole, four rows, are a point and a vector.
 
         """
         before = self.centres
         if wrenches is None:
-            self.shares = np.full(len(before), 1.0 / len(before))
-            self.centres = np.array(self._middles)
+            self.shares = [1.0 / len(before)] * len(before)
+            self.centres = self._middles
         else:
-            shares = [wrench[2] / self._weight for wrench in wrenches]
-            self.centres = np.array([
+            self.shares = [wrench[2] / self._weight for wrench in wrenches]
+            self.centres = [
                 centre if share < _LEAST_SHARE else _within(wrench, *limits)
                 for share, centre, wrench, *limits in zip(
-                    shares, before.tolist(), wrenches, self._least, self._largest)])
-            self.shares = np.array(shares)
-        return self.centres - before
+                    self.shares, before, wrenches, self._least, self._largest)]
+        numbers: list[float] = []
+        for (x, y), (old_x, old_y) in zip(self.centres, before):
+            numbers += (x, y, 0.0, 1.0, x - old_x, y - old_y, 0.0, 0.0)
+        return np.array(numbers).reshape(-1, 2, 4)
 
 
 def _within(wrench: Sequence[float], least: Sequence[float],

@@ -89,7 +89,10 @@ class ImuReadings:
 
     def _step(self, stamp_ns: int, values: Array) -> tuple[Array, float] | None:
         since_ns, before = self._time_ns, self.values
-        self._time_ns, self.values = stamp_ns, values
-        if since_ns is None or stamp_ns <= since_ns:
+        self.values = values
+        if since_ns is not None and stamp_ns <= since_ns:
+            return None  # a late sample: the time after it has been integrated already
+        self._time_ns = stamp_ns
+        if since_ns is None:
             return None
         return 0.5 * (before + values), 1e-9 * (stamp_ns - since_ns)

@@ -29,17 +29,22 @@ centre of pressure, and with it its point at rest, at another place of the sole 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.wrench import skew
+import eigenpy  # comes with Pinocchio; its decomposition takes a third of NumPy's solution
 import numpy as np
 import pinocchio as pin
 
 #: Rows of the error: attitude, velocity, position; then the anchors, and last the two biases.
 ATTITUDE, VELOCITY, POSITION = slice(0, 3), slice(3, 6), slice(6, 9)
 _FIRST_ANCHOR = 9
+#: Of the axes; a product with it writes the matrices of several vectors at once.
+_SKEW = skew(np.eye(3)).reshape(3, 9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +104,10 @@ class InvariantFilter:
         self.gyro_bias_rows = slice(first, first + 3)
         self._accelerometer_bias_rows = slice(first + 3, first + 6)
         self._gravity = np.array((0.0, 0.0, -gravity))
-        self._noise, self._eye, self._dt = noise, np.eye(3), 0.0
+        self.noise, self._eye, self._dt = noise, np.eye(3), 0.0
         self._transition, self._variances = np.eye(self.size), np.zeros(self.size)
         self._spread = np.zeros((first, 3))
-        self._diagonal = np.arange(self.size)
+        self._decompositions: dict[int, Any] = {}
         self.R_world_imu = np.eye(3)
         self.vectors = np.zeros((2 + feet, 3))
         self.biases = np.zeros((2, 3))
@@ -195,19 +200,19 @@ class InvariantFilter:
         Phi, G, variances = self._transition, self._spread, self._variances
         biases = self.gyro_bias_rows.start
         G[:3] = R
-        G[3:] = skew(vectors).reshape(-1, 3).dot(R)
+        np.dot(vectors.dot(_SKEW).reshape(-1, 3), R, out=G[3:])
         Phi[:biases, self.gyro_bias_rows] = -dt * G
         Phi[VELOCITY, self._accelerometer_bias_rows] = -dt * R
         Phi[POSITION, self._accelerometer_bias_rows] = (-0.5 * dt * dt) * R
         P = Phi.dot(self.covariance).dot(Phi.T)
-        P[:biases, :biases] += (dt * self._noise.gyro ** 2) * G.dot(G.T)
+        P[:biases, :biases] += (dt * self.noise.gyro ** 2) * G.dot(G.T)
         variances[_FIRST_ANCHOR:biases] = dt * anchor_walks
-        P[self._diagonal, self._diagonal] += variances
+        P.reshape(-1)[::self.size + 1] += variances
         self.covariance = P
 
     def _set_step(self, dt: float) -> None:
         """Compute what depends on the length of the interval only."""
-        Phi, noise, variances, self._dt = self._transition, self._noise, self._variances, dt
+        Phi, noise, variances, self._dt = self._transition, self.noise, self._variances, dt
         Phi[VELOCITY, ATTITUDE] = dt * skew(self._gravity)
         Phi[POSITION, ATTITUDE] = 0.5 * dt * dt * skew(self._gravity)
         Phi[POSITION, VELOCITY] = dt * self._eye
@@ -296,16 +301,30 @@ class InvariantFilter:
         S = HP.dot(H.T)
         k = len(S)
         S.reshape(-1)[::k + 1] += variance
-        right = np.empty((k, self.size + 1))
-        right[:, :-1], right[:, -1] = HP, innovation
-        solved = np.linalg.solve(S, right)
-        if not innovation.dot(solved[:, -1]) <= gate:
+        solve = self._solver(S)
+        weighed = solve(innovation)
+        if not innovation.dot(weighed) <= gate:
             return False
-        P = self.covariance - HP.T.dot(solved[:, :-1])
+        P = self.covariance - HP.T.dot(solve(HP))
         # What rounding makes unsymmetric would grow.
-        self.covariance = 0.5 * (P + P.T)
-        self.correct(solved[:, -1].dot(HP))
+        P += P.T
+        P *= 0.5
+        self.covariance = P
+        self.correct(weighed.dot(HP))
         return True
+
+    def _solver(self, S: Array) -> Callable[[Array], Array]:
+        """Return what solves equations with a symmetric, positive definite matrix, (k, k)."""
+        k = len(S)
+        if k == 1:
+            variance = S.item(0)
+            return lambda right: right / variance
+        if k not in self._decompositions:
+            self._decompositions[k] = eigenpy.LLT(k)
+        decomposition = self._decompositions[k]
+        decomposition.compute(S)
+        solve: Callable[[Array], Array] = decomposition.solve
+        return solve
 
     def correct(self, error: Array) -> None:
         """Take an estimated error (n,) off the estimate: ``exp(-error) estimate``."""

@@ -80,18 +80,18 @@ class LowestSoles:
     """
 
     def __init__(self, tolerance: float = 0.01) -> None:
-        self._tolerance = tolerance
+        self.tolerance = tolerance
         self._in_contact: tuple[bool, ...] = ()
 
     def update(self, soles: Array) -> tuple[bool, ...]:
         """Return which of the soles (F, 3), m, in axes with z up, are in contact."""
         heights: list[float] = soles[:, 2].tolist()
         lowest = min(heights)
-        enter = lowest + self._tolerance
+        enter = lowest + self.tolerance
         if max(heights) <= enter:
             self._in_contact = (True,) * len(heights)
             return self._in_contact
-        leave = enter + self._tolerance
+        leave = enter + self.tolerance
         before: Sequence[bool] = self._in_contact or (False,) * len(heights)
         self._in_contact = tuple([
             height <= (leave if touched else enter) for height, touched in zip(heights, before)])

@@ -26,7 +26,7 @@ orientation of the IMU; the inertial force of what a sensor carries is ignored
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS, NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError
@@ -210,9 +210,16 @@ class WrenchAggregation:
         self.body_weight = model.mass * self.settings.gravity
         for body in self.bodies:
             if body.detector is not None:
-                body.detector.set_weight(self.settings.thresholds, self.body_weight)
+                body.detector.set_thresholds(self.settings.thresholds, self.body_weight)
         self._prepare_frames()
         self.ready = False  # until the next state
+
+    def use_thresholds(self, thresholds: ContactThresholds) -> None:
+        """Detect contacts by other thresholds from the next reading on; contacts are kept."""
+        self.settings = replace(self.settings, thresholds=thresholds)
+        for body in self.bodies:
+            if body.detector is not None:
+                body.detector.set_thresholds(thresholds, self.body_weight)
 
     def set_state(self, state: RobotState, R_world_imu: Array) -> None:
         """

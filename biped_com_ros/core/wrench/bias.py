@@ -89,6 +89,8 @@ class BiasFilter:
     ----------
     updates, refused
         Number of times in the air that were used, and that were not credible.
+    refused_in_row
+        Number of the latter since the last one that was used.
 
     """
 
@@ -104,11 +106,11 @@ class BiasFilter:
         self._state = np.zeros((6, 2))
         self._state[:, 0] = bias
         self._be_uncertain(self._initial if deviation is None else deviation)
-        self._refused_in_row, self._refused_mean = 0, np.zeros(6)
+        self.refused_in_row, self._agreeing, self._refused_mean = 0, 0, np.zeros(6)
         self._stamp_ns: int | None = None
         self.updates = self.refused = 0
         self._carried = np.zeros(6)
-        self._end()
+        self.discard()
 
     def _be_uncertain(self, deviation: Array) -> None:
         """Know the bias with a standard deviation (6,), and nothing of its drift."""
@@ -143,17 +145,33 @@ class BiasFilter:
         self._count += 1
         self._newest_ns, self._carried = stamp_ns, expected
 
-    def land(self) -> bool:
-        """Use the readings of this time in the air, if it was long enough; return whether."""
+    def land(self, may_jump: bool = True) -> bool:
+        """
+        Use the readings of this time in the air, if it was long enough; return whether.
+
+        Parameters
+        ----------
+        may_jump
+            Whether a mean that is not credible may be a bias that has jumped, not a load.
+
+        """
         count, duration_ns = self._count, self._newest_ns - self._began_ns
         total, squares, stamp_ns = self._sum, self._squares, (
             self._began_ns + self._newest_ns) // 2
-        self._end()
+        self.discard()
         if count < 2 or duration_ns < self._least_ns:
             return False
         mean = total / count
         scatter = np.maximum(squares / count - mean * mean, 0.0)
-        self._correct(mean, scatter / max(1e-9 * duration_ns / _CORRELATED, 1.0), stamp_ns)
+        variance = scatter / max(1e-9 * duration_ns / _CORRELATED, 1.0)
+        self.predict(stamp_ns)
+        if not self._is_credible(mean, variance):
+            self.refused += 1
+            self.refused_in_row += 1
+            if may_jump:
+                self._refuse(mean, self._covariance[:, 0, 0] + variance)
+            return True
+        self._correct(mean, variance)
         return True
 
     def predict(self, stamp_ns: int) -> None:
@@ -168,30 +186,30 @@ class BiasFilter:
         self._covariance = A @ self._covariance @ A.T
         self._covariance[:, 1, 1] += (1.0 - kept * kept) * self._drift ** 2
 
-    def _correct(self, mean: Array, variance: Array, stamp_ns: int) -> None:
-        self.predict(stamp_ns)
+    def _is_credible(self, mean: Array, variance: Array) -> bool:
         innovation = mean - self._state[:, 0]
         expected = self._covariance[:, 0, 0] + variance
-        if (innovation * innovation > _GATE ** 2 * expected).any():
-            self.refused += 1
-            self._refuse(mean, expected)
-            return
-        self._refused_in_row = 0
-        gain = self._covariance[:, :, 0] / expected[:, np.newaxis]
+        return not (innovation * innovation > _GATE ** 2 * expected).any()
+
+    def _correct(self, mean: Array, variance: Array) -> None:
+        innovation = mean - self._state[:, 0]
+        gain = self._covariance[:, :, 0] / (self._covariance[:, 0, 0] + variance)[:, np.newaxis]
         self._state += gain * innovation[:, np.newaxis]
         self._covariance -= gain[:, :, np.newaxis] * self._covariance[:, np.newaxis, 0, :]
         self.updates += 1
+        self.refused_in_row = self._agreeing = 0
 
     def _refuse(self, mean: Array, variance: Array) -> None:
         """Be as uncertain as at the start where the bias has jumped, as after an impact."""
         step, self._refused_mean = mean - self._refused_mean, mean
-        agrees = self._refused_in_row and (step * step < _GATE ** 2 * variance).all()
-        self._refused_in_row = self._refused_in_row + 1 if agrees else 1
-        if self._refused_in_row == _JUMPED:
-            self._refused_in_row = 0
+        agrees = self._agreeing and (step * step < _GATE ** 2 * variance).all()
+        self._agreeing = self._agreeing + 1 if agrees else 1
+        if self._agreeing == _JUMPED:
+            self._agreeing = 0
             self._be_uncertain(self._initial)
 
-    def _end(self) -> None:
+    def discard(self) -> None:
+        """Do not use the readings of this time in the air."""
         self._count, self._sum, self._squares = 0, np.zeros(6), np.zeros(6)
         self._began_ns = self._newest_ns = 0
 

@@ -17,6 +17,9 @@ Follows the biases of the sensors of the feet while they swing, and while the ro
 A foot is in the air if it carries nothing and either its sole is above those that carry the whole
 weight, or no foot carries anything. Never while it may be loaded: readings shortly after it left
 and before it reaches that state are not used, and a foot that lies on a step is not in the air.
+A robot that hangs may be lowered slowly until its soles carry a little: then nothing else measures
+that load, so that readings within a second of it are not used, and a bias that seems to jump while
+the robot hangs is not followed.
 """
 
 from __future__ import annotations
@@ -30,8 +33,9 @@ from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.bias import BiasFilter, BiasSettings
 import numpy as np
 
-_MARGIN_NS = nanoseconds(0.06)
-"""Readings this shortly after a foot left the ground, or before it lands, are not used, ns."""
+_MARGIN_NS = {False: nanoseconds(0.06), True: SECOND_NS}
+"""Readings this shortly after a foot left the ground, or before it lands, are not used, ns; by
+whether the robot hangs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +56,7 @@ class SwingSettings:
 
     lift: float = 0.01
     carried: float = 0.85
-    hanging: float = 0.1
+    hanging: float = 0.04
 
 
 class _Foot:
@@ -61,6 +65,7 @@ class _Foot:
     def __init__(self, body: ContactBody) -> None:
         self.body = body
         self.left_ns: int | None = None
+        self.hung = False
         self.waiting: deque[tuple[int, list[tuple[Array, Array]]]] = deque()
 
 
@@ -115,9 +120,10 @@ class BiasTracking:
         if not self._is_possible:
             return False
         corrected = False
-        for foot, is_in_air in zip(self._feet, self._in_air()):
+        hangs = self._hangs()
+        for foot, is_in_air in zip(self._feet, self._in_air(hangs)):
             if is_in_air:
-                corrected |= self._add(foot, stamp_ns)
+                corrected |= self._add(foot, stamp_ns, hangs)
             elif foot.left_ns is not None:
                 corrected |= self._land(foot)
         if corrected or not 0 <= stamp_ns - self._applied_ns < SECOND_NS:
@@ -125,11 +131,15 @@ class BiasTracking:
             self._apply(stamp_ns)
         return corrected
 
-    def _in_air(self) -> list[bool]:
+    def _hangs(self) -> bool:
+        forces = sum(map(abs, self._aggregation.foot_forces))
+        return forces < self._swing.hanging * self._aggregation.body_weight
+
+    def _in_air(self, hangs: bool) -> list[bool]:
         """Return which feet are in the air."""
         swing, weight = self._swing, self._aggregation.body_weight
         forces, heights = self._aggregation.foot_forces, self._aggregation.sole_heights
-        if sum(map(abs, forces)) < swing.hanging * weight:
+        if hangs:
             return [not foot.body.in_contact for foot in self._feet]
         carrying = [i for i, foot in enumerate(self._feet) if foot.body.in_contact]
         if not carrying or sum(forces[i] for i in carrying) < swing.carried * weight:
@@ -138,29 +148,37 @@ class BiasTracking:
         return [i not in carrying and heights[i] - highest > swing.lift
                 for i in range(len(self._feet))]
 
-    def _add(self, foot: _Foot, stamp_ns: int) -> bool:
+    def _add(self, foot: _Foot, stamp_ns: int, hangs: bool) -> bool:
         """Add the readings of a foot in the air, a little later; those of a second are used."""
-        aggregation, corrected = self._aggregation, False
-        if foot.left_ns is None:
-            foot.left_ns = stamp_ns
-        if stamp_ns - foot.left_ns > _MARGIN_NS:
+        aggregation, margin_ns, corrected = self._aggregation, _MARGIN_NS[hangs], False
+        if foot.left_ns is None or hangs != foot.hung:
+            foot.left_ns, foot.hung = stamp_ns, hangs
+            foot.waiting.clear()
+        if stamp_ns - foot.left_ns > margin_ns:
             foot.waiting.append((stamp_ns, [
                 (aggregation.channels[i].signed,
                  aggregation.channels[i].correction.reading_of(aggregation.expected[i]).copy())
                 for i in foot.body.sensors]))
-        while foot.waiting and stamp_ns - foot.waiting[0][0] > _MARGIN_NS:
+        while foot.waiting and stamp_ns - foot.waiting[0][0] > margin_ns:
             read_ns, readings = foot.waiting.popleft()
             for sensor, (reading, expected) in zip(foot.body.sensors, readings):
                 self.filters[sensor].add_in_air(reading, expected, read_ns)
-        if stamp_ns - foot.left_ns > SECOND_NS:
-            corrected = True in [self.filters[i].land() for i in foot.body.sensors]
-            foot.left_ns = stamp_ns - _MARGIN_NS
+        if stamp_ns - foot.left_ns > SECOND_NS + 2 * margin_ns:
+            corrected = self._use(foot)
+            foot.left_ns = stamp_ns - 2 * margin_ns
         return corrected
 
     def _land(self, foot: _Foot) -> bool:
         foot.left_ns = None
         foot.waiting.clear()
-        return True in [self.filters[i].land() for i in foot.body.sensors]
+        if foot.hung:  # what has been carried since the last second may be a load
+            for sensor in foot.body.sensors:
+                self.filters[sensor].discard()
+            return False
+        return self._use(foot)
+
+    def _use(self, foot: _Foot) -> bool:
+        return True in [self.filters[i].land(may_jump=not foot.hung) for i in foot.body.sensors]
 
     def _apply(self, stamp_ns: int) -> None:
         for sensor, found in self.filters.items():

@@ -66,15 +66,15 @@ class ContactDetector:
     """
 
     def __init__(self, thresholds: ContactThresholds, body_weight: float) -> None:
-        self.set_weight(thresholds, body_weight)
-        self._engage_dwell_ns = nanoseconds(thresholds.engage_dwell)
-        self._release_dwell_ns = nanoseconds(thresholds.release_dwell)
+        self.set_thresholds(thresholds, body_weight)
         self.reset()
 
-    def set_weight(self, thresholds: ContactThresholds, body_weight: float) -> None:
-        """Use another weight of the robot, N."""
+    def set_thresholds(self, thresholds: ContactThresholds, body_weight: float) -> None:
+        """Use other thresholds, or another weight of the robot, N; the state is kept."""
         self._engage = thresholds.engage * body_weight
         self._release = thresholds.release * body_weight
+        self._engage_dwell_ns = nanoseconds(thresholds.engage_dwell)
+        self._release_dwell_ns = nanoseconds(thresholds.release_dwell)
 
     def reset(self) -> None:
         """Forget everything; the next sample then decides at once, without dwell."""
@@ -117,6 +117,11 @@ class FootContacts:
 
     def __init__(self, thresholds: ContactThresholds, body_weight: float, count: int) -> None:
         self._detectors = [ContactDetector(thresholds, body_weight) for _ in range(count)]
+
+    def set_thresholds(self, thresholds: ContactThresholds, body_weight: float) -> None:
+        """Use other thresholds, or another weight of the robot, N; the states are kept."""
+        for detector in self._detectors:
+            detector.set_thresholds(thresholds, body_weight)
 
     def reset(self) -> None:
         """Forget everything."""

@@ -31,7 +31,7 @@ import math
 
 from biped_com_ros.core.geometry.pose import Array, cross, IndexArray
 from biped_com_ros.core.model.config import DrivesConfig
-from biped_com_ros.core.model.frames import ROOT
+from biped_com_ros.core.model.frames import FrameSet, ROOT
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 import numpy as np
 import pinocchio as pin
@@ -42,7 +42,7 @@ _BREAKAWAY_SPEED = 0.02
 
 class ExternalForces:
     """
-    Measures the generalized force of the environment on the root and on the legs.
+    Measures the generalized force of the environment on the root and on the legs, or the arms.
 
     Parameters
     ----------
@@ -50,17 +50,27 @@ class ExternalForces:
         The robot, which has an IMU.
     cutoff
         Cut-off of the low-pass, Hz.
+    ends
+        Frames at the ends of the limbs; default: the soles.
 
     Attributes
     ----------
     rows
-        Indices into Pinocchio's v of the m rows: the six of the root, then the joints of the legs.
+        Indices into Pinocchio's v of the m rows: the six of the root, then the joints of the
+        limbs.
+    names
+        Names of these joints.
     measured
         Whether each of them is known from measurements, (m,): not where a joint is passive,
         locked or mimics another one.
+    required
+        What the motion of the model requires, without the motors' torques, (m,), N and N m.
     raw, value, delayed
         The force of the last step, (m,), N and N m, in the axes of the root: as computed, after
         the low-pass, and after the same low-pass once more.
+    omega, rate
+        Angular velocity of the root, and Pinocchio's acceleration, whose first six numbers are the
+        proper acceleration of its origin and its angular acceleration, all along its axes.
 
     Raises
     ------
@@ -69,15 +79,17 @@ class ExternalForces:
 
     """
 
-    def __init__(self, model: RobotModel, cutoff: float) -> None:
-        self._model, self._cutoff = model, cutoff
+    def __init__(self, model: RobotModel, cutoff: float, ends: FrameSet | None = None) -> None:
+        self._model, self._cutoff, self._ends = model, cutoff, ends or model.soles
         self._dynamics = pin.Model(model.pin_model)
         self._dynamics.gravity = pin.Motion.Zero()
         self._data = pin.Data(self._dynamics)
         self._imu = _ImuInRoot(model)
         self._set_rows()
         self._set_drives(model.config.drives)
-        self.raw, self.value, self.delayed = (np.zeros(len(self.rows)) for _ in range(3))
+        self.raw, self.value, self.delayed, self.required = (
+            np.zeros(len(self.rows)) for _ in range(4))
+        self.omega, self.rate = np.zeros(3), np.zeros(self._dynamics.nv)
         self._v, self._v_before = np.zeros(self._dynamics.nv), np.zeros(self._dynamics.nv)
         self.reset()
 
@@ -120,6 +132,8 @@ class ExternalForces:
         rate[:3] = imu.rotation.dot(acceleration) - imu.additional_acceleration(omega, rate[3:6])
         force = pin.rnea(self._dynamics, self._data, state.q, v, rate)
         np.take(force, self.rows, out=self.raw)
+        self.required[:] = self.raw
+        self.omega, self.rate = omega, rate
         self._add_drives(v, rate, efforts)
         self._filter(dt)
         return True
@@ -139,14 +153,38 @@ class ExternalForces:
         """
         return pin.computeJointJacobians(self._dynamics, self._data, q).take(self.rows, axis=1)
 
+    def of_added_body(self, joint: int) -> tuple[Array, Array]:
+        """
+        Return what a body that is fixed to a joint adds, by its mass and first moment.
+
+        Call :meth:`jacobian` for the same instant before.
+
+        Parameters
+        ----------
+        joint
+            Pinocchio's index.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            Columns of mass, kg, and first moment in the joint's frame, kg m: its wrench on the
+            joint at and along the axes of the joint, (6, 4), and what it adds to :attr:`raw`,
+            (m, 4).
+
+        """
+        data = self._data
+        wrench = -pin.bodyRegressor(data.v[joint], data.a_gf[joint])[:, :4]
+        J = pin.getJointJacobian(self._dynamics, data, joint, pin.ReferenceFrame.LOCAL)
+        return wrench, J.T.take(self.rows, axis=0).dot(wrench)
+
     def _add_drives(self, v: Array, rate: Array, efforts: Array) -> None:
         """Add what the drives' inertia and friction take, subtract the torques of the motors."""
-        legs, rows = self.raw[6:], self.rows[6:]
-        legs -= self._efforts_to_rows.dot(efforts)
+        limbs, rows = self.raw[6:], self.rows[6:]
+        limbs -= self._efforts_to_rows.dot(efforts)
         if self._has_drives:
             speed = v[rows]
-            legs += self._inertia * rate[rows] + self._viscous * speed
-            legs += self._coulomb * np.tanh(speed / _BREAKAWAY_SPEED)
+            limbs += self._inertia * rate[rows] + self._viscous * speed
+            limbs += self._coulomb * np.tanh(speed / _BREAKAWAY_SPEED)
 
     def _filter(self, dt: float) -> None:
         if self._steps == 2:
@@ -157,10 +195,10 @@ class ExternalForces:
 
     def _set_rows(self) -> None:
         model, pin_model = self._model, self._model.pin_model
-        supports = {int(i) for joint in model.soles.joints for i in pin_model.supports[int(joint)]}
+        supports = {int(i) for joint in self._ends.joints for i in pin_model.supports[int(joint)]}
         joints = [i for i in sorted(supports) if i > ROOT]
-        legs = [pin_model.joints[i].idx_v for i in joints]
-        self.rows: IndexArray = np.array([*range(6), *legs], dtype=np.intp)
+        limbs = [pin_model.joints[i].idx_v for i in joints]
+        self.rows: IndexArray = np.array([*range(6), *limbs], dtype=np.intp)
         names = [pin_model.names[i] for i in joints]
         actuated = set(model.actuated_joint_names)
         self.measured = np.array([True] * 6 + [name in actuated for name in names])

@@ -33,9 +33,10 @@ from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
-from biped_com_ros.core.files import write_atomically
+from biped_com_ros.core.files import read_text, write_atomically
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.config import RobotConfig, WrenchSensorConfig
+from biped_com_ros.core.plain_yaml import load_yaml
 import numpy as np
 import yaml
 
@@ -321,13 +322,7 @@ def _offset_from(values: Any, name: str, config: RobotConfig, path: Path) -> Sen
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise ConfigurationError(
-            f"offsets file '{path}' cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"offsets file '{path}' is not valid YAML: {error}") from None
+    content = load_yaml(read_text(path, 'offsets file'), f"offsets file '{path}'")
     if not isinstance(content, Mapping):
         raise ConfigurationError(f"offsets file '{path}' must hold a mapping")
     return content

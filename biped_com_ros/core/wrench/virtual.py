@@ -37,17 +37,21 @@ import math
 from biped_com_ros.core.constants import GRAVITY, LONGEST_STEP_NS
 from biped_com_ros.core.errors import check_positive, ConfigurationError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.geometry.wrench import wrench_adjoint
+from biped_com_ros.core.geometry.wrench import skew
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.core.wrench.dynamics import ExternalForces
 import eigenpy  # comes with Pinocchio; its decomposition takes a fifth of NumPy's inverse
 import numpy as np
 
-Vector6 = tuple[float, float, float, float, float, float]
+#: A product with it writes the transposed ``skew`` of several vectors at once.
+_SKEW_TRANSPOSED = skew(np.eye(3)).transpose(0, 2, 1).reshape(3, 9)
 #: Variance of rows that are not measured, (N m)^2.
 _UNKNOWN = 1e12
 #: How many instants go by between two updates of the learnt variances.
 _LEARNING_STEP = 4
+#: Rows and columns of the prior of a foot that are not zero.
+_FILLED = ((0, 0), (0, 1), (0, 5), (1, 0), (1, 1), (1, 5), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3),
+           (4, 2), (4, 4), (5, 0), (5, 1), (5, 5))
 #: How often the first instant is solved, whose prior does not know yet what each foot carries.
 _FIRST_ROUNDS = 4
 #: Largest residual that is learnt from, in standard deviations: impacts are not noise.
@@ -223,6 +227,9 @@ class VirtualFootWrenches:
         self._carries = np.repeat(carries, 6, axis=0)
         self._columns = np.zeros((len(rows), 3))
         self._information = np.zeros((6 * self._feet, 6 * self._feet))
+        self._filled = np.concatenate([
+            [6 * self._feet * (6 * foot + row) + 6 * foot + column for row, column in _FILLED]
+            for foot in range(self._feet)])
         self._twists_to_soles = np.zeros((self._feet, 6, 6))
 
     def _prepare_variances(self) -> None:
@@ -242,13 +249,15 @@ class VirtualFootWrenches:
         placements = state.placements_in_base(self._model.stance_frames)
         count = self._feet
         jacobian = self.forces.jacobian(state.q)
-        for block, placement in zip(self._twists_to_soles, placements):
-            # Wrenches move by this from the sole to the base's origin, twists by its transpose.
-            block[:] = wrench_adjoint(placement[:3].T, placement[3]).T
+        # Wrenches move by an adjoint from the sole to the base's origin, twists by its transpose.
+        blocks, axes = self._twists_to_soles, placements[:count, :3]
+        blocks[:, :3, :3] = blocks[:, 3:, 3:] = axes
+        np.matmul(axes, placements[:count, 3].dot(_SKEW_TRANSPOSED).reshape(-1, 3, 3),
+                  out=blocks[:, :3, 3:])
         rows = self._twists_to_soles.reshape(6 * count, 6).dot(jacobian)
         rows *= self._carries
         R_world_base = R_world_imu.dot(placements[-1, :3])
-        return rows, placements[:count, :3].dot(R_world_base[2])
+        return rows, axes.dot(R_world_base[2])
 
     def _prior(self, ups: Array) -> Array:
         """
@@ -260,13 +269,14 @@ class VirtualFootWrenches:
             Vertical axis of the world in each sole, (F, 3).
 
         """
+        values: list[float] = []
         for foot, (up, load) in enumerate(zip(ups.tolist(), self._loads)):
-            block = slice(6 * foot, 6 * foot + 6)
-            self._information[block, block] = self._foot_prior(foot, up, load)
+            values += self._foot_prior(foot, up, load)
+        self._information.reshape(-1)[self._filled] = values
         return self._information
 
-    def _foot_prior(self, foot: int, up: list[float], load: float) -> tuple[Vector6, ...]:
-        """Return the information of one foot that carries `load` N; on plain numbers."""
+    def _foot_prior(self, foot: int, up: list[float], load: float) -> tuple[float, ...]:
+        """Return what fills the information of one foot that carries `load` N, as `_FILLED`."""
         (x, x_reach), (y, y_reach) = (
             _reference(self._centres[foot][axis], self._halves[foot][axis],
                        -up[axis] * self._per_tilt) for axis in (0, 1))
@@ -275,11 +285,9 @@ class VirtualFootWrenches:
         a, b, c = per_load / y_reach ** 2, per_load / x_reach ** 2, per_load / _TORSION ** 2
         # The moments about the reference are m - r x f: the transposed adjoint, a diagonal matrix
         # of precisions, and the adjoint, multiplied out.
-        return ((lateral + y * y * c, -x * y * c, 0.0, 0.0, 0.0, y * c),
-                (-x * y * c, lateral + x * x * c, 0.0, 0.0, 0.0, -x * c),
-                (0.0, 0.0, normal + y * y * a + x * x * b, -y * a, x * b, 0.0),
-                (0.0, 0.0, -y * a, a, 0.0, 0.0), (0.0, 0.0, x * b, 0.0, b, 0.0),
-                (y * c, -x * c, 0.0, 0.0, 0.0, c))
+        return (lateral + y * y * c, -x * y * c, y * c, -x * y * c, lateral + x * x * c, -x * c,
+                normal + y * y * a + x * x * b, -y * a, x * b, -y * a, a, x * b, b,
+                y * c, -x * c, c)
 
     def _set_columns(self) -> None:
         """Arrange forces, how late the low-pass makes them, and their change of one instant."""

@@ -14,20 +14,30 @@
 """
 The fused CoM of `com_estimator`: kinematics and foot wrenches of the same instants.
 
+With ``base_source: filter`` it is :mod:`biped_com_ros.core.com.dynamic`, for walking robots, else
+:mod:`biped_com_ros.core.com.fusion`.
 Samples are synchronized by their stamps, as in `zmp_monitor`: a replayed recording gives bitwise
 identical results, independently of subscribers.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields
 import math
+from typing import Any
 
+from biped_com_ros.core.com.dynamic import DynamicCom, DynamicComSettings
+from biped_com_ros.core.com.filter import ComFilter
 from biped_com_ros.core.com.fusion import FusedCom
 from biped_com_ros.core.com.settings import ComFilterSettings
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.payload.carried import CarriedPayload, LoadMotion, without_load
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.wrench.contact import ContactThresholds
 from biped_com_ros.core.wrench.weight_check import UPRIGHT
-from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
+from biped_com_ros.nodes.com_estimator.parameters import (
+    ComEstimatorParameters, FusionParameters)
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
@@ -54,22 +64,30 @@ class ComFusion:
         The node.
     inputs
         Its subscriptions; those to the foot wrenches are added.
+    payload
+        What a hand carries. It is taken out of the foot wrenches, and added to the result: the
+        estimate of the robot itself goes on.
 
     Attributes
     ----------
     fusion
-        The estimator.
+        The estimator of a standing robot.
+    dynamic
+        That of a walking one, with ``base_source: filter``; else None.
 
     """
 
-    def __init__(self, node: RobotNode[ComEstimatorParameters], inputs: StateInputs) -> None:
+    def __init__(self, node: RobotNode[ComEstimatorParameters], inputs: StateInputs,
+                 payload: CarriedPayload) -> None:
+        self._payload = payload
+        self._load: LoadMotion | None = None
         params, model = node.params, node.model
         self._fused = _fused_publisher(node, params.world_frame, params.com_frame)
         self._bias = vector_publisher(node, '~/com_bias', params.world_frame, later=True)
         self._force = wrench_publisher(
             node, '~/external_force', params.com_frame, later=True)
         self._node = node
-        self.use_inertials()
+        self.restart()
         self._last_ns = self._published_updates = self._instants = 0
         self._last: LocatedState | None = None
         self._inputs = inputs
@@ -78,33 +96,77 @@ class ComFusion:
             body_weight=model.mass * params.gravity, wrenches_required=False)
         node.diagnostics.add('com_fused', self._report)
 
-    def use_inertials(self) -> None:
-        """Begin a new estimate, with the masses that the model has now."""
-        params, model = self._node.params, self._node.model
-        settings = settings_from(params, ComFilterSettings, 'fusion_')
-        self.fusion = FusedCom(model, settings, params.load_link, params.gravity)
+    def restart(self) -> None:
+        """Begin a new estimate, with the masses and parameters that there are now."""
+        model, params = self._node.model, self._node.params
+        self.fusion = fused_com(model, params)
+        self.dynamic = None if params.base_source != 'filter' else DynamicCom(
+            model, settings_from(
+                params, DynamicComSettings, 'fusion_', gravity=params.gravity))
         self._published_updates = 0
+
+    @property
+    def _estimate(self) -> ComFilter | DynamicCom:
+        return self.fusion.filter if self.dynamic is None else self.dynamic
+
+    @property
+    def bias(self) -> Array | None:
+        """Error of the kinematic CoM in the world, shape (3,), m; None before the estimate."""
+        estimate = self._estimate
+        return estimate.bias if estimate.is_started else None
 
     def _on_state(self, located: LocatedState) -> None:
         step_ns, self._last_ns = located.stamp_ns - self._last_ns, located.stamp_ns
         self._last = located
         self._instants += 1
+        self._take_payload(located)
         if step_ns < 0:  # the clock was set back
             self.fusion.reset()
+            if self.dynamic is not None:
+                self.dynamic.reset()
         # After a restart of the base, position and velocity are initialized; the load is kept.
         dt = math.inf if located.restarted else 1e-9 * step_ns
-        self.fusion.update(dt, located.state, located.twist, (
-            None if located.wrenches is None else np.array(located.wrenches)))
-        if self.fusion.filter.is_started:
+        if self.dynamic is not None:
+            self.dynamic.update(dt, located)
+        else:
+            self.fusion.update(dt, located.state, located.twist, (
+                None if located.wrenches is None else np.array(located.wrenches)))
+        if not (self.fusion if self.dynamic is None else self.dynamic).is_credible:
+            self._node.get_logger().error(
+                'the fused CoM was not finite, or its mass not credible: it begins anew; check '
+                'the masses of the URDF and the units of the inputs')
+            self.restart()
+        elif self._estimate.is_started and (self.dynamic is None or located.twist is not None):
             self._publish(located.stamp_ns)
+
+    def _take_payload(self, located: LocatedState) -> None:
+        payload, state = self._payload, located.state
+        payload.update(located.stamp_ns)
+        self._load = payload.motion(state)
+        if self._load is not None and located.wrenches is not None:
+            located.wrenches = without_load(
+                located.wrenches, state.sole_placements_in_world, self._load.place(state),
+                self._load.mass * self._node.params.gravity)
+
+    def _with_payload(self, com: Any, velocity: Any) -> tuple[Any, Any]:
+        """Return centre of mass and velocity of robot and payload in the world."""
+        load, last, mass = self._load, self._last, self._estimate.mass
+        if load is None or last is None or last.twist is None:
+            return com, velocity
+        state = last.state
+        total, momentum = mass + load.mass, state.base.rotation.dot(
+            load.momentum_along_base(last.twist))
+        return ((mass * np.array(com) + load.mass * load.place(state)) / total,
+                (mass * np.array(velocity) + momentum) / total)
 
     def _publish(self, stamp_ns: int) -> None:
         """Publish the estimate; messages without subscribers are not built."""
-        estimate = self.fusion.filter
+        estimate, dynamic = self._estimate, self.dynamic
         if self._fused.has_subscribers:
             fields = self._fused.fields
-            fields['position'][...], fields['velocity'][...] = self.fusion.now()
-            if self._published_updates != self.fusion.updates:
+            fields['position'][...], fields['velocity'][...] = self._with_payload(
+                *(dynamic or self.fusion).now())
+            if dynamic is not None or self._published_updates != self.fusion.updates:
                 self._published_updates = self.fusion.updates
                 fields['position_covariance'][_LINEAR] = estimate.com_covariance.reshape(-1)
                 fields['velocity_covariance'][_LINEAR] = estimate.velocity_covariance.reshape(-1)
@@ -117,7 +179,7 @@ class ComFusion:
             self._force.publish(stamp_ns)
 
     def _report(self) -> Report:
-        estimate, inputs, last = self.fusion.filter, self._inputs, self._last
+        estimate, inputs, last = self._estimate, self._inputs, self._last
         instants, self._instants = self._instants, 0
         if last is not None and instants and last.twist is None:
             if last.state.uprightness < UPRIGHT:
@@ -138,6 +200,17 @@ class ComFusion:
             return WARN, ('from kinematics and the load estimated so far; no foot wrenches'
                           + (f': {missing}' if missing else '')), values
         return OK, 'from kinematics and foot wrenches', values
+
+
+def fused_com(model: RobotModel, params: ComEstimatorParameters) -> FusedCom:
+    """Return the estimator that the parameters describe; a BipedComError if there is none."""
+    settings = settings_from(params, ComFilterSettings, 'fusion_')
+    return FusedCom(model, settings, params.load_link, params.gravity)
+
+
+def fusion_values(params: ComEstimatorParameters) -> list[Any]:
+    """Return the parameters on which the estimate depends."""
+    return [getattr(params, field.name) for field in fields(FusionParameters)] + [params.gravity]
 
 
 def _stale(*sources: Input) -> str:

@@ -18,10 +18,13 @@ from __future__ import annotations
 import math
 
 from biped_com_ros.core.com.estimate import ComEstimate
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
 from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.viz.palette import LINK_COM, MARKS
+import numpy as np
 from rclpy.node import Node
 from visualization_msgs.msg import Marker
 
@@ -29,8 +32,9 @@ from visualization_msgs.msg import Marker
 _ARROW_TIME = 0.5
 _ACTIONS = {True: Marker.ADD, False: Marker.DELETE}
 # Equally long, so that the positions lie evenly in the message and are set in one go.
-_ROBOT, _LINKS = 'robot_com', 'link_coms'
-_PALE = (*markers.ORANGE[:3], 0.6)
+_ROBOT, _LINKS, _WITH_FORCES = 'robot_com', 'link_coms', 'fused_com'
+_COM, _DCM = markers.rgba(MARKS['com'].colour), markers.rgba(MARKS['dcm'].colour)
+_LINK, _FUSED = markers.rgba(LINK_COM, 0.6), markers.rgba(MARKS['fused'].colour)
 
 
 class MarkerOutput:
@@ -38,23 +42,37 @@ class MarkerOutput:
 
     def __init__(self, node: Node, model: RobotModel, params: ComEstimatorParameters) -> None:
         shown = _shown(model, params.world_frame, params.marker_density)
-        dcm, arrow = len(shown) - 2, len(shown) - 1
+        dcm, fused, arrow = (len(shown) - i for i in (3, 2, 1))
         self._out = markers.marker_publisher(node, shown, {
             'position': 'markers[*].pose.position', 'tail': f'markers[{arrow}].points[0]',
             'head': f'markers[{arrow}].points[1]',
+            'fused_action': f'markers[{fused}].action',
             'dcm_action': f'markers[{dcm}].action', 'arrow_action': f'markers[{arrow}].action',
         }, qos=LATCHED)
 
-    def publish(self, estimate: ComEstimate) -> None:
-        """Publish the markers of an instant; those of unknown quantities are deleted."""
+    def publish(self, estimate: ComEstimate, bias: Array | None = None) -> None:
+        """
+        Publish the markers of an instant; those of unknown quantities are deleted.
+
+        Parameters
+        ----------
+        estimate
+            By kinematics.
+        bias
+            Its error by the foot forces, in the world, shape (3,), m; None where unknown.
+
+        """
         fields, located = self._out.fields, estimate.located
         position, velocity, dcm = fields['position'], estimate.velocity, estimate.dcm
         x, y, z = estimate.position
         position[0] = x, y, z
         position[1] = x, y, located.stance.ground_height
-        position[2:-2] = located.state.link_coms_in_world
+        position[2:-3] = located.state.link_coms_in_world
         if dcm is not None:
-            position[-2] = dcm
+            position[-3] = dcm
+        if bias is not None:
+            position[-2] = np.subtract((x, y, z), bias)
+        fields['fused_action'][...] = _ACTIONS[bias is not None]
         if velocity is not None:
             vx, vy, vz = velocity
             fields['tail'][...] = x, y, z
@@ -65,14 +83,15 @@ class MarkerOutput:
 
 
 def _shown(model: RobotModel, frame: str, density: float) -> list[Marker]:
-    """Prototypes: centre of mass, its projection, one ball per link, DCM, velocity."""
+    """Prototypes: CoM, its projection, one ball per link, DCM, velocity; the fused CoM."""
     whole = _diameter(model.mass, density) / 2.0
-    links = [markers.sphere(frame, _LINKS, i, _PALE, _diameter(mass, density))
+    links = [markers.sphere(frame, _LINKS, i, _LINK, _diameter(mass, density))
              for i, mass in enumerate(model.link_masses.tolist())]
-    return [markers.sphere(frame, _ROBOT, 0, markers.RED, whole),
-            markers.cylinder(frame, _ROBOT, 1, markers.RED, whole, 0.002), *links,
-            markers.cylinder(frame, _ROBOT, 2, markers.CYAN, whole / 2.0, 0.004),
-            markers.arrow(frame, _ROBOT, 3, markers.GREEN, whole / 6.0, whole / 3.0, whole / 3.0)]
+    return [markers.sphere(frame, _ROBOT, 0, _COM, whole),
+            markers.cylinder(frame, _ROBOT, 1, _COM, whole, 0.002), *links,
+            markers.cylinder(frame, _ROBOT, 2, _DCM, whole / 2.0, 0.004),
+            markers.sphere(frame, _WITH_FORCES, 0, _FUSED, 0.9 * whole),
+            markers.arrow(frame, _ROBOT, 3, _COM, whole / 6.0, whole / 3.0, whole / 3.0)]
 
 
 def _diameter(mass: float, density: float) -> float:

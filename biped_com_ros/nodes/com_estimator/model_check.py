@@ -60,7 +60,7 @@ class ModelCheck:
         self._node = node
         if not any(foot.used_sensors for foot in node.model.config.feet.values()):
             return
-        self.use_inertials()
+        self.use_parameters()
         self._weight: Report = OK, '', {}
         self._com: Report = OK, '', {}
         self._latest = latest
@@ -70,8 +70,8 @@ class ModelCheck:
         node.diagnostics.add('weight', lambda: self._current(self._weight))
         node.diagnostics.add('centre of mass', lambda: self._current(self._com))
 
-    def use_inertials(self) -> None:
-        """Compare with the masses that the model has now."""
+    def use_parameters(self) -> None:
+        """Compare by the masses and the parameters that there are now."""
         node = self._node
         weight = node.model.mass * node.params.gravity
         self._weight_check = WeightCheck(weight, {}, node.params.weight_tolerance, '')
@@ -82,7 +82,9 @@ class ModelCheck:
         estimate = self._latest()
         if estimate is None:
             return
-        located = estimate.located
+        located, load = estimate.located, estimate.load
+        self._weight_check.body_weight = self._node.params.gravity * (
+            self._node.model.mass + (0.0 if load is None else load.mass))
         stance = located.stance
         footprint = footprint_pose(
             located.state.base, stance.soles_in_world, stance.in_contact)

@@ -29,6 +29,7 @@ contacts             sensor_msgs/JointState         in, of wrench_aggregator; or
 <foot>/wrench        geometry_msgs/WrenchStamped    in, for what is fused, and for the filter
 resting_wrench       geometry_msgs/WrenchStamped    in, once per second at rest, compared with the
                                                     model: see /diagnostics
+payload              geometry_msgs/InertiaStamped   in, of payload_estimator
 ~/com                geometry_msgs/PointStamped     centre of mass
 ~/com_velocity       geometry_msgs/Vector3Stamped   its velocity; not while no sole is in contact
 ~/dcm                geometry_msgs/PointStamped     divergent component, on the ground
@@ -58,7 +59,7 @@ from biped_com_ros.core.signals.synchronizer import StampThrottle
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.estimator import StateEstimator
 from biped_com_ros.core.wrench.contact import ContactThresholds
-from biped_com_ros.nodes.com_estimator.fusion import ComFusion
+from biped_com_ros.nodes.com_estimator.fusion import ComFusion, fused_com, fusion_values
 from biped_com_ros.nodes.com_estimator.model_check import ModelCheck
 from biped_com_ros.nodes.com_estimator.outputs import BaseOutput, ComOutputs, FrameOutput
 from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
@@ -66,6 +67,7 @@ from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.node.timers import call_soon
+from biped_com_ros.ros.topics.payload_input import PayloadInput
 from biped_com_ros.ros.topics.state_inputs import ContactInputs, describe_contacts, StateInputs
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.parameter import Parameter
@@ -114,11 +116,13 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         self._frame_throttle = StampThrottle(params.tf_rate)
         self._marker_throttle = StampThrottle(params.marker_rate)
         self._model_check = ModelCheck(self, lambda: self.last)
+        self.payload = PayloadInput(self, params)
         self._published, self._reported_at = 0, time.monotonic()
         self.last: ComEstimate | None = None
         self.diagnostics.add('base', self._report_base)
         self.diagnostics.add('com', self._report_com)
-        self.fusion = ComFusion(self, self.inputs) if params.fused_com else None
+        self.fusion = ComFusion(
+            self, self.inputs, self.payload.carried) if params.fused_com else None
 
     def _estimate(self, model: RobotModel) -> StateEstimator:
         """Call back with the state at each sample of the joints; the filter needs wrenches."""
@@ -152,23 +156,38 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
     def use_inertials(self) -> None:
         """Estimate with calibrated masses from the next state on."""
         self.set_parameters([Parameter('link_masses', value=self.model.link_masses.tolist())])
-        self._model_check.use_inertials()
+        self._model_check.use_parameters()
         if self.fusion is not None:
-            self.fusion.use_inertials()
+            self.fusion.restart()
 
     def _make_markers(self) -> None:
         from biped_com_ros.nodes.com_estimator.markers import MarkerOutput
         self._markers = MarkerOutput(self, self.model, self.params)
 
+    def check_parameters(self, params: ComEstimatorParameters) -> None:
+        """Refuse a link that the robot does not have."""
+        if params.fused_com:
+            fused_com(self.model, params)
+
     def apply_parameters(self, params: ComEstimatorParameters) -> None:
-        """Use other rates."""
+        """Use other rates, limits and noise; other noise of the fused CoM begins it anew."""
+        before, self.params = self.params, params
         self._frame_throttle.set_rate(params.tf_rate)
         self._marker_throttle.set_rate(params.marker_rate)
+        self.inputs.use(params)
+        self.contacts.use(params)
+        self.payload.use(params)
+        self._model_check.use_parameters()
+        if self.fusion is not None and fusion_values(params) != fusion_values(before):
+            self.fusion.restart()
 
     # -- on every message
 
     def _on_state(self, located: LocatedState) -> None:
-        self.last = estimate = ComEstimate(located, self.params.gravity)
+        carried = self.payload.carried
+        carried.update(located.stamp_ns)
+        self.last = estimate = ComEstimate(
+            located, self.params.gravity, carried.motion(located.state))
         self._published += 1
         self._outputs.publish(estimate)
         if self._base_output is not None:
@@ -176,7 +195,7 @@ class ComEstimator(RobotNode[ComEstimatorParameters]):
         if self._frame_throttle.is_due(located.stamp_ns):
             self._frames.publish(estimate)
         if self._markers is not None and self._marker_throttle.is_due(located.stamp_ns):
-            self._markers.publish(estimate)
+            self._markers.publish(estimate, None if self.fusion is None else self.fusion.bias)
 
     # -- diagnostics
 

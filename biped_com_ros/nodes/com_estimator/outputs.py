@@ -95,6 +95,9 @@ class FrameOutput:
     """
     Broadcasts world -> root link, base -> footprint, world -> com and world -> <link>_com.
 
+    On request also root link -> links of feet and hands, for systems without
+    robot_state_publisher: what is published in their frames can be shown then.
+
     The root link and not the base, since where they differ robot_state_publisher broadcasts
     root -> base, and a frame has only one parent.
     """
@@ -110,10 +113,14 @@ class FrameOutput:
         pairs.append((world, params.com_frame))
         if self._sends_links:
             pairs += [(world, f'{link}_com') for link in model.link_names]
+        self._contact_row, contact_links = len(pairs), _contact_links(model, params)
+        pairs += [(root, link) for link in contact_links]
+        self._contact_frames = model.frames(contact_links) if contact_links else None
         self._transforms = TransformOutput(node, pairs, later=True)
         self._pose_base_link = Pose.from_rpy(model.config.base_rpy, np.zeros(3)).inverse()
         # Both are fixed to the root, so any joint positions will do.
         self._pose_base_root = model.state(model.positions({})).pose_in_base(root)
+        self._pose_root_base = self._pose_base_root.inverse()
 
     def publish(self, estimate: ComEstimate) -> None:
         """Broadcast all transforms of an instant."""
@@ -124,7 +131,11 @@ class FrameOutput:
             self._set_base(located)
         transforms.positions[row] = estimate.position
         if self._sends_links:
-            transforms.positions[row + 1:] = located.state.link_coms_in_world
+            transforms.positions[row + 1:self._contact_row] = located.state.link_coms_in_world
+        if self._contact_frames is not None:
+            placements = located.state.placements_in_base(self._contact_frames)
+            for row, placement in enumerate(placements, start=self._contact_row):
+                self._set(row, self._pose_root_base @ Pose(placement[:3].T, placement[3]))
         transforms.publish(located.stamp_ns)
 
     def _set_base(self, located: LocatedState) -> None:
@@ -133,5 +144,18 @@ class FrameOutput:
             base, stance.soles_in_world, stance.in_contact)
         poses = (base @ self._pose_base_root, footprint) if self._sends_base else (footprint,)
         for row, pose in enumerate(poses):
-            self._transforms.positions[row] = pose.position
-            self._transforms.quaternions[row] = pose.quaternion
+            self._set(row, pose)
+
+    def _set(self, row: int, pose: Pose) -> None:
+        self._transforms.positions[row] = pose.position
+        self._transforms.quaternions[row] = pose.quaternion
+
+
+def _contact_links(model: RobotModel, params: ComEstimatorParameters) -> list[str]:
+    """Return the links whose frames are broadcast: those of feet and hands, none by default."""
+    if not params.publish_contact_tf:
+        return []
+    config, root = model.config, model.frame_names[0]
+    links = [foot.sole for foot in config.feet.values()]
+    links += [hand.frame for hand in config.hands.values()]
+    return [link for link in dict.fromkeys(links) if link != root]

@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from biped_com_ros.core.wrench.aggregation import ContactBody, WrenchAggregation
 from biped_com_ros.core.wrench.sensor_faults import (
     RepeatedReadings, WeightBalance, WeightBalanceSettings)
@@ -58,6 +60,10 @@ class SensorFaults:
     def use_inertials(self) -> None:
         """Compare forces with the calibrated weight."""
         self._balance.body_weight = self._aggregation.body_weight
+
+    def set_missing(self, missing: float) -> None:
+        """Use another share of the weight that may be missing."""
+        self._balance.settings = replace(self._balance.settings, missing=missing)
 
     def add_reading(self, sensor: int, stamp_ns: int, moved_ns: int) -> None:
         """

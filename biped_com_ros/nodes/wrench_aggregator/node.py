@@ -68,7 +68,9 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
         self.aggregation = aggregation = WrenchAggregation(
             model, self.params.aggregation_settings())
         self._feet = aggregation.feet
-        self._outputs = WrenchOutputs(self, model, self._feet, self.params.footprint_frame)
+        self._outputs = WrenchOutputs(
+            self, model, self._feet, [body for body in aggregation.bodies if not body.is_foot],
+            self.params.footprint_frame)
         self._tare = Tare(self, aggregation)
         self._weight = WeightCheck(
             aggregation.body_weight,
@@ -105,9 +107,18 @@ class WrenchAggregator(RobotNode[WrenchAggregatorParameters]):
             **{f'wrench of {channel.name}': source
                for channel, source in zip(channels, self.sensors)}})
 
+    def check_parameters(self, params: WrenchAggregatorParameters) -> None:
+        """Refuse thresholds of contact that contradict each other."""
+        params.aggregation_settings()
+
     def apply_parameters(self, params: WrenchAggregatorParameters) -> None:
         """Change limits, and the low-pass of every sensor if its parameters changed."""
         self._set_limits(params)
+        self.aggregation.use_thresholds(params.aggregation_settings().thresholds)
+        self._weight.tolerance = params.weight_tolerance
+        self._faults.set_missing(params.weight_missing)
+        for source in (self.joints, self.imu, *self.sensors):
+            source.timeout = params.sensor_timeout
         low_pass = (params.low_pass_cutoff, params.low_pass_order)
         if low_pass != (self.params.low_pass_cutoff, self.params.low_pass_order):
             for channel in self.aggregation.channels:

@@ -32,11 +32,15 @@ from rclpy.node import Node
 
 
 class WrenchOutputs:
-    """All outputs of the aggregation: of each foot, of all contacts, and of the total."""
+    """All outputs of the aggregation: of each foot and hand, of all contacts, of the total."""
 
     def __init__(self, node: Node, model: RobotModel, feet: Sequence[ContactBody],
-                 footprint_frame: str) -> None:
+                 hands: Sequence[ContactBody], footprint_frame: str) -> None:
         publish_sole_frames(node, model)
+        config = model.config
+        self._hands = {hand.index: wrench_publisher(
+            node, f'~/{config.hand_label(hand.name)}/wrench', config.hands[hand.name].frame)
+            for hand in hands}
         self._feet = {foot.index: FootOutput(node, foot, model.config.sole_frame(foot.name))
                       for foot in feet}
         self._contacts = ContactsOutput(node, feet)
@@ -45,7 +49,7 @@ class WrenchOutputs:
     def publish_body(self, body: ContactBody, stamp_ns: int, min_force: float,
                      contact_period_ns: int) -> None:
         """
-        Publish the wrench of a body, if it is a foot; see `FootOutput` and `ContactsOutput`.
+        Publish the wrench of a body; of a foot see `FootOutput` and `ContactsOutput`, too.
 
         Parameters
         ----------
@@ -63,6 +67,8 @@ class WrenchOutputs:
         if foot is not None:
             foot.publish(stamp_ns, min_force, contact_period_ns)
             self._contacts.update(body, stamp_ns, contact_period_ns)
+        else:
+            self._hands[body.index].publish_value(body.wrench, stamp_ns)
 
 
 def publish_sole_frames(node: Node, model: RobotModel) -> None:

@@ -40,7 +40,7 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
         50.0, 'Cut-off frequency of the Butterworth low-pass of all readings; 0: off', 'Hz', 0.0,
         10000.0)
     low_pass_order: int = parameter(2, 'Order of the low-pass', options=(1, 2))
-    contact_engage_dwell: float = constant(
+    contact_engage_dwell: float = parameter(
         0.002, 'Time the force has to stay above contact_engage for contact to begin', 's', 0.0,
         1.0)
     contact_period: float = parameter(
@@ -60,7 +60,7 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     tare_max_offset_share: float = parameter(
         0.3, 'Largest force of an offset, as a share of body weight: with more the robot is '
         'assumed to stand', '', 0.0, 100.0)
-    weight_missing: float = constant(
+    weight_missing: float = parameter(
         0.25, 'Share of the body weight that may be missing while a foot on the ground measures '
         'almost nothing for 0.5 s; if more is, its sensor counts as dead, and its wrench is '
         'withheld; 1: never', '', 0.01, 1.0)
@@ -83,7 +83,7 @@ class WrenchAggregatorParameters(RobotNodeParameters, ContactParameters, WeightP
     state_timeout: float = parameter(
         0.1, 'Largest difference between the stamps of a reading and of the joint states or the '
         'IMU data used with it', 's', 0.0, 10.0)
-    sensor_timeout: float = constant(
+    sensor_timeout: float = parameter(
         0.5, 'Time without messages after which a sensor is stale', 's', 0.001, 60.0)
 
     virtual_cutoff: float = constant(

@@ -27,12 +27,15 @@ from biped_com_ros.core.wrench.bias_tracking import BiasTracking, SwingSettings
 from biped_com_ros.core.wrench.tare import (
     AXES, JointStillness, load_offsets, RecentReadings, save_offsets, SensorOffset)
 from biped_com_ros.nodes.wrench_aggregator.parameters import WrenchAggregatorParameters
-from biped_com_ros.ros.node.diagnostics import OK, Report
+from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.outputs import float_array_publisher
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.services import trigger_service
 import numpy as np
+
+_REFUSED = 3
+"""So many refused means in a row are reported."""
 
 
 class Tare:
@@ -190,6 +193,14 @@ class Tare:
         if self._tracking is not None:
             for sensor, bias in self._tracking.filters.items():
                 values[f'bias of {self._channels[sensor].name}'] = _describe_bias(bias)
+            refused = [f"'{self._channels[sensor].name}'"
+                       for sensor, bias in self._tracking.filters.items()
+                       if bias.refused_in_row >= _REFUSED]
+            if refused:
+                return WARN, (
+                    f'the readings of {", ".join(refused)} in the air were not those of their '
+                    f'biases in the last {_REFUSED} times or more: the feet carry a load then, or '
+                    'the biases have jumped; hang the robot freely, and call ~/tare'), values
         missing = [channel.name for channel in self._channels
                    if channel.name not in self._offsets]
         return OK, f'not tared: {", ".join(missing)}' if missing else 'all sensors tared', values

@@ -56,10 +56,11 @@ class StabilityHealth:
                              ('support', self._report_support), ('weight', self._report_weight)):
             node.diagnostics.add(name, report)
 
-    def use_inertials(self, monitor: StabilityMonitor) -> None:
-        """Report a monitor with other masses, and compare with its weight."""
+    def use(self, monitor: StabilityMonitor) -> None:
+        """Report a monitor with other masses or settings, and compare with its weight."""
         self._monitor, node = monitor, self._node
         self._weight.body_weight = node.model.mass * node.params.gravity
+        self._weight.tolerance = node.params.weight_tolerance
 
     def add(self, report: StabilityReport) -> None:
         """Add the report of one instant."""
@@ -72,6 +73,7 @@ class StabilityHealth:
                 self._squares += difference.dot(difference).item()
                 self._compared += 1
             assert located.wrenches is not None
+            self._weight.body_weight = report.weight
             self._weight.add(report.wrench[2], [wrench[2] for wrench in located.wrenches],
                              any(located.stance.in_contact), located.state.uprightness)
 
@@ -128,13 +130,19 @@ class StabilityHealth:
         last = self._last
         support = None if last is None else last.support
         unevenness = 0.0 if support is None else support.unevenness
-        values = {'out of plane [m]': unevenness, 'phase': '' if last is None else (
+        values = {'out of plane [m]': unevenness, 'CoM margin [m]': _known(
+            None if last is None else last.com_margin), 'phase': '' if last is None else (
             describe_contacts(tuple(self._node.model.config.feet),
                               last.located.stance.in_contact))}
+        if last is not None and last.contacts:
+            hands = f', and the hands {", ".join(last.hands)}' if last.hands else ''
+            return OK, ('region of support by friction, of soles '
+                        f'{"on steps" if not hands else "in contact"}{hands}'), values
         if unevenness > self._node.params.unevenness_warning:
             return WARN, (
                 f'the soles in contact are up to {1e3 * unevenness:.0f} mm out of one plane: '
-                'stairs, a foot on its edge, or joint offsets; the ZMP is on a plane between them'
+                'a low step, a foot on its edge, or joint offsets; the ZMP is on a plane between '
+                'them'
                 ), values
         return OK, 'the soles in contact lie in one plane', values
 

@@ -26,36 +26,45 @@ from biped_com_ros.core.stability.monitor import StabilityReport
 from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
 from biped_com_ros.ros.topics import markers
 from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.viz import palette
+from biped_com_ros.viz.arrows import arrow_scale
 import numpy as np
 from rclpy.node import Node
 from visualization_msgs.msg import Marker
 
-_COLOURS = {Level.STABLE: markers.GREEN, Level.MARGINAL: markers.YELLOW,
-            Level.UNSTABLE: markers.RED, Level.FALLEN: markers.RED}
-_FAINT_BLUE, _FAINT_ORANGE = (*markers.BLUE[:3], 0.35), (*markers.ORANGE[:3], 0.35)
+_GOOD = markers.rgba(palette.GOOD)
+_COLOURS = {Level.STABLE: _GOOD, Level.MARGINAL: markers.rgba(palette.FAIR),
+            Level.UNSTABLE: markers.rgba(palette.BAD), Level.FALLEN: markers.rgba(palette.BAD)}
+_FORCE = markers.rgba(palette.FORCE)
+_COM, _ZMP, _MODEL, _DCM = (markers.rgba(palette.MARKS[name].colour)
+                            for name in ('com', 'zmp', 'zmp_model', 'dcm'))
+_TRAIL, _MODEL_TRAIL = (markers.rgba(palette.MARKS[name].colour, 0.35)
+                        for name in ('zmp', 'zmp_model'))
+
+#: Of the polygon that is drawn; a region of support may have more.
+_MOST_CORNERS = 40
 
 
 class StabilityMarkers:
     """Polygon coloured by level, CoM and its projection, ZMPs with trails, DCM, foot forces."""
 
-    def __init__(self, node: Node, model: RobotModel, params: ZmpMonitorParameters,
-                 corner_count: int) -> None:
+    def __init__(self, node: Node, model: RobotModel, params: ZmpMonitorParameters) -> None:
         frame, feet = params.world_frame, len(model.soles.names)
         size = 0.06 * math.sqrt(model.mass / 60.0) + 0.004
-        self._force_scale = params.force_scale or 0.5 / (model.mass * params.gravity)
+        self.set_force_scale(model, params)
         shown = [
-            markers.sphere(frame, 'com', 0, markers.ORANGE, size),
-            markers.cylinder(frame, 'com', 1, markers.ORANGE, size, 0.002),
-            markers.sphere(frame, 'zmp', 0, markers.BLUE, 0.6 * size),
-            markers.sphere(frame, 'zmp_model', 0, markers.YELLOW, 0.5 * size),
-            markers.sphere(frame, 'dcm', 0, markers.CYAN, 0.6 * size),
+            markers.sphere(frame, 'com', 0, _COM, size),
+            markers.cylinder(frame, 'com', 1, _COM, size, 0.002),
+            markers.sphere(frame, 'zmp', 0, _ZMP, 0.6 * size),
+            markers.sphere(frame, 'zmp_model', 0, _MODEL, 0.5 * size),
+            markers.sphere(frame, 'dcm', 0, _DCM, 0.6 * size),
             *(markers.sphere(frame, 'cop', i, markers.WHITE, 0.4 * size) for i in range(feet)),
-            *(markers.arrow(frame, 'force', i, markers.RED, 0.15 * size, 0.4 * size, 0.5 * size)
+            *(markers.arrow(frame, 'force', i, _FORCE, 0.15 * size, 0.4 * size, 0.5 * size)
               for i in range(feet)),
-            markers.line_strip(frame, 'support_polygon', corner_count + 1, 0, markers.GREEN,
+            markers.line_strip(frame, 'support_polygon', _MOST_CORNERS + 1, 0, _GOOD,
                                0.12 * size),
-            markers.line_strip(frame, 'zmp_trail', params.trail, 0, _FAINT_BLUE, 0.1 * size),
-            markers.line_strip(frame, 'zmp_model_trail', params.trail, 0, _FAINT_ORANGE,
+            markers.line_strip(frame, 'zmp_trail', params.trail, 0, _TRAIL, 0.1 * size),
+            markers.line_strip(frame, 'zmp_model_trail', params.trail, 0, _MODEL_TRAIL,
                                0.1 * size)]
         self._feet, self._first_arrow = feet, 5 + feet
         self._polygon = 5 + 2 * feet
@@ -68,6 +77,10 @@ class StabilityMarkers:
             fields[f'arrow_{i}'] = f'markers[{self._first_arrow + i}].points'
         self._out = markers.marker_publisher(node, shown, fields, qos=LATCHED)
         self._trails = (_Trail(params.trail), _Trail(params.trail))
+
+    def set_force_scale(self, model: RobotModel, params: ZmpMonitorParameters) -> None:
+        """Draw forces by the parameters, or by the robot's weight and height."""
+        self._force_scale = params.force_scale or arrow_scale(model, params.gravity)
 
     def publish(self, report: StabilityReport, level: Level) -> None:
         """Publish an instant."""
@@ -103,7 +116,9 @@ class StabilityMarkers:
 
     def _draw_polygon(self, corners: Array, level: Level) -> None:
         fields = self._out.fields
-        outline = np.empty((len(fields['polygon'][...]), 3))
+        if len(corners) > _MOST_CORNERS:
+            corners = corners[np.linspace(0, len(corners) - 1, _MOST_CORNERS).astype(int)]
+        outline = np.empty((_MOST_CORNERS + 1, 3))
         outline[:len(corners)], outline[len(corners):] = corners, corners[0]
         fields['polygon'][...], fields['colour'][...] = outline, _COLOURS[level]
 

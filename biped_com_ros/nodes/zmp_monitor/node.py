@@ -25,12 +25,17 @@ joint_states          sensor_msgs/JointState           in
 imu (robot's YAML)    sensor_msgs/Imu                  in, with base_source imu or filter
 odom                  nav_msgs/Odometry                in, with base_source odometry
 <foot>/wrench         geometry_msgs/WrenchStamped      in; see the parameter wrench_topics
+<hand>/wrench         geometry_msgs/WrenchStamped      in; see the parameter hand_wrench_topics
+payload               geometry_msgs/InertiaStamped     in, of payload_estimator
 ~/zmp                 geometry_msgs/PointStamped       measured, on the plane of support
 ~/zmp_model           geometry_msgs/PointStamped       required by the motion; delayed by a filter
 ~/zmp_difference      geometry_msgs/Vector3Stamped     the model's minus the measured, after
                                                        the same filter
 ~/dcm                 geometry_msgs/PointStamped       divergent component on that plane
-~/support_polygon     geometry_msgs/PolygonStamped     of the soles in contact
+~/support_polygon     geometry_msgs/PolygonStamped     of the soles in contact; on steps and with
+                                                       hands the region where the ZMP may be
+~/com_region          geometry_msgs/PolygonStamped     where the CoM may be at rest
+~/com_margin          std_msgs/Float64                 of the CoM in it, m; negative outside
 ~/margin              std_msgs/Float64                 of the measured ZMP, m; negative outside
 ~/dcm_margin          std_msgs/Float64                 of the divergent component, m
 ~/time_to_edge        std_msgs/Float64                 until the DCM leaves if the ZMP stays, s
@@ -51,6 +56,7 @@ from biped_com_ros.core.geometry.polygon import Point
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.sole_geometry import sole_polygon
 from biped_com_ros.core.signals.synchronizer import StampThrottle
+from biped_com_ros.core.stability.hands import HandSettings
 from biped_com_ros.core.stability.levels import StabilityThresholds
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
 from biped_com_ros.core.state.base import LocatedState
@@ -62,7 +68,8 @@ from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import settings_from
 from biped_com_ros.ros.node.robot_node import RobotNode
-from biped_com_ros.ros.topics.state_inputs import StateInputs
+from biped_com_ros.ros.topics.payload_input import PayloadInput
+from biped_com_ros.ros.topics.state_inputs import hand_wrench_topics, StateInputs
 
 
 class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
@@ -76,26 +83,49 @@ class ZmpMonitor(RobotNode[ZmpMonitorParameters]):
         params = self.params
         polygons = self._polygons(model)
         self.monitor = StabilityMonitor(model, _settings(params), polygons)
+        self._payload = PayloadInput(self, params)
+        self.monitor.payload = self._payload.carried
         self._outputs = StabilityOutputs(self, params.world_frame, model.soles.names)
-        self._markers = StabilityMarkers(self, model, params, sum(map(len, polygons)))
+        self._markers = StabilityMarkers(self, model, params)
         self._marker_throttle = StampThrottle(params.marker_rate)
         self.inputs = StateInputs(
             self, model, params, **self.input_options(params.sensor_timeout))
         self.estimator = self.inputs.estimate_synchronized(
             self._on_state, params, body_weight=model.mass * params.gravity,
-            thresholds=settings_from(params, ContactThresholds, 'contact_'))
+            thresholds=_thresholds(params),
+            hand_topics=hand_wrench_topics(model, params.hand_wrench_topics),
+            wrench_delay=params.wrench_delay if params.align_wrenches else 0.0)
         self.watch_inputs(self.inputs.inputs)
         self._health = StabilityHealth(self, self.inputs, self.estimator.base, self.monitor)
 
+    def check_parameters(self, params: ZmpMonitorParameters) -> None:
+        """Refuse thresholds that contradict each other."""
+        _settings(params)
+        _thresholds(params)
+
     def apply_parameters(self, params: ZmpMonitorParameters) -> None:
-        """Use another rate of markers; warning thresholds are read by the diagnostics."""
+        """Evaluate with other settings from the next state on; level and contacts stay."""
+        self.params = params
         self._marker_throttle.set_rate(params.marker_rate)
+        self._markers.set_force_scale(self.model, params)
+        self._payload.use(params)
+        self.inputs.use(params, thresholds=_thresholds(params),
+                        body_weight=self.model.mass * params.gravity)
+        if params.align_wrenches:
+            self.estimator.set_wrench_delay(params.wrench_delay)
+        self._replace_monitor(same_masses=True)
 
     def use_inertials(self) -> None:
-        """Evaluate with calibrated masses from the next state on."""
+        """Evaluate with calibrated masses from the next state on; the level stays."""
+        self._replace_monitor(same_masses=False)
+
+    def _replace_monitor(self, *, same_masses: bool) -> None:
+        before = self.monitor
         self.monitor = StabilityMonitor(
             self.model, _settings(self.params), self._polygons(self.model))
-        self._health.use_inertials(self.monitor)
+        self.monitor.continue_from(before, same_masses=same_masses)
+        self.monitor.payload = self._payload.carried
+        self._health.use(self.monitor)
 
     def _polygons(self, model: RobotModel) -> list[Sequence[Point]]:
         if self.params.polygon_source == 'collision':
@@ -116,9 +146,18 @@ def _settings(params: ZmpMonitorParameters) -> MonitorSettings:
         dcm_margin=params.dcm_margin_unstable, tilt=params.tilt_unstable,
         fallen_tilt=params.tilt_fallen, lean=params.lean_unstable, dwell=params.level_dwell,
         recovery=params.recovery_time)
+    undone = 0.0 if params.align_wrenches else params.wrench_delay
     return settings_from(
         params, MonitorSettings, 'model_', stability=stability, min_share=params.min_force_share,
-        gravity=params.gravity, wrench_delay=params.wrench_delay)
+        gravity=params.gravity, wrench_delay=undone,
+        foot_friction=params.foot_friction, step_height=params.step_height,
+        edge_height=params.edge_height, hands=HandSettings(
+            friction=params.hand_friction, largest_force=params.hand_force,
+            thresholds=_thresholds(params)))
+
+
+def _thresholds(params: ZmpMonitorParameters) -> ContactThresholds:
+    return settings_from(params, ContactThresholds, 'contact_')
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -24,6 +24,7 @@ from biped_com_ros.core.stability.levels import Change, Level
 from biped_com_ros.core.stability.monitor import StabilityReport
 from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, status_name, WARN
+from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.outputs import (
     float_publisher, point_publisher, TemplatePublisher, vector_publisher)
 from biped_com_ros.ros.topics.qos import LATCHED, overridable
@@ -45,6 +46,7 @@ class PolygonOutput(TemplatePublisher):
     def __init__(self, node: Node, topic: str, frame_id: str) -> None:
         self._frame_id, self._templates = frame_id, dict[int, Template]()
         super().__init__(node, topic, self._prototype_of(4), {'points': 'polygon.points'})
+        self._frame_id = frame_prefix(node) + frame_id
 
     def publish_corners(self, stamp_ns: int, corners: Array) -> None:
         """Publish corners (k, 3)."""
@@ -86,8 +88,11 @@ class StabilityOutputs:
             (vector_publisher(node, '~/zmp_difference', world_frame), 'vector',
              attrgetter('zmp_difference')),
             number('~/margin', 'zmp_margin'), number('~/dcm_margin', 'dcm_margin'),
-            number('~/time_to_edge', 'time_to_edge'))
-        self._polygon = PolygonOutput(node, '~/support_polygon', world_frame)
+            number('~/com_margin', 'com_margin'), number('~/time_to_edge', 'time_to_edge'))
+        self._polygons = tuple(
+            (PolygonOutput(node, topic, world_frame), attrgetter(field))
+            for topic, field in (
+                ('~/support_polygon', 'support'), ('~/com_region', 'com_region')))
         options = {'qos_overriding_options': overridable()}
         self._phase = node.create_publisher(String, '~/support_phase', LATCHED, **options)
         self._event = node.create_publisher(DiagnosticArray, '~/event', LATCHED, **options)
@@ -100,8 +105,9 @@ class StabilityOutputs:
             if output.has_subscribers and (value := value_of(report)) is not None:
                 output.fields[field][...] = value
                 output.publish(stamp_ns)
-        if report.support is not None and self._polygon.has_subscribers:
-            self._polygon.publish_corners(stamp_ns, report.support.corners_in_world)
+        for polygon, region_of in self._polygons:
+            if polygon.has_subscribers and (region := region_of(report)) is not None:
+                polygon.publish_corners(stamp_ns, region.corners_in_world)
         if in_contact != self._in_contact:
             self._in_contact = in_contact
             self._phase.publish(String(data=support_phase(self._feet, in_contact)))

@@ -19,56 +19,80 @@ from dataclasses import dataclass
 
 from biped_com_ros.core.com.momentum import METHODS
 from biped_com_ros.ros.node.common_parameters import (
-    ContactParameters, FootWrenchParameters, gravity_parameter, WeightParameters)
+    ContactParameters, FootWrenchParameters, gravity_parameter, PayloadParameters,
+    WeightParameters)
 from biped_com_ros.ros.node.parameters import constant, parameter
 
 
 @dataclass(frozen=True)
-class ZmpMonitorParameters(FootWrenchParameters, ContactParameters, WeightParameters):
+class ZmpMonitorParameters(
+        FootWrenchParameters, ContactParameters, WeightParameters, PayloadParameters):
     """Parameters of `zmp_monitor`."""
 
     polygon_source: str = constant(
         'configuration', "Outlines of the soles: from the robot's YAML, or from the collision "
         'geometry of its URDF', options=('configuration', 'collision'))
-    contact_engage_dwell: float = constant(
+    hand_wrench_topics: list[str] = constant(
+        [], 'Topics (geometry_msgs/WrenchStamped) of the wrench of the environment on each hand '
+        "that has wrench_sensors, in any frame fixed to it, in the order of the robot's hands; "
+        'empty: wrench_aggregator/<hand>/wrench')
+    foot_friction: float = parameter(
+        0.7, 'Coefficient of friction of the soles, for the region of support on steps and with '
+        'hands', '', 0.01, 10.0)
+    hand_friction: float = parameter(
+        0.5, 'Coefficient of friction of hands that lean', '', 0.01, 10.0)
+    hand_force: float = parameter(
+        0.3, 'Largest force of a hand, as a share of body weight', '', 0.001, 10.0)
+    step_height: float = parameter(
+        0.02, 'Distance of parallel soles from their mean plane above which they stand on steps',
+        'm', 0.0, 10.0)
+    edge_height: float = parameter(
+        0.003, 'Height over the lowest corner of a sole that rolls up to which other corners '
+        'still touch: how far soles and ground give way. 0: whole soles always touch', 'm', 0.0,
+        0.1)
+    contact_engage_dwell: float = parameter(
         0.0, 'Time the force has to stay above contact_engage for contact to begin; 0, since a '
         'landing foot affects the ZMP at once', 's', 0.0, 1.0)
-    min_force_share: float = constant(
+    min_force_share: float = parameter(
         0.03, 'Smallest normal force, as a share of body weight, for a ZMP or CoP', '', 0.001, 0.9)
-    model_method: str = constant(
+    model_method: str = parameter(
         'full', "How the model's ZMP is computed: with the whole angular momentum, with links as "
         'point masses, with one point mass, or statically', options=METHODS)
-    model_cutoff: float = constant(
+    model_cutoff: float = parameter(
         15.0, "Bandwidth of the model's ZMP; it is delayed by 0.225 / cutoff", 'Hz', 0.1, 1000.0)
-    wrench_delay: float = constant(
+    wrench_delay: float = parameter(
         0.0045, 'Delay of the wrenches of the feet, undone where they are compared with the '
         'model; 0.0045 is that of the low-pass of wrench_aggregator at its default (of second '
         'order: 0.225 / low_pass_cutoff)', 's', 0.0, 0.1)
-    margin_warning: float = constant(
+    align_wrenches: bool = constant(
+        False, 'Pair wrenches with the joint states of wrench_delay before: ZMP, margins and '
+        'contacts of a walking robot are right for their stamps then, but published that much '
+        'later')
+    margin_warning: float = parameter(
         0.01, 'Margin of ZMP or DCM below which the robot is marginal', 'm', -1.0, 1.0)
-    dcm_margin_unstable: float = constant(
+    dcm_margin_unstable: float = parameter(
         0.0, 'Margin of the DCM below which the robot is unstable', 'm', -1.0, 1.0)
-    tilt_unstable: float = constant(
+    tilt_unstable: float = parameter(
         0.35, 'Tilt of the base above which the robot is unstable', 'rad', 0.01, 3.0)
-    tilt_fallen: float = constant(
+    tilt_fallen: float = parameter(
         1.0, 'Tilt of the base above which the robot has fallen', 'rad', 0.02, 3.1)
-    lean_unstable: float = constant(
+    lean_unstable: float = parameter(
         0.5, 'Horizontal part of the unit vector along the base, as it will be after lean_time, '
         'above which the robot is unstable', '', 0.01, 3.0)
-    lean_time: float = constant(
+    lean_time: float = parameter(
         0.3, 'How far ahead the base is extrapolated by its angular velocity', 's', 0.0, 2.0)
-    walking_timeout: float = constant(
+    walking_timeout: float = parameter(
         1.0, 'Time after a step that caught the DCM during which margins do not count for the '
         'level', 's', 0.0, 10.0)
-    margin_hysteresis: float = constant(
+    margin_hysteresis: float = parameter(
         0.005, 'Distance by which margins have to exceed the threshold for a level to end', 'm',
         0.0, 1.0)
-    tilt_hysteresis: float = constant(
+    tilt_hysteresis: float = parameter(
         0.05, 'Angle by which the tilt has to be below the threshold for a level to end', 'rad',
         0.0, 1.0)
-    level_dwell: float = constant(
+    level_dwell: float = parameter(
         0.01, 'How long a threshold has to be exceeded for a level to begin', 's', 0.0, 10.0)
-    recovery_time: float = constant(
+    recovery_time: float = parameter(
         0.3, 'How long all values have to be back within it for a level to end', 's', 0.0, 60.0)
     unevenness_warning: float = parameter(
         0.01, 'Distance of a sole from the plane of support above which soles are reported '
@@ -77,6 +101,7 @@ class ZmpMonitorParameters(FootWrenchParameters, ContactParameters, WeightParame
         0.03, "Root mean square difference of model's and measured ZMP above which a warning "
         'is given', 'm', 0.0, 10.0)
     trail: int = constant(60, 'Number of past points of the trails of ZMP markers', '', 2, 10000)
-    force_scale: float = constant(
-        0.0, "Length of force arrows; 0: the robot's weight is half a metre", 'm/N', 0.0, 10.0)
-    gravity: float = gravity_parameter()
+    force_scale: float = parameter(
+        0.0, "Length of force arrows; 0: the robot's weight is 0.55 of its height", 'm/N', 0.0,
+        10.0)
+    gravity: float = gravity_parameter(read_only=False)

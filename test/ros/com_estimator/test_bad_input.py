@@ -147,7 +147,7 @@ def test_an_imu_that_dies_stops_everything_and_is_named(rig):
     rig.clear()
     rig.play(10)
     assert not any(rig.got.values())
-    assert 'waiting for orientation' in rig.health('base', ERROR)
+    rig.health('base', ERROR, saying='unknown: waiting for orientation')
     rig.silent.clear()
     rig.until(lambda: rig.step() and rig.got['com'])
     assert rig.health('base', OK)

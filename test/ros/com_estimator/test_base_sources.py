@@ -14,18 +14,17 @@
 """The sources of the pose of the base: odometry, TF, fixed."""
 
 from importlib.util import find_spec
-import sys
-import types
 
 from biped_com_ros.core.errors import ConfigurationError
 from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import TransformStamped
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from support.com_estimator_rig import make_node, transforms
-from support.messages import set_fields, vector
+from support.messages import stamp_of, vector
 from support.stance_motion import Motion
+from support.tf2_stand_in import provide_tf2, transform_stamped
+from tf2_msgs.msg import TFMessage
 
 OK, ERROR = DiagnosticStatus.OK, DiagnosticStatus.ERROR
 
@@ -75,51 +74,68 @@ def test_tf_as_source_says_what_to_install(files):
         make_node(files(), base_source='tf')
 
 
-def fake_tf2(monkeypatch):
-    """Install a tf2_ros that answers from a dictionary; returns it."""
-    answers = {}
-    module = types.ModuleType('tf2_ros')
-    module.TransformException = type('TransformException', (Exception,), {})
-
-    class Buffer:
-
-        def __init__(self, node):
-            pass
-
-        def lookup_transform(self, target, source, when):
-            if (target, source) not in answers:
-                raise module.TransformException(f'"{source}" does not exist')
-            return answers[target, source]
-    module.Buffer, module.TransformListener = Buffer, lambda *args, **kwargs: None
-    monkeypatch.setitem(sys.modules, 'tf2_ros', module)
-    return answers
+STEP_NS = 4_000_000
 
 
-def test_tf_gives_the_base_and_its_absence_is_reported(own_rig, monkeypatch):
-    answers = fake_tf2(monkeypatch)
-    rig = own_rig(base_source='tf', sensor_timeout=5.0)
+def play_with_transforms(rig, steps, delay, every):
+    """
+    Play with transforms that arrive some steps late, of one in `every` steps.
+
+    Returns the time in the motion of each stamp, ns.
+    """
+    publisher = rig.publisher(TFMessage, 'tf')
+    start, t0 = rig.peer.get_clock().now().nanoseconds, rig.t
+    times = {start + k * STEP_NS: t0 + 0.004 * k for k in range(steps)}
+    for k, stamp_ns in enumerate(times):
+        known = k - delay
+        if known >= 0 and known % every == 0:
+            publisher.publish(TFMessage(transforms=[transform_stamped(
+                stamp_of(start + known * STEP_NS), 'odom', 'base_link',
+                rig.motion.base(t0 + 0.004 * known))]))
+        rig.t = times[stamp_ns]
+        rig.step(dt=0.0, stamp=stamp_of(stamp_ns))
+    rig.spin(0.1)
+    rig.peer.destroy_publisher(publisher)
+    return times
+
+
+@pytest.mark.parametrize(('delay', 'every', 'atol'), [(0, 1, 1e-9), (3, 1, 1e-9), (6, 5, 4e-4)])
+def test_tf_gives_the_base_at_the_time_of_the_joints(own_rig, monkeypatch, delay, every, atol):
+    provide_tf2(monkeypatch)
+    rig = own_rig(base_source='tf', base_timeout=0.2, max_stamp_age=60.0)
+    rig.silent.add('imu')
+    rig.spin(0.5)  # until the node has discovered everything
+    times = play_with_transforms(rig, 60, delay, every)
+    coms = {_ns(m.header.stamp): vector(m.point) for m in rig.got['com']}
+    assert len(coms) > 30
+
+    def com_at(t, of_base=0.0):
+        return rig.motion.state(t).in_world(rig.motion.base(t - of_base)).com_in_world
+    errors = [np.abs(com - com_at(times[ns])).max() for ns, com in coms.items()]
+    assert max(errors) < atol
+    # Nothing is estimated before its transform is there: that of the latest one would be wrong.
+    latest = max(k for k in range(60 - delay) if k % every == 0)
+    assert max(coms) <= list(times)[latest]
+    if delay:
+        assert max(np.abs(com_at(t, 0.004 * delay) - com_at(t)).max()
+                   for t in times.values()) > 4.0 * atol
+
+
+def test_missing_and_late_transforms_are_reported(own_rig, monkeypatch):
+    provide_tf2(monkeypatch)
+    rig = own_rig(base_source='tf', sensor_timeout=5.0, max_stamp_age=60.0)
     rig.silent.add('imu')
     message = rig.health('base', ERROR)
-    assert "no transform from 'base_link' to 'odom': \"base_link\" does not exist" in message
-    assert not rig.got['com']
-
-    def answer(stamp):
-        pose, found = rig.motion.base(rig.t), TransformStamped()
-        found.header.stamp = stamp
-        set_fields(found.transform.translation, 'xyz', pose.position)
-        set_fields(found.transform.rotation, 'xyzw', pose.quaternion)
-        answers['odom', 'base_link'] = found
-    for _ in range(200):
-        stamp = rig.peer.get_clock().now().to_msg()
-        rig.t += 0.004
-        answer(stamp)
-        rig.step(dt=0.0, stamp=stamp)
-        if all(rig.got.values()):
-            break
-    rig.assert_truth(np.zeros(3))
-    assert {'base_footprint', 'com'} <= set(transforms(rig.transforms[-1]))
-    assert not {'base_link', 'trunk'} & set(transforms(rig.transforms[-1]))
-    rig.spin(0.2)
+    assert "no transform from 'base_link' to 'odom' at the time of the joint states" in message
+    assert 'does not exist' in message and not rig.got['com']
+    last = max(play_with_transforms(rig, 40, 0, 1))
+    assert rig.got['com']
+    assert {'base_footprint', 'com'} <= {
+        child for m in rig.transforms for child in transforms(m)}
     rig.clear()
-    assert 'joint_states and the transform to base_link differ by' in rig.health('base', ERROR)
-    assert not rig.got['com']
+    assert 'extrapolation into the future' in rig.health('base', ERROR)
+    assert all(_ns(message.header.stamp) <= last for message in rig.got['com'])
+
+
+def _ns(stamp):
+    return stamp.sec * 1_000_000_000 + stamp.nanosec

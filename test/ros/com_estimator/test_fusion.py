@@ -118,6 +118,21 @@ def test_the_fused_com_is_right_where_the_kinematic_one_is_not(recording):
         rig.close()
 
 
+def test_an_estimate_that_is_not_finite_is_not_published_and_begins_anew(recording):
+    model, rows = recording
+    rig = Robot()
+    try:
+        rig.subscribe_to_fusion()
+        rig.play(model, rows[:60])
+        rig.node.fusion.fusion.filter.state[:3] = np.nan
+        rig.com_fused.clear()
+        rig.play(model, rows[60:160])
+        assert len(rig.com_fused) > 50
+        assert all(np.isfinite(vector(m.pose.pose.position)).all() for m in rig.com_fused)
+    finally:
+        rig.close()
+
+
 def test_the_fusion_can_be_turned_off(recording):
     model, rows = recording
     rig = Robot(fused_com=False)

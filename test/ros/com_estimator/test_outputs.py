@@ -138,7 +138,12 @@ def test_markers_show_everything_also_to_late_joiners(rig):
     rig.peer.destroy_subscription(subscription)
     shown = {(m.ns, m.id): m for m in late[0].markers}
     count = len(rig.motion.model.link_names)
-    assert len(shown) == len(late[0].markers) == count + 4
+    assert len(shown) == len(late[0].markers) == count + 5
+    fused, bias = shown.pop(('fused_com', 0)), rig.node.fusion.bias
+    assert fused.action == (Marker.DELETE if bias is None else Marker.ADD)
+    if bias is not None:
+        at = vector(shown['robot_com', 0].pose.position)
+        np.testing.assert_allclose(vector(fused.pose.position), at - bias, atol=1e-3)
     assert all(m.header.frame_id == 'odom' and m.action == Marker.ADD for m in shown.values())
     com, ground, dcm, arrow = (shown['robot_com', i] for i in range(4))
     at = vector(com.pose.position)
@@ -184,6 +189,32 @@ def test_rates_of_transforms_and_markers(own_rig):
     assert len(rig.got['com']) == 60 and len(rig.transforms) == 60 * 4 // 20
     assert {t.child_frame_id for m in rig.transforms for t in m.transforms} == {'com'}
     assert not rig.got['markers']
+
+
+def test_links_of_feet_and_hands_have_frames_if_asked(own_rig):
+    """One tree with those of the base, in which each is where the motion has it."""
+    rig = own_rig(publish_contact_tf=True)
+    rig.warm_up()
+    rig.play(5)
+    found, state = transforms(rig.transforms[-1]), rig.truth()[0]
+    config = rig.motion.model.config
+    links = [foot.sole for foot in config.feet.values()]
+    links += [hand.frame for hand in config.hands.values()]
+    root = rig.motion.model.frame_names[0]
+    assert len(links) > 1
+    for link in links:
+        parent, root_to_link = found[link]
+        assert parent == root
+        np.testing.assert_allclose(
+            found[root][1] @ root_to_link,
+            _matrix(state.pose_in_world(link), rig.motion.sole_in_world.position), atol=1e-9)
+
+
+def _matrix(pose, origin):
+    """Return a pose as a matrix, from an origin."""
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = pose.rotation, pose.position - origin
+    return matrix
 
 
 def test_rates_change_at_run_time(rig):

@@ -13,6 +13,7 @@
 # limitations under the License.
 """The fused CoM over gaps and restarts of the base."""
 
+from dataclasses import replace
 import math
 
 from biped_com_ros.core.com.fusion import FusedCom
@@ -35,3 +36,58 @@ def test_a_restart_of_the_base_leaves_no_values_that_are_not_finite(gap):
     assert np.isfinite(found.covariance).all() and (found.covariance.diagonal() >= 0.0).all()
     np.testing.assert_allclose(found.state[:3], state.com_in_base, atol=0.01)
     assert found.mass == pytest.approx(model.mass, rel=0.01)
+
+
+def test_a_robot_without_posture_stand_has_a_fused_com():
+    known = RobotModel.load('biped')
+    model = RobotModel(replace(known.config, postures={}), known.urdf)
+    assert not model.usual_posture().any()
+    stands = known.posture()
+    fused = [FusedCom(model), FusedCom(known)]
+    still, wrenches = Twist(np.zeros(3), np.zeros(3)), np.zeros((2, 6))
+    wrenches[:, 2] = 0.5 * 9.81 * known.mass
+    for _ in range(100):
+        for each, of in zip(fused, (model, known)):
+            each.update(0.002, of.state(stands), still, wrenches)
+    # Which links are negligible follows from the posture; the estimate hardly depends on it.
+    np.testing.assert_allclose(fused[0].now()[0], fused[1].now()[0], atol=1e-4)
+    assert np.isfinite(fused[0].filter.covariance).all()
+
+
+def test_an_estimate_that_is_not_finite_is_recognised():
+    model = RobotModel.load('biped')
+    fused, state = FusedCom(model), model.state(model.posture())
+    wrenches = np.zeros((2, 6))
+    wrenches[:, 2] = 0.5 * 9.81 * model.mass
+    for i in range(60):
+        fused.update(0.002, state, Twist(np.zeros(3), np.full(3, math.nan if i == 30 else 0.0)),
+                     wrenches)
+        assert i < 30 or not fused.is_credible or np.isfinite(fused.now()).all()
+        assert i >= 30 or fused.is_credible
+    assert not fused.is_credible
+
+
+@pytest.mark.parametrize('seed', [1, 2, 4, 5])
+def test_an_estimate_recovers_from_readings_that_are_wrong_but_possible(seed):
+    """
+    It is recognised by its mass, begins anew as in the node, and is right in 2 s but in height.
+
+    That shows only when the robot moves.
+    """
+    rng, model = np.random.default_rng(seed), RobotModel.load('biped')
+    fused, still = FusedCom(model), Twist(np.zeros(3), np.zeros(3))
+    for _ in range(40):
+        state = model.state(model.posture() + rng.uniform(-0.3, 0.3, len(model.joint_names)))
+        fused.update(0.01, state, Twist(rng.normal(0.0, 3.0, 3), rng.normal(0.0, 3.0, 3)),
+                     model.mass * rng.uniform(-300.0, 1000.0, (2, 6)))
+    state, wrenches = model.state(model.posture()), np.zeros((2, 6))
+    wrenches[:, 2] = 0.5 * 9.81 * model.mass
+    restarts = 0
+    for _ in range(1000):
+        fused.update(0.002, state, still, wrenches)
+        if not fused.is_credible:
+            fused.reset()
+            restarts += 1
+    assert 1 <= restarts <= 5
+    np.testing.assert_allclose(fused.now()[0][:2], state.com_in_world[:2], atol=0.02)
+    assert fused.filter.mass == pytest.approx(model.mass, rel=0.1)

@@ -13,8 +13,7 @@
 # limitations under the License.
 """Located states from stamped samples, against motion whose truth is known."""
 
-from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
-from biped_com_ros.core.geometry.pose import Pose
+from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.wrench import transform_wrench
 from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.core.state.contacts import ContactHistory
@@ -228,12 +227,62 @@ def test_a_fixed_base_and_a_transform(motion):
     np.testing.assert_allclose(located.state.base.position, (1.0, 2.0, 3.0))
     assert not np.any(located.twist)
     tracked = StateEstimator(
-        motion.model, BaseSettings(source='tf'), lookup=lambda ns: (motion.base(0.3), ns))
+        motion.model, BaseSettings(source='tf'), lookup=lambda ns: motion.base(0.3))
     located, = tracked.add_joints(START, motion.state(0.3))
     np.testing.assert_allclose(located.state.base.position, motion.base(0.3).position)
-    late = StateEstimator(motion.model, BaseSettings(source='tf'),
-                          lookup=lambda ns: (Pose.identity(), ns - 200 * MS))
-    assert not late.add_joints(START, motion.state(0.3))
-    assert 'differ by 0.200 s' in late.base.problem
     with pytest.raises(ConfigurationError, match='needs a lookup'):
         StateEstimator(motion.model, BaseSettings(source='tf'))
+
+
+def test_instants_wait_for_their_transform_in_turn_and_not_for_ever(motion):
+    known = set()
+
+    def lookup(ns):
+        if ns not in known:
+            raise InputError(f'no transform at {ns}')
+        return motion.base(1e-9 * (ns - START))
+    estimator = StateEstimator(
+        motion.model, BaseSettings(source='tf', timeout=0.1), lookup=lookup)
+
+    def add(ms):
+        return [state.stamp_ns for state in estimator.add_joints(
+            START + ms * MS, motion.state(1e-3 * ms))]
+    assert not add(0) and not add(10) and not estimator.base.problem
+    known |= {START, START + 20 * MS}
+    assert add(20) == [START]  # the next one waits, and so does what comes after it
+    known.add(START + 10 * MS)
+    states = estimator.add_joints(START + 30 * MS, motion.state(0.03))
+    assert [state.stamp_ns for state in states] == [START + 10 * MS, START + 20 * MS]
+    np.testing.assert_allclose(states[0].state.com_in_world, motion.state(0.01).in_world(
+        motion.base(0.01)).com_in_world)
+    assert not add(129) and not estimator.base.problem
+    assert not add(130)  # 100 ms after the one of 30 ms
+    assert f'no transform at {START + 30 * MS}' in estimator.base.problem
+    known.add(START + 5 * MS)
+    assert add(5) == [START + 5 * MS]  # the clock was set back
+
+
+def late(found, delay_ms):
+    """Return samples whose wrenches say what was so long before their stamps."""
+    return [(source, ns, (arguments[0], wrenches(1e-9 * (ns - START - delay_ms * MS))[
+        arguments[0]]) if source == 'wrench' else arguments) for source, ns, arguments in found]
+
+
+def test_wrenches_that_are_late_are_paired_with_the_joints_that_they_belong_to(motion):
+    """All that is known by the wrench of 8 ms later is located, with the stamp of the joints."""
+    found = late(samples(motion, 40), 8)
+    located = feed(synchronized(motion.model, wrench_delay=0.008), found)
+    assert [state.stamp_ns for state in located] == [START + 4 * MS * k for k in range(38)]
+    for k, state in enumerate(located):
+        np.testing.assert_allclose(state.wrenches, wrenches(0.004 * k))
+    plain = feed(synchronized(motion.model), found)
+    assert len(plain) == 40
+    assert np.abs(np.array(plain[20].wrenches) - wrenches(0.08)).max() > 1e-3
+
+
+def test_another_delay_counts_from_the_next_wrench_on(motion):
+    found, estimator = samples(motion, 40), synchronized(motion.model)
+    first = feed(estimator, found[:80])
+    estimator.set_wrench_delay(0.004)
+    assert len(first) == 20
+    assert len(feed(estimator, found[80:])) in (18, 19)

@@ -1,0 +1,157 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+The region of support of contacts anywhere: feet on stairs and slopes, hands on rails and walls.
+
+Feet on one plane span a polygon (:mod:`~biped_com_ros.core.stability.support`). With contacts at
+other heights and tilts it depends on friction, and on how hard a hand can push or pull, where the
+robot may be: its centre of mass, at rest, above the points for which forces within the friction
+cones balance gravity (Bretl and Lall 2008), and the zero-moment point, in motion, where such
+forces pass through the centre of mass (Caron, Pham, Nakamura 2017). Both are polygons: shadows of
+the polyhedron of admissible forces (:func:`~biped_com_ros.core.geometry.projection.project`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import math
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.plane import Plane
+from biped_com_ros.core.geometry.polygon import convex_hull, Point
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.geometry.projection import project
+from biped_com_ros.core.geometry.wrench import skew
+from biped_com_ros.core.stability.contacts import Contact
+from biped_com_ros.core.stability.support import SupportPolygon
+import numpy as np
+
+#: The contacts' coefficients together reach at most so many times the weight: contacts that face
+#: each other could else be pressed together at will, and hold everything.
+LARGEST_LOAD = 4.0
+
+
+def com_region(contacts: Sequence[Contact], weight: float,
+               height: float = 0.0) -> SupportPolygon | None:
+    """
+    Return where the centre of mass of a robot at rest may be, seen from above.
+
+    Parameters
+    ----------
+    contacts
+        At least one.
+    weight
+        Of the robot, N.
+    height
+        Of the level plane in which the region is returned, m; its shape does not depend on it.
+
+    Returns
+    -------
+    SupportPolygon or None
+        None if the contacts cannot carry the robot, wherever its centre of mass is.
+
+    Raises
+    ------
+    InputError
+        If a number is not finite, or the weight not positive.
+
+    """
+    centre = np.mean([contact.pose.position for contact in contacts], axis=0)
+    generators = _generators_about(centre, contacts)
+    x, y, _ = centre.tolist()
+    # The force is (0, 0, 1) and the moment about the mean of the contacts (y, -x, 0), in weights.
+    corners = _corners(contacts, weight, generators[[2, 0, 1, 5]], 1.0,
+                       np.array((-generators[4], generators[3])), (x, y))
+    return None if corners is None else SupportPolygon(Plane.level(height), corners)
+
+
+def zmp_region(contacts: Sequence[Contact], weight: float, com_in_world: Array,
+               plane: Plane) -> SupportPolygon | None:
+    """
+    Return where the zero-moment point may be on a plane, with the centre of mass where it is.
+
+    The centre of mass keeps its distance from the plane, and the angular momentum about it stays,
+    as in a linear inverted pendulum: the sum of the forces passes through it.
+
+    Parameters
+    ----------
+    contacts
+        At least one.
+    weight
+        Of the robot, N.
+    com_in_world
+        Centre of mass, shape (3,), m.
+    plane
+        Below the centre of mass.
+
+    Returns
+    -------
+    SupportPolygon or None
+        None if the contacts cannot exert such forces.
+
+    Raises
+    ------
+    InputError
+        If the centre of mass is not above the plane, a number is not finite, or the weight not
+        positive.
+
+    """
+    x, y, height = plane.coordinates(*com_in_world.tolist())
+    if not height > 0.0:
+        raise InputError(f'the centre of mass is {-height:.3g} m below the plane of support')
+    generators = _generators_about(com_in_world, contacts)
+    along_plane = np.array(plane[:3]) @ generators[:3]
+    # Normal to the plane, the force balances that part of gravity; its line from the centre of
+    # mass meets the plane at the zero-moment point.
+    normal_force = plane.normal[2]
+    corners = _corners(contacts, weight, np.vstack((along_plane[2], generators[3:])), normal_force,
+                       -height / normal_force * along_plane[:2], (x, y))
+    return None if corners is None else SupportPolygon(plane, corners)
+
+
+def _generators_about(point: Array, contacts: Sequence[Contact]) -> Array:
+    """Return the generators of all contacts, shape (6, n), about a point of the world."""
+    generators = np.hstack([contact.generators_in_world for contact in contacts])
+    generators[3:] -= skew(point) @ generators[:3]
+    return generators
+
+
+def _corners(contacts: Sequence[Contact], weight: float, equations: Array, first_right_side: float,
+             values: Array, origin: Point) -> tuple[Point, ...] | None:
+    """
+    Return the corners of the region around `origin`, with forces in weights.
+
+    The first equation has a right side, the others have none. Each limited force is one more
+    equation, with a coefficient for what is left of it.
+    """
+    if not 0.0 < weight < math.inf:
+        raise InputError(f'the weight must be positive and finite, not {weight:g} N')
+    counts = [contact.generators.shape[1] for contact in contacts]
+    limited = [i for i, contact in enumerate(contacts) if contact.largest_force < math.inf]
+    rows, n, caps = len(equations), sum(counts), 1 + len(limited)
+    matrix = np.zeros((rows + caps, n + caps))
+    matrix[:rows, :n] = equations
+    matrix[rows:, n:] = np.eye(caps)
+    matrix[rows, :n] = 1.0
+    ends = np.cumsum(counts)
+    for row, i in enumerate(limited, rows + 1):
+        matrix[row, ends[i] - counts[i]:ends[i]] = 1.0
+    right_side = np.zeros(rows + caps)
+    right_side[0], right_side[rows] = first_right_side, LARGEST_LOAD
+    right_side[rows + 1:] = [contacts[i].largest_force / weight for i in limited]
+    points = project(matrix, right_side, np.hstack((values, np.zeros((2, caps)))))
+    if points is None:
+        return None
+    x, y = origin
+    return convex_hull((x + dx, y + dy) for dx, dy in points)

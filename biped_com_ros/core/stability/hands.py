@@ -1,0 +1,165 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The hands that lean or hold on: their wrenches, which of them touch, and what they can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+import math
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.polygon import Point
+from biped_com_ros.core.geometry.pose import Array, Placement, Pose
+from biped_com_ros.core.model.config import HandConfig
+from biped_com_ros.core.model.robot import RobotModel, RobotState
+from biped_com_ros.core.payload.carried import CarriedPayload
+from biped_com_ros.core.stability.contacts import Contact, grip_contact, surface_contact
+from biped_com_ros.core.wrench.contact import ContactDetector, ContactThresholds
+import numpy as np
+
+_POINT: tuple[Point, ...] = ((0.0, 0.0),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandSettings:
+    """
+    What hands can hold.
+
+    Attributes
+    ----------
+    friction
+        Coefficient of friction of a hand that leans.
+    largest_force
+        Of a hand, as a share of body weight: the normal force of one that leans, the sum along
+        the three axes of one that grips.
+    thresholds
+        When a hand touches, by the size of its force.
+
+    """
+
+    friction: float = 0.5
+    largest_force: float = 0.3
+    thresholds: ContactThresholds = field(default_factory=ContactThresholds)
+
+    def __post_init__(self) -> None:
+        if not (self.friction > 0.0 and self.largest_force > 0.0):
+            raise ConfigurationError(
+                f'friction {self.friction} and largest force {self.largest_force} of hands must '
+                'be positive')
+
+
+class Hands:
+    """
+    The hands of a robot that have wrench sensors.
+
+    Parameters
+    ----------
+    model, settings
+        The robot, and what its hands can hold.
+    weight
+        Body weight, N.
+
+    Attributes
+    ----------
+    names
+        In the order of all wrenches.
+    touching
+        Names of those that touch.
+
+    """
+
+    def __init__(self, model: RobotModel, settings: HandSettings, weight: float) -> None:
+        measured = {name: hand for name, hand in model.config.hands.items() if hand.wrench_sensors}
+        self.names, self._hands = tuple(measured), tuple(measured.values())
+        self._frames = model.frames([hand.frame for hand in self._hands])
+        self._settings, self._weight = settings, weight
+        self._largest = settings.largest_force * weight
+        self._detectors = [ContactDetector(settings.thresholds, weight) for _ in self.names]
+        self.touching: tuple[str, ...] = ()
+
+    def reset(self) -> None:
+        """Forget which hands touch."""
+        self.touching = ()
+        for detector in self._detectors:
+            detector.reset()
+
+    def continue_from(self, other: Hands) -> None:
+        """Continue with the contacts of the hands of another monitor of the same robot."""
+        self.touching, self._detectors = other.touching, other._detectors
+        for detector in self._detectors:
+            detector.set_thresholds(self._settings.thresholds, self._weight)
+
+    def placements(self, state: RobotState) -> list[Placement]:
+        """Return the hands in the world: their axes, then the position, m."""
+        placed = state.placements_in_base(self._frames)
+        in_world = placed.reshape(-1, 3).dot(state.base.rotation.T).reshape(-1, 4, 3)
+        in_world[:, 3] += state.base.position
+        found: list[Placement] = in_world.tolist()
+        return found
+
+    def without_payload(self, state: RobotState, wrenches: Sequence[Sequence[float] | None],
+                        payload: CarriedPayload, gravity: float) -> list[Sequence[float] | None]:
+        """Return the wrenches on the hands without the weight of what one of them carries."""
+        found = list(wrenches)
+        for i, hand in enumerate(self._hands):
+            if hand.frame == payload.link and (wrench := wrenches[i]) is not None:
+                axes = state.placements_in_base(self._frames)[i, :3]
+                up = axes.dot(state.base.rotation[2])
+                found[i] = (np.array(wrench) - payload.wrench_on_link(up, gravity)).tolist()
+        return found
+
+    def contacts(self, stamp_ns: int, placements: Sequence[Placement],
+                 wrenches: Sequence[Sequence[float] | None]) -> list[Contact]:
+        """
+        Return the contacts of the hands that touch.
+
+        Parameters
+        ----------
+        stamp_ns
+            Time of the wrenches, ns.
+        placements
+            Of :meth:`placements`.
+        wrenches
+            On each hand in its frame, N and N m; None where it is not measured.
+
+        """
+        contacts, touching = [], []
+        hands = zip(self.names, self._hands, self._detectors, placements, wrenches)
+        for name, hand, detector, placement, wrench in hands:
+            force = 0.0 if wrench is None else math.hypot(*wrench[:3])
+            # Without a force there is no direction; contact ends some milliseconds later.
+            if wrench is not None and detector.update(force, stamp_ns) and force > 0.0:
+                contacts.append(self._contact(hand, np.array(placement), np.array(wrench[:3])))
+                touching.append(name)
+        self.touching = tuple(touching)
+        return contacts
+
+    def _contact(self, hand: HandConfig, placement: Array, force: Array) -> Contact:
+        axes, position = placement[:3], placement[3]
+        if hand.contact == 'grip':
+            return grip_contact(Pose(axes.T, position), self._largest)
+        normal = np.array(hand.normal) if any(hand.normal) else force
+        return surface_contact(_facing(normal @ axes, position), _POINT, self._settings.friction,
+                               self._largest)
+
+
+def _facing(normal: Array, position: Array) -> Pose:
+    """Return a pose whose z axis is along a vector (3,) of the world."""
+    z = normal / np.linalg.norm(normal)
+    x = np.zeros(3)
+    x[np.abs(z).argmin()] = 1.0
+    y = np.cross(z, x)
+    y /= np.linalg.norm(y)
+    return Pose(np.column_stack((np.cross(y, z), y, z)), position)
