@@ -37,6 +37,8 @@ import numpy as np
 _UPRIGHT = 0.15
 #: Feet whose origins are less than this apart along the heading are side by side, m.
 _SIDE_BY_SIDE = 0.005
+#: No robot makes longer steps, m.
+_LONGEST = 10.0
 
 
 class Footprint(NamedTuple):
@@ -285,9 +287,17 @@ def forward_steps(footprints: Sequence[Footprint], count: int, length: float,
     first
         Foot that steps first.
 
+    Raises
+    ------
+    ConfigurationError
+        If there is no step, or its length is not finite.
+
     """
     if count < 1:
         raise ConfigurationError(f'a walk has one or more steps, not {count}')
+    if not abs(length) < _LONGEST:
+        raise ConfigurationError(
+            f'the length of a step is {length} m; valid: less than {_LONGEST:g} m')
     c, s = math.cos(footprints[0].yaw), math.sin(footprints[0].yaw)
     steps, feet = [], list(footprints)
     for i in range(count):

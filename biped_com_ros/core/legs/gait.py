@@ -177,14 +177,19 @@ def riccati(A: Array, B: Array, Q: Array, R: float) -> Array:
     Raises
     ------
     ConfigurationError
-        If it does not converge: the system cannot be stabilised.
+        If it does not converge: the system cannot be stabilised, or a value is not finite.
 
     """
     identity = np.eye(len(A))
-    F, G, P = A, B @ B.T / R, Q
+    F, G, P = A, B @ B.T / (R or math.nan), Q
     for _ in range(_MAX_DOUBLINGS):
-        W = np.linalg.inv(identity + G @ P)
+        try:
+            W = np.linalg.inv(identity + G @ P)
+        except np.linalg.LinAlgError:
+            break
         P_next = P + F.T @ P @ W @ F
+        if not np.isfinite(P_next).all():
+            break
         G = G + F @ W @ G @ F.T
         F = F @ W @ F
         if np.abs(P_next - P).max() <= 1e-13 * np.abs(P_next).max():

@@ -91,6 +91,7 @@ Offset = tuple[float, float, float]
 TOLERANCE = 1e-6
 _MAX_ITERATIONS = 50
 _DAMPING = 1e-9
+_LARGEST_SWAY = 2.0
 
 
 def minimum_jerk(phase: float) -> float:
@@ -304,7 +305,16 @@ def show_keyframes(model: RobotModel, sway: float = 0.35, arms: str = 'arms_up')
     arms
         Posture that lifts the arms; omitted if the robot has no such posture.
 
+    Raises
+    ------
+    ConfigurationError
+        If `sway` is not finite and within a foot's distance.
+
     """
+    if not -_LARGEST_SWAY <= sway <= _LARGEST_SWAY:
+        raise ConfigurationError(
+            f'sway is {sway}; valid: shares of half the distance between the soles, up to '
+            f'{_LARGEST_SWAY:g}')
     soles = model.state(model.posture('stand')).placements_in_base(model.soles)[:, 3]
     side = sway * 0.5 * float(np.ptp(soles[:, 1]))
     height = float(-soles[:, 2].mean())

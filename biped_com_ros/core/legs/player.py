@@ -176,6 +176,11 @@ class WalkPlayer:
         return self._steps
 
     @property
+    def time(self) -> float:
+        """Time of the present gait, s, negative before it begins; 0 while standing."""
+        return 0.0 if self._playback is None else self._playback.time
+
+    @property
     def progress(self) -> float:
         """Share of the duration of the gait that has passed, 0 to 1; 1 while standing."""
         if self._playback is None:
@@ -226,6 +231,31 @@ class WalkPlayer:
         stance = self._stance(gait.at(self._playback.time).positions, gait.com_offset)
         return self._playback_of(
             Gait(stance, [], replace(gait.options, method='static', timing=slowly)))
+
+    def require_start(self, playback: GaitPlayback, measured: Array, tolerance: float) -> None:
+        """
+        Check that the legs still are where a planned gait begins.
+
+        Parameters
+        ----------
+        playback
+            The gait.
+        measured
+            Positions of all joints, (n,).
+        tolerance
+            Largest distance of a leg's joint from there, rad.
+
+        Raises
+        ------
+        InputError
+            If they were moved meanwhile: the first command would be a jump.
+
+        """
+        errors = np.abs(measured - playback.gait.at(0.0).positions)[self.leg_joints]
+        if not errors.max() <= tolerance:
+            name = self.model.joint_names[int(self.leg_joints[errors.argmax()])]
+            raise InputError(f"cannot walk: while the walk was planned, '{name}' moved by "
+                             f'{errors.max():.2f} rad (tolerance {tolerance:g}); plan it again')
 
     def begin(self, playback: GaitPlayback) -> None:
         """Begin a gait that was planned from where the robot rests."""

@@ -21,11 +21,17 @@ from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
+from biped_com_ros.core.legs.balance import BalanceSettings
+from biped_com_ros.core.legs.corrected_motion import CorrectedMotion
+from biped_com_ros.core.legs.feedback import GaitFeedback, WalkMeasurement
 from biped_com_ros.core.legs.gait import Gait
 from biped_com_ros.core.legs.playback import GaitPlayback
-from biped_com_ros.core.legs.player import WalkPlayer, WalkState
+from biped_com_ros.core.legs.player import RemainingMotion, WalkPlayer, WalkState
 from biped_com_ros.core.model.robot_state import RobotState
 import numpy as np
+
+_LONGEST_PERIOD = 0.1
+"""Between two increments in a trajectory, s."""
 
 MAX_STEP = 1.0
 """Longer time steps count as this long, s."""
@@ -58,11 +64,14 @@ class WalkStep(NamedTuple):
         Reference of the zero-moment point in the frame of the player's origin, (3,), m.
     shares
         How the feet share the weight, (2,).
+    has_new_motion
+        Whether feedback has changed :meth:`WalkSession.motion`.
 
     """
 
     zmp_reference: Array
     shares: Array
+    has_new_motion: bool = False
 
 
 class WalkSession:
@@ -80,11 +89,17 @@ class WalkSession:
     follow_tolerance, follow_time
         The walk is abandoned when a leg's joint is further from the gait than this, rad, for
         longer than this, s.
+    knot_period
+        Between two points of a motion, s.
+    balance
+        Settings of the feedback in the next gaits; None: open loop.
 
     Attributes
     ----------
-    player, follow_tolerance, follow_time
+    player, follow_tolerance, follow_time, knot_period, balance
         As given.
+    feedback
+        Of the present gait; None in open loop.
     last_ns
         Time up to which the gait has been played, ns.
     problem
@@ -96,8 +111,13 @@ class WalkSession:
 
     def __init__(self, player: WalkPlayer, on_motion: Callable[[int], None],
                  on_hold: Callable[[Array], None], *, follow_tolerance: float,
-                 follow_time: float) -> None:
-        self.player, self._on_motion, self._on_hold = player, on_motion, on_hold
+                 follow_time: float, knot_period: float = 0.04,
+                 balance: BalanceSettings | None = None) -> None:
+        self.player, self._notify, self._on_hold = player, on_motion, on_hold
+        self.knot_period, self.balance = knot_period, balance
+        self.feedback: GaitFeedback | None = None
+        self._corrected: CorrectedMotion | None = None
+        self._period = knot_period
         self.follow_tolerance, self.follow_time = follow_tolerance, follow_time
         self.last_ns = self._followed_ns = 0
         self.problem, self.deviation = '', ZmpDeviation()
@@ -118,6 +138,7 @@ class WalkSession:
         """Begin a planned gait at a time, ns."""
         self.last_ns = self._followed_ns = ns
         self.player.begin(playback)
+        self._begin_feedback(playback.gait)
         self._on_motion(ns)
 
     def reset_results(self) -> None:
@@ -166,7 +187,14 @@ class WalkSession:
 
     # -- time
 
-    def advance(self, ns: int, measured: Array | None, zmp: Array | None) -> WalkStep | None:
+    def motion(self, ns: int) -> RemainingMotion:
+        """Return the motion from a time on until the robot rests, feedback included."""
+        if self._corrected is None or self._corrected.is_neutral:
+            return self.player.remaining_motion(self.knot_period)
+        return self._corrected.trajectory(ns, self._period)
+
+    def advance(self, ns: int, measured: Array | None, zmp: Array | None,
+                balance: WalkMeasurement | None = None) -> WalkStep | None:
         """
         Play the gait up to a time.
 
@@ -178,6 +206,8 @@ class WalkSession:
             Positions of all joints, (n,), rad; None if unknown.
         zmp
             Measured zero-moment point in the frame of the player's origin, (3,), m, or None.
+        balance
+            What the feedback needs; None if it is not measured.
 
         Returns
         -------
@@ -189,14 +219,46 @@ class WalkSession:
         if self.is_resting:
             return None
         world = self.player.origin  # before it moves on to the next gait
-        sample = self.player.advance(min(max(dt, 0.0), MAX_STEP))
+        dt = min(max(dt, 0.0), MAX_STEP)
+        sample = self.player.advance(dt)
         assert sample is not None
+        increments = self._correct(dt, balance)
         reference = world.apply(np.array((*sample.zmp_reference, 0.0)))
         if measured is not None:
             if zmp is not None:
                 self.deviation.add((world.rotation.T @ (zmp - reference))[:2])
-            self._check_following(ns, measured, sample.positions)
-        return WalkStep(reference, sample.shares)
+            self._check_following(ns, measured, sample.positions + increments)
+        has_changed = self._corrected is not None and not self._corrected.is_neutral
+        return WalkStep(reference, sample.shares, has_changed)
+
+    # -- feedback
+
+    def _on_motion(self, ns: int) -> None:
+        if self._corrected is not None and not self.is_resting:
+            self._corrected.replace(self.player.remaining_motion(self.knot_period), ns)
+        self._notify(ns)
+
+    def _begin_feedback(self, gait: Gait) -> None:
+        """Begin the feedback of a gait, or let that of the last one go on with it."""
+        if self.balance is None:
+            self.feedback = self._corrected = None
+        elif self.feedback is not None and self._corrected is not None and not gait.swings:
+            self.feedback.begin(gait)  # it stands up after a stop
+        else:
+            self.feedback = GaitFeedback(gait, self.balance)
+            self._corrected = CorrectedMotion(
+                self.player.remaining_motion(self.knot_period), self.last_ns,
+                self.balance.fade_time)
+
+    def _correct(self, dt: float, measured: WalkMeasurement | None) -> Array:
+        """Return the increments for what is measured, (n,)."""
+        feedback, corrected = self.feedback, self._corrected
+        if feedback is None or corrected is None:
+            return np.zeros(1)
+        if dt > 0.0 and not (measured is None and corrected.is_neutral):
+            self._period = min(dt, _LONGEST_PERIOD)
+            corrected.add(feedback.update(dt, self.player.time, measured), dt)
+        return feedback.increments
 
     def _check_following(self, ns: int, measured: Array, planned: Array) -> None:
         player = self.player
@@ -272,10 +334,17 @@ def gait_origin(state: RobotState, com_in_world: Array, gait: Gait) -> Pose:
 RECOVERY_TIME = 0.4
 """Time in which the monitor recovers after the divergent component was outside, and more, s."""
 
+LONGEST_CHECK = 0.5
+"""Longest time between two checks of the monitor that counts as its silence, s."""
+
 
 class StabilityGate:
     """
     Evaluates the reports of a stability monitor.
+
+    A process that the computer does not let run receives no reports either, and when it goes on,
+    those that wait have not been processed yet. So silence is summed up from check to check, and
+    a longer pause between two checks counts as :data:`LONGEST_CHECK` only.
 
     The monitor reports its level at once as an event, and the problems of its inputs once a
     second. In quick steps the divergent component of motion (DCM) leaves the support for a moment
@@ -304,7 +373,7 @@ class StabilityGate:
         self.has_fallen, self.support_phase = False, ''
         self._event, self._errors = '', ''
         self._event_since_ns = self._outside_since_ns = 0
-        self._tolerated_time, self._last_report = 0.0, -math.inf
+        self._tolerated_time, self._silence, self._checked_at = 0.0, math.inf, -math.inf
 
     @property
     def tolerated_time(self) -> float:
@@ -330,7 +399,12 @@ class StabilityGate:
 
     def set_report(self, errors: str, steady_time: float) -> None:
         """Set the description of the errors in a report, '' for none, and its time, s."""
-        self._errors, self._last_report = errors, steady_time
+        self._errors, self._silence, self._checked_at = errors, 0.0, steady_time
+
+    def check(self, steady_time: float) -> None:
+        """Count the time since the last check, s, as silence; to be called all the time."""
+        self._silence += min(max(steady_time - self._checked_at, 0.0), LONGEST_CHECK)
+        self._checked_at = steady_time
 
     def stability_error(self, now_ns: int) -> str:
         """Return the description of an event that counts, '' if there is none."""
@@ -338,7 +412,8 @@ class StabilityGate:
 
     def problem(self, now_ns: int, steady_time: float) -> str:
         """Return why the robot must not walk, '' if it may."""
-        if steady_time - self._last_report > self._timeout:
+        self.check(steady_time)
+        if self._silence > self._timeout:
             return f'no reports of {self._monitor} on /diagnostics; start it (bringup.launch.xml)'
         return self.stability_error(now_ns) or self._errors
 

@@ -18,6 +18,8 @@ from __future__ import annotations
 from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.wrench import largest_credible_load
+from biped_com_ros.core.legs.feedback import WalkMeasurement
 from biped_com_ros.core.legs.gait import Gait
 from biped_com_ros.core.legs.walk_session import com_offset, gait_origin
 from biped_com_ros.core.model.robot import RobotModel
@@ -25,7 +27,7 @@ from biped_com_ros.core.model.robot_state import RobotState
 from biped_com_ros.core.state.base import BaseSettings
 from biped_com_ros.core.state.estimator import StateEstimator
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
-from biped_com_ros.ros.topics.inputs import ImuInput, Input, PointInput, Vector3Input
+from biped_com_ros.ros.topics.inputs import ImuInput, Input, PointInput, Vector3Input, WrenchInput
 import numpy as np
 from rclpy.node import Node
 
@@ -63,9 +65,15 @@ class WalkInputs:
             self._estimator = StateEstimator(
                 model, BaseSettings(source='imu', timeout=_TIMEOUT))
             imu = model.config.imu
-            self._inputs.append(ImuInput(
+            self._imu = ImuInput(
                 node, imu.topic, imu.frame, self._on_imu,
-                tilt=model.config.instruments.tilt(imu.frame), **options))
+                tilt=model.config.instruments.tilt(imu.frame), **options)
+            self._inputs.append(self._imu)
+        self._wrenches = [WrenchInput(
+            node, f'wrench_aggregator/{foot}/wrench', '', _keep,
+            largest=largest_credible_load(model.mass), **options)
+            for foot in model.config.feet] if params.feedback else []
+        self._inputs.extend(self._wrenches)
         if params.use_fused_com:
             self._bias = Vector3Input(node, 'com_estimator/com_bias', '', _keep, **options)
             self._inputs.append(self._bias)
@@ -107,6 +115,27 @@ class WalkInputs:
         if state is None or self._bias is None or self._bias.stale(_TIMEOUT):
             return np.zeros(2)
         return com_offset(state.base.rotation, self._bias.values, self._params.max_com_offset)
+
+    def balance(self, stamp_ns: int, positions: Array) -> WalkMeasurement | None:
+        """
+        Return what the feedback needs; None while any of it is unknown or stale.
+
+        Parameters
+        ----------
+        stamp_ns, positions
+            Time, ns, and positions of the joints.
+
+        """
+        if not self._wrenches or self._estimator is None:
+            return None
+        timeout = self._params.feedback_timeout
+        if any(source.stale(timeout) for source in (self._imu, *self._wrenches)):
+            return None
+        state = self._located(stamp_ns, positions)
+        if state is None:
+            return None
+        return WalkMeasurement(positions.copy(), state.base.rotation,
+                               np.array([wrench.values for wrench in self._wrenches]))
 
     def origin(self, stamp_ns: int, positions: Array, gait: Gait) -> Pose | None:
         """Return the pose of a gait's frame in that of :attr:`com`; None if unknown."""

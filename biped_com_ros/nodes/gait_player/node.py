@@ -33,12 +33,15 @@ zmp_monitor/dcm_margin        std_msgs/Float64             in, in quick steps; w
                                                            outside for longer than planned
 com_estimator/com             geometry_msgs/PointStamped   in; position of the robot in the world
 com_estimator/com_bias        geometry_msgs/Vector3Stamped in; measured offset of the CoM
-IMU topic of the YAML         sensor_msgs/Imu              in; heading
+wrench_aggregator/<foot>/     geometry_msgs/WrenchStamped  in, with feedback; load and centre of
+wrench                                                     pressure of each sole
+IMU topic of the YAML         sensor_msgs/Imu              in; heading and, for feedback, tilt
 joint_trajectory_controller/  trajectory_msgs/             out
 joint_trajectory              JointTrajectory
 ~/state, ~/progress           std_msgs/String, Float64,    standing, planning, walking, pausing,
                               latched                      paused, stopping, halted, unable;
                                                            0 to 1
+~/steps_done                  std_msgs/Int32, latched      finished steps of the last walk
 ~/zmp_reference               geometry_msgs/PointStamped   planned, in the frame of com_estimator
 ~/shares                      std_msgs/Float64MultiArray   planned shares of the weight, by foot;
                                                            for gravity_compensation
@@ -113,7 +116,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         except BipedComError as error:
             self._planning_problem = f'this robot cannot walk: {error}'
             self.get_logger().warning(self._planning_problem)
-            self._progress.publish_state(UNABLE, 0.0)
+            self._progress.publish_state(UNABLE, 0.0, 0)
             return
         names = [model.joint_names[i] for i in player.leg_joints]
         self._trajectories = TrajectoryPublisher(self, model, params.joints or names)
@@ -125,7 +128,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._next_ns = 0
         self._session = WalkSession(
             player, self._on_motion, self._on_hold, follow_tolerance=params.follow_tolerance,
-            follow_time=params.follow_time)
+            follow_time=params.follow_time, knot_period=params.knot_period,
+            balance=params.balance())
         self.joints = JointStateInput(
             self, model.joint_names, self._on_joints,
             offsets=model.offsets_of(model.joint_names), **self.input_options())
@@ -138,6 +142,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self._session is not None:
             self._session.follow_tolerance = params.follow_tolerance
             self._session.follow_time = params.follow_time
+            self._session.knot_period = params.knot_period
+            self._session.balance = params.balance()
 
     def _make_services(self) -> None:
         for name, action in (
@@ -248,6 +254,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         """Begin the planned walk, unless it has become impossible."""
         (playback, fall), session = planned, self.session
         self._require_ready()
+        # It may have been reset, moved by hand or commanded by others while this was planned.
+        session.player.require_start(
+            playback, self.joints.positions, self.params.posture_tolerance)
         assert self._walk_inputs is not None and self.joints.stamp_ns is not None
         origin = self._walk_inputs.origin(
             self.joints.stamp_ns, self.joints.positions, playback.gait)
@@ -298,10 +307,15 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _advance(self, stamp_ns: int, positions: Array | None) -> None:
         session, inputs = self.session, self._walk_inputs
-        step = session.advance(
-            stamp_ns, positions, None if inputs is None else inputs.zmp_in_world)
+        if inputs is None or positions is None:
+            step = session.advance(stamp_ns, positions, None)
+        else:
+            step = session.advance(stamp_ns, positions, inputs.zmp_in_world,
+                                   inputs.balance(stamp_ns, positions))
         if step is None:
             return
+        if step.has_new_motion:
+            self._trajectories.publish(stamp_ns, session.motion(stamp_ns))
         self._progress.publish_reference(stamp_ns, step.zmp_reference, step.shares)
         self._publish_state()
         if session.state is WalkState.STANDING:
@@ -312,8 +326,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         """Publish the trajectory that has changed."""
         session = self.session
         if not session.is_resting:
-            self._trajectories.publish(
-                stamp_ns, session.player.remaining_motion(self.params.knot_period))
+            self._trajectories.publish(stamp_ns, session.motion(stamp_ns))
         self._publish_state()
 
     def _on_hold(self, positions: Array) -> None:
@@ -333,6 +346,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     def _check_inputs(self) -> None:
         """Stop when joint states or the monitor are stale."""
         session = self.session
+        if self._watch is not None:
+            self._watch.check()
         if not session.player.is_moving:
             return
         if self.joints.stale(self.params.input_timeout):
@@ -356,12 +371,13 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         return PLANNING if self._is_planning and session.is_resting else session.state.value
 
     def _publish_state(self) -> None:
-        self._progress.publish_state(self._state(), self.session.player.progress)
+        player = self.session.player
+        self._progress.publish_state(self._state(), player.progress, player.step[0])
 
     def _report(self) -> Report:
         session = self._session
-        if session is None:
-            return WARN, self._planning_problem, {'state': UNABLE}
+        if session is None:  # nothing is wrong with such a robot
+            return OK, self._planning_problem, {'state': UNABLE}
         (done, count), rms = session.player.step, session.deviation.rms
         reason, problem, state = self._not_ready(), session.problem, session.state
         values = {'state': self._state(), 'progress': session.player.progress,
@@ -372,8 +388,6 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             return ERROR, f'{state.value}: {problem}', values
         if state is WalkState.HALTED:
             return ERROR, f'halted: {problem}', values
-        if state is WalkState.STANDING and reason:
-            return WARN, f'cannot walk: {reason}', values
         if problem:
             return WARN, f'{state.value}; stopped the last walk: {problem}', values
         return OK, state.value, values

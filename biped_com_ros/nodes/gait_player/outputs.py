@@ -28,7 +28,7 @@ from biped_com_ros.ros.topics.qos import LATCHED, overridable, STATE_OUTPUT
 from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from builtin_interfaces.msg import Duration
 from rclpy.node import Node
-from std_msgs.msg import String
+from std_msgs.msg import Int32, String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 
@@ -94,7 +94,9 @@ class TrajectoryPublisher:
 
 class ProgressPublisher:
     """
-    Publishes state and progress when they change, the ZMP reference and shares of the weight.
+    Publishes state, progress and finished steps when they change, and what is planned.
+
+    That is the ZMP reference and the feet's shares of the weight.
 
     Parameters
     ----------
@@ -107,12 +109,18 @@ class ProgressPublisher:
         self._state = node.create_publisher(
             String, '~/state', LATCHED, qos_overriding_options=overridable())
         self._progress = float_publisher(node, '~/progress', qos=LATCHED)
+        self._steps_done = node.create_publisher(
+            Int32, '~/steps_done', LATCHED, qos_overriding_options=overridable())
         self._node, self._last_state, self._last_progress = node, '', -1.0
+        self._last_steps = -1
         self._reference: TemplatePublisher | None = None
         self._shares = float_array_publisher(node, '~/shares', len(feet), labels=tuple(feet))
 
-    def publish_state(self, state: str, progress: float) -> None:
-        """Publish state and progress, 0 to 1, if they have changed."""
+    def publish_state(self, state: str, progress: float, steps_done: int) -> None:
+        """Publish finished steps, state and progress, 0 to 1, if they have changed."""
+        if steps_done != self._last_steps:  # before the state: whoever waits for that has both
+            self._last_steps = steps_done
+            self._steps_done.publish(Int32(data=steps_done))
         if state != self._last_state:
             self._last_state = state
             self._state.publish(String(data=state))

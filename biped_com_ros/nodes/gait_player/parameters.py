@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from biped_com_ros.core.legs.balance import BalanceSettings
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.node.parameters import constant, parameter
@@ -68,6 +69,14 @@ class GaitPlayerParameters(RobotNodeParameters):
     max_com_offset: float = parameter(
         0.03, "Largest distance of the measured centre of mass from the URDF's with which the"
         ' robot may walk', 'm', 0.0, 0.5)
+    feedback: bool = parameter(
+        False, 'Whether walks answer the measured tilt of the ground, centre of mass and foot '
+        'wrenches')
+    feedback_timeout: float = constant(
+        0.1, 'Age from which its inputs are stale: increments of the joints then fade out', 's',
+        0.01, 10.0)
+    max_ground_tilt: float = parameter(
+        0.2, 'Largest tilt of the ground that feedback follows', 'rad', 0.0, 0.35)
     monitor: str = constant('zmp_monitor', 'Node that monitors stability; empty: not monitored')
     monitor_timeout: float = constant(
         5.0, 'Time without diagnostics of the monitor after which it counts as stopped', 's', 1.5,
@@ -88,6 +97,10 @@ class GaitPlayerParameters(RobotNodeParameters):
     rate: float = constant(
         50.0, 'Rate of the reference and of checking the robot', 'Hz', 5.0, 1000.0)
     input_timeout: float = constant(0.25, 'Age from which joint states are stale', 's', 0.01, 10.0)
+
+    def balance(self) -> BalanceSettings | None:
+        """Return the settings of the feedback; None without."""
+        return BalanceSettings(max_tilt=self.max_ground_tilt) if self.feedback else None
 
     def options(self) -> GaitOptions:
         """Return the settings of the gait."""

@@ -68,6 +68,10 @@ class StabilityWatch:
         """Why the robot must not walk; '' if it may."""
         return self.gate.problem(now_ns(self._node), time.monotonic())
 
+    def check(self) -> None:
+        """Count the time since the last report; to be called all the time, also at rest."""
+        self.gate.check(time.monotonic())
+
     def tolerate_falling(self, seconds: float) -> None:
         """Let the DCM be outside of the support for so long, s; 0 in walks without that."""
         self.gate.tolerated_time = seconds

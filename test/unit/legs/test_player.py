@@ -91,6 +91,19 @@ def test_from_one_foot_ahead_the_rear_one_goes_next(player, model):
     assert soles(model, after)[:, 2] == pytest.approx(standing, abs=1e-9)  # no lower than before
 
 
+def test_a_walk_does_not_begin_with_a_jump(player, model, quick):
+    """A reset, or a hand, may move the legs while a walk is planned, which takes seconds."""
+    moved = model.posture()
+    moved[model.joint_index(['torso_x'])] += 1.0  # what is no leg may move
+    player.require_start(quick, moved, 0.05)
+    moved[model.joint_index(['r_knee'])] += 0.06
+    with pytest.raises(InputError, match="'r_knee' moved by 0.06 rad .* plan it again"):
+        player.require_start(quick, moved, 0.05)
+    moved[model.joint_index(['r_knee'])] = np.nan
+    with pytest.raises(InputError):
+        player.require_start(quick, moved, 0.05)
+
+
 @pytest.mark.parametrize('time', (0.05, 1.0, 1.6, 1.9, 2.5, 3.2))
 def test_a_stop_ends_on_both_soles_and_the_robot_stands_up(player, model, quick, time):
     player.begin(copy.copy(quick))

@@ -32,12 +32,29 @@ def gate():
 
 def test_without_reports_the_robot_must_not_walk(gate):
     assert 'no reports of zmp_monitor' in StabilityGate('zmp_monitor', 5.0).problem(START, 10.0)
-    assert not gate.problem(START, 15.0)
+    for tenth in range(100, 150):
+        gate.check(0.1 * tenth)
+    assert not gate.problem(START, 14.95)
     assert 'no reports of zmp_monitor' in gate.problem(START, 15.1)
     gate.set_report('zmp: no wrench', 20.0)
     assert gate.problem(START, 20.0) == 'zmp: no wrench'
     gate.set_report('', 21.0)
     assert not gate.problem(START, 21.0)
+
+
+def test_the_monitor_is_not_silent_while_this_process_does_not_run(gate):
+    assert not gate.problem(START, 18.0)  # 8 s without a check: reports may wait
+    for tenth in range(180, 224):
+        gate.check(0.1 * tenth)
+    assert not gate.problem(START, 22.4)
+    assert 'no reports of zmp_monitor' in gate.problem(START, 22.6)
+
+
+def test_many_short_pauses_do_not_hide_a_silent_monitor(gate):
+    for second in range(11, 19):  # busy all the time
+        gate.check(float(second))
+    assert not gate.problem(START, 19.0)
+    assert 'no reports of zmp_monitor' in [gate.problem(START, s) for s in (20.0, 21.0)][1]
 
 
 def test_an_event_counts_until_it_is_withdrawn(gate):

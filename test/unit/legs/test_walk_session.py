@@ -15,7 +15,11 @@
 
 from __future__ import annotations
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import rotation_about
+from biped_com_ros.core.legs.balance import BalanceSettings
+from biped_com_ros.core.legs.feedback import WalkMeasurement
 from biped_com_ros.core.legs.player import WalkPlayer, WalkRequest, WalkState
 from biped_com_ros.core.legs.walk_session import WalkSession, ZmpDeviation
 from biped_com_ros.core.model.robot import RobotModel
@@ -121,3 +125,32 @@ def test_the_deviation_of_the_zmp(robot):
     assert robot.session.deviation.rms == pytest.approx((0.003, 0.004), abs=1.5e-3)
     robot.session.reset_results()
     assert robot.session.deviation.rms is None
+
+
+@pytest.mark.parametrize('period', (0.02, 0.08))
+def test_with_feedback_trajectories_are_continuous_and_end_where_the_plan_ends(model, period):
+    sent, held = [], []
+    session = WalkSession(
+        WalkPlayer(model, lead=0.1), lambda ns: sent.append((ns, session.motion(ns))),
+        held.append, follow_tolerance=0.1, follow_time=0.3, balance=BalanceSettings())
+    ns, force = START, 0.5 * GRAVITY * model.mass
+    wrenches = np.tile((0.0, 0.0, force, 0.0, 0.0, 0.0), (2, 1))
+    session.begin(session.player.plan(WalkRequest(count=1, length=0.05), model.posture()), ns)
+    plan, positions, largest = session.player.remaining_motion(0.04), model.posture(), 0.0
+    while not session.is_resting:
+        ns += round(1e9 * period)
+        begun, motion = sent[-1]
+        positions = np.array([np.interp(1e-9 * (ns - begun), motion.times, column)
+                              for column in motion.positions.T])
+        # Two thirds of the walk on a slope, then the attitude is missing.
+        measured = WalkMeasurement(positions, rotation_about(1, 0.03), wrenches) if (
+            session.player.progress < 0.67) else None
+        step = session.advance(ns, positions, None, measured)
+        if step is not None and step.has_new_motion:
+            sent.append((ns, session.motion(ns)))
+        if session.feedback is not None:
+            largest = max(largest, np.abs(session.feedback.increments).max())
+    assert not held and not session.problem
+    assert largest > 0.03
+    _, motion = sent[-1]
+    assert motion.positions[-1] == pytest.approx(plan.positions[-1], abs=1e-6)

@@ -1,0 +1,191 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Feedback of a gait: what its increments do, by the robot's own kinematics."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.geometry.pose import rotation_about
+from biped_com_ros.core.legs.balance import BalanceSettings
+from biped_com_ros.core.legs.corrected_motion import CorrectedMotion
+from biped_com_ros.core.legs.feedback import GaitFeedback, WalkMeasurement
+from biped_com_ros.core.legs.gait import Gait, GaitOptions
+from biped_com_ros.core.legs.player import RemainingMotion
+from biped_com_ros.core.legs.stance_ik import StanceIk
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+import pytest
+
+DT = 0.02
+SLOPE = rotation_about(1, 0.12) @ rotation_about(0, -0.05)
+
+
+@pytest.fixture(scope='module')
+def gait():
+    model = RobotModel.load('biped')
+    return Gait(StanceIk(model, model.posture('stand')), [], GaitOptions(dt=0.02))
+
+
+def soles_of(gait, increments):
+    """Return poses (2, 4, 3) of the soles in the base."""
+    model = gait.model
+    return model.state(gait.positions[0] + increments).placements_in_base(model.soles)
+
+
+def on_ground(gait, increments, ground, yaw=0.7):
+    """Return the measurement of a robot whose left sole is flat on the ground."""
+    model = gait.model
+    row = soles_of(gait, increments)[0]
+    R_world_base = rotation_about(2, yaw) @ ground @ row[:3]
+    soles = soles_of(gait, increments)
+    state = model.state(gait.positions[0] + increments)
+    wrenches = np.zeros((2, 6))
+    middle = state.com_in_base - soles[:, 3].mean(axis=0)
+    for wrench, sole in zip(wrenches, soles):
+        # The centre of mass stands above the centre of pressure.
+        along = R_world_base @ middle
+        point = sole[:3] @ R_world_base.T @ np.array((along[0], along[1], 0.0))
+        force = 0.5 * GRAVITY * model.mass
+        wrench[2], wrench[3], wrench[4] = force, force * point[1], -force * point[0]
+    return WalkMeasurement(gait.positions[0] + increments, R_world_base, wrenches)
+
+
+def follow(feedback, gait, ground, count):
+    for _ in range(count):
+        feedback.update(DT, 0.0, on_ground(gait, feedback.increments, ground))
+    return feedback.increments
+
+
+def test_on_a_slope_the_robot_becomes_upright_over_the_same_soles(gait):
+    feedback = GaitFeedback(gait, BalanceSettings(sole_gain=0.0))
+    assert np.abs(on_ground(gait, np.zeros(len(gait.positions[0])), SLOPE)
+                  .R_world_base[2, :2]).max() > 0.1  # it leans with the ground
+    increments = follow(feedback, gait, SLOPE, 400)
+    soles = soles_of(gait, increments)
+    for row in soles:  # with an upright base, the soles lie on the ground
+        np.testing.assert_allclose(row[:3].T, SLOPE, atol=2e-3)
+    before = soles_of(gait, 0.0)[:, 3]
+    apart = soles[1, 3] - soles[0, 3]
+    assert np.linalg.norm(apart) == pytest.approx(np.linalg.norm(before[1] - before[0]), abs=1e-6)
+    com = gait.model.state(gait.positions[0] + increments).com_in_base
+    middle = gait.model.state(gait.positions[0]).com_in_base - before.mean(axis=0)
+    assert (com - soles[:, 3].mean(axis=0))[:2] == pytest.approx(middle[:2], abs=3e-3)
+
+
+def test_on_level_ground_nothing_changes(gait):
+    feedback = GaitFeedback(gait, BalanceSettings())
+    assert np.abs(follow(feedback, gait, np.eye(3), 50)).max() < 1e-6
+    assert np.abs(feedback.dcm_error).max() < 1e-6
+
+
+def test_pressure_ahead_moves_the_centre_of_mass_ahead(gait):
+    feedback = GaitFeedback(gait, BalanceSettings(sole_gain=0.0))
+    for _ in range(15):
+        measured = on_ground(gait, np.zeros_like(feedback.increments), np.eye(3))
+        measured.wrenches[:, 4] -= 0.03 * measured.wrenches[:, 2]
+        feedback.update(DT, 0.0, measured)
+    moved = soles_of(gait, feedback.increments)[:, 3] - soles_of(gait, 0.0)[:, 3]
+    assert feedback.com_shift[0] > 1e-3
+    assert moved == pytest.approx(np.tile((*-feedback.com_shift, 0.0), (2, 1)), abs=1e-5)
+
+
+@pytest.mark.parametrize('stale', (None, 'not finite'))
+def test_increments_fade_out_without_measurements(gait, stale):
+    feedback = GaitFeedback(gait, BalanceSettings())
+    assert np.abs(follow(feedback, gait, SLOPE, 150)).max() > 0.05
+    measured = on_ground(gait, feedback.increments, SLOPE)
+    if stale:
+        measured.wrenches[0, 2] = np.nan
+    for _ in range(400):
+        feedback.update(DT, 0.0, measured if stale else None)
+    assert np.abs(feedback.increments).max() < 2e-3
+
+
+def test_whatever_is_measured_increments_are_limited(gait):
+    settings = BalanceSettings(max_increment=0.1, max_increment_rate=0.5)
+    feedback, rng = GaitFeedback(gait, settings), np.random.default_rng(3)
+    legs = np.concatenate([gait.model.joint_index(gait.model.config.groups[name])
+                           for name in ('left_leg', 'right_leg')])
+    for _ in range(60):
+        before = feedback.increments.copy()
+        feedback.update(DT, 0.0, WalkMeasurement(
+            rng.normal(size=len(before)), rotation_about(1, rng.normal()),
+            rng.normal(scale=1e4, size=(2, 6))))
+        assert np.isfinite(feedback.increments).all()
+        assert np.abs(feedback.increments - before).max() <= 0.5 * DT + 1e-12
+        assert np.abs(feedback.increments).max() <= 0.1
+    assert not np.delete(feedback.increments, legs).any()
+    before = feedback.increments.copy()
+    feedback.update(10.0, 0.0, None)  # after a gap
+    assert np.abs(feedback.increments - before).max() <= 0.5 * 0.05 + 1e-12
+
+
+def test_in_the_air_nothing_changes(gait):
+    feedback = GaitFeedback(gait, BalanceSettings())
+    held = follow(feedback, gait, SLOPE, 300).copy()
+    measured = on_ground(gait, held, SLOPE)
+    measured.wrenches[:] = 0.0
+    for _ in range(20):
+        feedback.update(DT, 0.0, measured)
+    assert feedback.increments == pytest.approx(held, abs=0.01)
+
+
+# -- trajectories
+
+
+def planned():
+    times = np.arange(0.0, 2.001, 0.04)
+    waves = [np.sin(np.outer(times, (1.0, 2.0)) + 0.5 * np.pi * k) * np.array((1.0, 2.0)) ** k
+             for k in range(3)]
+    waves[1][-1] = 0.0
+    return RemainingMotion(times, *waves)
+
+
+def value(motion, time):
+    """Return positions by the cubic polynomials that a controller uses."""
+    k = min(int(np.searchsorted(motion.times, time, side='right')) - 1, len(motion.times) - 2)
+    h = motion.times[k + 1] - motion.times[k]
+    s = (time - motion.times[k]) / h
+    basis = ((1 + 2 * s) * (1 - s) ** 2, h * s * (1 - s) ** 2, s * s * (3 - 2 * s),
+             h * s * s * (s - 1))
+    return sum(b * v for b, v in zip(basis, (
+        motion.positions[k], motion.velocities[k], motion.positions[k + 1],
+        motion.velocities[k + 1])))
+
+
+def test_a_trajectory_that_arrives_late_continues_the_last_one():
+    corrected, before = CorrectedMotion(planned(), 0, 1.0), None
+    assert corrected.is_neutral
+    for k in range(1, 20):
+        corrected.add(0.02 * np.array((1 - np.cos(0.2 * k), np.sin(0.1 * k))), DT)
+        motion = corrected.trajectory(k * 20_000_000, DT)
+        if before is not None:  # up to one period later both say the same
+            for late in (0.0, 0.25 * DT, 0.75 * DT):
+                assert value(motion, late) == pytest.approx(value(before, DT + late), abs=2e-5)
+        before = motion
+    assert not corrected.is_neutral
+
+
+def test_a_trajectory_ends_at_rest_where_the_plan_ends():
+    corrected, plan = CorrectedMotion(planned(), 0, 1.0), planned()
+    for _ in range(4):
+        corrected.add(np.array((0.1, -0.2)), DT)
+    for ns in (500_000_000, 1_900_000_000, 3_000_000_000):
+        motion = corrected.trajectory(ns, DT)
+        assert (np.diff(motion.times) > 0.0).all() and motion.times[0] == 0.0
+        assert motion.positions[0] == pytest.approx(
+            value(plan, min(1e-9 * ns, 2.0)) + (0.1, -0.2), abs=1e-5)
+        assert motion.positions[-1] == pytest.approx(plan.positions[-1], abs=1e-12)
+        assert not motion.velocities[-1].any()
+        assert motion.times[-1] >= 1.0
