@@ -30,6 +30,7 @@ from typing import Any
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
 from biped_com_ros.core.geometry.polygon import area
 from biped_com_ros.core.model.corrections import check_corrections, InstrumentCorrections
+from biped_com_ros.core.model.low_state_config import check_low_state, LowStateConfig
 from biped_com_ros.core.model.resources import package_share
 from biped_com_ros.core.model.strict_yaml import convert, read_yaml
 
@@ -42,8 +43,9 @@ LONGEST_SOLE = 1.0
 LARGEST_ORIGIN = 1.0
 _LONGEST_BACKBONE = 3.0  # m
 _FULL_TURN = 2.0 * math.pi + _ROUNDING
-#: Relative or absolute name of a topic; rclpy itself checks it only when a node subscribes.
 _NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+_DIRECTORY = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}')
+#: Relative or absolute name of a topic; rclpy itself checks it only when a node subscribes.
 _TOPIC = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
 
 
@@ -104,10 +106,27 @@ class FootConfig:
 
 @dataclass(frozen=True)
 class HandConfig:
-    """A hand that may push against the environment, and the sensors that measure it."""
+    """
+    A hand that may push against the environment, and the sensors that measure it.
+
+    Attributes
+    ----------
+    frame
+        URDF link; its origin is where the hand touches.
+    wrench_sensors
+        Names of its force-torque sensors.
+    contact
+        ``lean``: the hand only pushes; ``grip``: it holds on, and also pulls.
+    normal
+        Of what a leaning hand pushes against, in the hand's frame, towards the robot; zero: along
+        the measured force.
+
+    """
 
     frame: str
     wrench_sensors: tuple[str, ...] = ()
+    contact: str = 'lean'
+    normal: Vector3 = ZERO
 
 
 @dataclass(frozen=True)
@@ -245,6 +264,8 @@ class RobotConfig:
         Rotor inertia and friction of the joints, for virtual foot sensors.
     instruments
         Known errors of joint positions, wrench sensors and IMUs, which a calibration writes.
+    low_state
+        Unitree's message of motors and IMU, for robots of that maker.
 
     """
 
@@ -265,13 +286,21 @@ class RobotConfig:
     simulation: SimulationConfig = SimulationConfig()
     drives: DrivesConfig = DrivesConfig()
     instruments: InstrumentCorrections = InstrumentCorrections()
+    low_state: LowStateConfig | None = None
 
     def __post_init__(self) -> None:
+        if not _DIRECTORY.fullmatch(self.name):  # results are written to one of this name
+            raise ConfigurationError(
+                f"name is '{self.name}': use up to 64 letters, digits, _, - and ., and begin with "
+                'a letter or digit')
         _check_angles('base_rpy', self.base_rpy)
         _check_feet(self)
         _check_sensors(self)
         _check_torso(self.torso)
         _check_instruments(self)
+        check_low_state(self.name, self.low_state)
+        if self.low_state is not None:
+            _check_topic(self, 'low_state', self.low_state.topic)
 
     @property
     def imu(self) -> ImuConfig:
@@ -286,6 +315,10 @@ class RobotConfig:
     def has_foot_wrenches(self) -> bool:
         """Whether the wrench of every foot is known, by sensors or joint torques."""
         return all(foot.has_wrench for foot in self.feet.values())
+
+    def hand_label(self, hand: str) -> str:
+        """Return the name of a hand among the contacts; not that of a foot."""
+        return f'{hand}_hand' if hand in self.feet else hand
 
     def sole_frame(self, foot: str) -> str:
         """Return the name of a foot's sole frame: of its link, or one that the URDF lacks."""
@@ -370,6 +403,8 @@ def _check_feet(config: RobotConfig) -> None:
     _check_soles(config)
     for name, hand in config.hands.items():
         _check_names(config, f'hands.{name}', hand.wrench_sensors)
+        if hand.contact not in ('lean', 'grip'):
+            raise ConfigurationError(f"hands.{name}.contact is '{hand.contact}'; use lean or grip")
     _check_owners(config)
 
 

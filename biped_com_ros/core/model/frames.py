@@ -131,6 +131,8 @@ class RobotFrames:
         The same.
     link_names, link_masses
         URDF links with mass, also those behind fixed joints, and their masses, shape (L,), kg.
+    mass
+        Total mass, kg.
     link_coms_in_link
         Their centres of mass, shape (L, 3), m.
     soles
@@ -151,6 +153,7 @@ class RobotFrames:
         self.link_names = tuple(inertial.link for inertial in inertials)
         self.link_masses = np.array([inertial.mass for inertial in inertials])
         self.link_masses.setflags(write=False)
+        self.mass = float(self.link_masses.sum())
         self.link_coms_in_link = np.array([inertial.com_in_link for inertial in inertials])
         self.soles = self._make_soles()
         self.stance_frames = (

@@ -77,8 +77,6 @@ class RobotModel(RobotFrames):
         Least and largest position that each measured joint can have, rad or m: half a radian or
         metre beyond the limits of the URDF, since encoders have offsets and stops give way.
         Infinite where there are no limits.
-    mass
-        Total mass, kg.
     kinematics
         Pinocchio's kinematics as of the last :meth:`state`.
     questions
@@ -105,7 +103,6 @@ class RobotModel(RobotFrames):
         unbound(pin_model, urdf_tools.continuous_joints(robot))
         check_postures(config, pin_model)
         super().__init__(config, pin_model, inertials)
-        self.mass = float(self.link_masses.sum())
         self.children_of_links = urdf_tools.children_of_links(robot)
         self._set_joints(mimics)
         self.joint_offsets = self.positions(config.instruments.joint_offsets)
@@ -144,10 +141,14 @@ class RobotModel(RobotFrames):
         Raises
         ------
         RobotDescriptionError
-            If it is broken, or links, joints or frames differ.
+            If it is broken, links, joints or frames differ, or the mass is not credible.
 
         """
         other = RobotModel(self.config, urdf)
+        if not 1.0 / _LARGEST_CHANGE < other.mass / self.mass < _LARGEST_CHANGE:
+            raise RobotDescriptionError(
+                f'the inertials of the new URDF are not credible: {other.mass:.3f} kg instead of '
+                f'{self.mass:.3f} kg; check its units, or restart with that URDF')
         if problem := different_kinematics(self, other):
             raise RobotDescriptionError(
                 f'the inertials of the new URDF cannot be used while running: {problem}; restart '
@@ -182,6 +183,18 @@ class RobotModel(RobotFrames):
         if name not in self.config.postures:
             raise UnknownNameError('posture', name, self.config.postures, self.config.name)
         return self.positions(self.config.postures[name])
+
+    def usual_posture(self) -> Array:
+        """
+        Return posture ``stand``; without one zeros, or the limits of joints that exclude zero.
+
+        For what depends on the posture only roughly.
+        """
+        if 'stand' in self.config.postures:
+            return self.posture()
+        limits = np.array([range_of(self.pin_model, name) for name in self.joint_names])
+        usual: Array = np.clip(0.0, *limits.reshape(-1, 2).T)
+        return usual
 
     def positions(self, by_name: Mapping[str, float]) -> Array:
         """Return joint positions given by name, the others zero, in :attr:`joint_names` order."""
@@ -386,6 +399,8 @@ def _describe_wrong_values(model: RobotModel, positions: Array,
 
 #: Stands for a missing limit in some URDFs, N m or N.
 _UNLIMITED = 1e9
+#: No calibration changes the mass by more than this factor.
+_LARGEST_CHANGE = 3.0
 
 
 def position_limits(model: RobotModel) -> tuple[Array, Array]:
@@ -394,6 +409,14 @@ def position_limits(model: RobotModel) -> tuple[Array, Array]:
     index = [pin_model.joints[pin_model.getJointId(name)].idx_q for name in model.joint_names]
     return (np.array(pin_model.lowerPositionLimit)[index],
             np.array(pin_model.upperPositionLimit)[index])
+
+
+def velocity_limits(model: RobotModel) -> Array:
+    """Return the URDF's velocity limits of ``model.joint_names``, (n,), rad/s or m/s; or inf."""
+    pin_model = model.pin_model
+    index = [pin_model.joints[pin_model.getJointId(name)].idx_v for name in model.joint_names]
+    limits = np.array(getattr(pin_model, 'upperVelocityLimit', pin_model.velocityLimit))[index]
+    return np.where((limits > 0.0) & (limits < _UNLIMITED), limits, math.inf)
 
 
 def effort_limits(model: RobotModel) -> Array:

@@ -26,6 +26,7 @@ from pathlib import Path
 import re
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.files import read_bytes
 from biped_com_ros.core.geometry.polygon import convex_hull, Point
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.shapes import Triangles
@@ -63,12 +64,7 @@ def sole_polygon(model: RobotModel, foot: str, thickness: float = THICKNESS) -> 
         If the foot has no collision geometry, or its mesh cannot be read or spans no area.
 
     """
-    index, feet = model.foot_index(foot), model.config.feet
-    points = _collision_points(model, index)
-    if not len(points):
-        raise ConfigurationError(
-            f"foot '{foot}' of {model.config.name} has no collision geometry on link "
-            f"'{feet[foot].sole}' or on what is fixed to it: give feet.{foot}.polygon")
+    points = _points_of(model, foot)
     touching = points[points[:, 2] <= points[:, 2].min() + thickness]
     corners = convex_hull(touching[:, :2].tolist())
     if len(corners) < 3:
@@ -76,6 +72,25 @@ def sole_polygon(model: RobotModel, foot: str, thickness: float = THICKNESS) -> 
             f"the collision geometry of foot '{foot}' of {model.config.name} touches the ground "
             f'only along {list(corners)}: give feet.{foot}.polygon')
     return corners
+
+
+def sole_height(model: RobotModel, foot: str) -> float:
+    """
+    Return how far the lowest point of a foot's collision geometry is above its sole frame, m.
+
+    It is zero where the sole frame lies on the ground; errors as :func:`sole_polygon`.
+    """
+    return float(_points_of(model, foot)[:, 2].min())
+
+
+def _points_of(model: RobotModel, foot: str) -> Array:
+    points = _collision_points(model, model.foot_index(foot))
+    if not len(points):
+        raise ConfigurationError(
+            f"foot '{foot}' of {model.config.name} has no collision geometry on link "
+            f"'{model.config.feet[foot].sole}' or on what is fixed to it: give "
+            f'feet.{foot}.polygon')
+    return points
 
 
 def _collision_points(model: RobotModel, index: int) -> Array:
@@ -109,7 +124,7 @@ def _read_mesh(path: Path, scale: Array) -> Triangles:
 
 def _read_stl(path: Path) -> Array:
     """Return the vertices (n, 3) of an STL file, binary or text."""
-    content = path.read_bytes()
+    content = read_bytes(path, 'mesh')
     count = int.from_bytes(content[80:84], 'little')
     if len(content) != 84 + 50 * count:
         return _numbers_after(rb'vertex', content)
@@ -119,7 +134,7 @@ def _read_stl(path: Path) -> Array:
 
 
 def _read_obj(path: Path) -> Array:
-    return _numbers_after(rb'(?:^|\n)\s*v', path.read_bytes())
+    return _numbers_after(rb'(?:^|\n)[ \t]*v', read_bytes(path, 'mesh'))
 
 
 def _numbers_after(keyword: bytes, content: bytes) -> Array:

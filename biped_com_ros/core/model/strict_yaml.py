@@ -29,6 +29,8 @@ import typing
 from typing import Any, Union
 
 from biped_com_ros.core.errors import ConfigurationError, UnknownNameError
+from biped_com_ros.core.files import read_text
+from biped_com_ros.core.plain_yaml import check_bounds, LARGEST_TEXT, LOADER
 import yaml
 
 
@@ -50,10 +52,8 @@ def read_yaml(path: Path, what: str = 'robot file') -> Mapping[str, Any]:
 
     """
     try:
-        values = parse_yaml(path.read_text(encoding='utf-8'), f"{what} '{path}'")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{what} '{path}' cannot be read: {error}") from None
-    except yaml.YAMLError as error:
+        values = parse_yaml(read_text(path, what, LARGEST_TEXT), f"{what} '{path}'")
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01
         raise ConfigurationError(f"{what} '{path}' is not valid YAML: {error}") from None
     if not isinstance(values, Mapping):
         raise ConfigurationError(f"{what} '{path}' must hold a mapping of keys to values")
@@ -74,13 +74,13 @@ def parse_yaml(text: str, file: str) -> Any:
     Raises
     ------
     ConfigurationError
-        If it gives a key twice.
-    yaml.YAMLError
-        If it is no YAML.
+        If it is no YAML, is larger than :mod:`plain_yaml` reads, or gives a key twice.
+    yaml.YAMLError, ValueError
+        If a value in it is none.
 
     """
-    # Once, and with libyaml where PyYAML has it: 2 instead of 70 ms of a node's start.
-    loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)(text)
+    check_bounds(text, file)
+    loader = LOADER(text)
     try:
         node = loader.get_single_node()
         _check_keys(node, file)

@@ -30,10 +30,12 @@ from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import (
     ConfigurationError, RobotDescriptionError, UnknownNameError)
+from biped_com_ros.core.files import read_bytes, read_text
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.geometry.shapes import box, cylinder, sphere, Triangles
 from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.resources import resolve_uri
+from biped_com_ros.core.plain_xml import check_no_document_type, parse_xml
 import numpy as np
 from numpy.typing import NDArray
 
@@ -85,11 +87,9 @@ def load_urdf(config: RobotConfig, uri: str = '') -> str:
             'on the latched topic robot_description')
     path = resolve_uri(uri)
     if path.suffix == '.xacro':
+        check_no_document_type(read_bytes(path, 'URDF'), f"URDF '{path}'")
         return _expand_xacro(path, config)
-    try:
-        return path.read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"URDF '{path}' cannot be read: {error}") from None
+    return read_text(path, 'URDF')
 
 
 def _expand_xacro(path: Path, config: RobotConfig) -> str:
@@ -118,10 +118,7 @@ def parse_urdf(urdf: str) -> ElementTree.Element:
         If a joint connects a link that does not exist.
 
     """
-    try:
-        robot = ElementTree.fromstring(urdf.strip())
-    except ElementTree.ParseError as error:
-        raise RobotDescriptionError(f'the URDF is not well-formed XML: {error}') from None
+    robot = parse_xml(urdf, 'the URDF')
     if robot.tag != 'robot':
         raise RobotDescriptionError(f'the URDF must have a <robot> at its root, not <{robot.tag}>')
     # Direct children only: <transmission> and <gazebo> hold elements of the same names.

@@ -1,0 +1,141 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Joints, checks and errors of motors, from messages of both kinds of robots."""
+
+from dataclasses import replace
+
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.model.config import load_robot_config
+from biped_com_ros.core.model.low_state_config import LowStateConfig
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.unitree.stream import LowStateStream, RefusedLowState
+import numpy as np
+import pytest
+from support.low_states import LowStates
+
+ROBOTS = {'g1_as_sold': 'unitree_hg', 'h1': 'unitree_go'}
+
+
+def made(robot):
+    """Return a stream, its messages, and one in which the number of a motor is its position."""
+    states = LowStates(ROBOTS[robot])
+    message = states.message()
+    for i, motor in enumerate(message.motor_state):
+        motor.q, motor.dq, motor.tau_est = 0.1 * i, 1.0 * i, 2.0 * i
+    message.imu_state.quaternion[0] = 1.0
+    return LowStateStream(load_robot_config(robot)), states, message
+
+
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_each_joint_gets_its_motor(robot):
+    stream, states, message = made(robot)
+    assert stream.update(states.serialize(message), 10**9) == 10**9
+    motors = load_robot_config(robot).low_state.motors
+    expected = {'g1_as_sold': {'left_knee_joint': 3, 'right_hip_pitch_joint': 6,
+                               'waist_yaw_joint': 12, 'right_wrist_yaw_joint': 28},
+                'h1': {'right_hip_roll_joint': 0, 'left_hip_yaw_joint': 7, 'left_ankle_joint': 10,
+                       'right_shoulder_pitch_joint': 12, 'left_elbow_joint': 19}}[robot]
+    for name, motor in expected.items():
+        i = stream.joints.index(name)
+        assert motors[motor] == name
+        assert (stream.positions[i], stream.velocities[i], stream.efforts[i]) == pytest.approx(
+            (0.1 * motor, motor, 2.0 * motor))
+
+
+def test_the_g1_has_motors_for_all_joints_of_its_model():
+    model = RobotModel.load('g1_as_sold')
+    assert set(LowStateStream(model.config).joints) == set(model.joint_names)
+
+
+def refusal(stream, raw):
+    with pytest.raises(RefusedLowState) as caught:
+        stream.update(raw, 10**9)
+    assert stream.state is None
+    return caught.value
+
+
+@pytest.mark.parametrize('robot', ROBOTS)
+def test_a_wrong_checksum_is_refused(robot):
+    stream, states, message = made(robot)
+    raw = bytearray(states.serialize(message))
+    raw[200] ^= 1
+    assert refusal(stream, bytes(raw)).reason == 'wrong checksum'
+    message.crc = 0
+    without = states.serialize(message, sign=False)
+    assert 'check_crc' in str(refusal(stream, without))
+    trusting = LowStateStream(load_robot_config(robot), check_crc=False)
+    assert trusting.update(without, 10**9) == 10**9
+
+
+def test_positions_of_parallel_motors_are_refused():
+    stream, states, message = made('g1_as_sold')
+    message.mode_pr = 1
+    assert 'mode PR' in str(refusal(stream, states.serialize(message)))
+
+
+@pytest.mark.parametrize('field', ['q', 'dq', 'tau_est'])
+def test_a_number_that_is_not_finite_is_refused_with_its_joint(field):
+    stream, states, message = made('h1')
+    setattr(message.motor_state[10], field, np.nan)
+    assert str(refusal(stream, states.serialize(message))) == (
+        f"{field} of 'left_ankle_joint' is not a finite number")
+    setattr(message.motor_state[10], field, 0.0)
+    setattr(message.motor_state[9], field, np.nan)  # a motor that the robot does not have
+    assert stream.update(states.serialize(message), 10**9)
+
+
+def test_errors_of_motors_are_counted():
+    stream, states, message = made('g1_as_sold')
+    for tick, code in ((2, 0), (4, 7), (6, 8), (8, 0)):
+        message.tick, message.motor_state[3].motorstate = tick, code
+        stream.update(states.serialize(message), tick * 10**6)
+        assert stream.errors.recent == (('left_knee_joint',) if code else ())
+    assert stream.errors.counts == {'left_knee_joint': 2}
+    assert stream.errors.codes == {'left_knee_joint': 8}
+
+
+def test_packets_that_a_motor_loses_are_counted_from_the_first_message_on():
+    stream, states, message = made('h1')
+    for tick, lost in ((2, 100), (4, 100), (6, 103)):
+        message.tick, message.motor_state[11].lost = tick, lost
+        stream.update(states.serialize(message), tick * 10**6)
+    assert stream.errors.counts == {'right_ankle_joint': 3}
+    assert stream.errors.recent == ('right_ankle_joint',)
+
+
+def test_the_hottest_motor_is_named():
+    stream, states, message = made('g1_as_sold')
+    message.motor_state[4].temperature[1] = 88
+    message.motor_state[30].temperature[0] = 99  # no motor of a G1
+    stream.update(states.serialize(message), 10**9)
+    assert stream.hottest == ('left_ankle_pitch_joint', 88)
+
+
+@pytest.mark.parametrize('low_state, words', [
+    (LowStateConfig('unitree_b2', ('left_knee_joint',)), "'unitree_b2'; use unitree_hg or"),
+    (LowStateConfig('unitree_hg', ('left_knee_joint',) * 2), "'left_knee_joint' twice"),
+    (LowStateConfig('unitree_hg', ('', '')), 'names no joint'),
+    (LowStateConfig('unitree_hg', ('left_knee_joint',), 'low state'), 'not a valid topic')])
+def test_a_bad_configuration_is_an_error(low_state, words):
+    with pytest.raises(ConfigurationError, match=words):
+        replace(load_robot_config('g1_as_sold'), low_state=low_state)
+
+
+def test_a_robot_without_the_message_is_an_error():
+    with pytest.raises(ConfigurationError, match="'talos' has no low_state; add it"):
+        LowStateStream(load_robot_config('talos'))
+    many = LowStateConfig('unitree_go', tuple(f'joint_{i}' for i in range(21)))
+    config = replace(load_robot_config('h1'), low_state=many)
+    with pytest.raises(ConfigurationError, match='21 joints.*20 motors'):
+        LowStateStream(config)
