@@ -1,0 +1,221 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Policies of SROS2: as the tool writes them, as the schema asks, and as running nodes need."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from xml.etree import ElementTree
+
+from biped_com_ros.core.model.resources import package_share
+import pytest
+import rclpy
+from support.documented_interfaces import CONFIG, documented_interfaces
+from support.launched import launched
+from support.policies import check_schema, read_policy
+
+SHARE = package_share()
+FILES = sorted((SHARE / 'config' / 'security').glob('*.policy.xml'))
+PREFIX = '/biped_com_ros/'
+#: Nodes that a process has beside the one with its name.
+PART_OF = {'viewer_inputs': 'viewer'}
+
+
+@pytest.fixture(scope='module')
+def tool():
+    path = SHARE / 'tools' / 'security_policies.py'
+    spec = importlib.util.spec_from_file_location('security_policies', path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_files_are_what_the_tool_writes(tool):
+    texts = tool.texts()
+    assert set(texts) == {file.name for file in FILES}
+    for file in FILES:
+        assert file.read_text() == texts[file.name], (
+            f'{file} is out of date: run tools/security_policies.py')
+
+
+def test_every_launch_file_but_gazebos_and_rviz_has_one():
+    launch_files = {file.name.removesuffix('.launch.xml')
+                    for file in (SHARE / 'launch').glob('*.launch.xml')}
+    assert {file.name.removesuffix('.policy.xml') for file in FILES} == {
+        name for name in launch_files if name != 'view' and not name.startswith('gazebo')}
+
+
+@pytest.mark.parametrize('file', FILES, ids=lambda file: file.name)
+def test_files_are_valid(file):
+    assert read_policy(file)
+
+
+@pytest.mark.parametrize('text', [
+    '<policy version="0.1.0"><enclaves/></policy>', '<policy version="0.2.0"><enclaves/></policy>',
+    '<policy version="0.2.0"><enclaves><enclave path="/a"><profiles/></enclave></enclaves>'
+    '</policy>',
+    '<policy version="0.2.0"><enclaves><enclave path="/a"><profiles><profile ns="/" node="a">'
+    '<topics publish="YES"><topic>/x</topic></topics></profile></profiles></enclave></enclaves>'
+    '</policy>',
+    '<policy version="0.2.0"><enclaves><enclave path="/a"><profiles><profile ns="/" node="a">'
+    '<topics request="ALLOW"><topic>/x</topic></topics></profile></profiles></enclave></enclaves>'
+    '</policy>',
+    '<policy version="0.2.0"><enclaves><enclave path="/a"><profiles><profile ns="/" node="a">'
+    '<topics publish="ALLOW"></topics></profile></profiles></enclave></enclaves></policy>'])
+def test_the_check_of_the_schema_can_fail(text):
+    with pytest.raises(AssertionError):
+        check_schema(ElementTree.fromstring(text))
+
+
+def test_each_name_of_the_document_is_in_exactly_the_policies_that_need_it():
+    """By the tables of nodes; without remappings, which torso_controller and others have."""
+    other_imus = {f'/{imu.topic}' for imu in CONFIG.imus.values() if imu != CONFIG.imu}
+    permitted, nodes = {}, set()
+    for file in FILES:
+        for by_node in read_policy(file).values():
+            for node, names in by_node.items():
+                if not node.endswith('_suite') and node not in PART_OF:
+                    permitted.setdefault(node, set()).update(names)
+                    nodes.add(node)
+    needed, checked = {}, 0
+    for node in nodes:
+        always, sometimes = documented_interfaces(node, '')
+        needed[node] = {key for key in {**always, **sometimes} if '<' not in key[1]}
+        if node not in ('simulator', 'torso_controller', 'viewer'):
+            needed[node] -= {('subscribes', name) for name in other_imus}
+    for node in nodes - {'torso_controller', 'gravity_compensation'}:
+        assert needed[node] <= permitted[node], (node, needed[node] - permitted[node])
+    everything = set().union(*needed.values())
+    for node in nodes:
+        for key in everything & permitted[node]:
+            checked += 1
+            assert key in needed[node] or key[1] in REMAPPED.get(node, ()) or key[1] in COMMON, (
+                f'{node} may {key} without need')
+    assert checked > 200
+
+
+#: What nodes have by remappings of launch files, and all of them beside the tables.
+REMAPPED = {'torso_controller': ('/tendon_controller/commands', '/joint_states'),
+            'gravity_compensation': ('/effort_controller/commands',
+                                     '/joint_trajectory_controller/joint_trajectory')}
+STATE_SERVICES = ('/controller_manager/list_controllers', '/gravity_compensation/get_state',
+                  '/torso_controller/get_state')
+COMMON = ('/diagnostics', '/clock', '/robot_description', '/calibrated_description',
+          *STATE_SERVICES, '/gait_player/set_parameters', '/gravity_compensation/set_parameters',
+          '/gravity_compensation/change_state',
+          '/simulator/get_parameters', '/effort_controller/get_parameters')
+
+
+def test_who_may_command_the_robot():
+    """The names that move it, by whom; a new one has to be wanted."""
+    commanding = {}
+    for file in FILES:
+        for enclave, by_node in read_policy(file).items():
+            for names in by_node.values():
+                for direction, name in names:
+                    if direction == 'publishes' and ('controller/commands' in name
+                                                     or 'controller/joint_traj' in name):
+                        commanding.setdefault(name, set()).add(enclave.removeprefix(PREFIX))
+    assert commanding == {
+        '/position_controller/commands': {'demo'},
+        '/effort_controller/commands': {'gravity_compensation'},
+        '/tendon_controller/commands': {'torso_controller'},
+        '/joint_trajectory_controller/joint_trajectory': {
+            'com_calibrator', 'gait_player', 'gravity_compensation'}}
+
+
+class Graph:
+    """What the middleware knows of the nodes of a launch."""
+
+    def __init__(self):
+        self._context = rclpy.Context()
+        rclpy.init(context=self._context)
+        self._node = rclpy.create_node('looks_on', context=self._context, enable_rosout=False)
+
+    def enclaves(self):
+        """Return the enclave of each node."""
+        return {name: enclave for name, _, enclave
+                in self._node.get_node_names_and_namespaces_with_enclaves()
+                if name != 'looks_on' and not name.startswith('_')}
+
+    def interfaces(self, name):
+        """Return (direction, name) of a node in the namespace /."""
+        node = self._node
+        queries = {'publishes': node.get_publisher_names_and_types_by_node,
+                   'subscribes': node.get_subscriber_names_and_types_by_node,
+                   'serves': node.get_service_names_and_types_by_node,
+                   'calls': node.get_client_names_and_types_by_node}
+        return {(direction, topic) for direction, query in queries.items()
+                for topic, _ in query(name, '/')}
+
+    def close(self):
+        self._node.destroy_node()
+        self._context.shutdown()
+
+
+@pytest.fixture
+def graph():
+    one = Graph()
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize('name, arguments, expected', [
+    ('demo', ('viewer:=true', 'port:=0'),
+     {'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'simulator', 'gravity_compensation',
+      'gait_player', 'com_calibrator', 'demo', 'viewer'}),
+    ('demo', ('viewer:=false', 'chapters:=none'),
+     {'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'simulator', 'demo'}),
+    ('torso_demo', (), {'torso_controller', 'torso_teleop', 'simulator', 'com_estimator'}),
+    ('simulation', ('composed:=false',),
+     {'wrench_aggregator', 'com_estimator', 'zmp_monitor', 'simulator'}),
+    ('gravity_simulation', (), {'gravity_compensation', 'simulator'})])
+def test_policies_permit_what_running_nodes_have_and_little_else(
+        graph, name, arguments, expected):
+    """Everything in the graph is permitted; what is permitted beside it has a condition."""
+    policy = read_policy(SHARE / 'config' / 'security' / f'{name}.policy.xml')
+    with launched(f'{name}.launch.xml', *arguments) as process:
+        end, nodes, settled = time.monotonic() + 90.0, {}, 0.0
+        while not settled or time.monotonic() < settled:
+            assert time.monotonic() < end and process.poll() is None, (expected, nodes)
+            time.sleep(0.2)
+            nodes = graph.enclaves()
+            if not settled and expected <= nodes.keys():
+                settled = time.monotonic() + 6.0  # they create more, a while after they began
+        missing, idle = {}, {}
+        for node, enclave in nodes.items():
+            assert enclave.startswith(PREFIX), f'{node} is in enclave {enclave}'
+            has = graph.interfaces(node)
+            permitted = set().union(*policy[enclave].values())
+            if has - permitted:
+                missing[node] = has - permitted
+            if node in policy[enclave] and not enclave.endswith('/suite'):
+                also = [other for other, owner in PART_OF.items()
+                        if owner == node and other in nodes]
+                own = has.union(*(graph.interfaces(other) for other in also))
+                idle[node] = policy[enclave][node] - own
+    assert not missing
+    for node, names in idle.items():
+        if node in PART_OF:
+            continue
+        _, sometimes = documented_interfaces(node, '')
+        if ('publishes', f'/{node}/effort') in names:
+            continue  # gravity_compensation before it is activated
+        unexplained = {key for key in names if key not in sometimes and key[1] not in (
+            '/clock', '/robot_description', '/rosout', '/calibrated_description', *STATE_SERVICES,
+            '/joint_trajectory_controller/joint_trajectory')}
+        assert not unexplained, f'{node} may, but does not: {unexplained}'
