@@ -22,6 +22,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 import math
 
+#: So many characters of a name from outside are repeated in a text.
+_BRIEF = 60
+
+
+def brief(name: str) -> str:
+    """Return a name from outside as a text can show it: on one line, only its beginning."""
+    shown = name if len(name) <= _BRIEF else f'{name[:_BRIEF]}...'
+    return shown if shown.isprintable() else shown.encode('unicode_escape').decode()
+
 
 class BipedComError(Exception):
     """Base class of all errors of this package."""
@@ -55,7 +64,7 @@ class UnknownNameError(ConfigurationError):
         close = likeliest_name(name, self.valid)
         hint = f"; did you mean '{close}'?" if close else ''
         super().__init__(
-            f"unknown {kind} '{name}'{place}{hint} (valid: {_listing(self.valid)})")
+            f"unknown {kind} '{brief(name)}'{place}{hint} (valid: {_listing(self.valid)})")
 
 
 class RobotDescriptionError(BipedComError):

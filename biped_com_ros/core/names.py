@@ -50,6 +50,8 @@ _MEANING_OF = {word: meaning for meaning, words in _MEANINGS.items() for word in
 _SAME_WORD = 0.75  # least similarity of two spellings of one word
 _CLOSE = 0.6  # least similarity of two spellings of one name, as difflib's default
 _SHARED = 0.45  # least share of common meaning
+#: Longer names are no misspelt ones, and comparing them takes minutes: 1 MB may come in a message.
+_LONGEST = 200
 
 
 def likeliest_name(name: str, valid: Iterable[str]) -> str | None:
@@ -64,6 +66,8 @@ def likeliest_name(name: str, valid: Iterable[str]) -> str | None:
         The names that do.
 
     """
+    if len(name) > _LONGEST:
+        return None
     candidates = tuple(valid)
     words = {candidate: _meanings(candidate) for candidate in (*candidates, name)}
     counts = Counter(word for candidate in candidates for word in set(words[candidate]))

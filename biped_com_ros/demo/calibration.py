@@ -26,7 +26,8 @@ from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion
 from biped_com_ros.core.legs.keyframes import KeyframeMotion, show_keyframes
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison, Skipped
+from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
+from biped_com_ros.demo.measurements import weight_below_sensors
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.stamp import ns_of_msg
@@ -39,6 +40,7 @@ _TIMEOUT = 300.0  # simulated s, for all poses
 _SOLVED, _BACK = re.compile(r'solved: (.*calibrated\.urdf), '), 'is back in posture'
 _TEST_DURATION = 12.0  # s of the motion for the comparison
 _NEGLIGIBLE = 1e-4  # m; a smaller error needs no calibration
+_TAKE_OVER = 1.0  # s, until the nodes use the calibrated URDF
 
 
 class Calibration(Chapter):
@@ -48,9 +50,9 @@ class Calibration(Chapter):
     title = 'Where the masses really are'
     description = (
         'The robot is hoisted and measured at rest in a few well-chosen poses. The '
-        'masses that fit all measurements best go into a new URDF. Then the centres '
-        'of mass by the old and by the new URDF are compared with the true one, in '
-        'other poses.')
+        'masses that fit all measurements best go into a new URDF, which all nodes '
+        'use from then on. Then the centres of mass by the old and by the new URDF are '
+        'compared with the true one, in other poses.')
 
     def missing_for(self, model: RobotModel) -> str:
         """Return whether nothing measures the feet."""
@@ -64,27 +66,41 @@ class Calibration(Chapter):
         stage.shared['calibrated_urdf'] = str(path)
         found = json.loads(path.with_name('calibration.json').read_text(encoding='utf-8'))
         calibrated = RobotModel(stage.model.config, path.read_text(encoding='utf-8'))
+        yield from stage.trigger('com_calibrator/publish')
+        stage.measurements.use_calibrated(calibrated)
         stage.set_activity('moves, while its centre of mass is compared with the true one')
         yield from stage.move_to(stage.model.posture(), 1.0)
+        yield from stage.wait(_TAKE_OVER)
         stage.measurements.start(stage.stamp_ns)  # without the calibration
         recording = yield from _record(stage)
         before, after = recording.errors(stage.model), recording.errors(calibrated)
+        stage.shared['com_gain'] = _gain(before.mean(), after.mean())
         torque = [found['residuals'][when]['torque_rms'] for when in ('before', 'left out')]
-        weights = [GRAVITY * model.mass for model in (stage.model, calibrated)]
-        return Comparison(('by the URDF', 'calibrated'), [
+        models = (stage.model, calibrated)
+        rows = [
             ('centre of mass off by', *(f'{1e3 * e.mean():.2f} mm' for e in (before, after))),
             ('at most', *(f'{1e3 * e.max():.2f} mm' for e in (before, after))),
+            ('published by com_estimator', '', _published(stage)),
             (f'weight (the truth {recording.weight:.2f} N)',
-             *(f'{weight:.2f} N' for weight in weights)),
-            ('joint torques off by', *(f'{rms:.3f} N m' for rms in torque))],
-            f'{_gain(before.mean(), after.mean())}; uncertainties: '
+             *(f'{GRAVITY * model.mass:.2f} N' for model in models)),
+            ('of it below the sensors, weighed in the air',
+             *(f'{weight_below_sensors(model):.2f} N' for model in models)),
+            ('joint torques off by', *(f'{rms:.3f} N m' for rms in torque))]
+        return Comparison(
+            ('by the URDF', 'calibrated'), rows, f'{stage.shared["com_gain"]}; uncertainties: '
             f'{path.with_name("report.html")}')
 
 
 def _gain(before: float, after: float) -> str:
     if before < _NEGLIGIBLE:
-        return 'the URDF was right'
-    return f'the error is {before / max(after, 1e-9):.0f} times smaller'
+        return f'the URDF was right: the centre of mass is off by {1e3 * before:.2f} mm'
+    return (f'centre of mass off by {1e3 * before:.2f} -> {1e3 * after:.2f} mm, by the URDF -> '
+            'by the calibrated one')
+
+
+def _published(stage: Stage) -> str:
+    distance = stage.measurements.whole_snapshot(0.0, (0, ''), ()).com_distance
+    return 'unknown' if math.isnan(distance) else f'{1e3 * distance:.2f} mm'
 
 
 def _calibrate(stage: Stage) -> Generator[Array | None, None, Path]:
@@ -141,15 +157,15 @@ class _Recording:
         stage.subscribe(Odometry, 'odom', self._on_odometry)
 
     def errors(self, model: RobotModel) -> Array:
-        """Return the horizontal errors of the model, (k,), m."""
+        """Return the errors of the model, (k,), m."""
         errors = []
         for ns in self.postures.keys() & self._coms.keys() & self._bases.keys():
             base = self._bases[ns]
             by_model = base.rotation @ self._turn @ model.state(self.postures[ns]).com_in_base
             error = by_model - (self._coms[ns] - base.position)
-            errors.append(float(np.hypot(error[0], error[1])))
+            errors.append(float(np.linalg.norm(error)))
         if not errors:
-            raise Skipped('no true centre of mass from the simulator')
+            raise ChapterFailed('no true centre of mass from the simulator')
         return np.array(errors)
 
     @property

@@ -43,8 +43,9 @@ Rules:
   it. Long computations belong into a node.
 * Time is simulated: ``stage.time``, s.
 * Subscriptions made with ``stage.subscribe`` end with the chapter.
-* If a node that it needs is not running, ``stage.call`` raises :class:`Skipped`; the reason is
-  printed and the next chapter begins.
+* If a node that it needs is not running, ``stage.call`` raises :class:`ChapterFailed`; the reason
+  is printed, the next chapter begins, and the demo ends with exit code 1.
+* What was only partly done is a :class:`Comparison` with a `problem`, which counts as failed, too.
 * Results for later chapters are in ``stage.shared`` (``calibrated_urdf``: path of the corrected
   URDF).
 * It takes about 20 s to 40 s.
@@ -58,10 +59,10 @@ from typing import ClassVar
 
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.stage import Skipped, Stage
+from biped_com_ros.demo.stage import ChapterFailed, Stage
 from biped_com_ros.demo.terminal import Comparison
 
-__all__ = ['Chapter', 'ChapterRun', 'Comparison', 'Skipped']
+__all__ = ['Chapter', 'ChapterFailed', 'ChapterRun', 'Comparison']
 
 #: A running chapter: it yields joint positions, and returns its table.
 ChapterRun = Generator[Array | None, None, Comparison]
@@ -97,7 +98,7 @@ class Chapter(ABC):
 
         Raises
         ------
-        Skipped
+        ChapterFailed
             If a node that it needs is missing.
 
         """

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from biped_com_ros.demo.chapter import Skipped
+from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.stage import Commands, Stage
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
@@ -30,7 +30,7 @@ def ramp_up(stage: Stage, urdf: str = '') -> Commands:
 
     Raises
     ------
-    Skipped
+    ChapterFailed
         If the node is not running, or refuses.
 
     """
@@ -57,4 +57,4 @@ def _change(stage: Stage, transition: int) -> Commands:
         ChangeState, f'{_NODE}/change_state',
         ChangeState.Request(transition=Transition(id=transition)))
     if not response.success:
-        raise Skipped(f'{_NODE} refused a transition; the reason is in its log')
+        raise ChapterFailed(f'{_NODE} refused a transition; the reason is in its log')

@@ -61,10 +61,13 @@ class Gravity(Chapter):
         yield from stage.wait(_SETTLING_TIME)
         sags = {'without': _sag(stage)}
         stage.set_activity(f'sags ({_text(sags["without"])}); feedforward starts')
-        sags['feedforward'] = yield from _sag_with_feedforward(stage)
+        calibrated = stage.shared.get('calibrated_urdf')
+        # The nodes use the calibrated masses: the URDF's are read again.
+        sags['feedforward'] = yield from _sag_with_feedforward(
+            stage, model.config.urdf if calibrated else '')
         stage.set_activity(f'stands with feedforward ({_text(sags["feedforward"])})')
         yield from stage.wait(1.5)
-        if calibrated := stage.shared.get('calibrated_urdf'):
+        if calibrated:
             stage.set_activity('restarts feedforward with the calibrated masses')
             sags['calibrated'] = yield from _sag_with_feedforward(stage, str(calibrated))
             stage.set_activity(f'stands with calibrated feedforward ({_text(sags["calibrated"])})')

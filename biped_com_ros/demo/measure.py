@@ -15,9 +15,12 @@
 
 from __future__ import annotations
 
+import math
+
 from biped_com_ros.core.legs.keyframes import KeyframeMotion, show_keyframes
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Stage
+from biped_com_ros.demo.terminal import Snapshot
 import numpy as np
 
 
@@ -29,7 +32,7 @@ class Measure(Chapter):
     description = (
         'The robot sways, lifts its arms and bends its knees. Its centre of mass by '
         'the URDF is compared with the true one, and its weight by the URDF with the '
-        'one measured at its feet.')
+        'one that the sensors in its feet measure, which is that above them.')
 
     def run(self, stage: Stage) -> ChapterRun:
         """Run the motion once."""
@@ -43,5 +46,17 @@ class Measure(Chapter):
         return Comparison(('by the URDF', 'measured', 'off by'), [
             ('centre of mass', 'estimated', 'the truth', f'{np.linalg.norm(error):.2f} mm (x '
              f'{error[0]:+.2f}, y {error[1]:+.2f}, z {error[2]:+.2f})'),
-            ('weight', f'{shot.model_weight:.1f} N', f'{shot.weight:.1f} N',
-             f'{100.0 * shot.weight_error:+.2f} %')], shot.verdict)
+            *weight_rows(shot)], shot.verdict)
+
+
+def weight_rows(shot: Snapshot) -> list[tuple[str, str, str, str]]:
+    """Return rows of the weights: what the sensors measure, and what is only assumed."""
+    if math.isnan(shot.weight):
+        return [('weight', f'{shot.model_weight:.1f} N', 'nothing measures the feet', '')]
+    rows = [('weight above the foot sensors' if shot.unmeasured else 'weight',
+             f'{shot.model_weight - shot.unmeasured:.1f} N',
+             f'{shot.weight - shot.unmeasured:.1f} N', f'{100.0 * shot.weight_error:+.2f} %')]
+    if shot.unmeasured:
+        rows.append(('weight below them', f'{shot.unmeasured:.1f} N',
+                     'not while it stands', 'unknown'))
+    return rows

@@ -30,7 +30,7 @@ import time
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.terminal import Mean, Period, Snapshot
-from biped_com_ros.ros.node.diagnostics import is_in_namespace
+from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
 from biped_com_ros.ros.topics.inputs import BoolInput, Input, PointInput, WrenchInput
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
 from diagnostic_msgs.msg import DiagnosticArray
@@ -38,7 +38,9 @@ import numpy as np
 from rclpy.node import Node
 
 _KEPT = 2000  # true CoMs kept until the estimate of the same stamp has arrived
-_DIAGNOSTICS_TIMEOUT = 3.0  # s
+_DIAGNOSTICS_TIMEOUT = 6.0  # s
+_OLD = 2.0  # s after which a value is stale
+_STARTING = 15.0  # s, for a node until its first diagnostics
 #: The robot has fallen when its centre of mass is below this share of its initial height.
 _FALLEN = 0.75
 
@@ -59,10 +61,12 @@ class Measurements:
     """
 
     def __init__(self, node: Node, model: RobotModel, exact_sensors: bool) -> None:
-        self._weight, self._exact_sensors = model.mass * GRAVITY, exact_sensors
+        self._exact_sensors, self._is_calibrated = exact_sensors, False
+        self._weigh(model)
         self._truths: OrderedDict[int, np.ndarray] = OrderedDict()
         self._period, self._all = Period(), Period()
         self._contacts = dict.fromkeys(model.config.feet, (math.nan, False))
+        self._received_at: dict[str, float] = {}
         self._is_in_air, self._height = False, math.nan
         self._start_ns = sys.maxsize
         self._shown_ns = self.now_ns = 0
@@ -73,15 +77,25 @@ class Measurements:
             'truth (the simulator)': PointInput(
                 node, 'simulator/truth/com', '', self.on_truth, max_age=0.0),
             'com (com_estimator)': PointInput(
-                node, 'com_estimator/com', '', self.on_com, max_age=0.0),
-            'wrench (wrench_aggregator)': WrenchInput(
-                node, 'wrench_aggregator/wrench', '', lambda stamp, wrench: None, max_age=0.0)}
+                node, 'com_estimator/com', '', self.on_com, max_age=0.0)}
+        if model.config.has_foot_wrenches:
+            self.inputs['wrench (wrench_aggregator)'] = WrenchInput(
+                node, 'wrench_aggregator/wrench', '', lambda stamp, wrench: None, max_age=0.0)
         self._feet = [
             (WrenchInput(node, f'wrench_aggregator/{foot}/wrench', '',
                          partial(self.on_foot, foot), max_age=0.0),
              BoolInput(node, f'wrench_aggregator/{foot}/contact',
                        partial(self.on_contact, foot)))
             for foot in model.config.feet]
+
+    def _weigh(self, model: RobotModel) -> None:
+        self._weight = model.mass * GRAVITY
+        self._unmeasured = weight_below_sensors(model)
+
+    def use_calibrated(self, model: RobotModel) -> None:
+        """Compare with the calibrated URDF from now on, since the nodes use it."""
+        self._weigh(model)
+        self._is_calibrated = True
 
     @property
     def has_fallen(self) -> bool:
@@ -119,13 +133,16 @@ class Measurements:
                   health: tuple[int, str], missing: Sequence[str], factor: float) -> Snapshot:
         rates = {'joint_states': joint_rate, **{
             name.partition(' ')[0]: source.rate for name, source in self.inputs.items()}}
+        now = time.monotonic()
+        ages = {name: now - at for name, at in self._received_at.items() if now - at > _OLD}
         return Snapshot(
             time=max(self._time(), 0.0), activity=activity, com_error=period.com_error.mean,
             com_error_largest=period.com_error.largest,
             weight=period.weight(len(self._feet)), model_weight=self._weight,
             gravity=GRAVITY, contacts=dict(self._contacts), rates=rates,
             real_time_factor=factor, health=health, waiting=missing,
-            exact_sensors=self._exact_sensors)
+            exact_sensors=self._exact_sensors, unmeasured=self._unmeasured,
+            is_calibrated=self._is_calibrated, has_fallen=self.has_fallen, ages=ages)
 
     def _time(self) -> float:
         return (self.now_ns - self._start_ns) * 1e-9 if self.running else 0.0
@@ -141,6 +158,7 @@ class Measurements:
 
     def on_com(self, stamp_ns: int, point: np.ndarray) -> None:
         """Compare an estimated centre of mass (3,), m, with the truth of its instant."""
+        self._received_at['com'] = time.monotonic()
         truth = self._truths.get(stamp_ns)
         if truth is not None and self._counts(stamp_ns):
             for period in (self._period, self._all):
@@ -150,6 +168,7 @@ class Measurements:
         """Use the wrench (6,) of a foot, N and N m."""
         force = float(wrench[2])
         self._contacts[foot] = (force, self._contacts[foot][1])
+        self._received_at[foot] = time.monotonic()
         if self._counts(stamp_ns):
             for period in (self._period, self._all):
                 period.vertical_forces.setdefault(foot, Mean(1)).add(force)
@@ -160,23 +179,50 @@ class Measurements:
         self._is_in_air = not any(contact for _, contact in self._contacts.values())
 
 
-class Health:
-    """The last diagnostics of every node in the namespace of a node."""
+def weight_below_sensors(model: RobotModel) -> float:
+    """Return the weight that the foot sensors do not carry while the robot stands, N."""
+    sensors = [model.config.wrench_sensors[name] for foot in model.config.feet.values()
+               for name in foot.wrench_sensors]
+    below = {int(link) for sensor in sensors
+             for link in model.subtree_links(sensor.link or sensor.frame)}
+    return GRAVITY * float(model.link_masses[sorted(below)].sum())
 
-    def __init__(self, node: Node) -> None:
+
+class Health:
+    """
+    The last diagnostics of every node in the namespace of a node.
+
+    Parameters
+    ----------
+    node
+        That subscribes.
+    expected
+        Names of nodes that have to report.
+
+    """
+
+    def __init__(self, node: Node, expected: Sequence[str] = ()) -> None:
         self._namespace = node.get_namespace()
         self._reports: dict[str, tuple[int, str, float]] = {}
-        node.create_subscription(DiagnosticArray, '/diagnostics', self._on_array, STATE_OUTPUT)
+        # By node; of an expected one as if it had reported at the start.
+        self._received_at = dict.fromkeys(expected, time.monotonic() + _STARTING)
+        node.create_subscription(DiagnosticArray, '/diagnostics', self.on_array, STATE_OUTPUT)
 
-    def _on_array(self, array: DiagnosticArray) -> None:
+    def on_array(self, array: DiagnosticArray) -> None:
+        """Use diagnostics."""
         now = time.monotonic()
         for status in filter(lambda s: is_in_namespace(s, self._namespace), array.status):
             self._reports[status.name] = (
                 int.from_bytes(status.level, 'little'), status.message, now)
+            self._received_at[node_of(status.name)] = now
 
     def worst(self) -> tuple[int, str]:
-        """Return the worst level and its text."""
+        """Return the worst level and its text; nodes that no longer report first."""
         now = time.monotonic()
+        silent = [f'{name} for {now - at:.0f} s' for name, at in self._received_at.items()
+                  if now - at > _DIAGNOSTICS_TIMEOUT]
+        if silent:
+            return 2, f'no diagnostics from {", ".join(silent)}: ended, or hangs'
         fresh = {name: (level, text) for name, (level, text, at) in self._reports.items()
                  if now - at < _DIAGNOSTICS_TIMEOUT}
         if not fresh:

@@ -19,6 +19,7 @@ import math
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterRun, Comparison
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.topics.outputs import wrench_publisher
@@ -40,9 +41,14 @@ class Push(Chapter):
         'The robot is pushed forward, harder each time. The stability margin '
         'decreases, a warning precedes the fall, and the fall is detected.')
 
+    def missing_for(self, model: RobotModel) -> str:
+        """Return whether nothing measures the feet: there is no margin then."""
+        return '' if model.config.has_foot_wrenches else 'nothing measures the feet'
+
     def run(self, stage: Stage) -> ChapterRun:
         """Push until it falls."""
         self._event, self._least = 'stable', math.inf
+        self._events = [self._event]
         stage.subscribe(DiagnosticArray, 'zmp_monitor/event', self._on_event, LATCHED)
         stage.subscribe(Float64, 'zmp_monitor/margin', self._on_margin)
         yield from stage.wait_until(
@@ -54,13 +60,14 @@ class Push(Chapter):
         try:
             for i in range(1, MAX_COUNT + 1):
                 force, self._least = i * SHARE * model.mass * GRAVITY, math.inf
+                self._events = [self._event]
                 out.fields['wrench'][:3] = force, 0.0, 0.0
                 out.publish(stage.stamp_ns)
                 end = stage.time + PERIOD
                 while stage.time < end and not self._event.startswith('fallen'):
                     stage.set_activity(f'is pushed forward with {force:.1f} N; {self._text()}')
                     yield stage.commanded
-                rows.append((f'push of {force:.1f} N', self._margin(), self._event))
+                rows.append((f'push of {force:.1f} N', self._margin(), self._course()))
                 if self._event.startswith('fallen'):
                     break
         finally:
@@ -75,8 +82,18 @@ class Push(Chapter):
         """Return the least margin as text, never as -0 mm."""
         return 'unknown' if math.isinf(self._least) else f'{round(1e3 * self._least)} mm'
 
+    def _course(self) -> str:
+        """Return what was reported since the push began, the last report in full."""
+        before = dict.fromkeys(event.partition(':')[0] for event in self._events[1:-1])
+        text = ', '.join([*before, self._event])
+        if self._event == self._events[0] == 'stable' and self._least < 0.0 and not before:
+            # zmp_monitor reports what lasts for its parameter level_dwell.
+            text += ' (the ZMP was beyond the edge for less than level_dwell of zmp_monitor)'
+        return text
+
     def _on_event(self, message: Any) -> None:
         self._event = message.status[0].message
+        self._events.append(self._event)
 
     def _on_margin(self, message: Any) -> None:
         self._least = min(self._least, message.data)

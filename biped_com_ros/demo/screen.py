@@ -68,7 +68,9 @@ class LiveScreen(Screen):
         super().__init__()
         self._heading = ''
         print(title, flush=True)
-        self._live = Live(console=Console(), auto_refresh=False, transient=False)
+        # Not with an ellipsis where the terminal is low.
+        self._live = Live(console=Console(), auto_refresh=False, transient=False,
+                          vertical_overflow='crop')
         self._live.start()
 
     def begin_chapter(self, number: int, count: int, chapter: Chapter) -> None:

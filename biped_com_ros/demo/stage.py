@@ -36,8 +36,8 @@ _TOLERANCE = 1e-6
 Commands = Generator['Array | None', None, Any]
 
 
-class Skipped(BipedComError):
-    """A chapter cannot go on; the message says which node or answer is missing."""
+class ChapterFailed(BipedComError):
+    """A chapter cannot go on; the message says what is missing or was not done."""
 
 
 class Stage:
@@ -145,14 +145,14 @@ class Stage:
 
         Raises
         ------
-        Skipped
+        ChapterFailed
             If it does not hold within `timeout`, simulated s; `what` names it in the message.
 
         """
         end = self.time + timeout
         while not condition():
             if self.time > end:
-                raise Skipped(f'no {what} within {timeout:.0f} s')
+                raise ChapterFailed(f'no {what} within {timeout:.0f} s')
             yield self.commanded
 
     def call(self, service_type: Any, name: str,
@@ -162,7 +162,7 @@ class Stage:
 
         Raises
         ------
-        Skipped
+        ChapterFailed
             If the service is not available, or there is no response.
 
         """
@@ -181,13 +181,13 @@ class Stage:
 
         Raises
         ------
-        Skipped
+        ChapterFailed
             If the service is not available, does not respond, or reports a failure.
 
         """
         response = yield from self.call(Trigger, name, Trigger.Request())
         if not response.success:
-            raise Skipped(f"'{name}' refused: {response.message}")
+            raise ChapterFailed(f"'{name}' refused: {response.message}")
         return str(response.message)
 
     def set_parameters(self, node: str, **values: Any) -> Commands:

@@ -21,7 +21,7 @@ from importlib import import_module
 from biped_com_ros.core.errors import BipedComError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.demo import CHAPTERS
-from biped_com_ros.demo.chapter import Chapter, Comparison, Skipped
+from biped_com_ros.demo.chapter import Chapter, ChapterFailed, Comparison
 from biped_com_ros.demo.screen import Screen
 from biped_com_ros.demo.stage import Stage
 from biped_com_ros.ros.node.callback_errors import log_exception
@@ -71,7 +71,9 @@ class Story:
     is_over
         Whether all chapters have ended.
     outcomes
-        Result of each chapter so far, by name; a text if it was skipped or ended early.
+        Result of each chapter so far, by name; a text if it was skipped or failed.
+    failures
+        Why a chapter failed, by name. One that is not for this robot is skipped, and no failure.
 
     """
 
@@ -79,11 +81,17 @@ class Story:
         self.chapters, self.stage, self.screen = list(chapters), stage, screen
         self.heading, self.is_over = '', False
         self.outcomes: dict[str, Comparison | str] = {}
+        self.failures: dict[str, str] = {}
 
     def summary(self) -> str:
         """Return a line for each chapter so far."""
-        return '\n'.join(f"{name}: {outcome if isinstance(outcome, str) else 'shown'}"
+        return '\n'.join(f'{name}: {self._describe(name, outcome)}'
                          for name, outcome in self.outcomes.items())
+
+    def _describe(self, name: str, outcome: Comparison | str) -> str:
+        if isinstance(outcome, str):
+            return outcome
+        return f'failed: {self.failures[name]}' if name in self.failures else 'shown'
 
     def run(self, settle: float) -> Generator[Array | None, None, None]:
         """Yield commands; at the end, hold the last one for ever."""
@@ -94,6 +102,8 @@ class Story:
             self.screen.begin_chapter(number, len(self.chapters), chapter)
             stage.measurements.start(stage.stamp_ns)
             outcome = yield from self._run_chapter(chapter)
+            if isinstance(outcome, Comparison) and outcome.problem:
+                self.failures[chapter.name] = outcome.problem
             stage.unsubscribe()
             self.outcomes[chapter.name] = outcome
             self.screen.end_chapter(chapter, outcome)
@@ -110,17 +120,17 @@ class Story:
             return f'skipped: {reason}'
         try:
             return (yield from chapter.run(self.stage))
-        except Skipped as error:
-            return f'skipped: {error}'
         except BipedComError as error:
-            return f'ended early: {error}'
+            problem = str(error)
         except Exception as error:  # noqa: B902 - the next chapter begins
             log_exception(self.stage.node, error)
-            return f'ended early: {error}'
+            problem = f'{type(error).__name__}: {error}'
+        self.failures[chapter.name] = problem
+        return f'failed: {problem}'
 
     def _recover(self) -> Generator[Array | None, None, None]:
         self.stage.set_activity('returns to posture stand')
         try:
             yield from self.stage.return_to_stand()
-        except Skipped as error:
+        except ChapterFailed as error:
             self.stage.node.get_logger().error(f'the robot cannot be reset: {error}')

@@ -37,6 +37,7 @@ Array = NDArray[np.float64]
 GOOD, BAD, QUIET = 'green', 'bold red', 'dim'
 #: Larger errors are shown in red: m, and as a share of the weight.
 COM_LIMIT, WEIGHT_LIMIT = 1e-3, 2e-3
+FALLEN = 'the robot has fallen'
 
 
 @dataclass
@@ -102,7 +103,10 @@ class Snapshot:
     com_error_largest
         Largest norm of it, m.
     weight, model_weight
-        Measured and by the URDF, N.
+        Measured and by the URDF, N; both with `unmeasured`.
+    unmeasured
+        Of both, what is by the URDF: the weight below the foot sensors, which they cannot measure
+        while the robot stands, N.
     gravity
         m/s2.
     contacts
@@ -117,6 +121,12 @@ class Snapshot:
         Inputs that have not arrived yet.
     exact_sensors
         Whether the sensors have no errors, so that all errors are the URDF's.
+    is_calibrated
+        Whether the nodes use the calibrated URDF.
+    has_fallen
+        Whether the robot has fallen: then nothing else counts.
+    ages
+        Time since the last value that was received, s, of what is stale: of ``com`` or a foot.
 
     """
 
@@ -133,6 +143,15 @@ class Snapshot:
     health: tuple[int, str]
     waiting: Sequence[str] = ()
     exact_sensors: bool = False
+    unmeasured: float = 0.0
+    is_calibrated: bool = False
+    has_fallen: bool = False
+    ages: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def urdf(self) -> str:
+        """Return which URDF the nodes use."""
+        return 'calibrated URDF' if self.is_calibrated else 'URDF'
 
     @property
     def com_distance(self) -> float:
@@ -141,18 +160,22 @@ class Snapshot:
 
     @property
     def weight_error(self) -> float:
-        """Measured minus model weight as a share of the model's."""
-        return self.weight / self.model_weight - 1.0
+        """Measured minus model weight as a share of the model's, both above the sensors."""
+        return (self.weight - self.unmeasured) / (self.model_weight - self.unmeasured) - 1.0
 
     @property
     def verdict(self) -> str:
         """Return what the errors mean for the URDF."""
         com_good = self.com_distance < COM_LIMIT
-        weight_good = abs(self.weight_error) < WEIGHT_LIMIT
+        weight_good = not abs(self.weight_error) >= WEIGHT_LIMIT  # also if it is not measured
+        if self.has_fallen:
+            return FALLEN
         if com_good and weight_good:
-            return 'the URDF describes this robot'
+            return f'the {self.urdf} describes this robot'
         wrong = ' and '.join(name for name, good in (
             ('the centre of mass', com_good), ('the weight', weight_good)) if not good)
+        if self.is_calibrated:
+            return f'still wrong after the calibration: {wrong}; more poses make it better'
         if self.exact_sensors:
             return f'wrong in the URDF: {wrong}; calibrate it'
         return f'wrong: {wrong}; tare the sensors, or calibrate the URDF'
@@ -171,12 +194,15 @@ class Comparison:
         A label, and a value with its unit for each heading; '' without a value.
     verdict
         Conclusion, in a sentence.
+    problem
+        What was not done of that which the chapter is to show; '' if all was.
 
     """
 
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     verdict: str = ''
+    problem: str = ''
 
 
 def comparison_text(comparison: Comparison) -> str:
@@ -185,36 +211,49 @@ def comparison_text(comparison: Comparison) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ['  '.join(f'{cell:<{width}}' for cell, width in zip(row, widths)).rstrip()
              for row in rows]
-    return '\n'.join([*lines, comparison.verdict] if comparison.verdict else lines)
+    return '\n'.join([*lines, *filter(None, (comparison.verdict, _problem(comparison)))])
+
+
+def _problem(comparison: Comparison) -> str:
+    return f'not done: {comparison.problem}' if comparison.problem else ''
 
 
 def comparison_table(comparison: Comparison) -> Any:
-    """Return the comparison as a ``rich`` table."""
+    """Return the comparison as a ``rich`` table, with conclusion and problem below it."""
+    from rich.console import Group
     from rich.table import Table
-    result = Table(caption=_plain(comparison.verdict) or None, caption_justify='left')
+    from rich.text import Text
+    result = Table()
     for heading in ('', *comparison.headings):
         result.add_column(heading, style='bold' if not heading else '')
     for row in comparison.rows:
         result.add_row(*map(_plain, row))
-    return result
+    # Not as a caption, which would be as narrow as the table.
+    below = ((comparison.verdict, 'italic'), (_problem(comparison), BAD))
+    return Group(result, *(Text(text, style=style) for text, style in below if text))
 
 
 def line(shot: Snapshot) -> str:
     """Return the snapshot as one plain line, for pipes and logs."""
     if shot.waiting:
         return 'waiting for ' + ', '.join(shot.waiting)
+    if shot.has_fallen:
+        return f'{shot.activity}: {FALLEN}'
     if math.isnan(shot.com_distance):
         return f'{shot.activity}; {shot.health[1]}'
-    feet = ' '.join(f'{name}={force:.1f}N{"" if contact else "(free)"}'
-                    for name, (force, contact) in shot.contacts.items())
+    feet = ' '.join(
+        f'{name}=unknown' if math.isnan(force) or name in shot.ages else f'{name}={force:.1f}N'
+        f'{"" if contact else "(free)"}' for name, (force, contact) in shot.contacts.items())
     rates = ' '.join(f'{name}={rate:.0f}Hz' for name, rate in shot.rates.items())
     return (f't={shot.time:.1f}s {shot.activity}: CoM off by {_millimetres(shot.com_error)}; '
-            f'weight {_weight(shot)}; {feet}; {rates}; real time x{shot.real_time_factor:.2f}; '
-            f'{shot.health[1]}')
+            f'{_weighed(shot)} {_weight(shot)}; {feet}; {rates}; '
+            f'real time x{shot.real_time_factor:.2f}; {shot.health[1]}')
 
 
 def summary(shot: Snapshot) -> str:
     """Return the summary of the whole run."""
+    if shot.has_fallen:
+        return FALLEN[0].upper() + FALLEN[1:]
     if math.isnan(shot.com_distance):
         remedy = '; start these nodes with demo.launch.xml'
         return 'No measurements: ' + (line(shot) + remedy if shot.waiting else shot.health[1])
@@ -222,7 +261,7 @@ def summary(shot: Snapshot) -> str:
         f'Over {shot.time:.1f} s of simulated time (x{shot.real_time_factor:.2f} real time):',
         f'  CoM off by {_millimetres(shot.com_error)}, at most '
         f'{1e3 * shot.com_error_largest:.2f} mm',
-        f'  weight {_weight(shot)}',
+        f'  {_weighed(shot)} {_weight(shot)}',
         f'  {shot.verdict}'))
 
 
@@ -252,10 +291,15 @@ def save_picture(shot: Snapshot, whole: Snapshot, title: str, path: str) -> None
 
 def _rows(shot: Snapshot, whole: Snapshot) -> list[tuple[str, str, str]]:
     rows = [('robot', shot.activity, f't = {shot.time:.1f} s')]
+    if shot.has_fallen:
+        return [*rows, ('', f'[{BAD}]{FALLEN}[/]', '')]
     if not math.isnan(whole.com_distance):
         rows += [('CoM - truth', _coloured_com(shot), _coloured_com(whole)),
-                 ('weight', _coloured_weight(shot), _coloured_weight(whole))]
-    rows += [('contacts', _lines(_contact(*item) for item in shot.contacts.items()), ''),
+                 (_weighed(shot), _coloured_weight(shot), _coloured_weight(whole))]
+    elif 'com' in shot.ages:
+        rows.append(('CoM - truth', f'[{QUIET}]- {_ago(shot.ages["com"])}[/]', ''))
+    rows += [('contacts', _lines(_contact(foot, *contact, shot.ages.get(foot, 0.0))
+                                 for foot, contact in shot.contacts.items()), ''),
              ('rates', _lines(_rate(*item) for item in shot.rates.items()), ''),
              ('real time', _factor(shot.real_time_factor), _factor(whole.real_time_factor)),
              ('health', _health(*shot.health), '')]
@@ -270,7 +314,7 @@ def _lines(parts: Iterable[str]) -> str:
 
 def _coloured_com(shot: Snapshot) -> str:
     if math.isnan(shot.com_distance):
-        return '-'
+        return f'[{QUIET}]- {_ago(shot.ages["com"])}[/]' if 'com' in shot.ages else '-'
     x, y, z = 1e3 * shot.com_error
     colour = GOOD if shot.com_distance < COM_LIMIT else BAD
     return (f'[{colour}]{1e3 * shot.com_distance:.2f} mm[/]\n'
@@ -282,7 +326,8 @@ def _coloured_weight(shot: Snapshot) -> str:
         return '-'
     colour = GOOD if abs(shot.weight_error) < WEIGHT_LIMIT else BAD
     return (f'[{colour}]{100.0 * shot.weight_error:+.2f} %, {_kilograms(shot):+.3f} kg[/]\n'
-            f'{shot.weight:.2f} N, by the URDF {shot.model_weight:.2f} N')
+            f'{shot.weight - shot.unmeasured:.2f} N, by the {shot.urdf} '
+            f'{shot.model_weight - shot.unmeasured:.2f} N')
 
 
 def _kilograms(shot: Snapshot) -> float:
@@ -295,14 +340,29 @@ def _millimetres(vector: Array) -> str:
 
 
 def _weight(shot: Snapshot) -> str:
-    return (f'{shot.weight:.2f} N measured, {shot.model_weight:.2f} N by the URDF: '
+    if math.isnan(shot.weight):
+        return 'not measured'
+    return (f'{shot.weight - shot.unmeasured:.2f} N measured, '
+            f'{shot.model_weight - shot.unmeasured:.2f} N by the {shot.urdf}: '
             f'{100.0 * shot.weight_error:+.2f} %, {_kilograms(shot):+.3f} kg')
 
 
-def _contact(name: str, force_and_contact: tuple[float, bool]) -> str:
-    force, contact = force_and_contact
+def _weighed(shot: Snapshot) -> str:
+    """Return what weighs, as a label."""
+    return 'weight above the feet' if shot.unmeasured else 'weight'
+
+
+def _contact(name: str, force: float, contact: bool, age: float) -> str:
+    if math.isnan(force):
+        return f'[{QUIET}]○ {name} no wrench[/]'
+    if age:
+        return f'[{QUIET}]○ {name} {force:.1f} N, {_ago(age)}[/]'
     mark, colour = ('●', GOOD) if contact else ('○', QUIET)
     return f'[{colour}]{mark}[/] {name} {force:.1f} N'
+
+
+def _ago(age: float) -> str:
+    return f'{age:.0f} s ago'
 
 
 def _rate(name: str, rate: float) -> str:

@@ -21,12 +21,21 @@ import contextlib
 from datetime import datetime
 import os
 from pathlib import Path
+import re
+import shutil
 import sys
 import tempfile
+import time
 
 _COLOURS = (36, 32, 35, 34, 33, 96, 92, 95)
 _KEPT_LINES = 10  # hidden lines per process, shown when it fails
 _LEVEL_COLOURS = {'INFO': '', 'WARNING': '33', 'ERROR': '31'}
+
+
+KEPT_DAYS = 14.0
+"""Directories of logs of launches that ended longer ago are removed."""
+
+_LOG_DIRECTORY = re.compile(r'\d{4}(-\d\d){5}-\d{6}-launch-\d+')
 
 
 class Console:
@@ -34,25 +43,29 @@ class Console:
     Prints lines prefixed with the name of their process, and writes all to a log file.
 
     Names and levels are coloured on a terminal, unless NO_COLOR is set. The log file is in a new
-    directory under ``ROS_LOG_DIR`` or ``~/.ros/log``.
+    directory under ``ROS_LOG_DIR`` or ``~/.ros/log``, line by line: what a killed launch has
+    printed is in it. If it cannot be written, as on a full disk, that is said once.
     """
 
     def __init__(self) -> None:
         self._stream = sys.stdout
         self.colour = self._stream.isatty() and 'NO_COLOR' not in os.environ
         self.log_file = new_log_directory(os.environ) / 'launch.log'
-        self._log = self.log_file.open('a', encoding='utf-8', errors='replace')
+        remove_old_logs(self.log_file.parent.parent)
+        self.log_file.touch(mode=0o600)  # nodes print secrets, such as the token of the page
+        self._log = self.log_file.open('a', buffering=1, encoding='utf-8', errors='replace')
         self._colours: dict[str, int] = {}
         self._hidden: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=_KEPT_LINES))
-        self.quiet = False
+        self.quiet = self._is_unwritable = False
 
     def close(self) -> None:
         """Close the log file."""
-        self._log.close()
+        with contextlib.suppress(OSError):
+            self._log.close()
 
     def line(self, name: str, text: str, visible: bool = True) -> None:
         """Show one line of a process's output; only log it if not visible."""
-        self._log.write(f'[{name}] {text}\n')
+        self._write(f'[{name}] {text}\n')
         if visible and not self.quiet:
             self._print_line(name, text)
         else:
@@ -71,7 +84,16 @@ class Console:
 
     def log(self, level: str, text: str) -> None:
         """Write a message of the launch itself to the log file only."""
-        self._log.write(f'{datetime.now().isoformat(timespec="milliseconds")} [{level}] {text}\n')
+        self._write(f'{datetime.now().isoformat(timespec="milliseconds")} [{level}] {text}\n')
+
+    def _write(self, line: str) -> None:
+        try:
+            self._log.write(line)
+        except OSError as error:
+            if not self._is_unwritable:
+                self._is_unwritable = True
+                self._print(f'[WARNING] [launch]: {self.log_file} cannot be written: '
+                            f'{error.strerror}; free space on the disk, or set ROS_LOG_DIR')
 
     def _print_line(self, name: str, text: str) -> None:
         self._print(f'{self._painted(f"[{name}]", self._colour_of(name))} {text}')
@@ -97,6 +119,17 @@ def discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def remove_old_logs(directory: Path, now: float | None = None) -> None:
+    """Remove the directories of launches that ended `KEPT_DAYS` before `now`, s."""
+    oldest = (time.time() if now is None else now) - 86400.0 * KEPT_DAYS
+    with contextlib.suppress(OSError):
+        for path in directory.iterdir():
+            log = path / 'launch.log'
+            if _LOG_DIRECTORY.fullmatch(path.name) and log.is_file() and (
+                    log.stat().st_mtime < oldest):
+                shutil.rmtree(path, ignore_errors=True)
+
+
 def new_log_directory(environment: Mapping[str, str]) -> Path:
     """Create the directory for the logs of one launch; a temporary one if home is read-only."""
     home = Path(environment.get('ROS_HOME', Path.home() / '.ros'))
@@ -104,6 +137,6 @@ def new_log_directory(environment: Mapping[str, str]) -> Path:
     name = f'{datetime.now():%Y-%m-%d-%H-%M-%S-%f}-launch-{os.getpid()}'
     try:
         (parent / name).mkdir(parents=True)
-        return parent / name
+        return (parent / name).absolute()
     except OSError:
         return Path(tempfile.mkdtemp(prefix=f'{name}-'))

@@ -38,6 +38,10 @@ _VALID = ('numbers, quoted strings, lists, True, False, and, or, not, == != < <=
           '+ - * / // %, parentheses, "a if condition else b"')
 
 
+LONGEST = 4096
+"""Characters of the longest expression; results are hardly longer: no text is multiplied."""
+
+
 def evaluate_expression(text: str) -> str:
     """
     Evaluate an expression and return the result as text, as ``ros2 launch`` does.
@@ -48,13 +52,17 @@ def evaluate_expression(text: str) -> str:
         If it is not an expression, uses something not whitelisted, or cannot be evaluated.
 
     """
+    if len(text) > LONGEST:
+        raise ConfigurationError(f"expression '{text[:40]}...' has {len(text)} characters; the "
+                                 f'longest that is evaluated has {LONGEST}')
     try:
         tree = ast.parse(text.strip(), mode='eval')
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        # Python's parser runs out of its own stack with too many operators in a row.
         raise ConfigurationError(f"'{text}' is not an expression (valid: {_VALID})") from error
     try:
         return str(_value(tree.body))
-    except (TypeError, ValueError, ArithmeticError) as error:
+    except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ConfigurationError(f"expression '{text}' cannot be evaluated: {error}") from error
 
 

@@ -19,6 +19,7 @@
     run_launch bringup.launch.xml robot:=talos
     run_launch biped_com_ros demo.launch.xml     (as ros2 launch writes it)
     run_launch --show-args demo.launch.xml
+    run_launch --isolated demo.launch.xml        (as make demo does)
 """
 
 from __future__ import annotations
@@ -26,16 +27,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 import shlex
+import signal
 import sys
 import tempfile
+
+if __name__ == '__main__':
+    # Ctrl-C while the rest is imported: end, without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError, UnknownNameError
 from biped_com_ros.core.model.resources import find_package, PACKAGE
 from biped_com_ros.launch_runner.actions import declared_arguments, load, Planner
 from biped_com_ros.launch_runner.console import Console, discard_output
 from biped_com_ros.launch_runner.context import Context
+from biped_com_ros.launch_runner.isolation import Isolation
 from biped_com_ros.launch_runner.parameters import ParameterFiles
 from biped_com_ros.launch_runner.supervisor import Supervisor
 from biped_com_ros.launch_runner.xml_reader import Element
@@ -59,11 +67,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         files = [word for word in options.arguments if _ARGUMENT not in word]
         root = load(find_launch_file(files))
-        context = Context(_given(options.arguments))
+        context = Context(given_arguments(options.arguments))
         if options.show_args:
             print(describe_arguments(root, context))
             return 0
         _check_arguments(root, context)
+        if options.isolated:
+            return _launch_isolated(root, context, options)
         return _launch(root, context, options)
     except BrokenPipeError:  # `| head`
         discard_output()
@@ -83,6 +93,7 @@ def find_launch_file(arguments: Sequence[str]) -> Path:
         raise ConfigurationError(
             f"expected FILE or PACKAGE FILE, got '{' '.join(arguments)}' "
             '(launch arguments have the form NAME:=VALUE)')
+    _check_words(arguments)
     name = arguments[-1]
     if len(arguments) == 1 and Path(name).is_file():
         return Path(name)
@@ -91,6 +102,20 @@ def find_launch_file(arguments: Sequence[str]) -> Path:
         raise UnknownNameError('launch file', name, sorted(
             file.name for file in directory.glob('*.launch.xml')), where=str(directory))
     return directory / name
+
+
+def _check_words(arguments: Sequence[str]) -> None:
+    """Refuse words that are meant as launch arguments, which would be taken for a package."""
+    files = [word for word in arguments if word.endswith('.xml')]
+    for word in arguments:
+        name, equals, value = word.partition('=')
+        if equals and word not in files:
+            raise ConfigurationError(
+                f"'{word}' is no launch argument: write {name}:={value} (NAME:=VALUE)")
+    if len(arguments) == 2 and not arguments[1].endswith('.xml') and files:
+        raise ConfigurationError(
+            f"'{arguments[1]}' is neither a launch file nor an argument NAME:=VALUE; put a value "
+            'with spaces in quotes')
 
 
 def describe_arguments(root: Element, context: Context) -> str:
@@ -117,12 +142,32 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--foreground', metavar='EXEC', default='',
                         help='connect this executable to the terminal; the output of the others '
                         'goes to the log file only')
+    parser.add_argument('--isolated', action='store_true',
+                        help='communicate on this machine only, in a ROS domain of its own; '
+                        'ROS_AUTOMATIC_DISCOVERY_RANGE and ROS_DOMAIN_ID, where set, are kept')
     return parser
 
 
-def _given(arguments: Sequence[str]) -> dict[str, str]:
-    pairs = (word.partition(_ARGUMENT) for word in arguments if _ARGUMENT in word)
-    return {name: value for name, _, value in pairs}
+def given_arguments(arguments: Sequence[str]) -> dict[str, str]:
+    """
+    Return the launch arguments; the last of several with one name, as ``ros2 launch``.
+
+    Raises
+    ------
+    ConfigurationError
+        If one has no name or no value.
+
+    """
+    given = {}
+    for word in arguments:
+        name, mark, value = word.partition(_ARGUMENT)
+        if mark and not (name and value):
+            raise ConfigurationError(
+                f"malformed launch argument '{word}', expected NAME:=VALUE; leave it out for its "
+                'default')
+        if mark:
+            given[name] = value
+    return given
 
 
 def _check_arguments(root: Element, context: Context) -> None:
@@ -130,6 +175,13 @@ def _check_arguments(root: Element, context: Context) -> None:
     for name in context.configurations:
         if name not in valid:
             raise UnknownNameError('argument', name, valid, where=root.file.name)
+
+
+def _launch_isolated(root: Element, context: Context, options: argparse.Namespace) -> int:
+    with closing(Isolation(context.environment)) as isolation:
+        context.environment = isolation.environment
+        print(isolation.describe(), flush=True)
+        return _launch(root, context, options)
 
 
 def _launch(root: Element, context: Context, options: argparse.Namespace) -> int:

@@ -23,6 +23,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.files import read_text
+from biped_com_ros.core.plain_yaml import load_yaml
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.errors import LaunchFileError
 from biped_com_ros.launch_runner.substitutions import (
@@ -56,13 +59,9 @@ def parameter_file(element: Element, context: Context, files: ParameterFiles) ->
     """Return the checked file of a ``<param from=...>``, a new one with ``allow_substs``."""
     file = Path(perform(element.get('from'), context, element.where)).expanduser()
     try:
-        document = yaml.safe_load(file.read_text())
-    except OSError as error:
-        raise LaunchFileError(
-            element.where, f"parameter file '{file}': {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise LaunchFileError(
-            element.where, f"parameter file '{file}' is not YAML: {error}") from error
+        document = load_yaml(read_text(file, 'parameter file'), f"parameter file '{file}'")
+    except ConfigurationError as error:
+        raise LaunchFileError(element.where, str(error)) from error
     if not is_parameter_document(document):
         raise LaunchFileError(
             element.where, f"parameter file '{file}' is not of the form "
@@ -79,7 +78,7 @@ def _substituted(item: Any, context: Context, where: str) -> Any:
     if isinstance(item, list):
         return [_substituted(element, context, where) for element in item]
     if isinstance(item, str) and '$(' in item:
-        return yaml.safe_load(perform(item, context, f'{where}:1'))
+        return load_yaml(perform(item, context, f'{where}:1'), where)
     return item
 
 
@@ -122,8 +121,8 @@ def _typed(text: str, kind: str, context: Context, where: str, name: str) -> Any
 def _unquoted(text: str) -> str:
     """Text without the quotes of a YAML string, as in ``'$(var x)'``."""
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = load_yaml(text, 'the value')
+    except ConfigurationError:
         return text
     return value if isinstance(value, str) else text
 
@@ -141,8 +140,8 @@ def coerce(text: str, kind: str, where: str, name: str) -> Any:
     if kind == 'str':
         return text
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = load_yaml(text, f"parameter '{name}'")
+    except ConfigurationError:
         value = text
     if isinstance(value, list):
         value = _uniform(value, where, name)

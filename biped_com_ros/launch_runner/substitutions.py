@@ -45,6 +45,11 @@ class Call:
 
 Piece = str | Call
 
+LONGEST = 32 * 1024 ** 2
+"""Characters of the longest text: that of a robot's description."""
+DEEPEST = 50
+"""Levels of ``$(...)`` within each other."""
+
 
 def parse(text: str, where: str) -> tuple[Piece, ...]:
     """
@@ -66,9 +71,24 @@ def perform(text: str, context: Context, where: str) -> str:
 
 
 def perform_pieces(pieces: tuple[Piece, ...], context: Context, where: str) -> str:
-    """Join literal strings and the values of calls."""
-    return ''.join(piece if isinstance(piece, str) else _perform_call(piece, context, where)
-                   for piece in pieces)
+    """
+    Join literal strings and the values of calls.
+
+    Raises
+    ------
+    LaunchFileError
+        If a substitution cannot be performed, or the text gets too long: arguments that repeat
+        each other grow exponentially.
+
+    """
+    texts, length = [], 0
+    for piece in pieces:
+        texts.append(piece if isinstance(piece, str) else _perform_call(piece, context, where))
+        length += len(texts[-1])
+        if length > LONGEST:
+            raise LaunchFileError(where, f'a text gets longer than {LONGEST} characters by '
+                                  'substitutions')
+    return ''.join(texts)
 
 
 def is_true(text: str, where: str, what: str) -> bool:
@@ -93,7 +113,7 @@ class _Parser:
     """Recursive descent over one attribute value."""
 
     def __init__(self, text: str, where: str) -> None:
-        self._text, self._where, self._at = text, where, 0
+        self._text, self._where, self._at, self._depth = text, where, 0, 0
 
     def pieces(self, stop: str, quoted: bool) -> tuple[Piece, ...]:
         """Read up to one of the characters in `stop`, or to the end if there is none."""
@@ -127,6 +147,9 @@ class _Parser:
     def _call(self, quoted: bool) -> Call:
         start = self._at
         self._at += 2
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise LaunchFileError(self._where, f'more than {DEEPEST} substitutions are nested')
         name = ''
         while self._at < len(self._text) and self._peek() not in ' )':
             name += self._peek()
@@ -138,6 +161,7 @@ class _Parser:
         if self._at >= len(self._text) or self._peek() != ')':
             raise self._error('the closing parenthesis is missing', start)
         self._at += 1
+        self._depth -= 1
         return self._checked(Call(name, tuple(arguments)), start)
 
     def _argument(self, quoted: bool) -> tuple[Piece, ...]:

@@ -37,6 +37,10 @@ _PR_SET_PDEATHSIG = 1
 # Exit codes after the signals sent here, as Python and as shells report them.
 _INTERRUPTED = (0, -signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: A process that runs for so long has started, s; one that fails sooner does so again.
+_START_TIME = 20.0
+#: The delay before a process is respawned doubles up to this while it keeps failing so soon, s.
+_LONGEST_DELAY = 60.0
 
 
 class Supervisor:
@@ -64,6 +68,7 @@ class Supervisor:
         self._signals = 0
         self._running: dict[str, Process] = {}
         self._last_line: dict[str, bytes] = {}
+        self._interrupted: set[str] = set()
         self._reasons: set[bytes] = set()
         self._exit_code = 0
 
@@ -105,18 +110,26 @@ class Supervisor:
 
     async def _run_process(self, plan: ProcessPlan) -> None:
         """Run a process, again as often as it is to be respawned."""
-        retries = 0
+        loop, retries, delay, has_started = asyncio.get_running_loop(), 0, 0.0, False
         while not self._ending.is_set():
+            begin = loop.time()
             code = await self._exit_code_of(plan)
             if plan.shuts_down:
                 self.end(f'{plan.name} has ended')
-            respawns = plan.respawn and not 0 <= plan.respawn_max_retries <= retries
+            if loop.time() - begin > _START_TIME:
+                has_started, delay = True, 0.0
+            # It has logged what is wrong with its arguments, which stay the same.
+            is_misconfigured = code == 1 and not has_started
+            respawns = (plan.respawn and not is_misconfigured
+                        and not 0 <= plan.respawn_max_retries <= retries)
             if not respawns or self._ending.is_set():
                 self._exit_code = self._exit_code or (128 - code if code < 0 else code)
                 break
             retries += 1
+            delay = max(plan.respawn_delay, min(2.0 * delay, _LONGEST_DELAY))
+            self._console.report('INFO', f'[{plan.name}]: respawning in {delay:g} s')
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), plan.respawn_delay)
+                await asyncio.wait_for(self._ending.wait(), delay)
 
     async def _exit_code_of(self, plan: ProcessPlan) -> int:
         """Run a process; return its exit code, or 0 if it ended as requested."""
@@ -137,7 +150,9 @@ class Supervisor:
         return self._report(plan, process.pid, code)
 
     async def _start(self, plan: ProcessPlan, outputs: contextlib.AsyncExitStack) -> Process:
-        environment = {'PYTHONUNBUFFERED': '1', **plan.environment}
+        # The logs of the nodes go to that of the launch: one place, also where home is read-only.
+        environment = {'PYTHONUNBUFFERED': '1', **plan.environment,
+                       'ROS_LOG_DIR': str(self._console.log_file.parent)}
         if self._console.colour:
             environment.setdefault('RCUTILS_COLORIZED_OUTPUT', '1')
         options: dict[str, Any] = {
@@ -180,6 +195,8 @@ class Supervisor:
             *lines, rest = (rest + chunk).split(b'\n')
             for line in lines:
                 self._last_line[name] = line
+                if line.startswith(b'KeyboardInterrupt'):
+                    self._interrupted.add(name)
                 self._console.line(name, line.decode(errors='replace').rstrip('\r'), visible)
         if rest:
             self._console.line(name, rest.decode(errors='replace'), visible)
@@ -222,8 +239,12 @@ class Supervisor:
         return code
 
     def _interrupted_at_start(self, name: str, code: int) -> bool:
-        """Whether it ended as Python does when interrupted while it starts."""
-        return code == 1 and self._last_line.get(name, b'').startswith(b'KeyboardInterrupt')
+        """
+        Whether it ended as Python does when interrupted while it starts.
+
+        The last line may be another: extension modules report it as a failed import.
+        """
+        return code == 1 and name in self._interrupted
 
 
 def _describe(code: int) -> str:

@@ -20,7 +20,13 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.files import read_bytes
+from biped_com_ros.core.plain_xml import DEEPEST, DOCUMENT_TYPE
 from biped_com_ros.launch_runner.errors import LaunchFileError
+
+LARGEST_FILE = 1024 ** 2
+"""Bytes of the largest launch file."""
 
 
 @dataclass
@@ -58,9 +64,9 @@ def read_xml(file: Path) -> Element:
 
     """
     try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise LaunchFileError(str(file), f'cannot be read: {error.strerror}') from error
+        text = read_bytes(file, 'launch file', LARGEST_FILE)
+    except ConfigurationError as error:
+        raise LaunchFileError(str(file), str(error)) from error
     return _Builder(file).build(text)
 
 
@@ -75,6 +81,7 @@ class _Builder:
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
+        self._parser.StartDoctypeDeclHandler = self._refuse
 
     def build(self, text: bytes) -> Element:
         try:
@@ -86,7 +93,13 @@ class _Builder:
         assert self._root is not None  # expat refuses a document without a root
         return self._root
 
+    def _refuse(self, *_: Any) -> None:
+        raise LaunchFileError(f'{self._file}:{self._parser.CurrentLineNumber}', DOCUMENT_TYPE)
+
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if len(self._open) >= DEEPEST:
+            raise LaunchFileError(f'{self._file}:{self._parser.CurrentLineNumber}',
+                                  f'nests more than {DEEPEST} levels')
         element = Element(tag, attributes, self._file, self._parser.CurrentLineNumber)
         if self._open:
             self._open[-1].children.append(element)

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import RobotDescriptionError, UnknownNameError
+from biped_com_ros.core.plain_xml import parse_xml
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
@@ -199,10 +200,7 @@ def parse(urdf: str) -> Description:
         If it is not well-formed XML, or a number, a parent or a child is invalid.
 
     """
-    try:
-        robot = ElementTree.fromstring(urdf.encode())
-    except ElementTree.ParseError as error:
-        raise RobotDescriptionError(f'the URDF is not well-formed XML: {error}') from None
+    robot = parse_xml(urdf, 'the URDF')
     links = {link.name: link for link in map(_link, robot.findall('link'))}
     joints = {j.name: j for j in map(_joint, robot.findall('joint'))}
     for joint in joints.values():

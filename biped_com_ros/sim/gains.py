@@ -37,6 +37,9 @@ STANCE_STIFFNESS = 20.0
 SAG = math.radians(1.0)
 """Largest sag of an outstretched limb under its own weight, friction against it included."""
 
+SAG_ANYWHERE = math.radians(5.0)
+"""Largest sag in any posture: a joint that turns its limb lengthwise may bear it bent."""
+
 BANDWIDTH = 2.0 * math.pi * 3.0
 """Smallest natural frequency of a joint that carries its own limb only, rad/s."""
 
@@ -60,10 +63,25 @@ class Gains:
 
 @dataclass(frozen=True)
 class _Load:
-    """Load of a joint: inertia, largest static moment, whether the joint is in a leg."""
+    """
+    Load of a joint.
+
+    Attributes
+    ----------
+    inertia
+        In the starting posture, kg m^2 (or kg).
+    moment
+        Largest static moment of the starting posture, whichever way the robot leans, N m (or N).
+    largest_moment
+        A bound of it in any posture.
+    is_leg
+        Whether the joint carries the whole robot.
+
+    """
 
     inertia: float
     moment: float
+    largest_moment: float
     is_leg: bool
 
 
@@ -96,14 +114,14 @@ def joint_gains(model: Any, data: Any, config: RobotConfig, robot: Description,
 def moved_inertias(model: Any, data: Any, joints: tuple[str, ...]) -> Array:
     """Return the inertia that each joint moves while all others are still, (n,), kg m^2."""
     dofs = [model.joint(f'joint/{name}').dofadr[0] for name in joints]
-    return _composite_inertias(model, data)[dofs]
+    return np.diagonal(joint_space_inertia(model, data))[dofs]
 
 
 def set_rotor_inertias(model: Any, data: Any, joints: tuple[str, ...], gains: Gains,
                        rotors: Array) -> None:
     """Give every joint the inertia of its rotor, and enough for gains and timestep (in place)."""
     least = model.opt.timestep / STEP_SHARE
-    composite = _composite_inertias(model, data)
+    composite = np.diagonal(joint_space_inertia(model, data))
     model.dof_armature[6:] = 0.02 * composite[6:] + 1e-6 * mujoco.mj_getTotalmass(model)
     for name, stiffness, rotor in zip(joints, gains.stiffness, rotors):
         dof = model.joint(f'joint/{name}').dofadr[0]
@@ -148,7 +166,8 @@ def set_tendon_gains(model: Any, torso: TorsoConfig, upper: UpperBody) -> Array:
 def _stiffness(load: _Load, moment: float, friction: float) -> float:
     if load.is_leg:
         return max(STANCE_STIFFNESS * moment, friction / SAG)
-    return max(BANDWIDTH ** 2 * load.inertia, (load.moment + friction) / SAG)
+    return max(BANDWIDTH ** 2 * load.inertia, (load.moment + friction) / SAG,
+               load.largest_moment / SAG_ANYWHERE)
 
 
 def _damping(load: _Load, stiffness: float, pendulum_inertia: float) -> float:
@@ -172,7 +191,8 @@ def _load_with_followers(model: Any, data: Any, config: RobotConfig, robot: Desc
         if leader == name and follower not in config.locked_joints:
             more = _load(model, data, config, robot, follower)
             load = _Load(load.inertia + gain ** 2 * more.inertia,
-                         load.moment + abs(gain) * more.moment, load.is_leg)
+                         load.moment + abs(gain) * more.moment,
+                         load.largest_moment + abs(gain) * more.largest_moment, load.is_leg)
     return load
 
 
@@ -181,12 +201,38 @@ def _load(model: Any, data: Any, config: RobotConfig, robot: Description, name: 
     body, dof = joint.bodyid[0], joint.dofadr[0]
     weight = GRAVITY * model.body_subtreemass[body]
     if joint.type[0] == mujoco.mjtJoint.mjJNT_SLIDE:
-        moment = weight / 0.01 * SAG  # at most 1 cm of sag
+        moment = largest = weight / 0.01 * SAG  # at most 1 cm of sag
     else:
-        arm = data.subtree_com[body] - data.xanchor[joint.id]
-        moment = weight * float(np.linalg.norm(np.cross(data.xaxis[joint.id], arm)))
-    return _Load(float(_composite_inertias(model, data)[dof]), moment,
+        anchor, axis = data.xanchor[joint.id], data.xaxis[joint.id]
+        arm = data.subtree_com[body] - anchor
+        moment = weight * float(np.linalg.norm(np.cross(axis, arm)))
+        largest = GRAVITY * _stretched_moment(model, data, body, anchor, axis)
+    return _Load(float(np.diagonal(joint_space_inertia(model, data))[dof]), moment, largest,
                  _carries_robot(config, robot, name))
+
+
+def _stretched_moment(model: Any, data: Any, body: int, anchor: Array,
+                      axis: Array | None = None) -> float:
+    """
+    Return a bound of a limb's first moment about its joint in any posture, kg m.
+
+    The limb reaches farthest if all that its joints move lies in one line away from the axis; what
+    moves with the first joint only keeps its distance from the axis. Without an axis, distances
+    are those from the anchor.
+    """
+    def distance(point: Array) -> float:
+        arm = point - anchor
+        return float(np.linalg.norm(arm if axis is None else np.cross(axis, arm)))
+
+    moment = model.body_mass[body] * distance(data.xipos[body])
+    for child in np.flatnonzero(model.body_parentid == body).tolist():
+        if not model.body_jntnum[child]:
+            moment += _stretched_moment(model, data, child, anchor, axis)
+            continue
+        joint = data.xanchor[model.body_jntadr[child]]
+        moment += model.body_subtreemass[child] * distance(joint)
+        moment += _stretched_moment(model, data, child, joint)
+    return float(moment)
 
 
 def _carries_robot(config: RobotConfig, robot: Description, name: str) -> bool:
@@ -195,15 +241,15 @@ def _carries_robot(config: RobotConfig, robot: Description, name: str) -> bool:
                for joint in robot.path(config.base_link, foot.sole))
 
 
-def _composite_inertias(model: Any, data: Any) -> Array:
-    """Diagonal of the joint-space inertia, shape (nv,)."""
+def joint_space_inertia(model: Any, data: Any) -> Array:
+    """Return the joint-space inertia of MuJoCo's model and data, shape (nv, nv)."""
     full = np.zeros((model.nv, model.nv))
     # MuJoCo 4 expects the data, MuJoCo 3 the packed matrix.
     try:
         mujoco.mj_fullM(model, full, data.qM)
     except (TypeError, AttributeError):
         mujoco.mj_fullM(model, data, full)
-    return np.array(np.diagonal(full))
+    return full
 
 
 def _set_vertebra_inertias(model: Any, least: float) -> None:

@@ -37,6 +37,7 @@ from biped_com_ros.sim.hoist import Hoist
 from biped_com_ros.sim.instruments import ErrorSource
 from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Truth
 from biped_com_ros.sim.joints import ModelJoints
+from biped_com_ros.sim.loads import Loads
 from biped_com_ros.sim.mjcf import MjcfWriter, stiff_torso_joints
 from biped_com_ros.sim.placement import Place, place_of, put_on_soles
 from biped_com_ros.sim.pushes import Pushes
@@ -109,7 +110,7 @@ class Plant:
         self.data = mujoco.MjData(self.model)
         self._before = np.zeros(self.model.nv)  # velocities before the last physics step
         self._substeps = self._count_substeps()
-        self._pushes = Pushes(self.model, self.data)
+        self._pushes, self._loads = Pushes(self.model, self.data), Loads(self.model)
         self.tendon_torso: TendonTorso | None = None
         self._virtual_positions: Array | None = None
         self.divergences = 0
@@ -176,6 +177,7 @@ class Plant:
         self._drives.clear()
         self._readings.clear()
         self._pushes.clear()
+        self._loads.clear()
         self._held = self.hold()
         self._drive()
         mujoco.mj_forward(self.model, self.data)
@@ -233,9 +235,26 @@ class Plant:
             If there is no such link.
 
         """
+        self._pushes.add(self._body(link), wrench, duration)
+
+    def put_load(self, link: str, mass: float, com: Any, inertia: Any = None) -> None:
+        """
+        Put a load on a URDF link within a fifth of a second; see `Loads.put`.
+
+        The true centre of mass contains it; that of its link does, too.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such link.
+
+        """
+        self._loads.put(self._body(link), mass, com, inertia)
+
+    def _body(self, link: str) -> int:
         if link not in self._bodies:
             raise UnknownNameError('link', link, self._bodies, self.config.name)
-        self._pushes.add(self._bodies[link], wrench, duration)
+        return self._bodies[link]
 
     def truth(self) -> Truth:
         """Return the true state at the instant of the last observation."""
@@ -463,6 +482,7 @@ class Plant:
         for step in range(1, self._substeps + 1):
             data.ctrl[:] = start + (step / self._substeps) * (end - start)
             self._pushes.apply()
+            self._loads.step()
             self.hoist.step(self.options.world.timestep)
             self._before[:] = data.qvel
             if self.friction.depends_on_speed:

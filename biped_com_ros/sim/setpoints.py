@@ -58,6 +58,8 @@ class Trajectory:
         Ascending, shape (k,), s.
     positions, velocities
         Shape (k, j); velocities None: linear.
+    efforts
+        Shape (k, j), linear; None: zero.
 
     """
 
@@ -65,6 +67,7 @@ class Trajectory:
     times: Array
     positions: Array
     velocities: Array | None
+    efforts: Array | None = None
 
     def at(self, time: float) -> tuple[Array, Array]:
         """Positions and velocities (j,) at a time; at rest before the first and after the last."""
@@ -80,6 +83,12 @@ class Trajectory:
         a, b = v0 + v1 - 2.0 * change, 3.0 * change - 2.0 * v0 - v1
         return (start + s * (v0 + s * (b + s * a)),
                 (v0 + s * (2.0 * b + 3.0 * s * a)) / span)
+
+    def effort_at(self, time: float) -> Array:
+        """Efforts (j,) at a time."""
+        if self.efforts is None:
+            return np.zeros(len(self.joints))
+        return np.array([np.interp(time, self.times, column) for column in self.efforts.T])
 
 
 class Setpoints:
@@ -122,6 +131,8 @@ class Setpoints:
         self._goal, self._velocity = self._now.copy(), np.zeros_like(self._now)
         self._is_moving = False
         self._trajectory: Trajectory | None = None
+        #: Efforts of commands, of trajectories, by joint.
+        self._efforts, self._trajectory_efforts = np.zeros((2, len(self._joints)))
         self._tendons_are_direct = False
         self._applied_virtual = self._now[self._count:].copy()
 
@@ -138,8 +149,7 @@ class Setpoints:
     def set_efforts(self, efforts: Array) -> None:
         """Set feedforward efforts in the order of `names`, added to those of the drives."""
         efforts = self._checked('efforts', efforts)
-        motors = self._order < self._count
-        self._command.effort[self._order[motors]] = efforts[motors]
+        self._efforts[self._order] = efforts
 
     def set_tendons(self, lengths: Array) -> None:
         """Set tendon lengths, m."""
@@ -154,7 +164,7 @@ class Setpoints:
         self._tendons_are_direct = True
 
     def set_trajectory(self, joints: Sequence[str], times: Any, positions: Any,
-                       velocities: Any, start: float) -> None:
+                       velocities: Any, start: float, efforts: Any = None) -> None:
         """
         Follow knots, from the present setpoints.
 
@@ -168,6 +178,8 @@ class Setpoints:
             Shape (k, j); `velocities` may be None.
         start
             Time at which it starts, s; until then the joints stay where they are.
+        efforts
+            Shape (k, j), added to those of the drives until the next trajectory; None: zero.
 
         Raises
         ------
@@ -179,16 +191,22 @@ class Setpoints:
         """
         for name in joints:
             self._require(name)
-        times, positions, velocities = _checked_knots(joints, times, positions, velocities)
+        times, positions, velocities, efforts = _checked_knots(
+            joints, times, positions, velocities, efforts)
         index = np.array([self._index[name] for name in joints], dtype=int)
         if times[0] > 0.0:
             times = np.concatenate(((0.0,), times))
             positions = np.concatenate((self._now[np.newaxis, index], positions))
             if velocities is not None:
                 velocities = np.concatenate((self._velocity[np.newaxis, index], velocities))
+            if efforts is not None:
+                efforts = np.concatenate((self._trajectory_efforts[np.newaxis, index], efforts))
         self._goal[:] = self._now
         self._is_moving = False
-        self._trajectory = Trajectory(index, start + times, positions, velocities)
+        self._trajectory = Trajectory(index, start + times, positions, velocities, efforts)
+        kept = self._trajectory_efforts[index]
+        self._trajectory_efforts[:] = 0.0
+        self._trajectory_efforts[index] = 0.0 if efforts is None else kept
         if (index >= self._count).any():
             self._release_tendons()
 
@@ -202,6 +220,7 @@ class Setpoints:
         command = self._command
         command.position[:] = self._now[:self._count]
         command.velocity[:] = self._velocity[:self._count]
+        command.effort[:] = (self._efforts + self._trajectory_efforts)[:self._count]
         if not self._tendons_are_direct:
             self._bend(command)
         return command
@@ -223,6 +242,7 @@ class Setpoints:
         if time < trajectory.times[0]:
             return
         self._now[trajectory.joints], self._velocity[trajectory.joints] = trajectory.at(time)
+        self._trajectory_efforts[trajectory.joints] = trajectory.effort_at(time)
         if time >= trajectory.times[-1]:
             self._goal[:] = self._now
             self._trajectory = None
@@ -256,20 +276,23 @@ class Setpoints:
             raise UnknownNameError('joint', joint, self._joints, 'a command')
 
 
-def _checked_knots(joints: Sequence[str], times: Any, positions: Any,
-                   velocities: Any) -> tuple[Array, Array, Array | None]:
+def _checked_knots(joints: Sequence[str], times: Any, positions: Any, velocities: Any,
+                   efforts: Any) -> tuple[Array, Array, Array | None, Array | None]:
     times, positions = np.array(times, dtype=float), np.array(positions, dtype=float)
     shape = (len(times), len(joints))
     if not times.size or positions.shape != shape:
         raise InputError(f'a trajectory needs points of one position for each of its '
                          f'{len(joints)} joints, not {positions.shape}')
-    if velocities is not None:
-        velocities = np.array(velocities, dtype=float)
-        if velocities.shape != shape:
-            raise InputError(f'velocities have shape {velocities.shape}; valid: {shape}, or none')
-    for what, values in (('times', times), ('positions', positions), ('velocities', velocities)):
-        if values is not None and not np.isfinite(values).all():
+    velocities, efforts = (None if values is None else np.array(values, dtype=float)
+                           for values in (velocities, efforts))
+    for what, values in (('times', times), ('positions', positions), ('velocities', velocities),
+                         ('efforts', efforts)):
+        if values is None:
+            continue
+        if what != 'times' and values.shape != shape:
+            raise InputError(f'{what} have shape {values.shape}; valid: {shape}, or none')
+        if not np.isfinite(values).all():
             raise InputError(f'{what} of the trajectory are not finite')
     if times[0] < 0.0 or (np.diff(times) <= 0.0).any():
         raise InputError(f'times of the trajectory must ascend from 0, not {times.tolist()}')
-    return times, positions, velocities
+    return times, positions, velocities, efforts

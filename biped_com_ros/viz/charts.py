@@ -27,6 +27,9 @@ import numpy as np
 #: Seconds shown, and samples per second.
 SPAN, RATE = 30.0, 10.0
 
+#: Larger values are drawn as this one: a difference of two of them must be finite, too.
+HUGE = 1e12
+
 #: Updates after which a chart's axes are laid out again, which takes the browser a millisecond: a
 #: chart created in a hidden tab has no width, and its time axis no numbers (uPlot lays axes out
 #: when their scales change).
@@ -61,7 +64,8 @@ class Strips:
         self._times = np.roll(self._times, -1)
         self._values = np.roll(self._values, -1, axis=1)
         self._times[-1] = time
-        self._values[:, -1] = [values.get(name, math.nan) for name in self.names]
+        new = np.array([values.get(name, math.nan) for name in self.names])
+        self._values[:, -1] = np.where(np.isfinite(new), np.clip(new, -HUGE, HUGE), math.nan)
         return True
 
     def has(self, name: str) -> bool:
@@ -70,15 +74,16 @@ class Strips:
 
     def data(self, names: Sequence[str]) -> tuple[Array, ...]:
         """
-        Return times relative to the last sample, s, and the series, from their first value on.
+        Return times relative to the last sample, s, and the series, from first to last value.
 
         Gaps, which charts cannot draw, are filled with the value before, or with the first one.
+        Where none of the series has values any more, the lines end.
         """
         series = self._values[[self._index[name] for name in names]]
         known = np.flatnonzero(np.isfinite(series).any(axis=0))
         if not len(known):
             return (np.zeros(1), *np.zeros((len(names), 1)))
-        part = slice(int(known[0]), None)
+        part = slice(int(known[0]), int(known[-1]) + 1)
         return (self._times[part] - self.last, *(_bridged(row[part]) for row in series))
 
 

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 import re
+import reprlib
 from typing import Any
 
+from biped_com_ros.core.errors import InputError, UnknownNameError
 from biped_com_ros.viz import widgets
 from biped_com_ros.viz.view import View
 import numpy as np
@@ -31,8 +33,80 @@ PUSH_DIRECTIONS = {
 
 #: Group of controls under which the reason is shown why a command is not available.
 _GROUPS = {'tare': 'sensors', 'push': 'push', 'torso': 'torso', 'step': 'walk',
-           'feedforward': 'feedforward', 'calibration/start': 'calibration'}
+           'feedforward': 'feedforward', 'calibration/start': 'calibration',
+           'record': 'record'}
+#: Commands by the group that the parameter `controls` permits.
+GROUPS = {
+    'tare': ('tare', 'untare'), 'feedforward': ('feedforward',),
+    'simulator': ('push', 'push_at', 'hang', 'reset'), 'torso': ('torso', 'freeze'),
+    'walk': ('step', 'walk', 'stop'), 'record': ('record',),
+    'calibration': tuple(f'calibration/{name}' for name in (
+        'start', 'reset', 'capture', 'skip', 'solve', 'publish'))}
+#: Ranges of the sliders: force, share of the weight; angles, deg.
+_PUSH, _BEND = (0.02, 0.6), (-15.0, 15.0)
+#: Longest distance of a clicked point from the centre of mass of its link, m.
+_LONGEST_ARM = 5.0
 _CAPTURED = re.compile(r'(\d+) of (\d+) captured')
+
+
+def permitted(controls: str) -> frozenset[str]:
+    """
+    Return the commands of groups of controls.
+
+    Parameters
+    ----------
+    controls
+        Names of :data:`GROUPS` separated by commas, ``all`` or ``none``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such group.
+
+    """
+    names = [name.strip() for name in controls.split(',')]
+    if names == ['none']:
+        return frozenset()
+    for name in names:
+        if name not in GROUPS and names != ['all']:
+            raise UnknownNameError('group of controls', name, ('all', 'none', *GROUPS),
+                                   'parameter controls')
+    groups = GROUPS if names == ['all'] else names
+    return frozenset(command for group in groups for command in GROUPS[group])
+
+
+def checked(command: str, value: Any) -> Any:
+    """
+    Return the value of a command as a control sends it.
+
+    A browser can send anything, also what no slider can be set to.
+
+    Raises
+    ------
+    InputError
+        If no control of that command sends such a value.
+
+    """
+    if command == 'push':
+        direction, share = value
+        if direction in PUSH_DIRECTIONS and _is_within(share, _PUSH):
+            return value
+    elif command == 'push_at':
+        _, arm, direction, share = value
+        if (_is_within(share, _PUSH) and np.linalg.norm(arm) < _LONGEST_ARM
+                and abs(np.linalg.norm(direction) - 1.0) < 1e-6):
+            return value
+    elif command == 'torso':
+        if len(value) == 2 and all(_is_within(angle, _BEND) for angle in value):
+            return value
+    elif isinstance(value, bool) or value is None:
+        return value
+    raise InputError(f"value {reprlib.repr(value)} of command '{command}' is refused: no control "
+                     'of the page has it')
+
+
+def _is_within(value: Any, limits: tuple[float, float]) -> bool:
+    return isinstance(value, (int, float)) and limits[0] - 1e-9 <= value <= limits[1] + 1e-9
 
 
 class Controls:
@@ -59,6 +133,17 @@ class Controls:
         self._make_torso_controls(gui)
         self._make_walk_controls(gui)
         self._make_calibration_controls(gui)
+        self._make_record_control(gui)
+
+    @property
+    def can_push(self) -> bool:
+        """Whether pushes are possible now."""
+        return not any(control.disabled for control in self._controls['push'])
+
+    @property
+    def push_share(self) -> float:
+        """Force of a push as a share of the weight."""
+        return 0.01 * float(self._strength.value)
 
     def set_unavailable(self, reasons: Mapping[str, str]) -> None:
         """Disable the controls of these commands, and show the reasons."""
@@ -90,15 +175,16 @@ class Controls:
 
     def update(self, view: View) -> None:
         """Show the progress of the gait and of the calibration."""
-        self._gait.visible = bool(view.gait)
-        widgets.put(self._gait, widgets.paragraph(f'gait_player: {view.gait}'))
+        (gait, gait_age), (progress, progress_age) = map(view.latest, ('gait', 'calibration'))
+        self._gait.visible = bool(gait)
+        widgets.put(self._gait, widgets.paragraph(f'gait_player: {gait}', gait_age))
         captured = _CAPTURED.search(view.calibration)
         if captured:
             self._progress.value = 100.0 * int(captured[1]) / max(int(captured[2]), 1)
-        widgets.put(self._progress_text, widgets.paragraph(view.calibration))
-        before, after = view.error('com'), view.error('calibrated')
-        self._before_after.visible = bool(np.isfinite(after))
-        if np.isfinite(after):
+        widgets.put(self._progress_text, widgets.paragraph(progress, progress_age))
+        before, after = view.error('uncalibrated'), view.error('com')
+        self._before_after.visible = bool(np.isfinite(before))
+        if np.isfinite(before):
             widgets.put(self._before_after, widgets.before_after(before, after))
 
     # -- set-up
@@ -123,10 +209,13 @@ class Controls:
 
     def _make_push_controls(self, gui: Any) -> None:
         with gui.add_folder('Simulated robot'):
-            strength = gui.add_slider(
-                'force [% of weight]', min=2, max=60, step=1, initial_value=15)
+            strength = self._strength = gui.add_slider(
+                'force [% of weight]', min=round(100.0 * _PUSH[0]), max=round(100.0 * _PUSH[1]),
+                step=1, initial_value=15)
             towards = gui.add_dropdown('towards', tuple(PUSH_DIRECTIONS))
-            button = gui.add_button('Push', hint='A short push on the heaviest link')
+            button = gui.add_button(
+                'Push', hint='A short push on the heaviest link; click a link in the picture to '
+                'push it there, away from you')
             button.on_click(lambda event: self._on_command(
                 'push', (towards.value, 0.01 * strength.value)))
             self._controls['push'] = [strength, towards, button]
@@ -140,7 +229,8 @@ class Controls:
 
     def _make_torso_controls(self, gui: Any) -> None:
         with gui.add_folder('Torso'):
-            sliders = [gui.add_slider(label, min=-15.0, max=15.0, step=0.5, initial_value=0.0)
+            sliders = [gui.add_slider(
+                label, min=_BEND[0], max=_BEND[1], step=0.5, initial_value=0.0)
                        for label in ('forward [deg]', 'left [deg]')]
 
             def send(_: Any = None) -> None:
@@ -186,6 +276,12 @@ class Controls:
                              main=command in ('start', 'solve'))
             self._before_after = gui.add_html('', visible=False)
             self._note(gui, 'calibration')
+
+    def _make_record_control(self, gui: Any) -> None:
+        with gui.add_folder('Recording'):
+            self._button(gui, 'record', 'Save the last minute', 'Write what the sensors measured '
+                         'and the nodes estimated as a rosbag2 (MCAP)')
+            self._note(gui, 'record')
 
     def _button(self, gui: Any, command: str, label: str, hint: str,
                 main: bool = True) -> None:

@@ -54,7 +54,7 @@ class Figures:
         self._charts: list[Chart] = []
         feet = tuple(model.config.feet)
         self._strips = Strips((
-            'URDF', 'fused', 'calibrated', 'ZMP', 'DCM', 'CoM y', 'ZMP y', 'DCM y', 'bend',
+            'URDF', 'uncalibrated', 'ZMP', 'DCM', 'CoM y', 'ZMP y', 'DCM y', 'bend',
             'total', *(f'foot {foot}' for foot in feet), *(f'tendon {i}' for i in range(4))))
         panel = gui.add_panel()
         with panel.add_tab('Balance'):
@@ -74,8 +74,8 @@ class Figures:
             ('CoM', 'com'), ('ZMP', 'zmp'), ('DCM', 'dcm'))
             if (point := view.point(kind)) is not None}
         self._strips.add(time, {
-            'URDF': 1e3 * view.error('com'), 'fused': 1e3 * view.error('fused'),
-            'calibrated': 1e3 * view.error('calibrated'), 'ZMP': 1e3 * view.margin,
+            'URDF': 1e3 * view.error('com'),
+            'uncalibrated': 1e3 * view.error('uncalibrated'), 'ZMP': 1e3 * view.margin,
             'DCM': 1e3 * view.dcm_margin, 'bend': float(np.degrees(view.torso[0])), **forces,
             **sideways, 'total': sum(forces.values()) if forces else float('nan'),
             **{f'tendon {i}': float(tension) for i, tension in enumerate(view.tensions)}})
@@ -90,11 +90,11 @@ class Figures:
         model = self._model
         widgets.put(self._headline, widgets.headline(view, model.mass * GRAVITY))
         widgets.put(self._legend, widgets.legend(view))
-        efforts = view.efforts
+        efforts, age = view.latest('efforts')
         index = model.joint_index(self._driven)
         widgets.put(self._efforts, widgets.effort_bars(
             self._driven, model.config.groups, None if efforts is None else efforts[index],
-            self._limits[index], view.feedforward))
+            self._limits[index], view.feedforward, age))
         if model.config.torso is not None:
             widgets.put(self._tendons, widgets.tendons(view, _TENSION_SCALE))
 
@@ -103,8 +103,8 @@ class Figures:
         self._legend = self._gui.add_html('')
         marks = palette.MARKS
         self._add_chart('error of the CoM [mm]', {
-            'URDF': marks['com'].colour, 'fused': marks['fused'].colour,
-            'calibrated': marks['calibrated'].colour}, (0.0, 1.0))
+            'URDF': marks['com'].colour, 'uncalibrated': marks['uncalibrated'].colour},
+            (0.0, 1.0))
         self._add_chart('distance to the edge of support [mm]', {
             'ZMP': marks['zmp'].colour, 'DCM': marks['dcm'].colour}, (0.0, 20.0))
         self._add_chart('vertical force [N]', {

@@ -19,11 +19,13 @@ It does not use ROS: it shows a `View`, and calls a function with the commands o
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.viz import palette, widgets
+from biped_com_ros.viz.clicks import Click
 from biped_com_ros.viz.controls import CommandHandler, Controls
 from biped_com_ros.viz.figures import Figures
 from biped_com_ros.viz.scene import Scene
@@ -33,6 +35,7 @@ import numpy as np
 
 #: Periods of text and charts, s; the scene is drawn with every frame.
 _TEXT_PERIOD, _CHART_PERIOD = 0.25, 0.25
+_MOST_CLICKS = 4  # that wait for the next frame
 
 
 class Page:
@@ -41,7 +44,7 @@ class Page:
 
     Parameters
     ----------
-    host, port, title
+    host, port, title, most_browsers
         See `open_server`.
     on_command
         Called from another thread with the name and the value of a command when a control is
@@ -50,19 +53,26 @@ class Page:
     Attributes
     ----------
     url : str
-        Address for the browser.
+        Address for the browser, on a network with the secret token.
+    address : str
+        The same without the token.
     controls : Controls
         On the right.
 
     """
 
-    def __init__(self, host: str, port: int, title: str, on_command: CommandHandler) -> None:
-        self._server = open_server(host, port, title)
-        self.url = url_of(self._server)
+    def __init__(self, host: str, port: int, title: str, on_command: CommandHandler,
+                 most_browsers: int = 8) -> None:
+        self._server, access = open_server(host, port, title, most_browsers)
+        self.address = url_of(self._server)
+        self.url = f'{self.address}/?token={access.token}' if access.token else self.address
         self._figures: Figures | None = None
         self._scene: Scene | None = None
         self._model: RobotModel | None = None
         self._text_due = self._charts_due = -np.inf
+        self._on_command = on_command
+        self._clicks: deque[Click] = deque(maxlen=_MOST_CLICKS)
+        self._is_clickable = False
         self._set_theme(False)
         self._make_panel(on_command)
         self._server.on_client_connect(self._frame)
@@ -82,6 +92,7 @@ class Page:
         self._model = model
         self._figures = Figures(self._server.gui, model)
         self._scene = Scene(self._server, model)
+        self._is_clickable = False
         self._apply_looks()
         for client in self._server.get_clients().values():
             self._frame(client)
@@ -96,6 +107,7 @@ class Page:
             state = None if view.positions is None else self._model.state(
                 view.positions).in_world(view.base)
             self._scene.draw(view, state)
+            self._push(state)
             self._figures.sample(view, time)
             if time >= self._text_due:
                 self._text_due = time + _TEXT_PERIOD
@@ -103,9 +115,26 @@ class Page:
                 widgets.put(self._health, widgets.health(view.health))
                 self._figures.update_text(view)
                 self.controls.update(view)
+                self._update_clickable(self._scene)
             if time >= self._charts_due:
                 self._charts_due = time + _CHART_PERIOD
                 self._figures.update_charts()
+
+    def _update_clickable(self, scene: Scene) -> None:
+        """Let links be clicked while pushes are possible: otherwise they would only look so."""
+        if self.controls.can_push != self._is_clickable:
+            self._is_clickable = self.controls.can_push
+            scene.set_clickable(self._clicks.append if self._is_clickable else None)
+
+    def _push(self, state: RobotState | None) -> None:
+        """Execute the clicks since the last frame."""
+        while self._clicks:
+            click = self._clicks.popleft()
+            if state is None or self._scene is None or not self._is_clickable:
+                continue
+            push = self._scene.push_of(click, state)
+            if push is not None:
+                self._on_command('push_at', (*push, self.controls.push_share))
 
     def close(self) -> None:
         """Stop the server."""

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""Colours of scene, charts and legend."""
+"""Colours and sizes of what is drawn, on the page and in RViz."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ MARKS = {
     'truth': Mark('CoM, true (simulator)', (38, 166, 91), 0.017),
     'com': Mark('CoM by the URDF', (230, 57, 70), 0.017),
     'fused': Mark('CoM fused with forces', (142, 68, 213), 0.015),
-    'calibrated': Mark('CoM, calibrated URDF', (255, 140, 0), 0.014),
+    'uncalibrated': Mark('CoM before the calibration', (160, 120, 122), 0.012),
     'zmp': Mark('ZMP measured', (0, 120, 255), 0.011, on_ground=True),
     'zmp_model': Mark('ZMP from the motion', (0, 190, 200), 0.008, on_ground=True),
     'dcm': Mark('DCM', (245, 166, 35), 0.009, on_ground=True),
@@ -63,6 +63,8 @@ MARKS = {
 LINK_COM: Colour = (70, 78, 90)
 FORCE: Colour = (26, 115, 232)
 TENDON: Colour = (190, 90, 40)
+#: Length of the arrow of a force equal to the weight, as a share of the robot's height.
+ARROW = 0.55
 
 
 def css(colour: Colour) -> str:

@@ -20,22 +20,24 @@ All parts of a robot are children of one frame, the base. What has not moved is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
-from biped_com_ros.core.geometry.pose import Array, Pose, quaternion_from_rotation
+from biped_com_ros.core.geometry.pose import (
+    Array, Pose, quaternion_from_rotation, rotation_from_quaternion)
 from biped_com_ros.core.geometry.shapes import cylinder, sphere
 from biped_com_ros.core.model.frames import FrameSet
 from biped_com_ros.core.model.robot import RobotModel, RobotState
 from biped_com_ros.viz import palette
+from biped_com_ros.viz.clicks import Click, PointPush, push_of
 from biped_com_ros.viz.view import View
-from biped_com_ros.viz.visuals import Looks, looks_of
+from biped_com_ros.viz.visuals import Looks, looks_of, Surface
 import numpy as np
 
 #: Smaller movements are not sent, m and of a quaternion.
 _STILL, _STILL_TURN = 5e-5, 5e-5
-#: Length of the arrow of a force equal to the weight, as a share of the robot's height.
-_ARROW = 0.55
+_STALE_OPACITY = 0.15  # of a robot whose joints are not received any more
 _GROUND = 0.002  # m; height of what is drawn on the ground
 _IDENTITY_WXYZ = (1.0, 0.0, 0.0, 0.0)
 
@@ -51,6 +53,11 @@ class SceneNode:
         """Show or hide it."""
         if shown != self.shown:
             self.shown = self.handle.visible = shown
+
+    @property
+    def pose(self) -> Pose:
+        """Return its pose in its parent."""
+        return Pose(rotation_from_quaternion(np.roll(self._wxyz, -1)), self._position)
 
     def move(self, position: Array, wxyz: Array | None = None) -> None:
         """Set its pose in its parent; the quaternion is (w, x, y, z)."""
@@ -82,6 +89,7 @@ class Scene:
 
     def __init__(self, server: Any, model: RobotModel) -> None:
         self._scene, self._model = server.scene, model
+        self._opacity, self._is_stale = 1.0, False
         self.looks: Looks = looks_of(model)
         joints = sorted({surface.joint for surface in self.looks.surfaces})
         self._frames = FrameSet(
@@ -96,6 +104,7 @@ class Scene:
         """Update the scene; `state` is the view's, None: unknown."""
         if state is not None:
             self._draw_robot(state)
+        self._fade(bool(view.latest('positions')[1]))
         for kind, mark in palette.MARKS.items():
             self._draw_mark(kind, mark.on_ground, view.point(kind), view)
         self._draw_links(view.link_coms)
@@ -123,8 +132,34 @@ class Scene:
 
     def set_opacity(self, opacity: float) -> None:
         """Set the robot's opacity, 0 to 1."""
+        self._opacity = opacity
+        self._set_meshes()
+
+    def _fade(self, is_stale: bool) -> None:
+        """Draw a robot whose joints are not received any more pale."""
+        if is_stale != self._is_stale:
+            self._is_stale = is_stale
+            self._set_meshes()
+
+    def _set_meshes(self) -> None:
+        opacity = min(self._opacity, _STALE_OPACITY) if self._is_stale else self._opacity
         for mesh in self._meshes:
             mesh.opacity = None if opacity > 0.99 else opacity
+
+    def set_clickable(self, on_click: Callable[[Click], None] | None) -> None:
+        """Call a function, from another thread, with each click on the robot; None: no longer."""
+        for mesh, surface in zip(self._meshes, self.looks.surfaces):
+            mesh.remove_click_callback('all')
+            if on_click is not None:
+                mesh.on_click(_click_on(surface, on_click))
+
+    def push_of(self, click: Click, state: RobotState) -> PointPush | None:
+        """Return the push that a click means on the robot as it is drawn; None if it missed."""
+        row = list(self._frames.joints).index(click.joint)
+        joint = self._joint_nodes[row].pose
+        base = self._base.pose
+        return push_of(click, base.rotation @ joint.rotation, base.apply(joint.position),
+                       self._model, state)
 
     # -- set-up
 
@@ -243,7 +278,7 @@ class Scene:
 
     def _force_arrows(self, view: View, state: RobotState) -> Any:
         """Yield (start, end) of each foot's force, in the world."""
-        scale = _ARROW * self.height / (self._model.mass * GRAVITY)
+        scale = palette.ARROW * self.height / (self._model.mass * GRAVITY)
         placements = state.placements_in_base(self._model.soles)
         for name, row in zip(self._model.config.feet, placements):
             foot = view.feet.get(name)
@@ -276,6 +311,14 @@ class Scene:
             '/marks/area', (ring - (0.0, 0.0, 0.5 * _GROUND)).astype(np.float32),
             np.stack((np.zeros_like(fan), fan, fan + 1), axis=1).astype(np.uint32),
             color=colour, opacity=0.28, side='double', cast_shadow=False, receive_shadow=False)
+
+
+def _click_on(surface: Surface, on_click: Callable[[Click], None]) -> Callable[[Any], None]:
+    def clicked(event: Any) -> None:
+        on_click(Click(surface.joint, surface.triangles,
+                       np.array(event.ray_origin, dtype=float),
+                       np.array(event.ray_direction, dtype=float)))
+    return clicked
 
 
 def wxyz_of(rotations: Array) -> Array:

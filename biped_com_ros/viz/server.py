@@ -15,27 +15,28 @@
 """
 The web server of the page.
 
-It serves the page from the installed package, by default to browsers on this computer only, and
-accepts connections from its own page only: otherwise any other site that is open in the same
-browser could use the buttons.
+It serves the page from the installed package, by default to browsers on this computer only. Every
+request is checked by :mod:`access`, and what one can send and how often is limited: otherwise any
+site that is open in the same browser could use the buttons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
 import io
-import re
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.viz.access import Access, HEADERS
 
-LOOPBACK = ('127.0.0.1', 'localhost', '::1')
-_LOCAL_ORIGINS = r'http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?'
-_ANY_PLAIN_ORIGIN = r'http://[^/]+'
+LARGEST_MESSAGE = 64 * 1024
+"""Bytes of the largest message of a browser; a change of a control has some hundred."""
+MOST_CONNECTIONS = 64
+"""Connections at a time, of all kinds: a browser opens some to load the page, and keeps one."""
 
 
-def open_server(host: str, port: int, label: str) -> Any:
+def open_server(host: str, port: int, label: str, most_browsers: int = 8) -> tuple[Any, Access]:
     """
     Start to serve an empty page.
 
@@ -45,6 +46,13 @@ def open_server(host: str, port: int, label: str) -> Any:
         Address; if the port is in use, the next free one; 0: any.
     label
         Title of the controls.
+    most_browsers
+        Browsers that may show it at a time.
+
+    Returns
+    -------
+    tuple
+        The server, and the rules of access.
 
     Raises
     ------
@@ -54,8 +62,9 @@ def open_server(host: str, port: int, label: str) -> Any:
     """
     viser = import_viser()
     _check_host(host)
-    pattern = re.compile(_LOCAL_ORIGINS if host in LOOPBACK else _ANY_PLAIN_ORIGIN)
-    with _checked_origins(pattern) as used, contextlib.redirect_stdout(io.StringIO()):
+    access = Access(host)
+    with (_guarded(access, most_browsers) as used,
+          contextlib.redirect_stdout(io.StringIO())):
         server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
     if not used:
         server.stop()
@@ -64,7 +73,7 @@ def open_server(host: str, port: int, label: str) -> Any:
             'page; install another version: pip install viser==1.1.1')
     # viser can publish the page on the internet; disabled for a page that controls a robot.
     server.request_share_url = lambda verbose=True: None
-    return server
+    return server, access
 
 
 def url_of(server: Any) -> str:
@@ -111,20 +120,63 @@ def _check_host(host: str) -> None:
 
 
 @contextlib.contextmanager
-def _checked_origins(pattern: re.Pattern[str]) -> Iterator[list[bool]]:
-    """Let the server that viser starts meanwhile check the origin of connections."""
+def _guarded(access: Access, most_browsers: int) -> Iterator[list[bool]]:
+    """Let the server that viser starts meanwhile check every request."""
     import websockets.asyncio.server
     library: Any = websockets.asyncio.server
     serve = library.serve
     used: list[bool] = []
 
-    def checked(*arguments: Any, **options: Any) -> Any:
+    def guarded(*arguments: Any, process_request: Any = None, **options: Any) -> Any:
         used.append(True)
-        # None: clients other than browsers, which this check cannot protect from.
-        return serve(*arguments, origins=[pattern, None], **options)
+        return serve(*arguments, **options | {
+            'process_request': _checked(process_request, access, most_browsers),
+            'max_size': LARGEST_MESSAGE, 'create_connection': _limited(library.ServerConnection)})
 
-    library.serve = checked
+    library.serve = guarded
     try:
         yield used
     finally:
         library.serve = serve
+
+
+def _checked(process: Callable[[Any, Any], Any], access: Access,
+             most_browsers: int) -> Callable[[Any, Any], Any]:
+    """Return what answers requests that are permitted by `process`, and others by itself."""
+    def answer(connection: Any, request: Any) -> Any:
+        headers = request.headers
+        answer = access.check(request.path, headers.get_all('Host'), headers.get_all('Origin'),
+                              headers.get_all('Cookie'))
+        if answer.status:
+            response = connection.respond(answer.status, answer.text)
+            for name, value in (('Location', answer.location), ('Set-Cookie', answer.cookie)):
+                if value:
+                    response.headers[name] = value
+        else:
+            response = process(connection, request)
+            if response is None and len(connection.server.connections) >= most_browsers:
+                response = connection.respond(
+                    503, f'{most_browsers} browsers show this page already; close one.\n')
+        if response is not None:
+            for name, value in HEADERS.items():
+                response.headers[name] = value
+        return response
+
+    return answer
+
+
+def _limited(base: Any) -> Any:
+    """Return a kind of connection of which there is a limited number at a time."""
+    class Limited(base):
+
+        def connection_made(self, transport: Any) -> None:
+            if len(self.server.handlers) >= MOST_CONNECTIONS:
+                transport.abort()
+            else:
+                super().connection_made(transport)
+
+        def connection_lost(self, error: Exception | None) -> None:
+            if hasattr(self, 'transport'):
+                super().connection_lost(error)
+
+    return Limited

@@ -21,9 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError, RobotDescriptionError
+from biped_com_ros.core.files import read_bytes
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.shapes import Triangles
+from biped_com_ros.core.plain_xml import check_no_document_type
 import numpy as np
+
+FORMATS = ('.stl', '.dae', '.obj', '.ply', '.glb', '.gltf')
+"""Suffixes of mesh files that are drawn; trimesh knows more, among them archives."""
+LARGEST_MESH = 256 * 1024 ** 2
+"""Bytes of the largest mesh file."""
 
 #: Closer vertices of mesh files are merged, m; the distance is increased for files with more
 #: triangles than the limit.
@@ -47,6 +54,12 @@ def mesh_file(path: Path, scale: Array) -> Triangles:
         If it cannot be read.
 
     """
+    if path.suffix.lower() not in FORMATS:
+        raise RobotDescriptionError(
+            f"mesh file '{path}' is not drawn: valid are {', '.join(FORMATS)}")
+    content = read_bytes(path, 'mesh file', LARGEST_MESH)
+    if path.suffix.lower() == '.dae':
+        check_no_document_type(content, f"mesh file '{path}'")
     try:
         import trimesh
     except ImportError:

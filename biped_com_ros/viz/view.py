@@ -18,9 +18,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 import math
+from typing import Any
 
 from biped_com_ros.core.geometry.pose import Array, Pose
 import numpy as np
+
+
+POINT = 'point'
+"""Part of a view with `View.points`."""
 
 
 @dataclass
@@ -92,6 +97,9 @@ class View:
         State of gait_player.
     base_from
         Source of the base's pose: ``tf``, ``odom``, or empty for none.
+    stale
+        What is no longer received: its last value and the age of that, s, by part (a foot, `POINT`
+        or '') and name. In the attributes it is unknown, except for `positions`.
 
     """
 
@@ -115,6 +123,15 @@ class View:
     calibration: str = ''
     gait: str = ''
     base_from: str = ''
+    stale: dict[tuple[str, str], tuple[Any, float]] = field(default_factory=dict)
+
+    def latest(self, name: str, part: str = '') -> tuple[Any, float]:
+        """Return the last value that was received, and its age, s; 0: it is not stale."""
+        if (part, name) in self.stale:
+            return self.stale[part, name]
+        if part == POINT:
+            return self.point(name), 0.0
+        return getattr(self.feet[part] if part else self, name), 0.0
 
     def point(self, kind: str) -> Array | None:
         """Return a point, or None if it is unknown."""

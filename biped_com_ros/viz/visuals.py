@@ -28,6 +28,7 @@ from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.geometry.shapes import cylinder, joined, sphere, Triangles
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import numbers, shape_in_link
+from biped_com_ros.core.plain_xml import parse_xml
 from biped_com_ros.viz.palette import Colour
 from biped_com_ros.viz.shapes import mesh_file
 import numpy as np
@@ -83,7 +84,7 @@ def looks_of(model: RobotModel) -> Looks:
     A mesh file that is missing or broken is listed as a problem; a robot without any visuals is
     drawn as sticks from joint to joint.
     """
-    robot = ElementTree.fromstring(model.urdf.strip())
+    robot = parse_xml(model.urdf, 'the URDF')
     materials = {str(material.get('name')): colour for material in robot.findall('material')
                  if (colour := _colour(material)) is not None}
     found: dict[tuple[int, Colour], list[Triangles]] = defaultdict(list)

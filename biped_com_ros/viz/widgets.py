@@ -24,7 +24,7 @@ from typing import Any
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.viz import palette
 from biped_com_ros.viz.charts import SPAN
-from biped_com_ros.viz.view import HealthLine, View
+from biped_com_ros.viz.view import HealthLine, POINT, View
 import numpy as np
 
 # Colours of the page's theme, light or dark.
@@ -37,6 +37,8 @@ _NUMBER = 'font-variant-numeric:tabular-nums;text-align:right;white-space:nowrap
 _HIGH, _FULL = 0.7, 0.95
 #: Longer times to the edge, s, are not shown: any standing robot has them.
 _SOON = 0.5
+#: Larger numbers are shown with an exponent: no robot has them, and they must not widen the page.
+_WIDE = 1e6
 #: Class of what is shown on a narrow screen only.
 _BRIEF = 'biped-com-brief'
 #: On a narrow screen viser shows all panels in a sheet over the lower part of the page. This style
@@ -86,9 +88,9 @@ def put(handle: Any, content: str) -> None:
         handle.content = content
 
 
-def paragraph(text: str) -> str:
-    """Return plain text."""
-    return box(f'<span style="overflow-wrap:anywhere">{escape(text)}</span>')
+def paragraph(text: str, age: float = 0.0) -> str:
+    """Return plain text, grey with its age, s, if it is stale."""
+    return box(f'<span style="overflow-wrap:anywhere">{aged(escape(text), age)}</span>')
 
 
 def dot(colour: palette.Colour, flat: bool = False) -> str:
@@ -99,23 +101,52 @@ def dot(colour: palette.Colour, flat: bool = False) -> str:
             'flex:none"></span>')
 
 
-def number(value: float, unit: str, digits: int = 1) -> str:
-    """Return a number with its unit, or a dash."""
+def number(value: float, unit: str, digits: int = 1, age: float = 0.0) -> str:
+    """Return a number with its unit, or a dash; a stale one grey and with its age, s."""
     if not math.isfinite(value):
         return f'<span style="{_ABSENT}">–</span>'
-    return f'{value:.{digits}f}&thinsp;<span style="{_FAINT}">{unit}</span>'
+    return aged(
+        f'{_narrow(value, digits)}&thinsp;<span style="{_FAINT}">{unit}</span>', age)
+
+
+def aged(content: str, age: float) -> str:
+    """Return HTML as it is, or, of something stale, grey and with its age, s."""
+    return content if not age else (
+        f'<span style="{_ABSENT}">{content} <i>{ago(age)}</i></span>')
+
+
+def ago(age: float) -> str:
+    """Return an age, s, in words."""
+    return f'{age:.0f} s ago' if age < 100.0 else f'{age / 60.0:.0f} min ago'
+
+
+def _oldest(*ages: float) -> float:
+    return max(ages, default=0.0)
+
+
+def _narrow(value: float, digits: int) -> str:
+    """Return a number in at most ten characters or so, however large it is."""
+    if not math.isfinite(value):
+        return '–'
+    return f'{value:.{digits}f}' if abs(value) < _WIDE else f'{value:.2g}'
+
+
+_CALIBRATED = 'CoM by the calibrated URDF'
+"""Label of the CoM once the nodes use what a calibration has found."""
 
 
 def legend(view: View) -> str:
     """Return the legend: colours, coordinates and errors of the points."""
     rows = []
     for kind, mark in palette.MARKS.items():
-        point = view.point(kind)
-        error = view.offset(kind) if kind in ('com', 'fused', 'calibrated') else None
-        label = escape(mark.label) if point is not None else (
-            f'<span style="{_ABSENT}">{escape(mark.label)}</span>')
-        rows.append((dot(mark.colour, mark.on_ground) + label,
-                     '' if point is None else _coordinates(point, mark.on_ground),
+        point, age = view.latest(kind, POINT)
+        error = view.offset(kind) if kind in ('com', 'fused', 'uncalibrated') else None
+        name = _CALIBRATED if kind == 'com' and view.point('uncalibrated') is not None else (
+            mark.label)
+        label = escape(name) if point is not None and not age else (
+            f'<span style="{_ABSENT}">{escape(name)}</span>')
+        rows.append((dot(palette.QUIET if age else mark.colour, mark.on_ground) + label,
+                     '' if point is None else aged(_coordinates(point, mark.on_ground), age),
                      '' if error is None else _error(*error)))
     others = (dot(palette.LINK_COM) + 'CoM of a link',
               _line(palette.FORCE) + 'force of the ground',
@@ -129,7 +160,8 @@ def legend(view: View) -> str:
 
 def _error(horizontal: float, up: float) -> str:
     """Return a horizontal and a vertical error, m, as text."""
-    return f'{1e3 * horizontal:.2f}, {1e3 * abs(up):.1f} {"high" if up >= 0.0 else "low"}'
+    return (f'{_narrow(1e3 * horizontal, 2)}, {_narrow(1e3 * abs(up), 1)} '
+            f'{"high" if up >= 0.0 else "low"}')
 
 
 def _line(colour: palette.Colour) -> str:
@@ -138,7 +170,9 @@ def _line(colour: palette.Colour) -> str:
 
 
 def _coordinates(point: Array, on_ground: bool) -> str:
-    return ', '.join(f'{round(1e3 * value)}' for value in point[:2 if on_ground else 3])
+    # round() and the sum make zero of -0.4, not -0.
+    return ', '.join(_narrow(round(1e3 * float(value), 0) + 0.0, 0)
+                     for value in point[:2 if on_ground else 3])
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:
@@ -150,15 +184,24 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def headline(view: View, weight: float) -> str:
-    """Return the stability margin in large letters, the stance and the forces."""
-    vertical = {name: float(foot.wrench[2]) for name, foot in view.feet.items()}
-    known = [force for force in vertical.values() if math.isfinite(force)]
-    total = sum(known) if known else math.nan
-    rows = [('stands on', escape(_stance(view.phase))),
-            ('weight measured / expected', f'{number(total, "N")} / {number(weight, "N")}')]
-    rows += [(f'{escape(name)} foot', number(force, 'N')) for name, force in vertical.items()]
+    """Return the stability margin in large letters, the stance and the forces, with ages."""
+    forces = {}
+    for name in view.feet:
+        wrench, age = view.latest('wrench', name)
+        forces[name] = float(wrench[2]), age
+    known = [(force, age) for force, age in forces.values() if math.isfinite(force)]
+    total = sum(force for force, _ in known) if known else math.nan
+    phase, phase_age = view.latest('phase')
+    measured = number(total, 'N', age=_oldest(*(age for _, age in known)))
+    rows = [('stands on', aged(escape(_stance(phase)), phase_age)),
+            ('weight measured / expected', f'{measured} / {number(weight, "N")}')]
+    rows += [(f'{escape(name)} foot', number(force, 'N', age=age))
+             for name, (force, age) in forces.items()]
     if view.time_to_edge < _SOON:
         rows.append(('time to the edge', number(view.time_to_edge, 's', 2)))
+    _, age = view.latest('positions')
+    if age:
+        rows.append(('joints, as drawn', aged('', age)))
     return box(_margin(view) + _table(rows))
 
 
@@ -168,11 +211,13 @@ def brief(view: View) -> str:
 
 
 def _margin(view: View) -> str:
-    margin = ('margin unknown' if not math.isfinite(view.margin) else
-              f'{1e3 * view.margin:.0f} mm to the edge' if view.margin > 0.0 else
-              f'{1e3 * abs(view.margin):.0f} mm over the edge')
+    value, age = view.latest('margin')
+    margin = ('margin unknown' if not math.isfinite(value) else
+              f'{_narrow(1e3 * value, 0)} mm to the edge' if value > 0.0 else
+              f'{_narrow(1e3 * abs(value), 0)} mm over the edge')
+    colour = palette.QUIET if age else palette.of_margin(value)
     return ('<div style="display:flex;align-items:center;margin:2px 0 4px;font-size:17px;'
-            f'font-weight:600">{dot(palette.of_margin(view.margin))}{margin}</div>')
+            f'font-weight:600">{dot(colour)}{aged(margin, age)}</div>')
 
 
 def _stance(phase: str) -> str:
@@ -182,7 +227,7 @@ def _stance(phase: str) -> str:
 
 
 def effort_bars(names: Sequence[str], groups: Mapping[str, Sequence[str]], efforts: Array | None,
-                limits: Array, feedforward: Mapping[str, float]) -> str:
+                limits: Array, feedforward: Mapping[str, float], age: float = 0.0) -> str:
     """
     Return one bar per joint: effort relative to its limit, to both sides of zero.
 
@@ -196,6 +241,8 @@ def effort_bars(names: Sequence[str], groups: Mapping[str, Sequence[str]], effor
         Measured, in the order of the names; None: not measured.
     feedforward
         Commanded by gravity_compensation, by name; drawn as a stroke.
+    age
+        Of efforts that are stale, s; 0: they are not.
 
     """
     index = {name: i for i, name in enumerate(names)}
@@ -211,7 +258,13 @@ def effort_bars(names: Sequence[str], groups: Mapping[str, Sequence[str]], effor
                          f'{escape(group.replace("_", " "))}</div>' + ''.join(rows))
     head = (f'<div style="{_FAINT}">measured effort against its limit'
             + (', | feedforward' if feedforward else '') + '</div>')
-    return box(head + ''.join(parts))
+    return box(head + _faded(''.join(parts), age))
+
+
+def _faded(content: str, age: float) -> str:
+    """Return HTML with pale colours, and its age, if it is stale."""
+    return content if not age else (
+        f'{aged("", age)}<div style="opacity:0.4;filter:grayscale(1)">{content}</div>')
 
 
 def _bar(name: str, effort: float, limit: float, feedforward: float) -> str:
@@ -239,29 +292,28 @@ def _bar(name: str, effort: float, limit: float, feedforward: float) -> str:
 
 
 def _plain(value: float) -> str:
-    if not math.isfinite(value):
-        return '–'
-    return f'{value:.0f}' if abs(value) >= 100.0 else f'{value:.1f}' if abs(value) >= 10.0 else (
-        f'{value:.2f}')
+    return _narrow(value, 0 if abs(value) >= 100.0 else 1 if abs(value) >= 10.0 else 2)
 
 
 def tendons(view: View, largest: float) -> str:
-    """Return the tendons' lengths and tensions, and the bend of the torso."""
-    count = max(len(view.tendon_lengths), len(view.tensions), len(view.expected_tensions))
+    """Return the tendons' lengths and tensions, and the bend of the torso, with ages."""
+    (lengths, age), (tensions, _), (expected, _), (torso, torso_age) = map(view.latest, (
+        'tendon_lengths', 'tensions', 'expected_tensions', 'torso'))
+    count = max(len(lengths), len(tensions), len(expected))
     if not count:
         return box(f'<span style="{_FAINT}">no data from tendon_states and '
                    'torso_controller</span>')
-    top = max(largest, float(np.nanmax(view.tensions, initial=0.0)), 1.0)
-    rows = [(f'tendon {i}', number(1e3 * _at(view.tendon_lengths, i), 'mm'),
-             _tension_bar(_at(view.tensions, i), top), number(_at(view.tensions, i), 'N'),
-             number(_at(view.expected_tensions, i), 'N')) for i in range(count)]
+    top = max(largest, float(np.nanmax(tensions, initial=0.0)), 1.0)
+    rows = [(f'tendon {i}', number(1e3 * _at(lengths, i), 'mm'),
+             _tension_bar(_at(tensions, i), top), number(_at(tensions, i), 'N'),
+             number(_at(expected, i), 'N')) for i in range(count)]
     head = tuple(f'<span style="{_FAINT}">{word}</span>'
                  for word in ('', 'length', 'tension', 'measured', 'model'))
-    bend, direction, elongation = view.torso
-    return box(_table([head, *rows]) + _table([
+    bend, direction, elongation = torso
+    return box(_faded(_table([head, *rows]), age) + _faded(_table([
         ('torso is bent by', number(math.degrees(bend), '°', 2)),
         ('towards (0 forward, 90 left)', number(math.degrees(direction), '°', 0)),
-        ('longer by', number(1e3 * elongation, 'mm', 2))]))
+        ('longer by', number(1e3 * elongation, 'mm', 2))]), torso_age))
 
 
 def _at(values: Array, i: int) -> float:
@@ -313,4 +365,4 @@ def before_after(before: float, after: float) -> str:
     return box(_table([
         ('<b>error of the CoM</b>', ''), ('by the URDF', number(1e3 * before, 'mm', 2)),
         ('by the calibrated URDF', number(1e3 * after, 'mm', 2)),
-        ('improvement', f'{gain:.0f} times' if math.isfinite(gain) else '–')]))
+        ('improvement', f'{_narrow(gain, 0)} times' if math.isfinite(gain) else '–')]))

@@ -130,13 +130,23 @@ def area(corners: Sequence[Point]) -> float:
 
 
 def centroid(corners: Sequence[Point]) -> Point:
-    """Return the centroid of the area of a polygon, m."""
+    """
+    Return the centroid of the area of a polygon, m.
+
+    Raises
+    ------
+    InputError
+        If it has no area.
+
+    """
     x = y = 0.0
     for (x0, y0), (x1, y1) in edges(corners):
         doubled_area = x0 * y1 - x1 * y0
         x += (x0 + x1) * doubled_area
         y += (y0 + y1) * doubled_area
     scale = 6.0 * area(corners)
+    if not abs(scale) > THIN * THIN:
+        raise InputError(f'the polygon {list(corners)} has no area, and no centroid')
     return x / scale, y / scale
 
 

@@ -208,7 +208,7 @@ def com_line(wrench: ArrayLike, joint_torque_sum: ArrayLike | None = None) -> Co
     Raises
     ------
     InputError
-        If the vertical force is not positive.
+        If the vertical force is not positive, or the line not finite.
 
     """
     fx, fy, fz, mx, my, _ = np.asarray(wrench, dtype=float).tolist()
@@ -217,7 +217,11 @@ def com_line(wrench: ArrayLike, joint_torque_sum: ArrayLike | None = None) -> Co
     if joint_torque_sum is not None:
         extra_mx, extra_my, _ = np.asarray(joint_torque_sum, dtype=float).tolist()
         mx, my = mx + extra_mx, my + extra_my
-    return ComLine(-my / fz, fx / fz, mx / fz, fy / fz)
+    line = ComLine(-my / fz, fx / fz, mx / fz, fy / fz)
+    if not all(map(math.isfinite, line)):
+        raise InputError(f'the total wrench {[fx, fy, fz, mx, my]} gives no CoM line: its values '
+                         'must be finite, and its vertical force that of a robot')
+    return line
 
 
 def weight_matrix(mass: float, com_in_frame: ArrayLike) -> Array:

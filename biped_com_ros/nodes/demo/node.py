@@ -73,6 +73,9 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import String
 
+_EXPECTED = ('simulator', 'wrench_aggregator', 'com_estimator', 'zmp_monitor')
+"""Nodes that have to report on /diagnostics."""
+
 _EXACT_SENSORS = ('none', 'masses')  # values of `hidden` without errors of sensors
 
 
@@ -102,7 +105,7 @@ class Demo(Node):
         self.params = declare_parameters(self, DemoParameters)
         self._chapters = chosen_chapters(self.params.chapters)
         self.stage: Stage | None = None
-        self._health, self._published = Health(self), ''
+        self._health, self._published = Health(self, _EXPECTED), ''
         self._story_out = self.create_publisher(String, '~/story', LATCHED)
         self._shown = _empty_snapshot(['the robot description'])
         self._screen: Screen = make_screen(self.params.display, _title(self.params))
@@ -188,6 +191,12 @@ class Demo(Node):
         return stage.measurements.whole_snapshot(
             self._joints.rate, self._health.worst(), self._missing())
 
+    @property
+    def problem(self) -> str:
+        """Chapters that failed, with the reasons; '' if none did."""
+        failures = self.story.failures if self.stage is not None else {}
+        return '; '.join(f'{name}: {reason}' for name, reason in failures.items())
+
     def close(self) -> None:
         """Release the terminal and print the results."""
         if self.stage is None:
@@ -198,7 +207,9 @@ class Demo(Node):
         # After the last chapter there may be too few measurements.
         is_empty = math.isnan(whole.com_distance) or whole.time < 1.0
         measured = [] if outcomes and is_empty else [summary(whole)]
-        self._screen.close('\n'.join([*outcomes, *measured]))
+        gain = str(self.stage.shared.get('com_gain', ''))
+        last = [f'{gain[0].upper()}{gain[1:]}'] if gain else []
+        self._screen.close('\n'.join([*outcomes, *measured, *last]))
         if self.params.picture:
             save_picture(self._shown, whole, _title(self.params), self.params.picture)
 
@@ -229,6 +240,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = run(create, argv)
     for node in nodes:
         node.close()
+        if node.problem and not code:
+            print(f'[ERROR] [demo]: chapters failed: {node.problem}', file=sys.stderr, flush=True)
+            code = 1
     return code
 
 

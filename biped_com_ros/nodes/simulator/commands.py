@@ -91,10 +91,8 @@ class CommandInputs:
                     f'a point has {len(point.positions)} positions for '
                     f'{len(message.joint_names)} joint_names; valid: one each')
         times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
-        velocities = [point.velocities for point in points if len(point.velocities)]
-        if velocities and len(velocities) != len(points):
-            raise InputError(
-                'only some points of the trajectory have velocities; valid: all or none')
+        velocities, efforts = (
+            _of_all_or_none(points, field) for field in ('velocities', 'effort'))
         stamp = message.header.stamp
         start = stamp.sec + 1e-9 * stamp.nanosec or self._now()
         if start + times[-1] < self._now():
@@ -102,8 +100,8 @@ class CommandInputs:
                 f'the trajectory ended {self._now() - start - times[-1]:.3f} s ago; a stamp of '
                 'zero starts it at once')
         self._setpoints.set_trajectory(
-            message.joint_names, times, [list(p.positions) for p in points],
-            [list(v) for v in velocities] or None, start)
+            message.joint_names, times, [list(p.positions) for p in points], velocities, start,
+            efforts)
 
     def execute(self, topic: str, use: Callable[[], None]) -> None:
         """Use a command; if it is invalid, count it and log why."""
@@ -125,3 +123,11 @@ class CommandInputs:
             last = self.last_error or errors[-1]
             return WARN, f'{refused} commands refused; last: {last}', values
         return OK, 'no command refused', values
+
+
+def _of_all_or_none(points: Any, field: str) -> list[list[float]] | None:
+    """Return a field of all points, None if it is empty; InputError if only some have it."""
+    values = [list(getattr(point, field)) for point in points]
+    if any(values) and not all(values):
+        raise InputError(f'only some points of the trajectory have {field}; valid: all or none')
+    return values if any(values) else None

@@ -42,7 +42,7 @@ from biped_com_ros.sim.pacing import Pacer
 from biped_com_ros.sim.placement import Place
 from biped_com_ros.sim.plant import Plant
 from biped_com_ros.sim.setpoints import Setpoints
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from std_msgs.msg import String
 
 SETTLING = 0.5
@@ -89,6 +89,7 @@ class Simulator(RobotNode[SimulatorParameters]):
         trigger_service(self, '~/reset', self._reset)
         switch_service(self, '~/hang', self._hang)
         self.create_subscription(WrenchStamped, '~/push', self._on_push, COMMAND_INPUT)
+        self.create_subscription(InertiaStamped, '~/load', self._on_load, COMMAND_INPUT)
         self._period = self.pacer.period
         self._timer = self.create_timer(self._period, self._tick, clock=steady_clock())
         self.get_logger().info(f'simulating {model.config.name}: {self._plant.mass:.3f} kg, '
@@ -172,8 +173,15 @@ class Simulator(RobotNode[SimulatorParameters]):
     def _on_push(self, message: Any) -> None:
         f, t = message.wrench.force, message.wrench.torque
         self.commands.execute('~/push', lambda: self._plant.push(
-            message.header.frame_id, (f.x, f.y, f.z, t.x, t.y, t.z),
-            self.params.push_duration))
+            message.header.frame_id.removeprefix(self.params.frame_prefix),
+            (f.x, f.y, f.z, t.x, t.y, t.z), self.params.push_duration))
+
+    def _on_load(self, message: Any) -> None:
+        i = message.inertia
+        self.commands.execute('~/load', lambda: self._plant.put_load(
+            message.header.frame_id.removeprefix(self.params.frame_prefix), i.m,
+            (i.com.x, i.com.y, i.com.z), (
+                (i.ixx, i.ixy, i.ixz), (i.ixy, i.iyy, i.iyz), (i.ixz, i.iyz, i.izz))))
 
     def check_parameters(self, params: SimulatorParameters) -> None:
         """Check the faults."""

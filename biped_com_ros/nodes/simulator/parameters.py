@@ -119,8 +119,8 @@ class SimulatorParameters(RobotChoice):
         [], "Faults of force-torque sensors, each '<sensor> dead', '<sensor> frozen', '<sensor> "
         "late <s>' or '<sensor> turned <deg>'")
     floor_roll: float = constant(
-        0.0, "Tilt of the floor about the world's x axis", 'rad', -0.1, 0.1)
-    floor_pitch: float = constant(0.0, 'The same about the y axis', 'rad', -0.1, 0.1)
+        0.0, "Tilt of the floor about the world's x axis", 'rad', -0.3, 0.3)
+    floor_pitch: float = constant(0.0, 'The same about the y axis', 'rad', -0.3, 0.3)
     joint_friction: float = _share("The joints' Coulomb friction", 'effort limit')
     joint_stiction: float = _share(
         'How much more effort it takes to break a joint away from rest', 'effort limit')

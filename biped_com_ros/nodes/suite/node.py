@@ -147,6 +147,10 @@ def _start(name: str, location: str) -> Node:
         return load_class(location)()
     except BipedComError as error:
         raise ConfigurationError(f"node '{name}' cannot start: {error}") from error
+    except SystemExit:  # an optional one, which logged why
+        raise ConfigurationError(
+            f"this robot does not need the node '{name}': leave it out of the parameter 'nodes'"
+        ) from None
 
 
 def load_class(location: str) -> Callable[..., Any]:

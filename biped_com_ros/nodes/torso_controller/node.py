@@ -62,6 +62,7 @@ from typing import Any
 from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.arc import Arc
 from biped_com_ros.core.torso.body import TorsoBody
@@ -71,7 +72,7 @@ from biped_com_ros.core.torso.cycle import ControlCycle, TargetInput
 from biped_com_ros.core.torso.joystick import Joystick
 from biped_com_ros.nodes.torso_controller.outputs import TorsoOutputs
 from biped_com_ros.nodes.torso_controller.parameters import (
-    find_weakness, first_posture, make_body, make_controller, TorsoControllerParameters)
+    find_weakness, make_body, make_controller, TorsoControllerParameters)
 from biped_com_ros.ros.fast.message_reader import RefusedMessage
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.diagnostics import ERROR, OK, Report, WARN
@@ -97,6 +98,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self.body: TorsoBody | None = None
         self._throttle = Throttle(5.0)
         super().__init__('torso_controller', TorsoControllerParameters, **node_kwargs)
+        self._leave_if_not_needed(self.robot_config)  # the model may be waited for
 
     @property
     def controller(self) -> TendonController:
@@ -107,9 +109,17 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
 
     def prepare(self, model: RobotModel) -> None:
         """Check the parameters against the robot."""
+        self._leave_if_not_needed(model.config)
         self.body = make_body(model, self.params)
         make_controller(self.body, self.params)
         self.diagnostics.add('torso', self._report)
+
+    def _leave_if_not_needed(self, config: RobotConfig) -> None:
+        if config.torso is None and self.params.optional:
+            self.get_logger().info(
+                f"not started: robot '{config.name}' has no tendon-driven torso")
+            self.destroy_node()
+            raise SystemExit(0)
 
     def check_parameters(self, params: TorsoControllerParameters) -> None:
         """Refuse parameters that contradict each other."""
@@ -175,7 +185,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         options = self.input_options(params.imu_timeout)
         lower, upper = config.imus[params.lower_imu], config.imus[params.upper_imu]
         others = [name for name in model.joint_names if name not in body.joint_names]
-        self._others, self._positions = model.joint_index(others), first_posture(model)
+        self._others, self._positions = model.joint_index(others), model.usual_posture()
         tendons = [f'tendon_{i}' for i in range(body.backbone.count)]
         length = body.backbone.length
         self._lower = ImuInput(self, lower.topic, lower.frame, self._on_lower,
@@ -183,7 +193,7 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         self._joint_states = JointStateInput(
             self, others, self._on_joint_states, required=False, period=POSTURE_PERIOD,
             limits=tuple(model.credible_positions[i] for i in self._others),
-            offsets=model.offsets_of(others), **options)
+            offsets=model.offsets_of(others), other_joints=body.joint_names, **options)
         self._tendons = JointStateInput(
             self, tendons, self._on_tendons, topic='tendon_states', required=False,
             limits=((0.5 * length, 2.0 * length),) * len(tendons), **options)

@@ -24,11 +24,12 @@ from biped_com_ros.core.torso.arc import Arc, array_of, wrench_of
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.controller import TorsoCommand
 from biped_com_ros.core.torso.statics import Load
-from biped_com_ros.ros.topics.markers import CYAN, line_strip, marker_publisher, ORANGE
+from biped_com_ros.ros.topics.markers import line_strip, marker_publisher, rgba
 from biped_com_ros.ros.topics.outputs import (
     float_array_publisher, joint_state_publisher, TemplatePublisher, vector_publisher,
     wrench_publisher)
 from biped_com_ros.ros.topics.tf import TransformOutput
+from biped_com_ros.viz.palette import QUIET, TENDON
 import numpy as np
 from rclpy.node import Node
 
@@ -126,8 +127,8 @@ class TorsoOutputs:
 
     def _make_markers(self, node: Node) -> TemplatePublisher:
         count, frame = self._body.backbone.count, self._frame
-        lines = [line_strip(frame, 'backbone', _POINTS, 0, ORANGE, 0.012), *(
-            line_strip(frame, 'tendons', _DISKS, i, CYAN, 0.002) for i in range(count))]
+        lines = [line_strip(frame, 'backbone', _POINTS, 0, rgba(QUIET), 0.012), *(
+            line_strip(frame, 'tendons', _DISKS, i, rgba(TENDON), 0.002) for i in range(count))]
         fields = {str(i): f'markers[{i}].points' for i in range(len(lines))}
         return marker_publisher(node, lines, fields)
 

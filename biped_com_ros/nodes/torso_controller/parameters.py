@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import math
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError
-from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.controller import TendonController
@@ -35,6 +34,8 @@ import numpy as np
 class TorsoControllerParameters(ManagedNodeParameters):
     """Parameters of `torso_controller`."""
 
+    optional: bool = constant(
+        False, 'Whether to exit without an error if the robot has no tendon torso')
     lower_imu: str = constant('base', "IMU of the robot's YAML below the backbone")
     upper_imu: str = constant('torso', "IMU of the robot's YAML above the backbone")
     hand_topics: list[str] = constant(
@@ -156,7 +157,7 @@ def make_controller(body: TorsoBody, params: TorsoControllerParameters) -> Tendo
 def find_weakness(body: TorsoBody, params: TorsoControllerParameters) -> str:
     """Describe where the tendons cannot hold the upper body in its first posture; '' if none."""
     load, _ = body.upper_body(
-        body.model.state(first_posture(body.model)), (0j, -params.gravity))
+        body.model.state(body.model.usual_posture()), (0j, -params.gravity))
     found = map_closure(
         body.statics, params.tension_limits(), np.array((0.0, body.max_bend)),
         np.radians(np.arange(0.0, 360.0, 45.0)), load)
@@ -165,9 +166,3 @@ def find_weakness(body: TorsoBody, params: TorsoControllerParameters) -> str:
     return (f'tendons of {params.min_tension:g} to {params.max_tension:g} N cannot bend this '
             f'torso by {math.degrees(body.max_bend):g} deg: {-found.reserve.min():.3g} N m are '
             'missing; set max_tension and the other parameters of the tendons for this robot')
-
-
-def first_posture(model: RobotModel) -> Array:
-    """Return the joint positions (n,) that are assumed until the first joint states."""
-    return (model.posture() if 'stand' in model.config.postures
-            else np.zeros(len(model.joint_names)))

@@ -15,7 +15,9 @@
 Moves the torso from the keyboard, or on the tour of Russo et al. (2021), like a joystick.
 
 Arrow keys push the stick, space centres it, f freezes and u unfreezes the torso, q quits. The
-node publishes ``joy`` (sensor_msgs/Joy, axes left and forward); when it ends, the torso holds.
+node publishes ``joy`` (sensor_msgs/Joy, axes left and forward); when it ends, the torso holds. Its
+line shows the stick, the bend of the torso and the centre of mass, and the page's address comes
+above it. Ctrl-Z does nothing: a stopped launch would leave this node reading the shell's keys.
 """
 
 from __future__ import annotations
@@ -30,18 +32,27 @@ import sys
 from typing import Any
 
 from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.torso.joystick import tour
 from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import constant, declare_parameters
 from biped_com_ros.ros.node.timers import steady_clock
+from biped_com_ros.ros.topics.inputs import PointInput
+from biped_com_ros.ros.topics.qos import LATCHED
 from geometry_msgs.msg import Vector3Stamped
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
+from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 #: Forward and left of the arrow keys, as terminals send them.
 ARROWS = {b'\x1b[A': (1.0, 0.0), b'\x1b[B': (-1.0, 0.0), b'\x1b[D': (0.0, 1.0),
           b'\x1b[C': (0.0, -1.0)}
+
+SUSPEND = b'\x1a'
+"""Ctrl-Z, as a terminal sends it."""
+
+_COM_PERIOD = 0.1  # s between centres of mass that are shown
 
 
 @dataclass(frozen=True)
@@ -91,10 +102,13 @@ class TorsoTeleop(Node):
         self._keys = _Keyboard() if self._params.motion == 'keys' else None
         self._joy = self.create_publisher(Joy, 'joy', 10)
         self._freeze = self.create_client(SetBool, 'torso_controller/freeze')
-        self._start, self._shape = 0, ''
+        self._start, self._shape, self._com = 0, '', ''
         if self._keys:  # the tour prints nothing
             self.create_subscription(
                 Vector3Stamped, 'torso_controller/shape', self._on_shape, 10)
+            PointInput(self, 'com_estimator/com', '', self._on_com, max_age=0.0,
+                       period=_COM_PERIOD)
+            self.create_subscription(String, 'viewer/url', self._on_url, LATCHED)
         # Keys are read in real time; the tour follows simulated time.
         self.create_timer(1.0 / self._params.rate, self._tick,
                           clock=steady_clock() if self._keys else self.get_clock())
@@ -102,6 +116,13 @@ class TorsoTeleop(Node):
     def _on_shape(self, message: Vector3Stamped) -> None:
         bend, direction = math.degrees(message.vector.x), math.degrees(message.vector.y)
         self._shape = f'bent by {bend:4.1f} deg towards {direction:4.0f} deg'
+
+    def _on_com(self, _: int, point: Array) -> None:
+        x, y, z = 1e3 * point
+        self._com = f'CoM {x:+.0f} {y:+.0f} {z:+.0f} mm'
+
+    def _on_url(self, message: String) -> None:
+        print(f'\r\x1b[KPage for the browser: {message.data}', flush=True)
 
     def _tick(self) -> None:
         if self._keys is None:
@@ -116,11 +137,13 @@ class TorsoTeleop(Node):
         for key in keyboard.pressed():
             if key == b'q':
                 raise SystemExit(0)
+            if key == SUSPEND:
+                print('\r\x1b[Kctrl-Z does nothing here; q quits', flush=True)
             if key in (b'f', b'u') and self._freeze.service_is_ready():
                 self._freeze.call_async(SetBool.Request(data=key == b'f'))
             self.stick.press(key)
         print(f'\rstick forward {self.stick.forward:+.1f} left {self.stick.left:+.1f}  '
-              f'{self._shape}\x1b[K', end='', flush=True)
+              f'{self._shape}  {self._com}\x1b[K', end='', flush=True)
 
     def destroy_node(self) -> None:
         """Restore the terminal."""
@@ -145,11 +168,14 @@ class _Keyboard:
         import tty
         if not sys.stdin.isatty():
             raise ConfigurationError(
-                'no terminal to read keys from; start torso_teleop in a terminal of its own, or '
-                'with motion:=tour')
+                'no terminal to read keys from (ros2 launch gives none to its nodes); start in '
+                'another terminal: ros2 run biped_com_ros torso_teleop; or motion:=tour')
         self._file = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._file)
         tty.setcbreak(self._file)
+        modes = termios.tcgetattr(self._file)
+        modes[6][termios.VSUSP] = b'\0'  # _POSIX_VDISABLE of Linux: ctrl-Z is a key
+        termios.tcsetattr(self._file, termios.TCSANOW, modes)
         print('arrows: push the stick, space: centre it, f: freeze, u: unfreeze, q: quit')
 
     def pressed(self) -> Iterator[bytes]:

@@ -22,9 +22,11 @@ import math
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
-from biped_com_ros.viz.controls import PUSH_DIRECTIONS
+from biped_com_ros.viz.controls import checked, permitted, PUSH_DIRECTIONS
 from geometry_msgs.msg import Vector3Stamped, WrenchStamped
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
@@ -47,7 +49,8 @@ _SERVICES: dict[str, tuple[Any, str, str]] = {
 
 #: Node that executes a command.
 _NODES = {
-    'push': 'simulator', 'torso': 'torso_controller', 'feedforward': 'gravity_compensation',
+    'push': 'simulator', 'push_at': 'simulator', 'torso': 'torso_controller',
+    'feedforward': 'gravity_compensation', 'record': 'viewer',
     **{name: service.partition('/')[0] for name, (_, service, _) in _SERVICES.items()}}
 
 ShowNote = Callable[[str, str, 'bool | None'], None]
@@ -63,6 +66,8 @@ class PageActions:
         Node with the clients and publishers.
     model
         The robot.
+    controls
+        Groups of controls that may be used; see `permitted`.
     show_note
         Called with (group of controls, text, success or None) for each result.
 
@@ -73,7 +78,9 @@ class PageActions:
 
     """
 
-    def __init__(self, node: Node, model: RobotModel, show_note: ShowNote) -> None:
+    def __init__(self, node: Node, model: RobotModel, show_note: ShowNote,
+                 controls: str = 'all') -> None:
+        self._permitted = permitted(controls)
         self._node, self._model, self._show_note = node, model, show_note
         self.feedforward_is_on: bool | None = None
         self._clients = {name: node.create_client(kind, service)
@@ -104,11 +111,22 @@ class PageActions:
             Heading of the robot in the world, rad.
 
         """
+        if command not in self._permitted:  # its button is disabled, but in the browser only
+            self._node.get_logger().warning(
+                f"command '{command}' refused: parameter controls does not permit it")
+            return
+        try:
+            value = checked(command, value)
+        except InputError as error:
+            self._node.get_logger().warning(str(error))
+            return
         if command in _SERVICES:
             self._call(command, value)
         elif command == 'push':
             direction, share = value
             self._send_push(direction, share, yaw)
+        elif command == 'push_at':
+            self._send_point_push(*value)
         elif command == 'torso':
             self._send_target(*value)
         elif command == 'feedforward':
@@ -118,7 +136,8 @@ class PageActions:
         """Return the commands that cannot be executed now, and why; requests states, too."""
         ready = {name: client.service_is_ready() for name, client in self._clients.items()}
         # Subscribers are anonymous; the services of the same node are not.
-        ready['push'], ready['torso'] = ready['reset'], ready['freeze']
+        ready['push'] = ready['push_at'] = ready['reset']
+        ready['torso'] = ready['freeze']
         ready['feedforward'] = self._get.service_is_ready() and self._change.service_is_ready()
         if ready['feedforward']:
             self._request_state()
@@ -129,7 +148,8 @@ class PageActions:
         if self._model.config.torso is None:
             reasons['torso'] = reasons['freeze'] = (
                 f'{self._model.config.name} has no tendon-driven torso')
-        return reasons
+        return reasons | {name: 'turned off by parameter controls' for name in _NODES
+                          if name not in self._permitted}
 
     # -- services
 
@@ -191,14 +211,27 @@ class PageActions:
         """Push the heaviest link in a direction relative to the robot."""
         forward, left = PUSH_DIRECTIONS[direction]
         force = share * self._model.mass * GRAVITY
-        message = WrenchStamped()
-        message.header.frame_id = self._heaviest_link
-        message.header.stamp = stamp_to_msg(now_ns(self._node))
-        message.wrench.force.x = force * (forward * math.cos(yaw) - left * math.sin(yaw))
-        message.wrench.force.y = force * (forward * math.sin(yaw) + left * math.cos(yaw))
-        self._push.publish(message)
+        in_world = np.array((forward * math.cos(yaw) - left * math.sin(yaw),
+                             forward * math.sin(yaw) + left * math.cos(yaw), 0.0))
+        self._publish_push(self._heaviest_link, force * in_world, np.zeros(3))
         self._show_note(
             'push', f'{self._heaviest_link} pushed {direction} with {force:.1f} N', True)
+
+    def _send_point_push(self, link: str, arm: Any, direction: Any, share: float) -> None:
+        """Push a point of a link; `arm` from its centre of mass, m, both along world axes."""
+        force = share * self._model.mass * GRAVITY * np.array(direction)
+        self._publish_push(link, force, np.cross(arm, force))
+        self._show_note('push', f'{link} pushed where it was clicked with '
+                        f'{np.linalg.norm(force):.1f} N', True)
+
+    def _publish_push(self, link: str, force: Any, moment: Any) -> None:
+        """Publish a push: force through the link's centre of mass and moment, in the world."""
+        message = WrenchStamped()
+        message.header.frame_id = frame_prefix(self._node) + link
+        message.header.stamp = stamp_to_msg(now_ns(self._node))
+        for field, values in ((message.wrench.force, force), (message.wrench.torque, moment)):
+            field.x, field.y, field.z = map(float, values)
+        self._push.publish(message)
 
     def _send_target(self, forward: float, left: float) -> None:
         """Bend the torso; components forward and to the left in degrees."""

@@ -24,24 +24,30 @@ from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.viewer.polled_node import latest, PolledNode
-from biped_com_ros.ros.node.diagnostics import is_in_namespace
+from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
+from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
+from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.inputs import (
     BoolInput, JointStateInput, OdometryInput, PointInput, VectorInput, WrenchInput)
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
-from biped_com_ros.viz.view import FootView, HealthLine, View
+from biped_com_ros.viz.view import FootView, HealthLine, POINT, View
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PolygonStamped, PoseArray, Vector3Stamped
 import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray, String
 
-#: Time without messages after which data are not shown, s; diagnostics are sent once per second.
-_TIMEOUT, _HEALTH_TIMEOUT = 1.0, 3.5
-_POINT = 'point'  # part of the view with `View.points`
+#: Time without messages after which data are stale, s; diagnostics are sent once per second.
+_TIMEOUT, _HEALTH_TIMEOUT = 1.0, 6.0
 _KEPT = 40  # true CoMs kept until the estimate of the same stamp has arrived
 #: Kind of point: topic.
 _POINTS = {'zmp': 'zmp_monitor/zmp', 'zmp_model': 'zmp_monitor/zmp_model',
            'dcm': 'zmp_monitor/dcm'}
+#: Latched text: node that publishes it.
+_TEXTS_OF = {'phase': 'zmp_monitor', 'gait': 'gait_player', 'calibration': 'com_calibrator'}
+STALE = 3
+"""Level of diagnostics of a node that no longer reports."""
+
 _NUMBERS = {'margin': 'zmp_monitor/margin', 'dcm_margin': 'zmp_monitor/dcm_margin',
             'time_to_edge': 'zmp_monitor/time_to_edge'}
 
@@ -60,21 +66,24 @@ class PageInputs:
     Attributes
     ----------
     view : View
-        Received data; without messages for a second they become unknown.
+        Received data; without messages for a second they become unknown, and their last values
+        are in `View.stale` with their ages.
     calibrated : RobotModel or None
-        The robot by another URDF than the drawn one.
+        The robot by the calibrated URDF, which the nodes use.
 
     """
 
     def __init__(self, polled: PolledNode, model: RobotModel) -> None:
         self.view = View(feet={foot: FootView() for foot in model.config.feet})
         self._polled, self._model = polled, model
-        self._links = frozenset(model.frame_names)
+        self._links, self._frame_prefix = frozenset(model.frame_names), frame_prefix(polled.node)
         self._truths: OrderedDict[int, Array] = OrderedDict()
         self._com_stamp = 0
         self._now = 0.0
         self._received_at: dict[tuple[str, str], float] = {}
+        self._last: dict[tuple[str, str], tuple[Any, float]] = {}  # of what is stale
         self._health: dict[str, tuple[HealthLine, float]] = {}
+        self._texts: dict[str, tuple[str, float]] = {}
         self.calibrated: RobotModel | None = None
         self._subscribe_to_robot()
         self._subscribe_to_estimates()
@@ -90,9 +99,37 @@ class PageInputs:
         self._match_truth()
         self._assume_base()
         self._update_calibrated_com()
-        self.view.health = [line for line, at in self._health.values()
-                            if now - at < _HEALTH_TIMEOUT]
+        self.view.health = self._current_health(now)
+        self._update_texts(now)
+        self.view.stale = {key: (value, now - at) for key, (value, at) in self._last.items()}
         return self.view
+
+    def _update_texts(self, now: float) -> None:
+        """Believe latched texts, which stay when their node has ended, while it reports."""
+        reported_at: dict[str, float] = {}
+        for line, at in self._health.values():
+            name = node_of(line.name)
+            reported_at[name] = max(at, reported_at.get(name, at))
+        for name, (text, received_at) in self._texts.items():
+            at = max(received_at, reported_at.get(_TEXTS_OF[name], received_at))
+            is_stale = now - at > _HEALTH_TIMEOUT
+            setattr(self.view, name, '' if is_stale else text)
+            self._last.pop(('', name), None)
+            if is_stale and text:
+                self._last['', name] = text, at
+
+    def _current_health(self, now: float) -> list[HealthLine]:
+        """Return the lines of nodes that report, and one for each that no longer does."""
+        received_at: dict[str, float] = {}
+        for line, at in self._health.values():
+            node_name = line.name.partition(':')[0]
+            received_at[node_name] = max(at, received_at.get(node_name, at))
+        silent = {name: at for name, at in received_at.items() if now - at > _HEALTH_TIMEOUT}
+        return [
+            *(HealthLine(STALE, name, f'no diagnostics for {now - at:.0f} s: the node has ended, '
+                         'or hangs') for name, at in silent.items()),
+            *(line for line, at in self._health.values()
+              if now - at < _HEALTH_TIMEOUT and line.name.partition(':')[0] not in silent)]
 
     # -- subscriptions
 
@@ -159,31 +196,36 @@ class PageInputs:
         subscribe(String, 'com_calibrator/progress', partial(self._on_text, 'calibration'),
                   LATCHED)
         subscribe(String, 'gait_player/state', partial(self._on_text, 'gait'), LATCHED)
-        subscribe(String, 'robot_description', self._on_description, latest(LATCHED, 5))
+        subscribe(String, CALIBRATED_TOPIC, self._on_description, latest(LATCHED, 5))
 
     def _set(self, part: str, **values: Any) -> None:
         """Set attributes of a foot, or of the view (''), until they expire."""
         for name, value in values.items():
-            setattr(self.view.feet.get(part, self.view), name, value)
+            if part == POINT:
+                self.view.points[name] = value
+            else:
+                setattr(self.view.feet.get(part, self.view), name, value)
             self._received_at[part, name] = self._now
+            self._last.pop((part, name), None)
 
     def _expire(self) -> None:
-        """Set what has not been received for some time to unknown."""
+        """Set what has not been received for some time to unknown; keep it as stale."""
         for (part, name), at in list(self._received_at.items()):
             if self._now - at > _TIMEOUT:
                 del self._received_at[part, name]
-                if part == _POINT:
-                    self.view.points.pop(name, None)
-                else:
-                    owner = self.view.feet.get(part, self.view)
+                if part == POINT:
+                    self._last[part, name] = self.view.points.pop(name), at
+                    continue
+                owner = self.view.feet.get(part, self.view)
+                self._last[part, name] = getattr(owner, name), at
+                if name != 'positions':  # the robot is drawn as it was, and its age is shown
                     setattr(owner, name, getattr(type(owner)(), name))
 
     # -- the robot
 
     def _on_joints(self, stamp_ns: int, positions: Array, velocities: Array,
                    efforts: Array) -> None:
-        self.view.positions = positions[self._order]
-        self._set('', efforts=efforts[self._order])
+        self._set('', positions=positions[self._order], efforts=efforts[self._order])
 
     def _on_odometry(self, stamp_ns: int, position: Array, quaternion: Array, _: Array) -> None:
         if self.view.base_from != 'tf':
@@ -192,8 +234,9 @@ class PageInputs:
 
     def _on_tf(self, message: Any) -> None:
         for transform in message.transforms:
-            if (transform.child_frame_id == self._model.config.base_link
-                    and transform.header.frame_id not in self._links):
+            parent, child = (name.removeprefix(self._frame_prefix) for name in (
+                transform.header.frame_id, transform.child_frame_id))
+            if child == self._model.config.base_link and parent not in self._links:
                 p, q = transform.transform.translation, transform.transform.rotation
                 self.view.base = Pose.from_quaternion(
                     np.array((q.x, q.y, q.z, q.w)), np.array((p.x, p.y, p.z)))
@@ -207,27 +250,27 @@ class PageInputs:
             self.view.base = Pose(np.eye(3), np.array((0.0, 0.0, height)))
 
     def _on_description(self, message: String) -> None:
-        """Use a URDF other than the drawn one: the calibrated one."""
+        """Note that the nodes use another URDF than the drawn one: the calibrated one."""
         if message.data == self._model.urdf:
             return
         try:
             self.calibrated = RobotModel(self._model.config, message.data)
         except BipedComError as error:
             self._polled.node.get_logger().warning(
-                f'robot_description is invalid and not used: {error}')
+                f'{CALIBRATED_TOPIC} is invalid and not used: {error}')
 
     def _update_calibrated_com(self) -> None:
-        """Compute the CoM of the calibrated URDF, if there is one."""
-        self.view.points.pop('calibrated', None)
+        """Compute where the CoM would be by the drawn URDF, if the nodes use a calibrated one."""
+        self.view.points.pop('uncalibrated', None)
         calibrated, positions = self.calibrated, self.view.positions
         if (calibrated is not None and positions is not None and 'com' in self.view.points
                 and calibrated.joint_names == self._model.joint_names):
-            # The CoM by the URDF plus the change by the calibration, since the joints may be a
+            # The published CoM without the change by the calibration, since the joints may be a
             # few milliseconds newer than the base.
             moved = (calibrated.state(positions).com_in_base
                      - self._model.state(positions).com_in_base)
-            self.view.points['calibrated'] = (
-                self.view.points['com'] + self.view.base.rotation @ moved)
+            self.view.points['uncalibrated'] = (
+                self.view.points['com'] - self.view.base.rotation @ moved)
 
     # -- estimates
 
@@ -242,17 +285,16 @@ class PageInputs:
         self._truths[stamp_ns] = point.copy()
         while len(self._truths) > _KEPT:
             self._truths.popitem(last=False)
-        self._received_at[_POINT, 'truth'] = self._now
+        self._set(POINT, truth=self._truths[stamp_ns])
 
     def _match_truth(self) -> None:
         """Use the truth of the estimate's instant, or else the last one."""
-        if (_POINT, 'truth') in self._received_at:
+        if 'truth' in self.view.points:
             last = next(reversed(self._truths.values()))
             self.view.points['truth'] = self._truths.get(self._com_stamp, last)
 
     def _on_point(self, kind: str, stamp_ns: int, point: Array) -> None:
-        self.view.points[kind] = point.copy()
-        self._received_at[_POINT, kind] = self._now
+        self._set(POINT, **{kind: point.copy()})
 
     def _on_links(self, stamp_ns: int, values: Array) -> None:
         self._set('', link_coms=values.reshape(-1, 3).copy())
@@ -294,7 +336,7 @@ class PageInputs:
                 int.from_bytes(status.level, 'little'), status.name, status.message), self._now)
 
     def _on_text(self, name: str, message: String) -> None:
-        setattr(self.view, name, message.data)
+        self._texts[name] = message.data, self._now
 
 
 def _on_contact(foot: FootView, stamp_ns: int, contact: bool) -> None:

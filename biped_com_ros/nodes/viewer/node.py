@@ -27,18 +27,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
+from queue import Empty, Full, Queue
 import sys
 import threading
 import time
 from typing import Any
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import BipedComError, ConfigurationError
 from biped_com_ros.core.geometry.pose import yaw_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.viewer.actions import PageActions
 from biped_com_ros.nodes.viewer.inputs import PageInputs
+from biped_com_ros.nodes.viewer.last_minute import LastMinute, recorded_topics
 from biped_com_ros.nodes.viewer.polled_node import PolledNode
+from biped_com_ros.ros.node.background import BackgroundTask
 from biped_com_ros.ros.node.callback_errors import log_exception
 from biped_com_ros.ros.node.common_parameters import RobotChoice
 from biped_com_ros.ros.node.diagnostics import Diagnostics, OK, Report
@@ -46,13 +48,16 @@ from biped_com_ros.ros.node.executor import run
 from biped_com_ros.ros.node.parameters import constant, declare_parameters
 from biped_com_ros.ros.node.robot_source import RobotSource
 from biped_com_ros.ros.node.timers import steady_clock
+from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.viz.controls import GROUPS, permitted
 from biped_com_ros.viz.page import Page
 from biped_com_ros.viz.server import import_viser
 from rclpy.node import Node
 from std_msgs.msg import String
 
 _COMMAND_PERIOD, _CHECK_PERIOD = 0.05, 1.0
+_MOST_COMMANDS = 100  # waiting for execution; no hand is faster
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,21 @@ class ViewerParameters(RobotChoice):
 
     host: str = constant(
         '127.0.0.1', 'Address to serve: 127.0.0.1 for this computer only, 0.0.0.0 for the whole '
-        'network, which can then use the buttons, too')
+        'network, where whoever knows the printed token can use the buttons, too')
     port: int = constant(
         8080, 'Port of the page; if it is in use, the next free one; 0: any', '', 0, 65535)
     rate: float = constant(20.0, 'Frames per second', 'Hz', 1.0, 60.0)
+    controls: str = constant(
+        'all', f'Groups of controls that may be used: all, none, or some of {", ".join(GROUPS)}, '
+        'separated by commas; others are shown, but disabled')
+    max_browsers: int = constant(8, 'Browsers that may show the page at a time', '', 1, 50)
+    recording: float = constant(
+        60.0, 'Time that the button for the last minute saves, of messages that are kept while '
+        'the page is open; 0: none', 's', 0.0, 600.0)
+    recording_memory: int = constant(
+        100, 'Memory for these messages; of longer recordings only the end is kept', 'MB', 1, 2000)
+    recording_directory: str = constant(
+        '', 'Where recordings are written; empty: a temporary directory')
     optional: bool = constant(False, 'Whether to exit without an error if viser is not installed')
 
 
@@ -76,18 +92,22 @@ class Viewer(Node):
         self.params = declare_parameters(self, ViewerParameters)
         self._leave_if_optional()
         self.diagnostics = Diagnostics(self)
-        self._commands: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        permitted(self.params.controls)
+        self._commands: Queue[tuple[str, Any]] = Queue(_MOST_COMMANDS)
         self._drawer: Drawer | None = None
         self._actions: PageActions | None = None
-        self.page = Page(self.params.host, self.params.port, 'biped_com_ros',
-                         lambda *command: self._commands.put(command))
-        if self.params.port and not self.page.url.endswith(f':{self.params.port}'):
+        self._last_minute: LastMinute | None = None
+        self._writing: BackgroundTask[str] = BackgroundTask()
+        self.page = Page(self.params.host, self.params.port, 'biped_com_ros', self._on_command,
+                         self.params.max_browsers)
+        if self.params.port and not self.page.address.endswith(f':{self.params.port}'):
             self.get_logger().warning(
-                f'port {self.params.port} is in use; the page is at {self.page.url}')
+                f'port {self.params.port} is in use; the page is at {self.page.address}')
         # Printed, so that it stands out from the log lines.
         print(f'\n  Open {self.page.url} in a browser.\n', flush=True)
         self._url = self.create_publisher(String, '~/url', LATCHED)
-        self._url.publish(String(data=self.page.url))
+        # Without the token, which whoever reads topics or bags need not know.
+        self._url.publish(String(data=self.page.address))
         self.diagnostics.add('page', self._report)
         self._source = RobotSource(self, self.params, self._on_robot, self.diagnostics)
 
@@ -103,7 +123,12 @@ class Viewer(Node):
     def _on_robot(self, model: RobotModel) -> None:
         for problem in self.page.set_robot(model):
             self.get_logger().warning(f'not drawn: {problem}')
-        self._actions = PageActions(self, model, self.page.controls.show_note)
+        self._actions = PageActions(
+            self, model, self.page.controls.show_note, self.params.controls)
+        if self.params.recording:
+            self._last_minute = LastMinute(
+                self, recorded_topics(model.config), self.params.recording,
+                self.params.recording_memory * 1_000_000)
         # Pinocchio's data must not be shared between threads: the drawer has its own model.
         own = RobotModel(model.config, model.urdf)
         self._drawer = Drawer(self, self.page, own, self.params.rate)
@@ -113,26 +138,72 @@ class Viewer(Node):
         self._check()
         self._drawer.start()
 
+    def _on_command(self, *command: Any) -> None:
+        try:
+            self._commands.put_nowait(command)
+        except Full:
+            self.get_logger().warning(
+                f"command '{command[0]}' dropped: {_MOST_COMMANDS} wait already",
+                throttle_duration_sec=5.0)
+
     def _execute_commands(self) -> None:
         assert self._actions is not None and self._drawer is not None
+        self._poll_writing()
         while True:
             try:
                 command, value = self._commands.get_nowait()
             except Empty:
                 return
-            self._actions.execute(command, value, self._drawer.yaw)
+            if command == 'record':
+                self._record()
+            else:
+                self._actions.execute(command, value, self._drawer.yaw)
+
+    def _record(self) -> None:
+        """Write the last minute in the background."""
+        show = self.page.controls.show_note
+        try:
+            if self._last_minute is None or 'record' not in permitted(self.params.controls):
+                raise ConfigurationError('recordings are turned off by a parameter')
+            if self._writing.is_busy:
+                return
+            recording = self._last_minute.snapshot()
+        except BipedComError as error:
+            show('record', str(error), False)
+            return
+        show('record', f'writing {len(recording)} messages')
+        directory = self.params.recording_directory
+
+        def write() -> str:
+            return (f'the last {recording.duration:.0f} s, {len(recording)} messages: '
+                    f'{recording.write(directory)}')
+        self._writing.start(write, lambda text: show('record', text, True))
+
+    def _poll_writing(self) -> None:
+        try:
+            self._writing.poll()
+        except BipedComError as error:
+            self.page.controls.show_note('record', str(error), False)
+            self.get_logger().error(str(error))
 
     def _check(self) -> None:
         """Update which controls are available."""
         assert self._actions is not None
-        self.page.controls.set_unavailable(self._actions.unavailable())
+        missing = self._actions.unavailable()
+        if self._last_minute is None:
+            missing['record'] = 'turned off by parameter recording'
+        elif not self.page.visitors:
+            self._last_minute.stop()
+        elif 'record' not in missing:
+            self._last_minute.start()
+        self.page.controls.set_unavailable(missing)
         if self._actions.feedforward_is_on is not None:
             self.page.controls.set_feedforward(self._actions.feedforward_is_on)
 
     def _report(self) -> Report:
         visitors = self.page.visitors
         drawn = self._drawer.rate if self._drawer is not None else 0.0
-        return OK, f'{self.page.url}, {visitors} browser(s) connected', {
+        return OK, f'{self.page.address}, {visitors} browser(s) connected', {
             'browsers': visitors, 'frames per second': drawn if visitors else 0.0}
 
     def destroy_node(self) -> None:
@@ -187,7 +258,8 @@ class Drawer(threading.Thread):
 
     def run(self) -> None:
         """Subscribe and draw while there are visitors, else wait."""
-        polled = PolledNode(f'{self._node.get_name()}_inputs', self._node.context)
+        polled = PolledNode(f'{self._node.get_name()}_inputs', self._node.context,
+                            frame_prefix(self._node))
         while not self._ending:
             if not self._page.visitors:
                 self._wake_event.wait()

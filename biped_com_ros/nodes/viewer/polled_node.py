@@ -39,6 +39,8 @@ class PolledNode:
     ----------
     name, context
         Of the node; remappings and namespace of the command line hold for it.
+    frame_prefix
+        Frames of messages may have this before their names.
 
     Attributes
     ----------
@@ -47,9 +49,11 @@ class PolledNode:
 
     """
 
-    def __init__(self, name: str, context: Context | None = None) -> None:
+    def __init__(self, name: str, context: Context | None = None,
+                 frame_prefix: str = '') -> None:
         self.node = Node(name, context=context, enable_rosout=False,
                          start_parameter_services=False)
+        self.node.declare_parameter('frame_prefix', frame_prefix, ignore_override=True)
         self._executor = SingleThreadedExecutor(context=context)
         self._executor.add_node(self.node)
 

@@ -15,12 +15,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 import itertools
 import time
 from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
 from biped_com_ros.ros.fast import codec
+from biped_com_ros.ros.fast.credible import limit_of_joints
 from biped_com_ros.ros.fast.message_reader import (
     quoted, read_only, ReadSpec, RefusedMessage, StampedReader, Structure)
 import numpy as np
@@ -32,6 +34,8 @@ _NO_PART = -1
 _UNLIMITED = (-float('inf'), float('inf'))
 #: Longest extrapolation of a part by its velocities, s: after that, it may have stopped.
 _LONGEST_EXTRAPOLATION = 0.1
+#: Time constant of the filter of velocities that are differences of positions, s.
+_VELOCITY_TIME = 0.01
 
 
 class JointPart(Structure):
@@ -54,6 +58,8 @@ class JointPart(Structure):
         Subtracted from the positions; None where there are none.
     measured
         Whether velocities and efforts are; None before the first good message.
+    missing_since_ns
+        Stamp of the first message since the newest good one that lacked what was measured before.
     owned, n_owned
         The columns of joints that no other part has reported since, and their number.
     target
@@ -90,7 +96,7 @@ class JointPart(Structure):
 
     def forget(self) -> None:
         """Have no values, as at the beginning."""
-        self.ns = self.last_ns = NEVER_NS
+        self.ns = self.last_ns = self.missing_since_ns = NEVER_NS
         self.measured: tuple[bool, ...] | None = None
         self.owns_all = False
 
@@ -124,15 +130,15 @@ class JointPart(Structure):
 
 def _problem(message: Any, indices: dict[str, int]) -> tuple[str, str] | None:
     """Return why no message of this structure can be used."""
-    names = list(message.name)
-    counts = {name: names.count(name) for name in set(names) & set(indices)}
-    twice = sorted(name for name, count in counts.items() if count > 1)
-    if twice:
-        return 'duplicate joints', f'names joint {quoted(twice)} more than once'
+    names = message.name
     for field in _FIELDS:
         n = len(getattr(message, field))
         if n != len(names) and (n or field == 'position'):
             return 'malformed', f'has {len(names)} names but {n} values of {field}'
+    counts = Counter(name for name in names if name in indices)
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    if twice:
+        return 'duplicate joints', f'names joint {quoted(twice)} more than once'
     if not counts:
         return 'no known joint', (
             f'has none of the joints {quoted(indices)}; it has '
@@ -153,12 +159,13 @@ class JointStateReader(StampedReader):
     Reads JointState; see `inputs.JointStateInput`.
 
     The options are the names of the joints, how many of them are required, the timeout of a part
-    (s), the limits of the positions as they are received, and what is subtracted from them.
+    (s), the limits of the positions as they are received, what is subtracted from them, and joints
+    whose messages are ignored.
     """
 
     def __init__(self, spec: ReadSpec) -> None:
         self._names, self._n_required, timeout, *others = spec.options
-        limits, offsets = [*others, (), ()][:2]
+        limits, offsets, self._others = [*others, (), (), ()][:3]
         n = len(self._names)
         self._offsets = np.array(offsets) if offsets else None
         self._timeout, self._timeout_ns = timeout, int(timeout * SECOND_NS)
@@ -184,7 +191,9 @@ class JointStateReader(StampedReader):
         self._last_ns = NEVER_NS
         self._first_arrival: float | None = None
         super().__init__(spec)
-        self._largest_squared = spec.largest ** 2
+        self._credible = {field: limit_of_joints(field, spec.largest) for field in _FIELDS}
+        #: No value is beyond its limit where the sum of all squares is below this.
+        self._least_squared = min(limit.largest for limit in self._credible.values()) ** 2
         self.arguments = tuple(map(read_only, self._values))
 
     def measures(self, field: str) -> bool:
@@ -203,6 +212,8 @@ class JointStateReader(StampedReader):
                     key: part for key, part in self._known_parts.items() if part in self._parts}
             part = JointPart(message, self._indices, self._n_required, self._limits,
                              next(self._numbers), self._offsets)
+            if part.problem and message.name and set(message.name) <= set(self._others):
+                part.problem = 'other joints', ''
             self._known_parts[key] = part
             if part.has_required and part.problem is None:
                 part.last_ns = self._last_ns
@@ -229,8 +240,8 @@ class JointStateReader(StampedReader):
         flat = part.flat
         plan.gather(raw, flat)
         measured = part.present
-        if not flat.dot(flat) < self._largest_squared:  # NaN and infinity fail it, too
-            measured = self._check_values(part)
+        if not flat.dot(flat) < self._least_squared:  # NaN and infinity fail it, too
+            measured = self._check_values(part, ns)
         part.last_ns = ns
         if part.is_limited:
             self._check_positions(part)
@@ -246,9 +257,12 @@ class JointStateReader(StampedReader):
         self._assemble(ns)
         return True
 
-    def _check_values(self, part: JointPart) -> tuple[bool, ...]:
+    def _check_values(self, part: JointPart, ns: int) -> tuple[bool, ...]:
         """
         Return whether velocities and efforts are measured.
+
+        Those that were measured before may be missing again after the timeout of a part: the
+        driver came back without them.
 
         Raises
         ------
@@ -256,20 +270,40 @@ class JointStateReader(StampedReader):
             If values are not finite, unless they never were measured, or too large.
 
         """
-        finite = {}
+        measured = dict.fromkeys(_OPTIONAL, False)
         for field, values in zip(part.fields, part.received):
-            is_finite = np.isfinite(values)
-            finite[field] = bool(is_finite.all())
-            bad = ~is_finite
-            if field in _OPTIONAL and not self._ever_measured[field][part.joints[bad]].any():
+            limit = self._credible[field]
+            if (np.abs(values) <= limit.largest).all():  # NaN is not
+                measured[field] = True
+                continue
+            bad = ~np.isfinite(values)
+            measured[field] = not bad.any()
+            if field in _OPTIONAL and self._may_be_missing(part, field, bad, ns):
                 bad = np.isinf(values)
             if bad.any():
                 names = [f"'{self._names[i]}' = {value}" for i, value in
                          zip(part.joints[bad], values[bad])]
                 raise RefusedMessage('not finite', f'{field} of {", ".join(names[:5])}')
-            self._check_sizes(
-                (f"{field} of '{self._names[i]}'" for i in part.joints), values.tolist())
-        return tuple(finite.get(field, False) for field in _OPTIONAL)
+            beyond = np.flatnonzero(np.abs(values) > limit.largest)
+            if len(beyond):
+                name, value = self._names[part.joints[beyond[0]]], values[beyond[0]]
+                raise RefusedMessage('too large', (
+                    f"{field} of '{name}' = {value:g} is implausible (limit {limit}): check its "
+                    'unit, and the sensor'))
+        return tuple(measured[field] for field in _OPTIONAL)
+
+    def _may_be_missing(self, part: JointPart, field: str, bad: np.ndarray, ns: int) -> bool:
+        """Return whether NaN of the joints in `bad` means that nothing measures the field."""
+        ever = self._ever_measured[field]
+        if not ever[part.joints[bad]].any():
+            return True
+        # A good message between, or a clock that was set back: from now on.
+        if not part.ns < part.missing_since_ns <= ns:
+            part.missing_since_ns = ns
+        if ns - part.missing_since_ns < self._timeout_ns:
+            return False
+        ever[part.joints] = False
+        return True
 
     def _check_positions(self, part: JointPart) -> None:
         """Raise RefusedMessage if a joint is where it cannot be."""
@@ -346,7 +380,7 @@ class JointStateReader(StampedReader):
     def _assemble(self, ns: int) -> None:
         """Put the parts together at a stamp."""
         values, unknown = self._values, self._differenced
-        before = None if unknown is None else values[0, unknown].copy()
+        before = None if unknown is None else values[:2, unknown].copy()
         if self._is_rearranged:
             values[1:] = 0.0
             values[0, self._owners == _NO_PART] = 0.0
@@ -354,8 +388,10 @@ class JointStateReader(StampedReader):
         for part in self._parts:
             part.write(values, ns)
         if before is not None and self._last_ns != NEVER_NS:
-            values[1, unknown] = (values[0, unknown] - before) / (
-                (ns - self._last_ns) / SECOND_NS)
+            dt = (ns - self._last_ns) / SECOND_NS
+            difference = (values[0, unknown] - before[0]) / dt
+            values[1, unknown] = before[1] + (difference - before[1]) * (
+                dt / (dt + _VELOCITY_TIME))
         self._last_ns = ns
         if len(self._whole_parts) > 1:
             # Two publishers of the whole robot must not make time go back and forth.

@@ -20,18 +20,17 @@ A `MessageReader` belongs to one input, or to several with the same `ReadSpec` (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 import time
 from typing import Any
 
 from biped_com_ros.core.constants import NEVER_NS, SECOND_NS
+from biped_com_ros.core.errors import brief
 from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.node.callback_errors import log_exception
-from biped_com_ros.ros.topics.stamp import now_ns, unpack_stamp
+from biped_com_ros.ros.topics.stamp import now_ns
 import numpy as np
-
-_STAMP_AT = codec.HEADER_STAMP.start
 
 #: The clock is read once in this time while stamps go on from one that agreed with it; a reading
 #: takes 1.8 us.
@@ -82,7 +81,10 @@ class ReadSpec:
     period_ns
         Least time between messages that are used.
     largest
-        Messages with a larger value, in its own unit, are refused.
+        Messages with a larger value, in its own unit, are refused; `credible` has lower limits
+        for what it knows.
+    frame_prefix
+        Frames may have this before their names.
 
     """
 
@@ -95,6 +97,7 @@ class ReadSpec:
     simulated: bool = False
     period_ns: int = 0
     largest: float = 1e9
+    frame_prefix: str = ''
 
     def make(self) -> MessageReader:
         """Return a new reader."""
@@ -220,7 +223,8 @@ class StampedReader(MessageReader):
 
     def __init__(self, spec: ReadSpec) -> None:
         super().__init__(spec)
-        self._trusted_ns = self._trusted_until = NEVER_NS
+        #: Stamps between these are known to agree with the clock until then (monotonic time).
+        self._trusted_from = self._trusted_ns = self._trusted_until = NEVER_NS
         self._started = time.monotonic()
         self._period_ns = spec.period_ns
 
@@ -229,10 +233,14 @@ class StampedReader(MessageReader):
         structure: Structure = plan.data
         if structure.problem is not None:
             self._refuse_structure(structure.problem)
-        ns = unpack_stamp(raw, _STAMP_AT)
+        seconds, nanoseconds = plan.stamp_of(raw)
+        if nanoseconds >= SECOND_NS:
+            raise RefusedMessage('malformed', (
+                f'its stamp has {nanoseconds} nanoseconds; valid: less than {SECOND_NS}'))
+        ns = seconds * SECOND_NS + nanoseconds
         if self._period_ns and 0 <= ns - structure.last_ns < self._period_ns:
             return None
-        if not (structure.last_ns < ns < self._trusted_ns
+        if not (structure.last_ns < ns < self._trusted_ns and self._trusted_from < ns
                 and time.monotonic_ns() < self._trusted_until):
             self._check_stamp(ns, structure)
         return ns if self._accept(plan, raw, ns) else None
@@ -254,14 +262,6 @@ class StampedReader(MessageReader):
         """
         raise NotImplementedError
 
-    def _check_sizes(self, names: Iterable[str], values: Sequence[float]) -> None:
-        """Raise RefusedMessage for a value that is too large."""
-        for name, value in zip(names, values):
-            if abs(value) > self.spec.largest:
-                raise RefusedMessage('too large', (
-                    f'{name} = {value:g} is implausible (limit {self.spec.largest:g}): check '
-                    'its unit, and the sensor'))
-
     def _reset(self) -> None:
         """Forget data from before a reset of the clock."""
 
@@ -270,12 +270,16 @@ class StampedReader(MessageReader):
         if ns == 0:
             raise RefusedMessage(
                 'zero stamp', 'its stamp is zero: the driver has to set header.stamp')
+        if ns < 0:
+            raise RefusedMessage(
+                'malformed', f'its stamp {ns / SECOND_NS:.9f} s is negative: check the driver')
         now, max_age = self._now(), self.spec.max_age_ns
         if max_age and abs(now - ns) > max_age:
             self._refuse_age(ns, now)
         if ns <= structure.last_ns:
             self._check_step_back(ns, structure)
-        self._trusted_ns = ns + _CLOCK_PERIOD_NS
+        # Nor are messages of another structure trusted that are older.
+        self._trusted_from, self._trusted_ns = ns - _CLOCK_PERIOD_NS, ns + _CLOCK_PERIOD_NS
         self._trusted_until = time.monotonic_ns() + _CLOCK_PERIOD_NS
 
     def _check_step_back(self, ns: int, structure: Structure) -> None:
@@ -325,4 +329,4 @@ def quoted(names: Iterable[str], limit: int = 8) -> str:
     """Return names in quotes, the first few of them."""
     names = list(names)
     more = f' and {len(names) - limit} more' if len(names) > limit else ''
-    return ', '.join(f"'{name}'" for name in names[:limit]) + more
+    return ', '.join(f"'{brief(name)}'" for name in names[:limit]) + more

@@ -19,9 +19,9 @@ Saves 20 us per tick of the clock with five nodes, each of which would subscribe
 
 from __future__ import annotations
 
-from biped_com_ros.ros.fast.codec import ENCAPSULATION
+from biped_com_ros.core.constants import SECOND_NS
+from biped_com_ros.ros.fast import codec
 from biped_com_ros.ros.fast.compat import plain_requested
-from biped_com_ros.ros.topics.stamp import unpack_stamp
 from rclpy.clock import ROSClock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
@@ -68,6 +68,13 @@ class SharedClock:
         self._clocks.append(clock)
 
     def _set(self, raw: bytes) -> None:
-        time = Time(nanoseconds=unpack_stamp(raw, ENCAPSULATION), clock_type=ClockType.ROS_TIME)
+        try:
+            seconds, nanoseconds = codec.read_clock(raw)
+        except codec.DecodeError as error:
+            self._node.get_logger().error(
+                f"'{_TOPIC}': cannot be read: {error} (message not used)",
+                throttle_duration_sec=5.0)
+            return
+        time = Time(nanoseconds=seconds * SECOND_NS + nanoseconds, clock_type=ClockType.ROS_TIME)
         for clock in self._clocks:
             clock.set_ros_time_override(time)

@@ -25,7 +25,9 @@ from math import cos, hypot, isfinite, sin
 import struct
 from typing import Any
 
+from biped_com_ros.core.errors import brief
 from biped_com_ros.ros.fast import codec
+from biped_com_ros.ros.fast.credible import limit_of_field
 from biped_com_ros.ros.fast.message_reader import (
     MessageReader, read_only, ReadSpec, RefusedMessage, StampedReader, Structure)
 import numpy as np
@@ -55,6 +57,9 @@ class VectorReader(StampedReader):
         self.values = read_only(self._values)
         self._pack = struct.Struct(f'{len(self._fields)}d').pack_into
         self._paths = [_path(field) for field in self._fields]
+        self._limits = [limit_of_field(field, spec.largest) for field in self._fields]
+        #: No value is beyond its limit where the norm of all of them is below this.
+        self._least_limit = min(limit.largest for limit in self._limits)
         self._structures: dict[tuple[str, ...], _FramedStructure] = {}
         super().__init__(spec)
         self.arguments = self._parts(self.values)
@@ -64,7 +69,7 @@ class VectorReader(StampedReader):
         return (values,)
 
     def _frames_of(self, message: Any) -> tuple[str, ...]:
-        return (message.header.frame_id,)
+        return (message.header.frame_id.removeprefix(self.spec.frame_prefix),)
 
     def _problem_of(self, frames: tuple[str, ...]) -> tuple[str, str] | None:
         """Return why messages in these frames cannot be used."""
@@ -81,7 +86,7 @@ class VectorReader(StampedReader):
     def _accept(self, plan: codec.AnyPlan, raw: bytes, ns: int) -> bool:
         values = plan.values_of(raw)
         structure: _FramedStructure = plan.data
-        if not hypot(*values) < self.spec.largest:  # NaN and infinity fail it, too
+        if not hypot(*values) < self._least_limit:  # NaN and infinity fail it, too
             self._check_values(values)
         structure.last_ns = ns
         self._check_quaternion(values)
@@ -95,7 +100,11 @@ class VectorReader(StampedReader):
                if not isfinite(value)]
         if bad:
             raise RefusedMessage('not finite', ', '.join(bad))
-        self._check_sizes(self._fields, values)
+        for field, value, limit in zip(self._fields, values, self._limits):
+            if abs(value) > limit.largest:
+                raise RefusedMessage('too large', (
+                    f'{field} = {value:g} is implausible (limit {limit}): check its unit, and '
+                    'the sensor'))
 
     def _check_quaternion(self, values: Sequence[float]) -> None:
         """Raise RefusedMessage if there is a quaternion that is no rotation."""
@@ -158,7 +167,8 @@ class OdometryReader(VectorReader):
         return values[:3], values[3:7], values[7:13]
 
     def _frames_of(self, message: Any) -> tuple[str, ...]:
-        return (message.header.frame_id, message.child_frame_id)
+        return (*super()._frames_of(message),
+                message.child_frame_id.removeprefix(self.spec.frame_prefix))
 
     def _problem_of(self, frames: tuple[str, ...]) -> tuple[str, str] | None:
         return super()._problem_of(frames) or _frame_problem(
@@ -171,7 +181,7 @@ class OdometryReader(VectorReader):
 def _frame_problem(field: str, frame: str, valid: str) -> tuple[str, str] | None:
     if not valid or frame == valid:
         return None
-    return 'wrong frame', f"its {field} is '{frame}'; valid: '{valid}'"
+    return 'wrong frame', f"its {field} is '{brief(frame)}'; valid: '{valid}'"
 
 
 def _check_unit(quaternion: Sequence[float]) -> None:
@@ -189,8 +199,6 @@ class BoolReader(MessageReader):
     """Reads Bool, stamped on arrival."""
 
     def _read(self, raw: bytes) -> int:
-        if len(raw) <= codec.ENCAPSULATION:
-            raise RefusedMessage('malformed', f'it has only {len(raw)} bytes')
         self.arguments = (codec.read_bool(raw),)
         return self._now()
 
@@ -199,17 +207,23 @@ class ArrayReader(MessageReader):
     """Reads Float64MultiArray, stamped on arrival; the option is its length, None for any."""
 
     def _select(self, message: Any) -> codec.Selection:
-        return codec.Selection([('data', i) for i in range(len(message.data))],
-                               np.zeros(len(message.data)))
+        n = len(message.data)
+        if self.spec.options[0] not in (n, None):
+            raise RefusedMessage(
+                'wrong length', f'it has {n} values; valid: {self.spec.options[0]}')
+        return codec.Selection([('data', i) for i in range(n)], np.zeros(n))
 
     def _read(self, raw: bytes) -> int:
         plan = self._decoder.plan_for(raw)
-        values, n = plan.data, self.spec.options[0]
-        if n is not None and len(values) != n:
-            raise RefusedMessage('wrong length', f'it has {len(values)} values; valid: {n}')
+        values, largest = plan.data, self.spec.largest
         plan.gather(raw, values)
-        if not np.isfinite(values).all():
-            index = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise RefusedMessage('not finite', f'data[{index}] = {values[index]}')
+        is_credible = np.abs(values) <= largest  # NaN is not
+        if not is_credible.all():
+            index = int(is_credible.argmin())
+            value = values[index]
+            if not isfinite(value):
+                raise RefusedMessage('not finite', f'data[{index}] = {value}')
+            raise RefusedMessage('too large', (
+                f'data[{index}] = {value:g} is implausible (limit {largest:g}): check its unit'))
         self.arguments = (read_only(values),)
         return self._now()

@@ -40,6 +40,9 @@ class RobotChoice:
     urdf: str = constant(
         '', "Overrides the robot's URDF: a path, a package:// URI, or 'topic' for the topic "
         'robot_description')
+    frame_prefix: str = constant(
+        '', 'Put before the name of every frame that the node publishes, as by '
+        "robot_state_publisher, such as 'robot1/'; frames that it receives may have it")
 
 
 @dataclass(frozen=True)
@@ -55,19 +58,19 @@ class RobotNodeParameters(RobotChoice):
 class FilterParameters(RobotNodeParameters):
     """Of a node that estimates the base with base_source filter; see `FilterSettings`."""
 
-    filter_gyro_noise: float = constant(
+    filter_gyro_noise: float = parameter(
         3e-4, 'With base_source filter: spectral density of the noise of the gyroscope',
         'rad/s/sqrt(Hz)', 1e-6, 0.1)
-    filter_accelerometer_noise: float = constant(
+    filter_accelerometer_noise: float = parameter(
         4e-3, 'With base_source filter: spectral density of the noise of the accelerometer',
         'm/s2/sqrt(Hz)', 1e-5, 1.0)
-    filter_leg_deviation: float = constant(
+    filter_leg_deviation: float = parameter(
         5e-4, "With base_source filter: standard deviation of a foot's position by the joint "
         'positions', 'm', 1e-5, 0.1)
-    filter_slip: float = constant(
+    filter_slip: float = parameter(
         3e-3, 'With base_source filter: random walk of a foot that carries the robot',
         'm/sqrt(s)', 1e-5, 1.0)
-    filter_floor_deviation: float = constant(
+    filter_floor_deviation: float = parameter(
         0.005, 'With base_source filter: standard deviation of the height of the floor; 0: it is '
         'not level, as on stairs and slopes', 'm', 0.0, 1.0)
 
@@ -87,11 +90,11 @@ class EstimatorParameters(FilterParameters):
         's', 0.0001, 60.0)
     fixed_base: list[float] = constant(
         [0.0] * 6, 'Pose of base_link with base_source fixed: x, y, z (m), roll, pitch, yaw (rad)')
-    contact_tolerance: float = constant(
+    contact_tolerance: float = parameter(
         0.01, 'Where contacts are not measured: height above the lowest sole below which a sole '
         'is assumed to be in contact', 'm', 0.0, 1.0)
     marker_rate: float = parameter(15.0, 'Rate of the markers; 0: off', 'Hz', 0.0, 10000.0)
-    sensor_timeout: float = constant(
+    sensor_timeout: float = parameter(
         0.5, 'Time without messages after which an input is stale', 's', 0.001, 60.0)
 
 
@@ -112,7 +115,7 @@ class ContactTopicParameters(EstimatorParameters):
     contact_topics: list[str] = constant(
         [], "Topics (std_msgs/Bool) of the contact of each foot, in the order of the robot's "
         'feet; empty: wrench_aggregator/contacts, which has stamps')
-    contact_timeout: float = constant(
+    contact_timeout: float = parameter(
         0.5, 'Age of the contacts after which the lowest soles are assumed to be in contact', 's',
         0.001, 60.0)
 
@@ -121,22 +124,35 @@ class ContactTopicParameters(EstimatorParameters):
 class ContactParameters:
     """Of a node that detects by forces which feet are in contact."""
 
-    contact_engage: float = constant(
+    contact_engage: float = parameter(
         0.06, 'Normal force of a foot, as a share of body weight, above which contact begins', '',
         0.001, 0.9)
-    contact_release: float = constant(
+    contact_release: float = parameter(
         0.03, 'Normal force of a foot, as a share of body weight, below which contact ends', '',
         0.001, 0.9)
-    contact_release_dwell: float = constant(
+    contact_release_dwell: float = parameter(
         0.002, 'Time the force has to stay below contact_release for contact to end', 's', 0.0,
         1.0)
+
+
+@dataclass(frozen=True)
+class PayloadParameters(RobotNodeParameters):
+    """Of a node that adds the payload in a hand to its model."""
+
+    payload_topic: str = constant(
+        'payload_estimator/payload', 'Topic (geometry_msgs/InertiaStamped) of the payload in a '
+        'hand, in the frame of a link; empty: none')
+    payload_rate: float = parameter(
+        5.0, 'Fastest change of the mass of the payload', 'kg/s', 0.01, 1000.0)
+    payload_timeout: float = parameter(
+        1.0, 'Time without messages after which the payload fades out', 's', 0.01, 60.0)
 
 
 @dataclass(frozen=True)
 class WeightParameters:
     """Of a node that compares the measured weight with the model's."""
 
-    weight_tolerance: float = constant(
+    weight_tolerance: float = parameter(
         0.03, "Largest relative difference of the measured weight from the model's", '', 0.0, 1.0)
 
 

@@ -47,6 +47,11 @@ def is_in_namespace(status: DiagnosticStatus, namespace: str) -> bool:
     return status.name.partition(':')[0].rpartition('/')[0] == namespace.strip('/')
 
 
+def node_of(name: str) -> str:
+    """Return the name of the node, without its namespace, in the name of a status."""
+    return name.partition(':')[0].rpartition('/')[2]
+
+
 class Diagnostics:
     """
     Publishes the status of each part of a node at 1 Hz.

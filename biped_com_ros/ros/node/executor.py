@@ -42,6 +42,7 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.ros.fast.compat import is_events_executor, make_executor
 from biped_com_ros.ros.node.callback_errors import log_exception
+from biped_com_ros.ros.node.command_line import complaint, help_text, needs_help
 import rclpy
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
@@ -53,7 +54,7 @@ from rclpy.task import Future
 _SLICE_SINGLE, _SLICE_EVENTS = 0.4, 2.0
 #: The same while a signal has to be noticed by Python, s.
 _SLICE_SOFT = 0.1
-#: A node that commands something gets so long to end softly, s.
+#: A node that commands something gets so long to end softly, s, or its `stopping_time` and this.
 _LONGEST_SOFT_END = 5.0
 #: Its last message is lost if its publisher is destroyed before the subscribers have taken it, s.
 _DELIVERY_TIME = 0.1
@@ -76,9 +77,16 @@ def run(create: Callable[[], Node | list[Node]], argv: Sequence[str] | None = No
     Returns
     -------
     int
-        Exit code: 0 after a clean end, 1 if a node could not start (logged in one line).
+        Exit code: 0 after a clean end, 1 if a node could not start (logged in one line), 2 if the
+        command line is wrong.
 
     """
+    words = sys.argv[1:] if argv is None else argv
+    if needs_help(words):
+        print(help_text(create))
+        return 0
+    if problem := complaint(create, words):
+        return _fail(problem, code=2)
     # rclpy's own handler shuts down; Python's would interrupt any callback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # while starting: hardly anything that is built now is garbage
@@ -144,7 +152,8 @@ def _end_softly(executor: Any, nodes: Sequence[Node], softly: Sequence[Any]) -> 
     """Stop the nodes that command something, and run callbacks until they have ended."""
     for node in softly:
         node.stop()
-    end = time.monotonic() + _LONGEST_SOFT_END
+    end = time.monotonic() + _LONGEST_SOFT_END + max(
+        (getattr(node, 'stopping_time', 0.0) for node in softly), default=0.0)
     while rclpy.ok() and time.monotonic() < end and any(node.busy() for node in softly):
         _spin_some(executor, nodes, 0.02)
     if softly:
@@ -242,11 +251,11 @@ def _node_of(error: BaseException, nodes: Sequence[Node]) -> Node:
     return nodes[0]
 
 
-def _fail(message: str, nodes: Sequence[Node] = ()) -> int:
+def _fail(message: str, nodes: Sequence[Node] = (), code: int = 1) -> int:
     line = ' '.join(message.split())
     name = nodes[0].get_name() if len(nodes) == 1 else os.path.basename(sys.argv[0])
     print(f'[FATAL] [{name}]: {line}', file=sys.stderr, flush=True)
-    return 1
+    return code
 
 
 def _end(nodes: Sequence[Node]) -> None:

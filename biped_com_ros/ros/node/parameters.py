@@ -39,12 +39,12 @@ import typing
 from typing import Any, Generic, TypeVar
 
 from biped_com_ros.core.errors import BipedComError, ConfigurationError
+from biped_com_ros.core.plain_yaml import load_yaml
 from biped_com_ros.ros.fast.compat import parameter_override, parameter_overrides
 from rcl_interfaces.msg import (
     FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult)
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-import yaml
 
 _T = TypeVar('_T')
 _KEY = 'biped_com_ros'
@@ -170,7 +170,8 @@ def declare_parameters(node: Node, parameters_class: type[_T],
     """
     _check_files(node)
     if use_sim_time := _launch_argument(node, 'use_sim_time'):
-        node.set_parameters([Parameter('use_sim_time', value=yaml.safe_load(use_sim_time))])
+        node.set_parameters([Parameter(
+            'use_sim_time', value=load_yaml(use_sim_time, "argument 'use_sim_time'"))])
     declared = _DeclaredParameters(node, parameters_class, on_change, check)
     return declared.instance()
 
@@ -228,7 +229,7 @@ def _warn_of_unknown(node: Node, known: Collection[str]) -> None:
     Others are ignored: in a composed process a node gets the parameters of other nodes, too.
     """
     for name, value in parameter_overrides(node).items():
-        if name in known or node.has_parameter(name):
+        if name in known or name.startswith(_LAUNCH) or node.has_parameter(name):
             continue
         import difflib  # slow to import, and rarely needed
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
@@ -286,10 +287,11 @@ def _given(node: Node, name: str, kind: Any) -> Any:
         return parameter_override(node, name)
     if kind is str:
         return argument
+    what = f"argument '{name}'"
     if not typing.get_args(kind):
-        return yaml.safe_load(argument)
+        return load_yaml(argument, what)
     parts = [part.strip() for part in argument.split(_SEPARATOR) if part.strip()]
-    return parts if str in typing.get_args(kind) else [yaml.safe_load(part) for part in parts]
+    return parts if str in typing.get_args(kind) else [load_yaml(part, what) for part in parts]
 
 
 def _descriptor(kind: Any, info: ParameterInfo) -> ParameterDescriptor:

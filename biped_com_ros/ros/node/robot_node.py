@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
+from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.ros.node.common_parameters import RobotChoice, RobotNodeParameters
 from biped_com_ros.ros.node.diagnostics import Diagnostics
@@ -131,6 +132,11 @@ class RobotNodeMixin(Generic[Parameters]):
         """
 
     # -- what it uses
+
+    @property
+    def robot_config(self) -> RobotConfig:
+        """Return the robot's YAML, which is there before its model may be."""
+        return self._source.config
 
     def input_options(self: RobotNodeMixin[_Stamped], timeout: float = 0.5) -> dict[str, Any]:
         """Return what all inputs of the node have in common; `timeout` in s, see `Input`."""

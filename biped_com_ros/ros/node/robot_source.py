@@ -108,6 +108,7 @@ class RobotSource:
         self._node, self._on_ready, self._on_inertials = node, on_ready, on_inertials
         self._shared_models = _shared_models
         self._calibrated = self._inertials_of = ''
+        self._described, self._is_calibrated = '', False
         self._problem = ''
         if diagnostics is not None:
             diagnostics.hardware_id = self.config.name
@@ -151,8 +152,12 @@ class RobotSource:
 
     def _on_description(self, message: String) -> None:
         if self.model is not None:
-            if self._on_inertials is not None:
-                self._on_calibrated(message)
+            if self._is_calibrated and message.data == self._described:
+                self._node.get_logger().warning(
+                    'robot_description was published again; keeping the inertials of '
+                    f"'{CALIBRATED_TOPIC}': restart the node to use others")
+            elif self._on_inertials is not None:
+                self._take_over(message.data)
             elif message.data != self.model.urdf:
                 self._node.get_logger().warning(
                     'robot_description changed; restart the node to use the new one')
@@ -167,27 +172,35 @@ class RobotSource:
         self._finish(model)
 
     def _on_calibrated(self, message: String) -> None:
-        """Take over the inertials of a URDF, in this node's model or the one it shares."""
-        model, urdf, logger = self.model, message.data, self._node.get_logger()
-        if model is None:
-            self._calibrated = urdf  # used when the robot is known
-            return
-        if urdf == self._inertials_of or self._on_inertials is None:
-            return
+        if self.model is None:
+            self._calibrated = message.data  # used when the robot is known
+        elif self._take_over(message.data):
+            self._is_calibrated = True
+
+    def _take_over(self, urdf: str) -> bool:
+        """
+        Take over the inertials of a URDF, in this node's model or the one it shares.
+
+        Returns whether they are in use.
+        """
+        model, logger = self.model, self._node.get_logger()
+        if model is None or self._on_inertials is None or urdf == self._inertials_of:
+            return urdf == self._inertials_of
         mass = model.mass
         try:
             if urdf != model.urdf:
                 model.use_inertials(urdf)
         except BipedComError as error:
-            logger.warning(str(error))
-            return
+            logger.error(f'keeping the inertials in use: {error}')
+            return False
         self._inertials_of = urdf
         self._on_inertials()
         logger.info(f'inertials of the calibrated URDF in use: {mass:.3f} -> {model.mass:.3f} kg')
+        return True
 
     def _finish(self, model: RobotModel) -> None:
         from biped_com_ros.ros.node.executor import settle_memory
-        self.model, self._inertials_of = model, model.urdf
+        self.model, self._inertials_of, self._described = model, model.urdf, model.urdf
         for question in model.questions:
             self._node.get_logger().warning(f"robot '{model.config.name}': {question}")
         self._on_ready(model)

@@ -26,7 +26,9 @@ from biped_com_ros.ros.fast.message_reader import MessageReader, ReadSpec
 from biped_com_ros.ros.fast.subscription_pool import pool_of
 from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.diagnostics import Diagnostics, ERROR, OK, Report, WARN
+from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, SENSOR_INPUT
+from biped_com_ros.ros.topics.silence import Silence
 from biped_com_ros.ros.topics.stamp import now_ns
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -103,12 +105,13 @@ class Input:
         self._started_ns = now_ns(self._clock)
         self._count_offset = 0
         self._rate_since, self._rate_count, self._rate = time.monotonic(), 0, 0.0
-        self._name, self._qos = topic, qos
+        self._name, self._qos, self._message_type = topic, qos, message_type
+        self._silence = Silence(node)
         self._connect(ReadSpec(
             reader=reader, message_type=message_type, options=options,
             max_age_ns=nanoseconds(max_age), reset_after_ns=nanoseconds(reset_after), plain=plain,
             simulated=self._clock.ros_time_is_active, period_ns=nanoseconds(period),
-            largest=largest))
+            largest=largest, frame_prefix=frame_prefix(node)))
         if diagnostics is not None:
             diagnostics.add(f'input {self.topic}', self.report)
 
@@ -220,8 +223,27 @@ class Input:
             return f'{since}: no publisher; check driver, namespace and remapping'
         if self.is_refusing:
             return f'{since}: {self.last_error}'
-        return (f'{since}, although the topic has {publishers} publisher(s): check that the '
-                'driver is active, and that its QoS is compatible')
+        if wrong := self._wrong_types():
+            return (f'{since}: it is published as {wrong}, and {type_name(self._message_type)} is '
+                    'needed; correct the topic in the robot file or the remapping')
+        return f'{since}, {self._silence.reason(self.topic, publishers, self._used_qos)}'
+
+    @property
+    def _used_qos(self) -> QoSProfile:
+        """Quality of service with what users changed, which rclpy writes there."""
+        used: QoSProfile = self.subscription.qos_profile
+        return used
+
+    def _wrong_types(self) -> str:
+        """Return the types that the topic is published with, if none is the right one."""
+        types = {info.topic_type for info in self.node.get_publishers_info_by_topic(self.topic)}
+        return '' if type_name(self._message_type) in types else ', '.join(sorted(types))
+
+
+def type_name(message_type: type) -> str:
+    """Return the name of a message type as ``ros2 topic info`` prints it."""
+    package, kind = message_type.__module__.split('.')[:2]
+    return f'{package}/{kind}/{message_type.__name__}'
 
 
 def _ignore(*_: Any) -> None:

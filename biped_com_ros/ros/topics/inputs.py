@@ -227,9 +227,10 @@ class JointStateInput(Input):
     than `timeout`. Smaller parts are extrapolated to the stamp of the largest by their velocities,
     if these are measured.
 
-    Velocities that are not measured (empty or, as ros2_control reports them, NaN) are backward
-    differences of the positions; efforts that are not measured are zero (see
-    `efforts_measured`). A velocity or effort that becomes NaN later is refused like a position.
+    Velocities that are not measured (empty or, as ros2_control reports them, NaN) are filtered
+    backward differences of the positions; efforts that are not measured are zero (see
+    `efforts_measured`). A velocity or effort that becomes NaN later is refused like a position,
+    until it was NaN for `timeout`: then it is not measured any more.
 
     Parameters
     ----------
@@ -247,6 +248,10 @@ class JointStateInput(Input):
         Least and largest position of each joint; messages beyond are refused. Default: none.
     offsets
         Subtracted from the position of each joint, see `RobotModel.offsets_of`. Default: none.
+    uses_velocities
+        Whether velocities that are missing are reported.
+    other_joints
+        Joints of another publisher on the same topic; messages with only these are ignored.
     options
         See `Input`.
 
@@ -262,12 +267,27 @@ class JointStateInput(Input):
     def __init__(self, node: Node, joint_names: Sequence[str], callback: ThreeArrays,
                  topic: str = 'joint_states', optional_joints: Sequence[str] = (),
                  timeout: float = 0.5, limits: tuple[tuple[float, float], ...] = (),
-                 offsets: tuple[float, ...] = (), **options: Any) -> None:
+                 offsets: tuple[float, ...] = (), uses_velocities: bool = False,
+                 other_joints: Sequence[str] = (), **options: Any) -> None:
         self.joint_names = (*joint_names, *optional_joints)
+        self._uses_velocities, self._has_lacked = uses_velocities, False
         super().__init__(
             node, JointState, topic, callback, JointStateReader,
-            (self.joint_names, len(joint_names), timeout, limits, offsets), timeout=timeout,
-            **options)
+            (self.joint_names, len(joint_names), timeout, limits, offsets, tuple(other_joints)),
+            timeout=timeout, **options)
+
+    def report(self) -> Report:
+        """Return (level, message, values) for diagnostics."""
+        level, message, values = super().report()
+        lacks = self._uses_velocities and self.count > 0 and not self.velocities_measured
+        if lacks and not self._has_lacked:
+            self.node.get_logger().warning(
+                f"'{self.topic}' has no velocities: differences of positions are used, which are "
+                'noisy and 10 ms late; add them to the driver if it has them')
+        self._has_lacked = lacks
+        if lacks:
+            message += '; no velocities: differences of positions are used'
+        return level, message, values
 
     @property
     def positions(self) -> np.ndarray:

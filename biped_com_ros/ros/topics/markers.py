@@ -26,9 +26,13 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 Colour = Sequence[float]
 
-RED, GREEN, BLUE = (0.9, 0.15, 0.1, 1.0), (0.1, 0.75, 0.2, 1.0), (0.1, 0.35, 0.9, 1.0)
-YELLOW, WHITE = (0.95, 0.8, 0.1, 1.0), (1.0, 1.0, 1.0, 1.0)
-ORANGE, CYAN = (1.0, 0.5, 0.0, 1.0), (0.0, 0.75, 0.85, 1.0)
+WHITE = (1.0, 1.0, 1.0, 1.0)
+
+
+def rgba(colour: tuple[int, int, int], alpha: float = 1.0) -> Colour:
+    """Return a colour of `viz.palette`, 0 to 255, as markers have it."""
+    red, green, blue = colour
+    return red / 255.0, green / 255.0, blue / 255.0, alpha
 
 
 def _marker(kind: int, frame_id: str, namespace: str, identifier: int, colour: Colour,
@@ -40,20 +44,20 @@ def _marker(kind: int, frame_id: str, namespace: str, identifier: int, colour: C
         color=ColorRGBA(**dict(zip('rgba', map(float, colour)))))
 
 
-def sphere(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = RED,
+def sphere(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = WHITE,
            diameter: float = 0.05) -> Marker:
     """Sphere; patch ``pose.position``."""
     return _marker(Marker.SPHERE, frame_id, namespace, identifier, colour, (diameter,) * 3)
 
 
-def cylinder(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = RED,
+def cylinder(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = WHITE,
              diameter: float = 0.05, height: float = 0.01) -> Marker:
     """Upright cylinder; patch ``pose.position``."""
     return _marker(Marker.CYLINDER, frame_id, namespace, identifier, colour,
                    (diameter, diameter, height))
 
 
-def arrow(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = RED,
+def arrow(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = WHITE,
           shaft_diameter: float = 0.01, head_diameter: float = 0.02,
           head_length: float = 0.03) -> Marker:
     """Arrow between two points; patch ``points`` (2, 3): tail, head."""
@@ -64,7 +68,7 @@ def arrow(frame_id: str, namespace: str, identifier: int = 0, colour: Colour = R
 
 
 def line_strip(frame_id: str, namespace: str, n: int, identifier: int = 0,
-               colour: Colour = GREEN, width: float = 0.005) -> Marker:
+               colour: Colour = WHITE, width: float = 0.005) -> Marker:
     """Line through n points; patch ``points`` (n, 3)."""
     marker = _marker(Marker.LINE_STRIP, frame_id, namespace, identifier, colour, (width, 0, 0))
     marker.points = [Point() for _ in range(n)]

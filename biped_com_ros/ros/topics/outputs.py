@@ -24,6 +24,7 @@ from typing import Any
 from biped_com_ros.ros.fast.codec import Template
 from biped_com_ros.ros.fast.compat import plain_requested, raw_publish
 from biped_com_ros.ros.node.timers import call_soon
+from biped_com_ros.ros.topics.frames import frame_prefix, with_prefix
 from biped_com_ros.ros.topics.qos import copy_of, overridable, STATE_OUTPUT
 from geometry_msgs.msg import (
     PointStamped, Pose, PoseArray, Vector3Stamped, WrenchStamped)
@@ -51,7 +52,8 @@ class TemplatePublisher:
     topic
         Topic name, relative to the node's namespace, or ``~/...``.
     prototype
-        The message with its strings set and its sequences at their final length.
+        The message with its strings set and its sequences at their final length; its frames get
+        the node's `frame_prefix`.
     fields
         Name -> path pattern of the numbers that change; see `codec.Template`.
     qos
@@ -87,7 +89,8 @@ class TemplatePublisher:
                  later: bool = False,
                  event_callbacks: PublisherEventCallbacks | None = None) -> None:
         self._node, self._patterns, self._plain = node, fields, plain
-        self._name, self._qos, self.prototype = topic, qos, prototype
+        self._name, self._qos = topic, qos
+        self.prototype = with_prefix(prototype, frame_prefix(node))
         self._event_callbacks = event_callbacks
         self.on_publish: Callable[[bytes, int | None], None] | None = None
         self._publisher: Publisher | None = None

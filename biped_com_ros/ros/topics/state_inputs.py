@@ -21,7 +21,7 @@ several `StateEstimator` objects. Stamps, frames and values have been checked be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -67,8 +67,8 @@ class StateInputs:
     joints
         The subscription to the joints.
     wrenches
-        The subscriptions to the wrenches, one per foot; empty if the feet have no sensors, or
-        nothing uses them.
+        The subscriptions to the wrenches, one per foot, then those of the hands; empty if the
+        feet have no sensors, or nothing uses them.
     inputs
         All subscriptions by what they are called in messages.
 
@@ -84,7 +84,7 @@ class StateInputs:
         base_input = self._subscribe_to_base()
         self.joints = JointStateInput(
             node, model.joint_names, self._on_joints, limits=model.credible_positions,
-            offsets=model.offsets_of(model.joint_names), **options)
+            offsets=model.offsets_of(model.joint_names), uses_velocities=True, **options)
         self.inputs: dict[str, Input] = {'joint states': self.joints, **base_input}
 
     def estimate_latest(self, callback: Callback,
@@ -97,7 +97,9 @@ class StateInputs:
 
     def estimate_synchronized(self, callback: Callback, params: FootWrenchParameters, *,
                               thresholds: ContactThresholds, body_weight: float,
-                              wrenches_required: bool = True) -> StateEstimator:
+                              wrenches_required: bool = True,
+                              hand_topics: Mapping[str, str] | None = None,
+                              wrench_delay: float = 0.0) -> StateEstimator:
         """
         Call back with synchronized states; subscribes to the wrenches of the feet.
 
@@ -113,6 +115,10 @@ class StateInputs:
             When a foot is in contact; N.
         wrenches_required
             Whether nothing is estimated without wrenches.
+        hand_topics
+            Topics of the wrenches on hands, by the name of the hand.
+        wrench_delay
+            See `SynchronizedSettings`.
 
         Raises
         ------
@@ -124,7 +130,7 @@ class StateInputs:
             estimator, callbacks = self._wrench_consumers[0]
             callbacks.append(callback)
             return estimator
-        topics = _wrench_topics(self._model, params)
+        topics, hands = _wrench_topics(self._model, params), hand_topics or {}
         if params.base_source == 'filter' and not topics:
             raise ConfigurationError(
                 f"base_source 'filter' needs the wrenches of all feet of "
@@ -132,8 +138,9 @@ class StateInputs:
         estimator = StateEstimator(
             self._model, self._base_settings(), lookup=self._lookup,
             synchronized=SynchronizedSettings(
-                wrenches=bool(topics), wrenches_required=wrenches_required,
-                thresholds=_thresholds(self._model, thresholds), body_weight=body_weight))
+                wrenches=bool(topics), wrenches_required=wrenches_required, hands=tuple(hands),
+                thresholds=_thresholds(self._model, thresholds), body_weight=body_weight,
+                wrench_delay=wrench_delay))
         self._consumers.append((estimator, [callback]))
         self._wrench_consumers.append((estimator, self._consumers[-1][1]))
         options = {**self._options, 'largest': largest_credible_load(self._model.mass),
@@ -141,6 +148,12 @@ class StateInputs:
         for foot, (name, topic) in enumerate(zip(self._model.soles.names, topics)):
             source = WrenchInput(self._node, topic, '', partial(self._on_wrench, foot), **options)
             self.inputs[f'wrench of the {name} foot'] = source
+            self.wrenches.append(source)
+        options['required'] = False
+        for index, (name, topic) in enumerate(hands.items(), len(topics)):
+            source = WrenchInput(
+                self._node, topic, '', partial(self._on_wrench, index), **options)
+            self.inputs[f'wrench of the {name} hand'] = source
             self.wrenches.append(source)
         return estimator
 
@@ -159,6 +172,28 @@ class StateInputs:
                 node, 'odom', self._on_base, params.world_frame, config.base_link,
                 **self._options)}
         return {}
+
+    def use(self, params: EstimatorParameters, **contacts: Any) -> None:
+        """
+        Use changed parameters from the next message on.
+
+        Parameters
+        ----------
+        params
+            The parameters of the node.
+        contacts
+            `thresholds` and `body_weight` of the synchronized states, if they may have changed.
+
+        """
+        self._params = params
+        for estimator, _ in self._consumers:
+            estimator.use(self._base_settings())
+        if contacts:
+            thresholds = _thresholds(self._model, contacts['thresholds'])
+            for estimator, _ in self._wrench_consumers:
+                estimator.use(self._base_settings(), thresholds, contacts['body_weight'])
+        for source in self.inputs.values():
+            source.timeout = params.sensor_timeout
 
     def _base_settings(self) -> BaseSettings:
         return settings_from(
@@ -225,6 +260,12 @@ class ContactInputs:
                 node, feet, self._on_contacts, 'wrench_aggregator/contacts', qos=COMMAND_INPUT,
                 **options))
 
+    def use(self, params: ContactTopicParameters) -> None:
+        """Use another age above which contacts are not used."""
+        self.history.set_timeout(params.contact_timeout)
+        for source in self.inputs:
+            source.timeout = params.contact_timeout
+
     def _on_contacts(self, stamp_ns: int, values: Array, *_: Array) -> None:
         self.history.add(stamp_ns, tuple([value > 0.5 for value in values.tolist()]))
 
@@ -240,8 +281,9 @@ def describe_contacts(feet: Sequence[str], in_contact: Sequence[bool]) -> str:
 def _lookup(node: Node, model: RobotModel, params: EstimatorParameters) -> Lookup | None:
     if params.base_source != 'tf':
         return None
-    transforms, frames = TransformLookup(node), (params.world_frame, model.config.base_link)
-    return lambda _: transforms.latest(*frames)
+    transforms, prefix = TransformLookup(node), params.frame_prefix
+    frames = prefix + params.world_frame, prefix + model.config.base_link
+    return lambda stamp_ns: transforms.at(*frames, stamp_ns)
 
 
 def _wrench_topics(model: RobotModel, params: FootWrenchParameters) -> Sequence[str]:
@@ -253,6 +295,33 @@ def _wrench_topics(model: RobotModel, params: FootWrenchParameters) -> Sequence[
         return [f'wrench_aggregator/{foot}/wrench' for foot in feet]
     _check_one_per_foot('wrench_topics', params.wrench_topics, tuple(feet))
     return params.wrench_topics
+
+
+def hand_wrench_topics(model: RobotModel, topics: Sequence[str]) -> dict[str, str]:
+    """
+    Return the topics of the wrenches on the hands that have sensors, by the name of the hand.
+
+    Parameters
+    ----------
+    model
+        The robot.
+    topics
+        In that order; empty: those of `wrench_aggregator`.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is another number of topics.
+
+    """
+    config = model.config
+    hands = [name for name, hand in config.hands.items() if hand.wrench_sensors]
+    if topics and len(topics) != len(hands):
+        raise ConfigurationError(
+            f"parameter 'hand_wrench_topics' has {len(topics)} topics; robot '{config.name}' has "
+            f'{len(hands)} hands with wrench_sensors ({", ".join(hands)})')
+    return dict(zip(hands, topics or [
+        f'wrench_aggregator/{config.hand_label(hand)}/wrench' for hand in hands]))
 
 
 def _thresholds(model: RobotModel, thresholds: ContactThresholds) -> ContactThresholds:

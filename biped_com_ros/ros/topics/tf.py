@@ -24,13 +24,16 @@ from collections.abc import Sequence
 import os
 from typing import Any
 
+from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Pose, quaternion_from_rotation
+from biped_com_ros.ros.topics.frames import frame_prefix
 from biped_com_ros.ros.topics.outputs import TemplatePublisher
 from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.ros.topics.stamp import ns_of_msg, stamp_to_msg
+from biped_com_ros.ros.topics.stamp import stamp_to_msg
 from geometry_msgs.msg import Quaternion, Transform, TransformStamped, Vector3
 import numpy as np
+from rclpy.clock import ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Header
@@ -38,6 +41,8 @@ from std_msgs.msg import Header
 _FIELDS = {'positions': 'transforms[*].transform.translation',
            'quaternions': 'transforms[*].transform.rotation'}
 _TF_QOS = QoSProfile(depth=100)
+#: A time further back than this is that of a clock that was set back, ns.
+_SET_BACK_NS = nanoseconds(1.0)
 
 
 def _tf_message_type() -> Any:
@@ -98,10 +103,11 @@ def publish_static_transforms(node: Node, stamp_ns: int,
         (parent, child, pose of the child in the parent).
 
     """
-    message = _tf_message_type()()
+    message, prefix = _tf_message_type()(), frame_prefix(node)
     for parent, child, pose in poses:
         transform = TransformStamped(
-            header=Header(frame_id=parent, stamp=stamp_to_msg(stamp_ns)), child_frame_id=child)
+            header=Header(frame_id=prefix + parent, stamp=stamp_to_msg(stamp_ns)),
+            child_frame_id=prefix + child)
         x, y, z = pose.position.tolist()
         transform.transform.translation = Vector3(x=x, y=y, z=z)
         x, y, z, w = quaternion_from_rotation(pose.rotation).tolist()
@@ -133,15 +139,21 @@ class TransformLookup:
         self._tf2_ros = tf2_ros
         self._buffer = tf2_ros.Buffer(node=node)
         self._listener = tf2_ros.TransformListener(self._buffer, node, spin_thread=False)
+        self._last_ns = 0
 
-    def latest(self, target: str, source: str) -> tuple[Pose, int]:
+    def at(self, target: str, source: str, stamp_ns: int) -> Pose:
         """
-        Return the latest pose of frame `source` in frame `target`, and its stamp, ns.
+        Return the pose of frame `source` in frame `target` at a time, interpolated.
+
+        A time further back than any before means that the clock was set back: the buffer is
+        cleared, since it takes no transforms that are 10 s older than its latest one.
 
         Parameters
         ----------
         target, source
             Frames: the result takes coordinates in `source` to `target`.
+        stamp_ns
+            Time, ns.
 
         Raises
         ------
@@ -150,10 +162,15 @@ class TransformLookup:
 
         """
         from rclpy.time import Time
+        if stamp_ns < self._last_ns - _SET_BACK_NS:
+            self._buffer.clear()
+            self._last_ns = stamp_ns
+        self._last_ns = max(self._last_ns, stamp_ns)
         try:
-            found = self._buffer.lookup_transform(target, source, Time())
+            found = self._buffer.lookup_transform(
+                target, source, Time(nanoseconds=stamp_ns, clock_type=ClockType.ROS_TIME))
         except self._tf2_ros.TransformException as error:
-            raise InputError(f"no transform from '{source}' to '{target}': {error}") from None
+            raise InputError(f"no transform from '{source}' to '{target}' at the time of the "
+                             f'joint states: {error}') from None
         q, p = found.transform.rotation, found.transform.translation
-        return (Pose.from_quaternion(np.array([q.x, q.y, q.z, q.w]), np.array([p.x, p.y, p.z])),
-                ns_of_msg(found.header.stamp))
+        return Pose.from_quaternion(np.array([q.x, q.y, q.z, q.w]), np.array([p.x, p.y, p.z]))

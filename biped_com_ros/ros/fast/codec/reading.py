@@ -26,13 +26,22 @@ from operator import itemgetter
 from struct import Struct
 from typing import Any
 
+from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.ros.fast.codec.layout import (
     ENCAPSULATION, FLOAT64, Layout, LayoutError, Leaf, LITTLE_ENDIAN_CDR, Path,
     plain_by_default, value_at)
 import numpy as np
-from rclpy.serialization import deserialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 
 _MAX_PLANS = 32
+#: Longest message of a robot, bytes: 1000 joints take 52 kB. Longer ones are not even converted,
+#: which would take seconds of CPU per megabyte.
+LONGEST_MESSAGE = 65536
+#: Offsets are not kept for messages with more strings and sequences: finding them takes longer
+#: than converting such a message, and who sends one hardly sends the same again.
+_MOST_PARTS = 2048
+#: The stamp of a message that begins with a header: seconds and nanoseconds.
+_STAMP = Struct('<4xiI')
 
 
 @dataclass
@@ -62,25 +71,29 @@ class Plan:
     data
         That of the selection.
     size
-        Of the structure, bytes.
+        Least size of a message, bytes.
     structure_of
         Returns those parts of at least so many bytes that make the structure.
     structure
         What they are where the structure is this one, except for padding.
     values_of
         Returns the selected values of a message as a tuple: for few of them.
+    stamp_of
+        Returns seconds and nanoseconds of a message that begins with a header.
 
     """
 
     __slots__ = ('data', 'size', 'structure_of', 'structure', 'values_of', '_positions',
                  '_reference', '_offset', '_count', '_indices', '_scratch')
 
+    stamp_of = staticmethod(_STAMP.unpack_from)
+
     def __init__(self, raw: bytes, layout: Layout, selection: Selection) -> None:
         offsets = _element_offsets(layout, selection.paths)
         self.data = selection.data
         parts = _structure(layout)
         self.structure_of = parts.unpack_from
-        self.size, self.structure = parts.size, parts.unpack_from(raw)
+        self.size, self.structure = layout.size, parts.unpack_from(raw)
         self._positions = np.concatenate(
             [np.arange(*span) for span in layout.structure] or [np.arange(0)])
         self._reference = np.frombuffer(raw, np.uint8)[self._positions].tobytes()
@@ -97,8 +110,7 @@ class Plan:
 
     def matches_despite_padding(self, raw: bytes) -> bool:
         """Return the same whatever the padding holds; slower."""
-        if (not raw.startswith(LITTLE_ENDIAN_CDR)
-                or len(raw) <= (self._positions[-1] if len(self._positions) else 0)):
+        if not raw.startswith(LITTLE_ENDIAN_CDR) or len(raw) < self.size:
             return False
         return np.frombuffer(raw, np.uint8)[self._positions].tobytes() == self._reference
 
@@ -115,11 +127,17 @@ class Plan:
 class PlainPlan:
     """The same through rclpy's own conversion, valid for one message."""
 
-    __slots__ = ('data', '_values')
+    __slots__ = ('data', '_values', '_stamp')
 
     def __init__(self, message: Any, selection: Selection) -> None:
         self.data = selection.data
         self._values = np.array([value_at(message, path) for path in selection.paths], float)
+        header = getattr(message, 'header', None)
+        self._stamp = (0, 0) if header is None else (header.stamp.sec, header.stamp.nanosec)
+
+    def stamp_of(self, raw: bytes) -> tuple[int, int]:
+        """Return seconds and nanoseconds of the header's stamp, in whichever byte order."""
+        return self._stamp
 
     def values_of(self, raw: bytes) -> tuple[float, ...]:
         """Return the selected values."""
@@ -187,6 +205,8 @@ class Decoder:
         plan = self._newest.get(len(raw))
         if plan is not None and plan.structure_of(raw) == plan.structure:
             return plan
+        if len(raw) > LONGEST_MESSAGE:
+            raise DecodeError(f'it has {len(raw)} bytes; limit {LONGEST_MESSAGE}')
         found = self._known(raw) or self._new(raw)
         if isinstance(found, Plan):
             if len(self._newest) >= _MAX_PLANS:
@@ -206,10 +226,14 @@ class Decoder:
     def _new(self, raw: bytes) -> AnyPlan:
         try:
             message = deserialize_message(raw, self._message_type)
-        except Exception as error:  # noqa: B902 - rclpy raises various types
-            raise DecodeError(str(error)) from None
+        except Exception:  # noqa: B902 - rclpy raises various types, which tell no more
+            raise DecodeError(
+                f'its {len(raw)} bytes are no {self._message_type.__name__}') from None
         selection = self._select(message)
-        plain = PlainPlan(message, selection)
+        try:
+            plain = PlainPlan(message, selection)
+        except IndexError:
+            raise DecodeError('it has fewer elements than expected') from None
         if self.plain or not raw.startswith(LITTLE_ENDIAN_CDR):
             return plain
         plan = self._checked(raw, message, selection)
@@ -221,7 +245,13 @@ class Decoder:
 
     def _checked(self, raw: bytes, message: Any, selection: Selection) -> Plan | None:
         try:
-            plan = Plan(raw, Layout(message), selection)
+            layout = Layout(message)
+            if len(layout.structure) > _MOST_PARTS:
+                return None
+            plan = Plan(raw, layout, selection)
+            if not plan.matches_despite_padding(serialize_message(message)):
+                # As with NUL inside a string: rclpy reads such a message in its own way.
+                return None
             ours = np.empty(len(selection.paths))
             plan.gather(raw, ours)
             unpacked = plan.values_of(raw)
@@ -279,5 +309,34 @@ def _element_offset(leaves: dict[Path, Leaf], path: Path) -> int:
 
 
 def read_bool(raw: bytes) -> bool:
-    """Value of a serialized ``std_msgs/Bool``, which is the same in every byte order."""
+    """
+    Return the value of a serialized ``std_msgs/Bool``, which is the same in every byte order.
+
+    Raises
+    ------
+    DecodeError
+        If it is none.
+
+    """
+    if not ENCAPSULATION < len(raw) <= LONGEST_MESSAGE or raw[0] or raw[ENCAPSULATION] > 1:
+        raise DecodeError(f'its {len(raw)} bytes are no Bool')
     return raw[ENCAPSULATION] != 0
+
+
+def read_clock(raw: bytes) -> tuple[int, int]:
+    """
+    Return seconds and nanoseconds of a serialized ``rosgraph_msgs/Clock``.
+
+    Raises
+    ------
+    DecodeError
+        If it is none, or another byte order.
+
+    """
+    if not raw.startswith(LITTLE_ENDIAN_CDR) or len(raw) < _STAMP.size:
+        raise DecodeError(f'its {len(raw)} bytes are no Clock, or not little endian')
+    seconds, nanoseconds = _STAMP.unpack_from(raw)
+    if seconds < 0 or nanoseconds >= SECOND_NS:
+        raise DecodeError(f'its time is {seconds} s and {nanoseconds} ns; valid: from 0 s, and '
+                          f'less than {SECOND_NS} ns')
+    return seconds, nanoseconds

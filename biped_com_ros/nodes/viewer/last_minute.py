@@ -1,0 +1,225 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The last minute of the robot's messages, kept while the page is open, to be saved as a bag."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+import tempfile
+import time
+from typing import Any, NamedTuple
+
+from biped_com_ros.core.constants import SECOND_NS
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.model.config import RobotConfig
+from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
+from biped_com_ros.ros.topics.qos import LATCHED, SENSOR_INPUT
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import (
+    PointStamped, PolygonStamped, PoseArray, Vector3Stamped, WrenchStamped)
+from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Bool, Float64, String
+
+_FULL_NAME = '{}/msg/{}'
+
+
+@dataclass(frozen=True)
+class RecordedTopic:
+    """
+    A topic of a recording.
+
+    Attributes
+    ----------
+    kind
+        Type of its messages.
+    is_latched
+        Whether the last message counts, however old it is.
+
+    """
+
+    kind: type
+    is_latched: bool = False
+
+
+class _Kept(NamedTuple):
+    received_ns: int
+    topic: str
+    raw: bytes
+
+
+def recorded_topics(config: RobotConfig) -> dict[str, RecordedTopic]:
+    """Return what is recorded of a robot: its sensors, and what the nodes estimate from them."""
+    topics = {
+        'joint_states': JointState, 'odom': Odometry, '/diagnostics': DiagnosticArray,
+        'com_estimator/com': PointStamped, 'com_estimator/com_fused': Odometry,
+        'com_estimator/link_coms': PoseArray, 'simulator/truth/com': PointStamped,
+        'zmp_monitor/zmp': PointStamped, 'zmp_monitor/zmp_model': PointStamped,
+        'zmp_monitor/dcm': PointStamped, 'zmp_monitor/margin': Float64,
+        'zmp_monitor/dcm_margin': Float64, 'zmp_monitor/support_polygon': PolygonStamped,
+        'gravity_compensation/effort': JointState}
+    topics |= {imu.topic: Imu for imu in config.imus.values()}
+    topics |= {sensor.topic: WrenchStamped for sensor in config.wrench_sensors.values()}
+    topics |= {f'wrench_aggregator/{foot}/wrench': WrenchStamped for foot in config.feet}
+    if config.torso is not None:
+        topics |= {'tendon_states': JointState, 'torso_controller/shape': Vector3Stamped}
+    latched = {'robot_description': String, CALIBRATED_TOPIC: String,
+               'zmp_monitor/support_phase': String, 'gait_player/state': String,
+               'com_calibrator/progress': String,
+               **{f'wrench_aggregator/{foot}/contact': Bool for foot in config.feet}}
+    return {**{name: RecordedTopic(kind) for name, kind in topics.items() if name},
+            **{name: RecordedTopic(kind, True) for name, kind in latched.items()}}
+
+
+class LastMinute:
+    """
+    Keeps serialized messages for a time, within a bounded memory.
+
+    Parameters
+    ----------
+    node
+        For the subscriptions; its executor runs the callbacks.
+    topics
+        By name.
+    seconds
+        Time that is kept, s.
+    most_bytes
+        Older messages are dropped earlier if more than this is kept.
+
+    Attributes
+    ----------
+    size
+        Bytes that are kept now, without those of latched topics.
+
+    """
+
+    def __init__(self, node: Node, topics: Mapping[str, RecordedTopic], seconds: float,
+                 most_bytes: int) -> None:
+        self._node, self._topics = node, dict(topics)
+        self._span_ns, self._most_bytes = round(seconds * SECOND_NS), most_bytes
+        self._kept: deque[_Kept] = deque()
+        self._latched: dict[str, _Kept] = {}
+        self._subscriptions: list[Any] = []
+        self.size = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether messages are received."""
+        return bool(self._subscriptions)
+
+    def start(self) -> None:
+        """Subscribe."""
+        if self._subscriptions:
+            return
+        for name, topic in self._topics.items():
+            def keep(raw: bytes, name: str = name, is_latched: bool = topic.is_latched) -> None:
+                self._keep(_Kept(time.time_ns(), name, raw), is_latched)
+            self._subscriptions.append(self._node.create_subscription(
+                topic.kind, name, keep, LATCHED if topic.is_latched else SENSOR_INPUT, raw=True))
+
+    def stop(self) -> None:
+        """Unsubscribe, and drop all messages."""
+        while self._subscriptions:
+            self._node.destroy_subscription(self._subscriptions.pop())
+        self._kept.clear()
+        self._latched.clear()
+        self.size = 0
+
+    def _keep(self, message: _Kept, is_latched: bool) -> None:
+        if is_latched:
+            self._latched[message.topic] = message
+            return
+        self._kept.append(message)
+        self.size += len(message.raw)
+        oldest = message.received_ns - self._span_ns
+        while self._kept[0].received_ns < oldest or (
+                self.size > self._most_bytes and len(self._kept) > 1):
+            self.size -= len(self._kept.popleft().raw)
+
+    def snapshot(self) -> Recording:
+        """Return what is kept now; InputError if nothing is."""
+        if not self._kept:
+            raise InputError('nothing was received yet that could be recorded')
+        begin = self._kept[0].received_ns
+        # What was latched earlier holds at the beginning, too.
+        latched = [message._replace(received_ns=max(message.received_ns, begin))
+                   for message in self._latched.values()]
+        resolve = self._node.resolve_topic_name
+        return Recording(
+            {name: (resolve(name), topic.kind) for name, topic in self._topics.items()},
+            sorted([*latched, *self._kept], key=lambda message: message.received_ns))
+
+
+class Recording:
+    """
+    Messages to write.
+
+    Attributes
+    ----------
+    duration
+        From the first to the last message, s.
+
+    """
+
+    def __init__(self, topics: Mapping[str, tuple[str, type]], messages: list[_Kept]) -> None:
+        self._topics, self._messages = topics, messages
+        self.duration = 1e-9 * (messages[-1].received_ns - messages[0].received_ns)
+
+    def __len__(self) -> int:
+        """Return the number of messages."""
+        return len(self._messages)
+
+    def write(self, directory: str) -> Path:
+        """
+        Write a rosbag2 directory with an MCAP file, and return its path; takes seconds.
+
+        Parameters
+        ----------
+        directory
+            In which it is made, named by the time; '': a new temporary one.
+
+        Raises
+        ------
+        ConfigurationError
+            If it cannot be written.
+
+        """
+        try:
+            from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
+            from rosbags.typesys import get_typestore, Stores
+        except ImportError:
+            raise ConfigurationError(
+                'recording needs the rosbags package: pip install rosbags') from None
+        types = get_typestore(Stores.ROS2_JAZZY)
+        try:
+            parent = Path(directory).expanduser() if directory else Path(
+                tempfile.mkdtemp(prefix='biped_com_recording.'))
+            parent.mkdir(parents=True, exist_ok=True)
+            path = parent / time.strftime('%Y%m%d_%H%M%S')
+            with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+                connections = {}
+                for message in self._messages:
+                    if message.topic not in connections:
+                        name, kind = self._topics[message.topic]
+                        connections[message.topic] = writer.add_connection(
+                            name, _FULL_NAME.format(kind.__module__.partition('.')[0],
+                                                    kind.__name__), typestore=types)
+                    writer.write(connections[message.topic], message.received_ns, message.raw)
+        except (OSError, WriterError) as error:
+            raise ConfigurationError(f'the recording cannot be written: {error}') from None
+        return path
