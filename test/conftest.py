@@ -52,6 +52,23 @@ def pytest_report_header():
     return f'ROS_DOMAIN_ID: {os.environ["ROS_DOMAIN_ID"]}'
 
 
+def pytest_sessionstart(session):
+    """Leave a mark that only the end of the session takes away, for `.ci/run`."""
+    if (mark := _mark(session.config)):
+        mark.touch()
+
+
+def pytest_sessionfinish(session):
+    """Take the mark away: the session did not crash, and its list of failures is complete."""
+    if (mark := _mark(session.config)):
+        mark.unlink(missing_ok=True)
+
+
+def _mark(config):
+    cache = None if hasattr(config, 'workerinput') else getattr(config, 'cache', None)
+    return cache and cache.mkdir('unfinished') / str(os.getpid())
+
+
 def pytest_ignore_collect(collection_path):
     """Leave out what cannot be imported where there is no ROS 2 (`make test-oldest`)."""
     if collection_path.suffix != '.py' or importlib.util.find_spec('rclpy'):

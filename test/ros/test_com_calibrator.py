@@ -148,7 +148,8 @@ def test_by_hand_from_captures_to_results(robot, tmp_path):
     assert robot.trigger('solve').success
     robot.rig.until(lambda: robot.session.identification is not None, 30.0, 'the estimate')
     found, model = robot.session.identification, robot.true.model
-    assert abs(found.mass - robot.true.static.mass) < 0.15
+    # One draw of nine noisy poses: within what it says of itself, which is not much.
+    assert abs(found.mass - robot.true.static.mass) < 3.0 * found.mass_std < 0.6
     assert found.validated.com_rms < 0.7 * found.before.com_rms
     directory = tmp_path / 'sabian'
     for name in ('calibrated.urdf', 'report.html', 'calibration.json', 'captures.json'):
@@ -352,6 +353,9 @@ def test_the_papers_robot_goes_through_its_poses_a_and_b(tmp_path):
         assert answer.success and 'two poses, 10.00 deg apart' in answer.message
         found = {name: 1e-3 * float(value) for name, value in re.findall(
             r'([rl]_w) = (-?[\d.]+) ', answer.message)}
+        report = robot.trigger('poses')
+        assert report.success and 'poses determine 3 of 11 combinations' in report.message
+        assert 'not told apart: ' in report.message and 'move ' in report.message
         state = true.model.state(true.model.posture('a'))
         leaning = [i for i, link in enumerate(true.model.link_names) if not link.endswith('foot')]
         masses = true.model.link_masses[leaning]

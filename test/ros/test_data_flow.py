@@ -32,7 +32,7 @@ from support.monitored_robot import MonitoredRobot, record
 PACKAGE = Path(biped_com_ros.__file__).parent
 DOCUMENT = PACKAGE.parent / 'doc' / 'architecture.rst'
 
-ZMP_STATIONS = ('codec/reading.py', 'fast/vector_reader.py', 'SoleWrench.move',
+ZMP_STATIONS = ('codec/reading.py', 'fast/vector_reader.py', 'ContactWrench.move',
                 'ReferenceSynchronizer.add', 'FootContacts.update', 'sum_wrenches',
                 'centre_of_pressure', 'Template.serialize')
 EFFORT_STATIONS = ('codec/reading.py', 'EffortSupervisor.update', 'GravityCompensator.efforts',

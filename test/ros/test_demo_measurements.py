@@ -15,8 +15,11 @@
 
 from __future__ import annotations
 
+import time
+
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.measurements import Measurements
+from biped_com_ros.demo.measurements import Health, Measurements
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import numpy as np
 import pytest
 from rclpy.node import Node
@@ -58,7 +61,71 @@ def test_while_the_robot_hangs_nothing_is_measured(measurements):
         assert shot.com_error_largest == pytest.approx(0.003)
         assert shot.weight == pytest.approx(200.0)
     assert np.isnan(hangs.com_distance) and np.isnan(hangs.weight)
+    assert not hangs.has_fallen
     assert hangs.contacts == dict.fromkeys(CONFIG.feet, (0.0, False))
+
+
+def test_values_have_an_age_when_none_arrive(measurements, monkeypatch):
+    measure(measurements, range(10), 0.003, 100.0, contact=True)
+    shot = snapshot(measurements)
+    assert shot.contacts['left'] == (100.0, True) and not shot.ages
+    later = time.monotonic() + 5.0
+    monkeypatch.setattr(time, 'monotonic', lambda: later)
+    shot = snapshot(measurements)
+    assert set(shot.ages) == {'com', *CONFIG.feet}
+    assert all(5.0 <= age < 7.0 for age in shot.ages.values())
+    assert np.isnan(shot.com_distance) and np.isnan(shot.weight)
+
+
+def test_the_weight_is_compared_above_the_sensors_only(measurements):
+    """What is wrong below them is in no reading: it must not turn the sign of the rest."""
+    model = RobotModel(CONFIG, URDF)
+    sensors = CONFIG.wrench_sensors.values()
+    below = 9.81 * sum(
+        sum(model.link_masses[model.subtree_links(sensor.link or sensor.frame)])
+        for sensor in sensors)
+    assert below > 0.0
+    above = 9.81 * model.mass - below
+    measure(measurements, range(10), 0.0, (1.02 * above + below) / len(CONFIG.feet))
+    shot = snapshot(measurements)
+    assert shot.unmeasured == pytest.approx(below)
+    assert shot.weight_error == pytest.approx(0.02, rel=1e-9)
+
+
+def test_the_calibrated_weight_is_compared_once_nodes_use_it(measurements):
+    heavier = RobotModel(CONFIG, URDF.replace('<mass value="', '<mass value="1', 1))
+    measurements.use_calibrated(heavier)
+    shot = snapshot(measurements)
+    assert shot.model_weight == pytest.approx(9.81 * heavier.mass)
+    assert shot.is_calibrated and shot.urdf == 'calibrated URDF'
+
+
+def report(*names):
+    return DiagnosticArray(status=[
+        DiagnosticStatus(name=name, message='well', level=b'\0') for name in names])
+
+
+def test_nodes_that_do_not_report_are_named(monkeypatch):
+    """Neither those that never did nor those that were killed count as well."""
+    node, now = Node('subscriber'), time.monotonic()
+    monkeypatch.setattr(time, 'monotonic', lambda: now)
+    try:
+        health = Health(node, ('simulator', 'com_estimator'))
+        assert health.worst() == (1, 'no diagnostics yet')
+        health.on_array(report('simulator: clock', 'com_estimator: com', 'zmp_monitor: zmp'))
+        assert health.worst() == (0, 'all 3 checks OK')
+        now += 10.0
+        health.on_array(report('simulator: clock'))
+        level, text = health.worst()
+        assert level == 2
+        assert text == 'no diagnostics from com_estimator for 10 s, zmp_monitor for 10 s: ' \
+            'ended, or hangs'
+        now += 60.0
+        never = Health(node, ('com_estimator',))
+        now += 30.0
+        assert 'com_estimator for 15 s' in never.worst()[1]
+    finally:
+        node.destroy_node()
 
 
 def test_a_robot_without_contact_states_is_measured(measurements):

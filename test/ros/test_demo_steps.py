@@ -16,14 +16,14 @@
 from __future__ import annotations
 
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.demo.chapter import Skipped
+from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.stage import Stage as DemoStage
 from biped_com_ros.demo.steps import STEPS, Steps
 from geometry_msgs.msg import PointStamped
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 import pytest
-from std_msgs.msg import Float64, String
+from std_msgs.msg import Float64, Int32, String
 
 
 @pytest.fixture(scope='module')
@@ -42,8 +42,9 @@ class Stage:
               Transition.TRANSITION_DEACTIVATE: 'inactive',
               Transition.TRANSITION_CLEANUP: 'unconfigured'}
 
-    def __init__(self, error=(0.003, 0.004), end='standing', gravity='unconfigured'):
+    def __init__(self, error=(0.003, 0.004), end='standing', gravity='unconfigured', stop=None):
         self.error, self.end, self.calls, self.released = error, end, [], False
+        self.stop, self._steps = stop, 0
         self.gravity, self.urdf = gravity, ''
         self._callbacks, self._next = {}, [lambda: self.receive('state', String(data='standing'))]
 
@@ -69,7 +70,7 @@ class Stage:
     def wait_until(self, condition, what, timeout):
         while not condition():
             if not self._next:
-                raise Skipped(what)
+                raise ChapterFailed(what)
             self._next.pop(0)()
             yield None
 
@@ -88,6 +89,7 @@ class Stage:
             self.urdf = values['urdf']
         else:
             self.calls.append((name, values))
+            self._steps = values['steps']
         return None
 
     def trigger(self, name):
@@ -100,6 +102,8 @@ class Stage:
 
     def _walk(self):
         x, y = self.error
+        done = self._steps if self.stop is None else min(self.stop, self._steps)
+        self.receive('steps_done', Int32(data=done))
         for i, margin in enumerate((0.03, 0.012, 0.04)):
             self.receive('margin', Float64(data=margin))
             self.receive('zmp_reference', point(i, 0.1 * i, 0.02))
@@ -133,13 +137,24 @@ def test_it_steps_once_and_then_walks_and_compares(model, gravity):
         ('gait_player/set_parameters', {'pattern': 'preview', 'steps': STEPS}),
         'gait_player/walk']
     assert stage.calls[-1] == 'reset'
-    assert [row[1:] for row in table.rows] == [('5.0 mm', '12 mm')] * 2
+    assert table.rows == [('1 of 1 slow step', '5.0 mm', '12 mm'),
+                          (f'{STEPS} of {STEPS} quick steps', '5.0 mm', '12 mm')]
+    assert not table.problem
     assert stage.gravity == 'unconfigured'
+
+
+@pytest.mark.parametrize('stop, rows', [
+    (0, ['0 of 1 slow step', '0 of 6 quick steps']),
+    (1, ['1 of 1 slow step', '1 of 6 quick steps'])])
+def test_steps_that_were_not_done_are_not_reported_as_done(stop, rows):
+    table = play(Steps(), Stage(stop=stop))
+    assert [row[0] for row in table.rows] == rows
+    assert table.problem.startswith(f'{rows[stop]}, then the walk was stopped')
 
 
 def test_an_aborted_walk_is_reported(model):
     stage = Stage(end='halted')
-    with pytest.raises(Skipped, match='aborted'):
+    with pytest.raises(ChapterFailed, match='aborted'):
         play(Steps(), stage)
     assert stage.gravity == 'unconfigured' and stage.calls[-1] == 'reset'
 

@@ -179,10 +179,28 @@ def test_a_failure_is_reported_and_the_story_goes_on(stage, rig):
         stage, rig, Chap('lacking', happy, 'it has no hands'), Chap('broken', broken),
         Chap('refused', refused), Chap('absent', absent), Chap('good', happy))
     assert outcomes['lacking'] == 'skipped: it has no hands'
-    assert outcomes['broken'].startswith('ended early:') and 'something' in outcomes['broken']
-    assert outcomes['refused'] == 'ended early: it is too heavy'
+    assert outcomes['broken'].startswith('failed: KeyError:') and 'something' in outcomes['broken']
+    assert outcomes['refused'] == 'failed: it is too heavy'
     assert "'nobody/do'" in outcomes['absent'] and 'nobody is not running' in outcomes['absent']
     assert outcomes['good'].rows == [('it', '1', '0')]
+
+
+def test_only_what_a_robot_can_do_and_did_not_counts_as_failed(stage, rig):
+    def partly(stage):
+        yield from stage.wait(0.1)
+        return Comparison(('x',), [('1 of 6', '')], problem='1 of 6 steps')
+
+    def refused(stage):
+        yield from stage.wait(0.1)
+        raise InputError('it is too heavy')
+
+    story = Story([Chap('lacking', happy, 'it has no hands'), Chap('partly', partly),
+                   Chap('refused', refused), Chap('good', happy)], stage, RecordingScreen())
+    play(stage, rig, story.run(0.5), lambda: story.is_over)
+    assert story.failures == {'partly': '1 of 6 steps', 'refused': 'it is too heavy'}
+    assert story.summary().splitlines() == [
+        'lacking: skipped: it has no hands', 'partly: failed: 1 of 6 steps',
+        'refused: failed: it is too heavy', 'good: shown']
 
 
 def test_services_succeed_or_fail(stage, rig):
@@ -198,7 +216,7 @@ def test_services_succeed_or_fail(stage, rig):
 
     outcomes = run_story(stage, rig, Chap('good', request('good')), Chap('bad', request('bad')))
     assert outcomes['good'].rows == [('done', '')]
-    assert outcomes['bad'] == "skipped: 'helper/bad' refused: not now"
+    assert outcomes['bad'] == "failed: 'helper/bad' refused: not now"
 
 
 def test_a_robot_that_has_fallen_is_reset(stage, rig, model):
@@ -247,6 +265,20 @@ def test_every_chapter_has_a_description(name):
     chapter, = chosen_chapters(name)
     assert chapter.name == name
     assert 5 < len(chapter.title) < 60 and len(chapter.description) > 30
+
+
+@pytest.mark.parametrize('events, least, course', [
+    ((), 0.02, 'stable'),
+    ((), -0.01, 'stable (the ZMP was beyond the edge for less than level_dwell of zmp_monitor)'),
+    (('marginal: the ZMP is 3 mm from the edge', 'stable'), -0.01, 'marginal, stable'),
+    (('marginal: it is near', 'fallen: it leans'), -0.1, 'marginal, fallen: it leans')])
+def test_a_push_is_told_with_what_was_reported_meanwhile(events, least, course):
+    """A negative margin and nothing but 'stable' would contradict each other."""
+    push = Push()
+    push._event, push._events, push._least = 'stable', ['stable'], least
+    for text in events:
+        push._on_event(DiagnosticArray(status=[DiagnosticStatus(message=text)]))
+    assert push._course() == course
 
 
 def test_pushes_grow_until_the_fall(stage, rig, model):

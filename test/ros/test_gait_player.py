@@ -16,168 +16,23 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from itertools import count
 from pathlib import Path
-import time
 
 from biped_com_ros.core.model.robot import RobotModel
-from biped_com_ros.nodes.gait_player.node import GaitPlayer
 from biped_com_ros.nodes.gait_player.parameters import GaitPlayerParameters
-from biped_com_ros.ros.node.diagnostics import status_name
-from biped_com_ros.ros.topics.qos import LATCHED
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from geometry_msgs.msg import PointStamped, Vector3Stamped
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 import numpy as np
 import pytest
-import rclpy
 from rclpy.parameter import Parameter
-from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import Float64, Float64MultiArray, String
-from std_srvs.srv import Trigger
-from support.messages import imu, joint_state, set_fields
-from support.ros_rig import NodeRig
-from trajectory_msgs.msg import JointTrajectory
+from support.gait_rig import GaitRig, seconds, SPEED, YAW
 import yaml
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'gait_player.yaml'
-COUNTER = count()
-#: Simulated seconds per second.
-SPEED = 4.0
-OPTIONS = {'use_sim_time': True, 'max_stamp_age': 0.0, 'input_timeout': 8.0, 'steps': 3}
-YAW = 0.6
 
 
 @pytest.fixture(scope='module')
 def model():
     return RobotModel.load('biped')
-
-
-class GaitRig(NodeRig):
-    """The node, and a robot that follows trajectories exactly."""
-
-    def __init__(self, model, **parameters):
-        self.model, namespace = model, f'gait_{next(COUNTER)}'
-        super().__init__(node=GaitPlayer(namespace=namespace, parameter_overrides=[
-            Parameter(name, value=value) for name, value in {**OPTIONS, **parameters}.items()]),
-            namespace=namespace)
-        self.monitor = f'{namespace}/zmp_monitor'
-        self.positions, self.silent, self.is_stuck = model.posture(), set(), False
-        self.trajectories, self.states, self.references = [], [], []
-        self.shares, self.progress, self.lines = [], [], {}
-        self._begun, self._time, self._speed = time.monotonic(), 100.0, SPEED
-        make, listen = self.peer.create_publisher, self.peer.create_subscription
-        self._clock = make(Clock, '/clock', 10)
-        self._joints, self._imu = make(JointState, 'joint_states', 10), make(Imu, 'imu', 10)
-        self._com = make(PointStamped, 'com_estimator/com', 10)
-        self._bias = make(Vector3Stamped, 'com_estimator/com_bias', 10)
-        self._zmp = make(PointStamped, 'zmp_monitor/zmp', 10)
-        self.diagnostics = make(DiagnosticArray, '/diagnostics', 10)
-        self._event = make(DiagnosticArray, 'zmp_monitor/event', LATCHED)
-        self._dcm_margin, self.dcm_margin = make(Float64, 'zmp_monitor/dcm_margin', 10), 0.02
-        self._phase = make(String, 'zmp_monitor/support_phase', LATCHED)
-        self.controller = listen(
-            JointTrajectory, 'joint_trajectory_controller/joint_trajectory',
-            self.trajectories.append, 10)
-        listen(String, 'gait_player/state', lambda m: self.states.append(m.data), LATCHED)
-        listen(PointStamped, 'gait_player/zmp_reference', self.references.append, 50)
-        listen(Float64MultiArray, 'gait_player/shares', self.shares.append, 50)
-        listen(Float64, 'gait_player/progress', lambda m: self.progress.append(m.data), LATCHED)
-        listen(DiagnosticArray, '/diagnostics', self._on_diagnostics, 50)
-        self._services = {name: self.peer.create_client(Trigger, f'gait_player/{name}')
-                          for name in ('single_step', 'walk', 'stop', 'pause', 'resume')}
-        self.peer.create_timer(0.02, self._step)
-        self.peer.create_timer(0.3, self._monitor)
-        self.bias = np.zeros(3)
-
-    def _on_diagnostics(self, array):
-        for status in array.status:
-            if status.name.startswith(prefix := status_name(self.node, '')):
-                self.lines[status.name.removeprefix(prefix)] = status
-
-    def _step(self):
-        now = self.now()
-        stamp = rclpy.time.Time(nanoseconds=round(1e9 * now)).to_msg()
-        self._clock.publish(Clock(clock=stamp))
-        if not self.is_stuck:
-            self._follow(now)
-        self._imu.publish(imu(
-            stamp, self.model.config.imu.frame, (0.0, 0.0, np.sin(0.5 * YAW), np.cos(0.5 * YAW))))
-        self._dcm_margin.publish(Float64(data=self.dcm_margin))
-        for publisher, kind, xyz in ((self._com, 'point', (1.0, 2.0, 0.4)),
-                                     (self._zmp, 'point', (1.0, 2.0, 0.0)),
-                                     (self._bias, 'vector', self.bias)):
-            message = PointStamped() if kind == 'point' else Vector3Stamped()
-            message.header.stamp, message.header.frame_id = stamp, 'odom'
-            set_fields(getattr(message, kind), 'xyz', xyz)
-            publisher.publish(message)
-        if 'joints' not in self.silent:
-            self._joints.publish(joint_state(stamp, self.model.joint_names, self.positions))
-
-    def _follow(self, now):
-        """Do as the last trajectory says."""
-        if not self.trajectories:
-            return
-        told = self.trajectories[-1]
-        start = told.header.stamp.sec + 1e-9 * told.header.stamp.nanosec or now
-        times = start + seconds(told)
-        index = self.model.joint_index(told.joint_names)
-        positions = np.array([point.positions for point in told.points])
-        self.positions[index] = [np.interp(now, times, column) for column in positions.T]
-
-    def _monitor(self):
-        if 'monitor' in self.silent:
-            return
-        self.diagnostics.publish(DiagnosticArray(status=[DiagnosticStatus(
-            name=f'{self.monitor}: zmp', level=DiagnosticStatus.OK, message='500 Hz')]))
-
-    def report(self, level, message, now):
-        """Let the monitor announce a level."""
-        self._event.publish(DiagnosticArray(status=[DiagnosticStatus(
-            name=f'{self.monitor}: stability', level=level, message=message,
-            values=[KeyValue(key='now', value=now)])]))
-
-    def stand(self, phase='double'):
-        self._phase.publish(String(data=phase))
-
-    def order(self, name):
-        return self.call(self._services[name], Trigger.Request())
-
-    def now(self):
-        return self._time + self._speed * (time.monotonic() - self._begun)
-
-    def freeze(self, on):
-        """Let simulated time stand still, or go on."""
-        self._time, self._begun = self.now(), time.monotonic()
-        self._speed = 0.0 if on else SPEED
-
-    def pass_time(self, seconds):
-        """Let simulated time pass."""
-        self.spin(seconds / SPEED)
-
-    def until_it_may(self):
-        """Wait until nothing keeps the robot from walking."""
-        self.until(lambda: 'gait' in self.lines and {
-            v.key: v.value for v in self.lines['gait'].values}['may walk'] == 'yes', what='gait')
-        return self
-
-    def state_is(self, state):
-        self.until(lambda: self.states[-1:] == [state], 40.0, f'{state}, but {self.states}')
-
-    def soles(self, positions):
-        state = self.model.state(positions)
-        return state.placements_in_base(self.model.soles)[:, 3]
-
-    def last_pose(self):
-        """Return where the last trajectory ends, of all joints."""
-        told, positions = self.trajectories[-1], self.model.posture()
-        positions[self.model.joint_index(told.joint_names)] = told.points[-1].positions
-        return positions
-
-
-def seconds(told):
-    return np.array([p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec
-                     for p in told.points])
 
 
 @pytest.fixture
@@ -387,6 +242,15 @@ def test_joints_that_do_not_follow_are_left_where_they_are(make):
     rig.until(lambda: 'do not follow' in rig.lines['gait'].message, what='diagnostics')
 
 
+def test_a_robot_that_was_moved_while_a_walk_was_planned_does_not_jump(rig, model):
+    rig.order('walk')
+    rig.state_is('planning')
+    rig.positions = model.posture()
+    rig.positions[model.joint_index(['r_knee'])] += 0.1
+    rig.state_is('standing')
+    assert rig.states == ['standing', 'planning', 'standing'] and not rig.trajectories
+
+
 def test_joints_that_are_off_at_the_begin_get_the_same_time_to_follow(make):
     rig = make(follow_tolerance=0.01, follow_time=5.0)
     rig.positions[rig.model.joint_index(rig.model.config.groups['left_leg'][:1])] += 0.03
@@ -443,6 +307,7 @@ def test_reasons_not_to_walk_are_reported(make, model):
     rig.until_it_may()
     rig.stand('single left')
     rig.until(lambda: 'single left support' in rig.order('walk').message, what='the phase')
+    assert rig.lines['gait'].level == DiagnosticStatus.OK  # it stands well
     rig.stand()
     rig.positions[model.joint_index(['l_knee'])] += 0.2
     rig.until_it_may()
@@ -478,7 +343,9 @@ def test_a_robot_with_other_legs_is_unable(make):
     answer = rig.order('walk')
     assert not answer.success and 'cannot walk' in answer.message
     rig.until(lambda: 'gait' in rig.lines, what='diagnostics')
-    assert rig.lines['gait'].level == DiagnosticStatus.WARN
+    # Nothing is wrong with it.
+    assert rig.lines['gait'].level == DiagnosticStatus.OK
+    assert 'this robot cannot walk' in rig.lines['gait'].message
 
 
 def test_the_parameter_file_has_every_parameter_with_its_default():

@@ -165,6 +165,30 @@ def test_estimates_are_compared_with_the_truth_of_their_instant_and_expire(polli
     assert polling.view.point('com') is not None
     polling.inputs.update(1.1)
     assert polling.view.point('com') is None and math.isnan(polling.view.error('com'))
+    polling.inputs.update(4.0)
+    (x, _, _), age = polling.view.latest('com', 'point')
+    assert (x, age) == (2.25, 4.0)
+    polling.now = 4.1
+    polling.publish('com_estimator/com', com, lambda: polling.view.point('com') is not None,
+                    ns=13 * 10 ** 9)
+    assert polling.view.latest('com', 'point')[1] == 0.0
+
+
+def test_joints_keep_their_place_and_all_else_is_unknown_when_stale(polling):
+    stand = MODEL.posture()
+    polling.publish('joint_states', joint_state(MODEL.joint_names, stand, stand + 1.0),
+                    lambda: polling.view.positions is not None)
+    wrench = WrenchStamped()
+    wrench.wrench.force.z = 17.0
+    polling.publish('wrench_aggregator/left/wrench', wrench,
+                    lambda: np.isfinite(polling.view.feet['left'].wrench).all())
+    polling.inputs.update(3.0)
+    view = polling.view
+    np.testing.assert_allclose(view.positions, stand)
+    assert view.efforts is None and np.isnan(view.feet['left'].wrench).all()
+    assert view.latest('positions')[1] == 3.0 and view.latest('wrench', 'left')[1] == 3.0
+    assert view.latest('wrench', 'left')[0][2] == 17.0
+    np.testing.assert_allclose(view.latest('efforts')[0], stand + 1.0)
 
 
 def test_feet_polygon_margin_and_links_are_shown(polling):
@@ -204,10 +228,10 @@ def test_health_torso_and_tendons_are_shown(polling):
     polling.publish('torso_controller/shape', shape, lambda: polling.view.torso[0] == 0.2)
 
 
-def test_a_calibrated_urdf_gives_another_com(polling):
+def test_once_nodes_use_a_calibrated_urdf_the_page_knows_where_the_com_was_before(polling):
     heavier = MODEL.urdf.replace('<mass value="', '<mass value="1', 1)
     calibrated = RobotModel(MODEL.config, heavier)
-    polling.publish('robot_description', String(data=heavier),
+    polling.publish('calibrated_description', String(data=heavier),
                     lambda: polling.inputs.calibrated is not None, qos=rclpy.qos.QoSProfile(
                         depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL))
     stand = MODEL.posture()
@@ -216,11 +240,46 @@ def test_a_calibrated_urdf_gives_another_com(polling):
     base = Pose.from_rpy((0.1, 0.2, 0.3), np.array((1.0, 2.0, 3.0)))
     polling.view.base, polling.view.base_from = base, 'tf'
     com = PointStamped()
-    com.point.x, com.point.y, com.point.z = MODEL.state(stand).in_world(base).com_in_world
-    polling.publish('com_estimator/com', com, lambda: 'calibrated' in polling.view.points)
-    np.testing.assert_allclose(polling.view.points['calibrated'], calibrated.state(
+    published = calibrated.state(stand).in_world(base).com_in_world
+    com.point.x, com.point.y, com.point.z = published
+    polling.publish('com_estimator/com', com, lambda: 'uncalibrated' in polling.view.points)
+    np.testing.assert_allclose(polling.view.points['com'], published, atol=1e-12)
+    np.testing.assert_allclose(polling.view.points['uncalibrated'], MODEL.state(
         stand).in_world(base).com_in_world, atol=1e-9)
-    assert np.linalg.norm(polling.view.points['calibrated'] - polling.view.points['com']) > 1e-3
+    assert np.linalg.norm(
+        polling.view.points['uncalibrated'] - polling.view.points['com']) > 1e-3
+
+
+def test_a_node_that_was_killed_is_named_and_its_last_words_are_not_believed(polling):
+    latched = rclpy.qos.QoSProfile(
+        depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL)
+    polling.publish('/diagnostics', DiagnosticArray(status=[
+        DiagnosticStatus(name='zmp_monitor: zmp', level=b'\0', message='stable'),
+        DiagnosticStatus(name='simulator: clock', level=b'\0', message='well')]),
+        lambda: len(polling.view.health) == 2)
+    polling.publish('zmp_monitor/support_phase', String(data='double'),
+                    lambda: polling.view.phase == 'double', qos=latched)
+    polling.now += 10.0
+    polling.publish('/diagnostics', DiagnosticArray(status=[
+        DiagnosticStatus(name='simulator: clock', level=b'\0', message='again')]),
+        lambda: any(line.message == 'again' for line in polling.view.health))
+    silent, well = sorted(polling.view.health, key=lambda line: -line.level)
+    assert (silent.level, silent.name) == (3, 'zmp_monitor') and '10 s' in silent.message
+    assert well.level == 0 and polling.view.phase == ''
+    assert polling.view.latest('phase') == ('double', pytest.approx(10.0))
+    polling.publish('/diagnostics', DiagnosticArray(status=[
+        DiagnosticStatus(name='zmp_monitor: zmp', level=b'\0', message='stable')]),
+        lambda: polling.view.phase == 'double')
+
+
+def test_a_latched_text_of_a_node_that_never_reports_is_stale_soon(polling):
+    polling.publish('gait_player/state', String(data='walking'),
+                    lambda: polling.view.gait == 'walking', qos=rclpy.qos.QoSProfile(
+                        depth=1, durability=rclpy.qos.DurabilityPolicy.TRANSIENT_LOCAL))
+    polling.inputs.update(5.0)
+    assert polling.view.gait == 'walking'
+    polling.inputs.update(7.0)
+    assert polling.view.gait == '' and polling.view.latest('gait') == ('walking', 7.0)
 
 
 class Acting:
@@ -287,6 +346,31 @@ def test_pushes_and_targets_go_where_the_robot_faces(acting):
     acting.rig.until(lambda: targets, what='a target')
     assert targets[0].vector.x == pytest.approx(math.radians(5.0))
     assert targets[0].vector.y == pytest.approx(math.atan2(4.0, -3.0))
+
+
+def test_what_parameter_controls_does_not_permit_is_not_executed():
+    """Buttons are disabled in the browser only; whoever connects can press them all the same."""
+    rig, notes = NodeRig('viewer'), []
+    try:
+        actions = PageActions(rig.node, MODEL, lambda *note: notes.append(note), 'walk,torso')
+        assert actions.unavailable()['push'] == 'turned off by parameter controls'
+        assert actions.unavailable()['calibration/start'] == 'turned off by parameter controls'
+        assert 'not running' in actions.unavailable()['walk']
+        tares = []
+        trigger_service(rig.peer, 'wrench_aggregator/tare', lambda: tares.append(1))
+        pushes = rig.collect(WrenchStamped, 'simulator/push')
+        targets = rig.collect(Vector3Stamped, 'torso_controller/target')
+        rig.until(lambda: actions.is_discovered, what='subscribers')
+        actions.execute('tare', None)
+        actions.execute('push', ('left', 0.2))
+        actions.execute('feedforward', True)
+        actions.execute('torso', (1e300, 0.0))  # no slider goes there
+        actions.execute('torso', (3.0, 4.0))
+        rig.until(lambda: targets, what='the permitted target')
+        assert targets[0].vector.x == pytest.approx(math.radians(5.0))
+        assert len(targets) == 1 and not pushes and not tares and not notes[1:]
+    finally:
+        rig.close()
 
 
 def test_feedforward_goes_through_the_lifecycle(acting):

@@ -13,9 +13,23 @@
 # limitations under the License.
 """What RViz is told to show, against what nodes publish by doc/interfaces.rst (tested, too)."""
 
+import importlib
+import json
+from xml.etree import ElementTree
+
+from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.model.urdf import load_urdf
 from biped_com_ros.nodes import NODES
+from biped_com_ros.nodes.com_estimator.markers import MarkerOutput
+from biped_com_ros.nodes.com_estimator.parameters import ComEstimatorParameters
+from biped_com_ros.nodes.zmp_monitor.markers import StabilityMarkers
+from biped_com_ros.nodes.zmp_monitor.parameters import ZmpMonitorParameters
+from biped_com_ros.viz import palette
+from biped_com_ros.viz.arrows import arrow_scale
 import pytest
+import rclpy
 from support.documented_interfaces import documented_interfaces, NAMESPACE
 import yaml
 
@@ -32,6 +46,38 @@ KINDS = {
 @pytest.fixture
 def ros():
     """Need no middleware."""
+
+
+@pytest.fixture
+def ros_node():
+    context = rclpy.Context()
+    context.init()
+    node = rclpy.create_node('drawing', context=context)
+    yield node
+    node.destroy_node()
+    context.try_shutdown()
+
+
+def make(robot):
+    config = load_robot_config(robot)
+    return RobotModel(config, load_urdf(config))
+
+
+def colour_of(marker):
+    return tuple(round(255 * getattr(marker.color, channel)) for channel in 'rgb')
+
+
+def configuration():
+    return yaml.safe_load((package_share() / 'rviz' / 'biped.rviz').read_text())
+
+
+def walk(node):
+    """Go through all mappings."""
+    if isinstance(node, dict):
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(
+            node, list) else ():
+        yield from walk(child)
 
 
 def displays(node):
@@ -59,6 +105,129 @@ def test_every_topic_of_rviz_is_published_with_the_type_that_its_display_takes()
         # All outputs are reliable, but not all are latched: this fits each of them.
         assert topic['Durability Policy'] == 'Volatile', name
         assert topic['Reliability Policy'] in ('Reliable', 'Best Effort'), name
+
+
+def test_the_window_leaves_most_of_its_width_to_the_robot():
+    # As Qt saves it; 000000fd: docks, then the size of what is left in the middle.
+    window = configuration()['Window Geometry']
+    state = bytes.fromhex(window['QMainWindow State'])
+    assert state[:12].hex() == '000000ff' + '00000000' + 'fd000000'
+    corners = bytes.fromhex(''.join(f'{corner:08x}' for corner in (4, 4, 8, 8)))
+    at = state.index(corners) - 8
+    width, height = (int.from_bytes(state[i:i + 4], 'big') for i in (at, at + 4))
+    assert window['Width'] == 1400 and width > 1000 and height > 700
+    names = [name.encode('utf-16-be') for name in ('Displays', 'Views')]
+    is_shown = [state[state.index(name) + len(name)] for name in names]
+    assert is_shown == [1, 0]
+
+
+def test_arrows_of_wrenches_are_longer_than_they_are_thick():
+    # Else RViz draws none: it compares force times scale with the width.
+    wrenches = [d for d in walk(configuration()) if d.get('Class', '').endswith('/Wrench')]
+    assert len(wrenches) == 3
+    for display in wrenches:
+        assert 0.5 * 3.6 * 9.81 * display['Force Arrow Scale'] > 10 * display['Arrow Width']
+        assert 0.2 * display['Torque Arrow Scale'] > display['Arrow Width']
+
+
+def test_the_fused_com_is_no_arrow():
+    display, = (d for d in walk(configuration()) if d.get('Class', '').endswith('/Odometry'))
+    assert display['Shape']['Value'] == 'Axes' and display['Shape']['Axes Length'] <= 0.1
+
+
+@pytest.mark.parametrize(('topic', 'colour'), [
+    ('com_estimator/com', palette.MARKS['com'].colour),
+    ('com_estimator/com_fused', palette.MARKS['fused'].colour),
+    ('com_estimator/link_coms', palette.LINK_COM),
+    ('zmp_monitor/zmp', palette.MARKS['zmp'].colour),
+    ('zmp_monitor/zmp_model', palette.MARKS['zmp_model'].colour),
+    ('zmp_monitor/dcm', palette.MARKS['dcm'].colour),
+    ('wrench_aggregator/left/wrench', palette.FORCE),
+    ('simulator/truth/com', palette.MARKS['truth'].colour)])
+def test_colours_are_those_of_the_page(topic, colour):
+    display, = (d for d in walk(configuration())
+                if isinstance(d.get('Topic'), dict) and d['Topic']['Value'] == topic)
+    shown = display.get('Color') or display.get('Force Color') or display['Shape']['Color']
+    assert tuple(map(int, shown.split(';'))) == colour
+
+
+def test_markers_have_the_colours_of_the_page_and_arrows_the_size_of_the_robot(ros_node):
+    for robot in ('biped', 'talos'):
+        model = make(robot)
+        stability = StabilityMarkers(ros_node, model, ZmpMonitorParameters())
+        shown = {marker.ns: marker for marker in stability._out.prototype.markers}
+        for name in ('com', 'zmp', 'zmp_model', 'dcm'):
+            assert colour_of(shown[name]) == palette.MARKS[name].colour
+        assert colour_of(shown['force']) == palette.FORCE
+        weight = model.mass * 9.81
+        height = {'biped': 0.85, 'talos': 1.75}[robot]
+        assert arrow_scale(model) * weight == pytest.approx(palette.ARROW * height, rel=0.15)
+        links = MarkerOutput(ros_node, model, ComEstimatorParameters())
+        assert {colour_of(marker) for marker in links._out.prototype.markers} == {
+            palette.LINK_COM, *(palette.MARKS[name].colour for name in ('com', 'dcm', 'fused'))}
+        stability._out.destroy()
+        links._out.destroy()
+
+
+def field_of(kind, path):
+    """Return the type of a field of a message, by names that are separated by dots."""
+    package, _, name = kind.partition('/msg/' if '/msg/' in kind else '/')
+    message = getattr(importlib.import_module(f'{package}.msg'), name)
+    for part in path.split('.'):
+        found = message.get_fields_and_field_types()[part]
+        if '/' not in found:
+            return found
+        package, _, name = found.partition('/')
+        message = getattr(importlib.import_module(f'{package}.msg'), name)
+    return message
+
+
+def published_by_all_nodes():
+    published = {}
+    for name in NODES:
+        for part in documented_interfaces(name):
+            published.update({topic.removeprefix(NAMESPACE): kind
+                              for (direction, topic), kind in part.items()
+                              if direction == 'publishes'})
+    return published
+
+
+def assert_is_a_number(topic, field, published):
+    assert topic in published, topic
+    assert field_of(published[topic], field) in ('double', 'float', 'int32'), (topic, field)
+
+
+def test_the_layout_of_foxglove_shows_what_is_published():
+    layout = json.loads((package_share() / 'rviz' / 'foxglove.json').read_text())
+    published, panels = published_by_all_nodes(), layout['configById']
+    points = panels['3D!robot']['topics']
+    kinds = {published[topic] for topic in points}
+    assert kinds == {'geometry_msgs/PointStamped', 'visualization_msgs/MarkerArray'}
+    for topic, options in points.items():
+        name = topic.rpartition('/')[2]
+        if 'color' in options and name in palette.MARKS and 'truth' not in topic:
+            assert options['color'] == palette.css(palette.MARKS[name].colour)
+    paths = [path['value'] for panel in panels.values() for path in panel.get('paths', ())]
+    assert len(paths) > 8
+    for path in paths:
+        assert_is_a_number(*path.split('.', 1), published)
+
+    def leaves(node):
+        if isinstance(node, str):
+            return {node}
+        return leaves(node['first']) | leaves(node['second'])
+    assert leaves(layout['layout']) == panels.keys()
+
+
+def test_the_layout_of_plotjuggler_shows_what_is_published():
+    published = published_by_all_nodes()
+    layout = ElementTree.parse(package_share() / 'rviz' / 'plotjuggler.xml')
+    curves = [curve.get('name') for curve in layout.iter('curve')]
+    assert len(curves) > 8
+    for curve in curves:
+        topic = max((topic for topic in published if curve.startswith(f'{topic}/')), key=len,
+                    default=curve)
+        assert_is_a_number(topic, curve[len(topic) + 1:].replace('/', '.'), published)
 
 
 def test_every_marker_topic_of_all_nodes_is_shown():

@@ -31,7 +31,8 @@ from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.sim.pacing import MAX_LAG
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import PointStamped, PoseArray, Vector3Stamped, WrenchStamped
+from geometry_msgs.msg import (
+    InertiaStamped, PointStamped, PoseArray, Vector3Stamped, WrenchStamped)
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
@@ -395,3 +396,25 @@ def test_a_process_that_cannot_start_says_why():
     output, _ = process.communicate(timeout=20.0)
     assert process.returncode == 1
     assert "did you mean 'biped'" in output and 'Traceback' not in output
+
+
+def test_a_load_is_carried_and_taken_off(rig):
+    """The feet carry it, too; a link that does not exist is refused."""
+    contacts = rig.collect(Float64MultiArray, 'simulator/truth/contacts')
+    publisher = rig.publisher(InertiaStamped, 'simulator/load')
+
+    def put(mass, link):
+        message = InertiaStamped(header=Header(frame_id=link))
+        message.inertia.m = mass
+        publisher.publish(message)
+
+    def carries(mass):
+        weight = 9.81 * (MASS + mass)
+        return bool(contacts) and abs(sum(contacts[-1].data) - weight) < 0.01 * weight
+    rig.until(lambda: carries(0.0), what='standing')
+    put(1.5, CONFIG.base_link)
+    rig.until(lambda: carries(1.5), what='the load')
+    put(0.0, CONFIG.base_link)
+    rig.until(lambda: carries(0.0), what='no load')
+    put(1.0, 'no_link')
+    rig.until(lambda: 'no_link' in rig.node.commands.last_error, what='a refusal')

@@ -110,7 +110,7 @@ def test_uneven_soles_carry_the_robot_from_the_first_reading_on():
     ({'instrument_errors': ['left_knee frction 1']}, "did you mean 'friction'"),
     ({'instrument_errors': ['left_kne friction 1']}, "did you mean 'left_knee'"),
     ({'wrench_faults': ['left_foot ded']}, "did you mean 'dead'"),
-    ({'floor_roll': 1.0}, "'floor_roll': 1.0 is out of range; valid: -0.1 to 0.1 rad"),
+    ({'floor_roll': 1.0}, "'floor_roll': 1.0 is out of range; valid: -0.3 to 0.3 rad"),
 ])
 def test_nonsense_is_refused_at_start(parameters, text_part):
     with pytest.raises(ConfigurationError, match=text_part):

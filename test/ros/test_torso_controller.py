@@ -443,3 +443,18 @@ def test_tendons_of_another_robot_are_found_too_weak(body):
 def test_file_and_node_have_the_same_parameters():
     values = yaml.safe_load(CONFIG.read_text())['/**/torso_controller']['ros__parameters']
     assert values == dataclasses.asdict(PARAMETERS)
+
+
+def test_its_own_virtual_joints_on_joint_states_are_no_error(rig):
+    robot = rig()
+    publisher = robot.publisher(JointState, 'joint_states')
+    source, names = robot.node._joint_states, list(robot.body.joint_names)
+    own = JointState(name=names, position=[0.0] * len(names))
+    own.header.stamp = robot.node.get_clock().now().to_msg()
+    robot.until(lambda: publisher.publish(own) or source.refused.get('other joints', 0) > 2,
+                what='own joint states')
+    assert source.last_error == ''
+    strange = JointState(name=[*names, 'wing'], position=[0.0] * (len(names) + 1))
+    strange.header.stamp = own.header.stamp
+    robot.until(lambda: publisher.publish(strange) or source.last_error, what='others')
+    assert 'has none of the joints' in source.last_error and "'wing'" in source.last_error

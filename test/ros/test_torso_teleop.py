@@ -24,10 +24,13 @@ import sys
 import termios
 import time
 
+from biped_com_ros.ros.topics.qos import LATCHED
+from geometry_msgs.msg import PointStamped
 import pytest
 import rclpy
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
+from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 LIMIT = 60.0  # s, for starting on a busy machine
@@ -95,6 +98,22 @@ def test_keys_of_a_terminal_move_the_stick(terminal):
     terminal.until(lambda: terminal.frozen == [True])
     terminal.press(b'u')
     terminal.until(lambda: terminal.frozen == [True, False])
+    com = PointStamped()
+    com.point.x, com.point.y, com.point.z = 0.012, -0.003, 0.4
+    publisher = terminal.node.create_publisher(PointStamped, 'com_estimator/com', 10)
+    url = terminal.node.create_publisher(String, 'viewer/url', LATCHED)
+    url.publish(String(data='http://127.0.0.1:8080'))
+
+    def is_shown(text):
+        com.header.stamp.sec += 1
+        publisher.publish(com)
+        return text in terminal.shown
+
+    terminal.until(lambda: is_shown(b'CoM +12 -3 +400 mm'))
+    terminal.until(lambda: b'Page for the browser: http://127.0.0.1:8080' in terminal.shown)
+    terminal.press(b'\x1a')  # ctrl-Z
+    terminal.until(lambda: b'q quits\r\n' in terminal.shown.split(b'ctrl-Z')[-1])
+    assert terminal.process.poll() is None
     terminal.press(b'q')
     terminal.until(lambda: terminal.process.poll() is not None)
     assert terminal.process.returncode == 0

@@ -29,7 +29,7 @@ from support.monitored_robot import MonitoredRobot, record, vectors
 import yaml
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'zmp_monitor.yaml'
-WARN, ERROR = DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
 
 @pytest.fixture(scope='module')
@@ -145,8 +145,7 @@ def test_on_stairs_support_is_between_the_soles_and_reported(robot, swaying):
     assert shown['cop', 0].pose.position.z == pytest.approx(3.06)
     assert shown['cop', 1].pose.position.z == pytest.approx(3.0)
     assert shown['com', 1].pose.position.z == pytest.approx(3.03, abs=1e-6)
-    message = rig.diagnosis('support', WARN, stairs, 'stairs, a foot on its edge')
-    assert '30 mm out of one plane' in message
+    rig.diagnosis('support', OK, stairs, 'region of support by friction, of soles on steps')
 
 
 def test_the_parameter_file_has_every_parameter_with_its_default():

@@ -182,16 +182,23 @@ class ComEstimatorRig(NodeRig):
         for messages in self.got.values():
             messages.clear()
 
-    def health(self, line, level=None, timeout=30.0):
-        """Play until a line of the diagnostics has the level (or changes twice); returns it."""
+    def health(self, line, level=None, timeout=30.0, saying=''):
+        """
+        Play until a line of the diagnostics has the level (or changes twice); returns it.
+
+        On a busy machine a report may tell of inputs that only came late: `saying` waits for one
+        that begins with this.
+        """
         found = []
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             self.statuses.clear()
             self.until(lambda: self.step() and line in self.statuses)
             found.append(self.statuses[line])
-            if (found[-1][0] == level) if level is not None else len(found) == 2:
-                return found[-1][1]
+            told, message = found[-1]
+            if message.startswith(saying) and (
+                    told == level if level is not None else len(found) == 2):
+                return message
         raise AssertionError(f'{line}: {found}')
 
     def truth(self):

@@ -49,9 +49,9 @@ def demo(*arguments, stdout=subprocess.PIPE, mark=None):
                 process.wait()
 
 
-def run(*arguments):
+def run(*arguments, limit=LIMIT, exit_code=0):
     """Run the demo until it ends by itself; return what it printed."""
     with demo(*arguments) as process:
-        output, _ = process.communicate(timeout=LIMIT)
-    assert process.returncode == 0, output
+        output, _ = process.communicate(timeout=limit)
+    assert process.returncode == exit_code, output
     return output

@@ -62,32 +62,41 @@ def row(names: str, kind: str) -> Row:
                bool(found[1]))
 
 
+#: Nodes that apply the efforts of gravity_compensation: of ros2_control, and the simulator.
+CONTROLLERS = ('effort_controller', 'simulator')
+
+
 def choices(config: RobotConfig) -> dict[str, list[str]]:
     """Return what the placeholders of the document stand for."""
-    return {'<foot>': list(config.feet), '<sensor>': list(config.wrench_sensors),
+    return {'<controller>': list(CONTROLLERS), '<foot>': list(config.feet),
+            '<sensor>': list(config.wrench_sensors),
+            '<hand>': [config.hand_label(name) for name, hand in config.hands.items()
+                       if hand.wrench_sensors],
             '<sensor topic>': [sensor.topic for sensor in config.wrench_sensors.values()],
             '<imu topic>': [imu.topic for imu in config.imus.values()]}
 
 
-def spelled_out(name: str, node: str) -> list[str]:
+def spelled_out(name: str, node: str, namespace: str = NAMESPACE,
+                config: RobotConfig = CONFIG) -> list[str]:
     """Return the full names that a name of the document stands for."""
-    holders = [holder for holder in choices(CONFIG) if holder in name]
+    holders = [holder for holder in choices(config) if holder in name]
     names = []
-    for values in itertools.product(*(choices(CONFIG)[holder] for holder in holders)):
+    for values in itertools.product(*(choices(config)[holder] for holder in holders)):
         full = name
         for holder, value in zip(holders, values):
             full = full.replace(holder, value)
-        full = full.replace('~', f'{NAMESPACE}/{node}')
-        names.append(full if full.startswith('/') else f'{NAMESPACE}/{full}')
+        full = full.replace('~', f'{namespace}/{node}')
+        names.append(full if full.startswith('/') else f'{namespace}/{full}')
     return names
 
 
-def documented_interfaces(node: str) -> tuple[dict, dict]:
+def documented_interfaces(node: str, namespace: str = NAMESPACE,
+                          config: RobotConfig = CONFIG) -> tuple[dict, dict]:
     """Return what there is always, and what may be there: (direction, name) -> type."""
     always, sometimes = {}, {}
     for line in documented(node):
         for (direction, name), kind in line.types().items():
-            for number, full in enumerate(spelled_out(name, node)):
+            for number, full in enumerate(spelled_out(name, node, namespace, config)):
                 # Most nodes read the IMU of the base only.
                 extra = line.conditional or ('<imu topic>' in name and number > 0)
                 (sometimes if extra else always)[direction, full] = kind

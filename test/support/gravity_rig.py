@@ -50,12 +50,14 @@ class GravityRig(NodeRig):
     ----------
     model
         The robot.
+    remap
+        Rule of a remapping.
     values
         Parameters of the node.
 
     """
 
-    def __init__(self, model, **values):
+    def __init__(self, model, remap='', **values):
         self.model, self.gravity_model = model, GravityModel(model)
         self.positions = model.posture()
         self.forces = 0.5 * self.gravity_model.weight * np.ones(2)
@@ -67,6 +69,7 @@ class GravityRig(NodeRig):
         self.namespace = f'gravity_{next(COUNTER)}'
         super().__init__(namespace=self.namespace, node=GravityCompensation(
             namespace=self.namespace,
+            cli_args=['--ros-args', '-r', remap] if remap else None,
             parameter_overrides=parameters(robot='talos', **{**FAST, **values})))
         self._joints = self.peer.create_publisher(JointState, 'joint_states', 10)
         self._imu = self.peer.create_publisher(Imu, 'imu', 10)
@@ -138,6 +141,13 @@ class GravityRig(NodeRig):
         if self.commands:
             commands = [message.data for message in self.commands]
             _check_all(commands, limits[index], np.array(commands[0]))
+
+    def close(self):
+        """Destroy everything; the next node of this name is no successor."""
+        if self.node.compensator is not None:
+            self.node.succession.record.forget()
+            self.node.succession.end()
+        super().close()
 
     @property
     def last(self):

@@ -32,8 +32,10 @@ from visualization_msgs.msg import MarkerArray
 
 OUTPUTS = {'zmp': PointStamped, 'zmp_model': PointStamped, 'zmp_difference': Vector3Stamped,
            'dcm': PointStamped, 'support_polygon': PolygonStamped, 'margin': Float64,
-           'dcm_margin': Float64, 'time_to_edge': Float64, 'markers': MarkerArray}
+           'com_region': PolygonStamped, 'com_margin': Float64, 'dcm_margin': Float64,
+           'time_to_edge': Float64, 'markers': MarkerArray}
 LATCHED_OUTPUTS = {'support_phase': String, 'event': DiagnosticArray}
+FEET_ONLY = ('joints', 'base', 'left', 'right')
 COUNTER = itertools.count()
 
 
@@ -129,14 +131,14 @@ class MonitoredRobot(NodeRig):
         def foot(i):
             self.wrenches[i].publish(wrench_stamped(stamp, frames[i], sample.wrenches[i]))
         return {'joints': joints, 'base': base, 'left': lambda: foot(0),
-                'right': lambda: foot(1)}
+                'right': lambda: foot(1), 'hand': lambda: foot(2)}
 
-    def play(self, samples, order=('joints', 'base', 'left', 'right'), rest=0.1, **options):
+    def play(self, samples, order=FEET_ONLY, rest=0.1, **options):
         """Send samples, each in this order (or a random one), and let the node answer."""
         rng = np.random.default_rng(3)
         for sample in samples:
             send = self.senders(sample, **options)
-            for name in (rng.permutation(list(send)) if order == 'random' else order):
+            for name in (rng.permutation(FEET_ONLY) if order == 'random' else order):
                 send[name]()
                 self.spin(0.0015)
             self.spin(0.001)

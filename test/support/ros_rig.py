@@ -46,8 +46,10 @@ class ServedNodes:
     def spin(self, seconds):
         """Run callbacks for some time."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0.0:
-            self.executor.spin_once(timeout_sec=left)
+        while time.monotonic() < end:
+            # With another timeout at each call, rclpy's SingleThreadedExecutor begins its round of
+            # callbacks anew, and never comes to those of actions while messages arrive.
+            self.executor.spin_once(timeout_sec=0.001)
 
     def call(self, client, request):
         """Call a service and return its response."""

@@ -31,6 +31,7 @@ from support.wrench_oracle import Robot, SENSORS, URDF, YAML
 
 OUTPUTS = {
     'left/wrench': WrenchStamped, 'right/wrench': WrenchStamped, 'wrench': WrenchStamped,
+    'left_hand/wrench': WrenchStamped,
     'left/contact': Bool, 'right/contact': Bool, 'left/cop': PointStamped,
     'right/cop': PointStamped, 'line/point': PointStamped, 'line/direction': Vector3Stamped,
     'contacts': JointState}
@@ -170,5 +171,8 @@ class WrenchAggregatorRig(NodeRig):
             np.testing.assert_allclose(
                 wrench(self.got[f'{foot}/wrench'][-1]),
                 self.robot.foot_wrench(foot, self.contacts), atol=atol)
+        np.testing.assert_allclose(
+            wrench(self.got['left_hand/wrench'][-1]),
+            self.robot.hand_wrench('left_hand', 'finger', self.contacts), atol=atol)
         np.testing.assert_allclose(wrench(self.got['wrench'][-1]),
                                    self.robot.total_wrench(self.contacts), atol=atol)

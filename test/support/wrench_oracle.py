@@ -106,6 +106,10 @@ class Robot:
         sole, sensors = FEET[foot]
         return seen_from(self.frames[sole], [c for s in sensors for c in contacts.get(s, ())])
 
+    def hand_wrench(self, sensor, frame, contacts):
+        """Return what is done to a hand with one sensor (6,), in a frame of the hand."""
+        return seen_from(self.frames[frame], contacts.get(sensor, ()))
+
     def footprint(self, feet=('left', 'right')):
         """Return the placement of base_footprint with these feet on the ground."""
         soles = np.array([self.frames[FEET[foot][0]].translation for foot in feet])

@@ -31,17 +31,19 @@ import yaml
 
 LIMIT = 120.0  # s, for starting and walking on a busy machine
 #: Slow enough for a busy machine: nobody may be late.
-SIMULATOR = {'rate': 100.0, 'real_time_factor': 0.6}
+SIMULATOR = {'rate': 100.0}
 
 
-@pytest.fixture
-def robot(tmp_path):
-    """Run all nodes, the simulator at its own pace."""
+@pytest.fixture(params=['', '100.0'], ids=['commands', 'trajectories'])
+def robot(tmp_path, request):
+    """Run all nodes, the simulator at its own pace; efforts are commands, or in trajectories."""
     file = package_share() / 'config' / 'simulator.yaml'
     params = yaml.safe_load(file.read_text())
-    params['/**/simulator']['ros__parameters'].update(SIMULATOR)
+    factor = 0.4 if request.param else 0.6  # what is late delays positions, too, in trajectories
+    params['/**/simulator']['ros__parameters'].update(SIMULATOR, real_time_factor=factor)
     (tmp_path / 'simulator.yaml').write_text(yaml.safe_dump(params))
     with launched('gait_simulation.launch.xml', 'hidden:=masses',
+                  *([f'trajectory_rate:={request.param}'] if request.param else []),
                   f'simulator_params:={tmp_path / "simulator.yaml"}') as process:
         yield process
 

@@ -27,6 +27,7 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.resources import package_share
@@ -176,6 +177,37 @@ def test_the_world_is_valid_and_has_the_systems_that_sensors_need(as_sdf):
             'gz::sim::systems::ForceTorque', 'gz::sim::systems::UserCommands'} <= systems
 
 
+def test_the_true_pose_of_the_base_is_odometry(robot):
+    plugin = next(plugin for plugin in robot.findall('gazebo/plugin')
+                  if plugin.get('name') == 'gz::sim::systems::OdometryPublisher')
+    assert plugin.findtext('robot_base_frame') == CONFIG.base_link
+    assert (plugin.findtext('odom_topic'), plugin.findtext('odom_frame')) == ('odom', 'odom')
+    assert plugin.findtext('dimensions') == '3'
+
+
+def test_the_world_has_the_structure_and_the_gravity_that_the_nodes_expect():
+    # Also where libsdformat is not installed.
+    root = ElementTree.parse(SHARE / 'config' / 'gazebo' / 'flat.sdf').getroot()
+    assert root.tag == 'sdf' and float(root.get('version')) <= 1.9
+    world, = root.findall('world')
+    assert {child.tag for child in world} <= {'gravity', 'physics', 'plugin', 'light', 'model'}
+    assert [float(word) for word in world.findtext('gravity').split()] == [0.0, 0.0, -GRAVITY]
+    for plugin in world.findall('plugin'):
+        assert plugin.get('filename').startswith('gz-sim-') and plugin.get('name')
+    assert world.find('model/link/collision/geometry/plane/normal').text == '0 0 1'
+
+
+def test_the_launch_file_starts_the_nodes_of_any_robot_but_the_torsos():
+    for file, gravity in (('gazebo', '$(var gravity)'), ('gazebo_gravity', 'active')):
+        launch = ElementTree.parse(SHARE / 'launch' / f'{file}.launch.xml').getroot()
+        given = {arg.get('name'): arg.get('value') for arg in launch.findall('group/include/arg')}
+        assert given['gravity'] == gravity
+    launch = ElementTree.parse(SHARE / 'launch' / 'gazebo.launch.xml').getroot()
+    given = {arg.get('name'): arg.get('value') for arg in launch.findall('group/include/arg')}
+    assert given['torso'] == 'false'
+    assert given['gravity_compensation_params'] == '$(var controllers)'
+
+
 def test_without_mass_in_the_backbone_gazebo_would_drop_the_upper_body(as_sdf, tmp_path):
     """The reason for virtual_mass; when this fails, it can go."""
     path = tmp_path / 'biped.urdf'
@@ -185,7 +217,7 @@ def test_without_mass_in_the_backbone_gazebo_would_drop_the_upper_body(as_sdf, t
 
 def test_the_bridge_brings_every_sensor_and_the_clock():
     entries = yaml.safe_load((SHARE / 'config' / 'gazebo' / 'bridge.yaml').read_text())
-    wanted = {'/clock': 'rosgraph_msgs/msg/Clock'}
+    wanted = {'/clock': 'rosgraph_msgs/msg/Clock', 'odom': 'nav_msgs/msg/Odometry'}
     wanted |= {imu.topic: 'sensor_msgs/msg/Imu' for imu in CONFIG.imus.values()}
     wanted |= {sensor.topic: 'geometry_msgs/msg/WrenchStamped'
                for sensor in CONFIG.wrench_sensors.values()}

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 import dataclasses
 import importlib
-from itertools import pairwise
 import os
 from pathlib import Path
 import re
@@ -33,6 +32,7 @@ from biped_com_ros.launch_runner.actions import declared_arguments, load, Planne
 from biped_com_ros.launch_runner.context import Context
 from biped_com_ros.launch_runner.parameters import is_parameter_document, ParameterFiles
 import pytest
+from support.planned import given_parameters, planned
 import yaml
 
 rclpy = pytest.importorskip('rclpy')
@@ -59,7 +59,8 @@ def test_there_are_the_launch_files_that_the_readme_promises() -> None:
                                    'gazebo_gravity.launch.xml',
                                    'gravity_compensation.launch.xml',
                                    'gravity_simulation.launch.xml',
-                                   'simulation.launch.xml', 'torso.launch.xml',
+                                   'payload.launch.xml', 'simulation.launch.xml',
+                                   'torso.launch.xml',
                                    'torso_demo.launch.xml', 'view.launch.xml',
                                    'viewer.launch.xml']
 
@@ -71,48 +72,21 @@ def test_every_argument_is_described_and_optional(file: Path) -> None:
         assert argument.default is not None, argument.name
 
 
-@pytest.mark.parametrize('file', LAUNCH_FILES, ids=names(LAUNCH_FILES))
-def test_ros2_launch_accepts_it_too(file: Path) -> None:
-    parser = pytest.importorskip('launch.frontend').Parser
-    pytest.importorskip('launch_ros')
-    entity, frontend = parser.load(str(file))
-    description = frontend.parse_description(entity)
-    ours = [argument.name for argument in declared_arguments(load(file), Context({}))]
-    theirs = {argument.name for argument in description.get_launch_arguments()}
-    assert set(ours) <= theirs
-
-
-def planned(tmp_path: Path, file: str, **arguments: str) -> dict[str, list[str]]:
-    """Commands of a launch file by executable."""
-    planner = Planner(Context(dict(arguments)), ParameterFiles(tmp_path))
-    planner.run(load(SHARE / 'launch' / file))
-    return {plan.name.rpartition('-')[0]: list(plan.command) for plan in planner.processes}
-
-
-def given_parameters(command: list[str]) -> dict[str, Any]:
-    """Parameters that a command line gives to every node of the process, the last one wins."""
-    values: dict[str, Any] = {}
-    for flag, word in pairwise(command):
-        if flag == '--params-file':
-            document = yaml.safe_load(Path(word).read_text())
-            values.update(document.get('/**', {}).get('ros__parameters', {}))
-    values.pop('launch.params_files', None)
-    return values
-
-
 def test_bringup_composes_by_default(tmp_path: Path) -> None:
     commands = planned(tmp_path, 'bringup.launch.xml', robot='talos', namespace='r1')
-    assert list(commands) == ['suite']
+    assert list(commands) == ['suite', 'gravity_compensation', 'torso_controller']
     assert given_parameters(commands['suite']) == {
         'nodes': ['wrench_aggregator', 'com_estimator', 'zmp_monitor'], 'launch.robot': 'talos',
-        'launch.urdf': '', 'launch.base_source': '', 'launch.use_sim_time': ''}
+        'launch.frame_prefix': '', 'launch.urdf': '', 'launch.base_source': '',
+        'launch.use_sim_time': ''}
     assert '__ns:=/r1' in commands['suite'] and '/tf:=tf' in commands['suite']
     assert not [word for word in commands['suite'] if word.startswith('__node')]
 
 
 def test_bringup_without_composition_says_the_same(tmp_path: Path) -> None:
-    suite = given_parameters(planned(tmp_path, 'bringup.launch.xml', base_source='tf')['suite'])
-    commands = planned(tmp_path, 'bringup.launch.xml', base_source='tf', composed='false')
+    arguments = {'base_source': 'tf', 'gravity': 'none', 'torso': 'false'}
+    suite = given_parameters(planned(tmp_path, 'bringup.launch.xml', **arguments)['suite'])
+    commands = planned(tmp_path, 'bringup.launch.xml', **arguments, composed='false')
     assert list(commands) == ['wrench_aggregator', 'com_estimator', 'zmp_monitor']
     apart = {**given_parameters(commands['wrench_aggregator']),
              **given_parameters(commands['com_estimator']),
@@ -123,11 +97,57 @@ def test_bringup_without_composition_says_the_same(tmp_path: Path) -> None:
     assert all(files.values())
 
 
+OPTIONAL_TORSO = ('bringup.launch.xml', 'simulation.launch.xml')
+COMMANDING = {'gravity_compensation', 'gait_player', 'torso_controller', 'com_calibrator'}
+
+
+def respawned(directory: Path, file: str, **values: str) -> dict[str, bool]:
+    """Whether each executable of a launch file is respawned."""
+    planner = Planner(Context(values), ParameterFiles(directory))
+    planner.run(load(SHARE / 'launch' / file))
+    assert not [plan for plan in planner.processes if plan.respawn and (
+        plan.shuts_down or plan.respawn_delay < 1.0)]
+    return {plan.name.rpartition('-')[0]: plan.respawn for plan in planner.processes}
+
+
+@pytest.mark.parametrize('file', names(LAUNCH_FILES))
+def test_only_what_commands_nothing_is_respawned_unless_asked(tmp_path: Path, file: str) -> None:
+    """An argument of one included file must not reach another one with another meaning."""
+    if {'gazebo', 'view'} & set(re.split(r'[_.]', file)):
+        pytest.skip('packages of ROS 2 that may not be installed')
+    found = respawned(tmp_path, file)
+    assert found.get('suite', True)
+    assert not [name for name in COMMANDING & found.keys() if found[name]]
+    assert not found.get('simulator', False)  # its end ends the launch
+    if 'respawn' in [argument.name for argument in declared_arguments(
+            load(SHARE / 'launch' / file), Context({}))]:
+        every = respawned(tmp_path, file, respawn='all')
+        optional = {'torso_controller'} if file in OPTIONAL_TORSO else set()
+        assert all(every[name] != (name in optional) for name in COMMANDING & every.keys())
+        assert not any(respawned(tmp_path, file, respawn='none').values())
+
+
+def test_the_suite_ends_the_launch_unless_it_is_respawned(tmp_path: Path) -> None:
+    for respawn in ('none', 'estimators', 'all'):
+        planner = Planner(Context({'respawn': respawn}), ParameterFiles(tmp_path))
+        planner.run(load(SHARE / 'launch' / 'bringup.launch.xml'))
+        suite = planner.processes[0]
+        assert (suite.shuts_down, suite.respawn) == (respawn == 'none', respawn != 'none')
+
+
+def test_an_optional_page_is_not_respawned(tmp_path: Path) -> None:
+    """Without viser it ends at once, which ros2 launch would repeat."""
+    assert respawned(tmp_path, 'viewer.launch.xml') == {'viewer': True}
+    assert respawned(tmp_path, 'viewer.launch.xml', optional='true') == {'viewer': False}
+
+
 def test_the_simulation_runs_on_its_own_clock(tmp_path: Path) -> None:
     commands = planned(tmp_path, 'simulation.launch.xml', robot='g1', seed='7', hidden='masses')
-    assert list(commands) == ['simulator', 'suite']
-    assert given_parameters(commands['suite'])['launch.use_sim_time'] == 'true'
-    assert given_parameters(commands['suite'])['launch.robot'] == 'g1'
+    nodes = ['simulator', 'suite', 'gravity_compensation', 'torso_controller']
+    assert list(commands) == nodes
+    for node in nodes[1:]:
+        assert given_parameters(commands[node])['launch.use_sim_time'] == 'true'
+        assert given_parameters(commands[node])['launch.robot'] == 'g1'
     simulator = given_parameters(commands['simulator'])
     assert (simulator['launch.robot'], simulator['launch.seed']) == ('g1', '7')
     assert not [name for name in simulator if name.endswith('use_sim_time')]
@@ -140,8 +160,8 @@ def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
     assert list(commands) == ['simulator', 'suite', 'demo', 'viewer']
     assert given_parameters(commands['viewer'])['launch.optional'] == 'true'
     assert given_parameters(commands['demo']) == {
-        'robot': 'talos', 'chapters': 'measure', 'once': False, 'hidden': 'masses',
-        'duration': 5.0, 'picture': '', 'use_sim_time': True}
+        'robot': 'talos', 'frame_prefix': '', 'chapters': 'measure', 'once': False,
+        'hidden': 'masses', 'duration': 5.0, 'picture': '', 'use_sim_time': True}
 
 
 @pytest.mark.parametrize(('chapter', 'node'), [
@@ -322,6 +342,19 @@ def listener() -> Iterator[Any]:
         node.destroy_subscription(subscription)
         return received[0]
 
+    def wait_for_state(lifecycle_node: str, state: str, launched: Launched) -> None:
+        from lifecycle_msgs.srv import GetState
+        client = node.create_client(GetState, f'{lifecycle_node}/get_state')
+        deadline, label = time.monotonic() + 30.0, ''
+        while label != state:
+            assert time.monotonic() < deadline, f'{lifecycle_node} is {label!r}'
+            if client.wait_for_service(0.5):
+                future = client.call_async(GetState.Request())
+                executor.spin_until_future_complete(future, 2.0)
+                label = future.result().current_state.label if future.done() else ''
+        node.destroy_client(client)
+
+    wait_for.state = wait_for_state  # type: ignore[attr-defined]
     yield wait_for
     executor.shutdown()
     node.destroy_node()
@@ -364,7 +397,9 @@ def test_the_whole_runs_in_a_namespace_and_ends_at_ctrl_c(
     truth = listener(PointStamped, '/r1/simulator/truth/com', launched)
     assert com.header.frame_id == truth.header.frame_id == 'odom'
     assert abs(com.point.z - truth.point.z) < 0.02
-    assert len(launched.pids()) == (2 if composed == 'true' else 4)
+    assert len(launched.pids()) == (4 if composed == 'true' else 6)
+    listener.state('/r1/gravity_compensation', 'unconfigured', launched)
+    listener.state('/r1/torso_controller', 'active', launched)
     code, duration = launched.interrupt()
     assert duration < 3.0, launched.output
     assert code == 0, launched.output
@@ -379,6 +414,18 @@ def test_frames_of_a_namespaced_robot_are_its_own(
     launched = launch('simulation.launch.xml', 'namespace:=r2')
     message = listener(tf2_msgs.TFMessage, '/r2/tf', launched)
     assert message.transforms[0].header.frame_id
+
+
+def test_a_robot_without_tendons_needs_no_torso_controller(
+        launch: Callable[..., Launched], listener: Any) -> None:
+    launched = launch('bringup.launch.xml', 'robot:=talos', 'namespace:=r3')
+    listener.state('/r3/gravity_compensation', 'unconfigured', launched)
+    deadline = time.monotonic() + 30.0
+    while "not started: robot 'talos' has no tendon-driven torso" not in launched.output:
+        assert time.monotonic() < deadline, launched.output
+        time.sleep(0.1)
+    code, _ = launched.interrupt()
+    assert code == 0, launched.output
 
 
 def test_a_robot_that_does_not_exist_ends_the_launch(launch: Callable[..., Launched]) -> None:

@@ -18,6 +18,7 @@ import ast
 from configparser import ConfigParser
 import os
 from pathlib import Path
+import re
 import shutil
 import subprocess
 import sys
@@ -27,12 +28,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = 'biped_com_ros'
-SHARED = ('launch', 'config', 'urdf', 'rviz')
+SHARED = ('launch', 'config', 'urdf', 'rviz', 'examples')
 # rosdep keys of what is imported by another name; what no key has, or comes with Pinocchio.
 PACKAGES = {'numpy': 'python3-numpy', 'rich': 'python3-rich', 'scipy': 'python3-scipy',
             'tf2_ros': 'tf2_ros_py', 'yaml': 'python3-yaml'}
 NOT_FROM_APT = {'mujoco', 'proxsuite', 'coal', 'rosbags', 'pink', 'qpsolvers', 'viser', 'trimesh',
-                'websockets'}
+                'websockets', 'distributed'}
 
 
 def clean_environment(*first):
@@ -42,6 +43,25 @@ def clean_environment(*first):
     environ = {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, path))}
     environ.setdefault('AMENT_PREFIX_PATH', sys.prefix)
     return environ
+
+
+def test_pip_brings_what_core_needs_and_few_names_onto_the_path(tmp_path):
+    """The metadata of a wheel, without installing it."""
+    source = tmp_path / 'source'
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(
+        '.*', '__pycache__', 'build', 'test', 'doc', 'benchmarks'))
+    environment = {k: v for k, v in os.environ.items() if k != 'AMENT_PREFIX_PATH'}
+    subprocess.run([sys.executable, 'setup.py', '-q', 'dist_info', '--output-dir', str(tmp_path)],
+                   cwd=source, env=environment, check=True, capture_output=True)
+    info, = tmp_path.glob('*.dist-info')
+    metadata = (info / 'METADATA').read_text()
+    needed = set(re.findall(r'^Requires-Dist: ([\w-]+)[^;\n]*$', metadata, re.MULTILINE))
+    assert {'numpy', 'pin', 'scipy', 'PyYAML', 'rich', 'xacro'} <= needed
+    assert 'mujoco' not in needed
+    assert set(re.findall(r'^Provides-Extra: (\w+)$', metadata, re.MULTILINE)) >= {
+        'sim', 'viewer', 'all'}
+    scripts = re.findall(r'^(\S+) = ', (info / 'entry_points.txt').read_text(), re.MULTILINE)
+    assert scripts and all(name.startswith('biped_com_') for name in scripts)
 
 
 def test_pip_and_ros_describe_the_package_in_the_same_words():
@@ -74,7 +94,7 @@ def prefix(source):
 def executables():
     """Return the names of the executables that the sources stand for."""
     nodes = {path.parent.name for path in (ROOT / NAME / 'nodes').glob('*/node.py')}
-    return nodes | {'calibrate', 'run_launch'}
+    return nodes | {'calibrate', 'check', 'run_launch'}
 
 
 def test_manifest_is_valid():
@@ -119,7 +139,7 @@ def test_marker_makes_it_a_ros_package(prefix):
 @pytest.mark.parametrize('directory', SHARED)
 def test_shared_files_are_installed(prefix, directory):
     expected = {path.relative_to(ROOT) for path in (ROOT / directory).rglob('*')
-                if path.is_file() and not path.name.startswith('.')}
+                if path.is_file() and not path.name.startswith('.') and path.suffix != '.pyc'}
     share = prefix / 'share' / NAME
     installed = {path.relative_to(share) for path in (share / directory).rglob('*')
                  if path.is_file()}
@@ -151,6 +171,16 @@ def test_every_executable_can_be_loaded_from_the_installed_package(prefix, entry
     result = subprocess.run([sys.executable, '-c', '\n'.join(lines)], cwd='/', text=True,
                             env=clean_environment(packages), capture_output=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_an_installed_example_runs(prefix):
+    (packages,) = prefix.glob('lib/python3*/site-packages')
+    result = subprocess.run(
+        [sys.executable, '-B', '-m', 'examples.wang_errata', '10'], text=True,
+        cwd=prefix / 'share' / NAME, env=clean_environment(packages), capture_output=True,
+        check=False)
+    assert result.returncode == 0, result.stderr
+    assert 'Jacobian' in result.stdout
 
 
 def test_an_installed_executable_runs(prefix):

@@ -52,8 +52,9 @@ MODEL = RobotModel.load('biped')
 LATCHED = QoSProfile(depth=5, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 COMPOSED = ('wrench_aggregator', 'com_estimator', 'zmp_monitor',
             'gravity_compensation', 'torso_controller')
-# A hundred messages per simulated second are enough here, and nobody has to wait for the clock.
-HIDDEN = ('rate:=100.0', 'real_time_factor:=2.0', 'virtual_joints:=false', 'seed:=1',
+# A hundred messages per second are enough here. Not faster than in reality: beside a browser that
+# draws in software the nodes do not keep up then, and what monitors walks stops them.
+HIDDEN = ('rate:=100.0', 'real_time_factor:=1.0', 'virtual_joints:=false', 'seed:=1',
           "hidden_errors:=['torso 0.4 0.05 0.02 0.0']")
 
 
@@ -88,7 +89,7 @@ class Robot:
         self.last[topic] = message
         if topic == 'joint_states':
             self.joints.update(zip(message.name, message.position))
-        if topic == 'simulator/push':
+        if topic in ('simulator/push', 'gait_player/state'):
             self.all.setdefault(topic, []).append(message)
 
     def _spin(self):
@@ -115,6 +116,16 @@ class Robot:
     def gait(self):
         """Return what gait_player does."""
         return self.last['gait_player/state'].data
+
+    def gaits(self):
+        """Return all that gait_player did so far."""
+        return [message.data for message in self.all['gait_player/state']]
+
+    def stands_on_level_feet(self):
+        """Tell whether the legs are as after a reset: no foot ahead of the other."""
+        legs = [*MODEL.config.groups['left_leg'], *MODEL.config.groups['right_leg']]
+        posture = MODEL.posture()[MODEL.joint_index(legs)]
+        return np.abs([self.joints[name] for name in legs] - posture).max() < 0.03
 
     def feedforward_state(self):
         """Ask gravity_compensation for its state."""
@@ -355,8 +366,7 @@ def test_the_robot_is_drawn_and_moves_and_what_was_captured_is_solved_and_used(l
     browser.press('Use the result')
     browser.wait_for('published on')
     browser.until(lambda: robot.last['robot_description'].data != given, 'another URDF')
-    browser.wait_for('by the calibrated URDF')
-    assert 'improvement' in browser.text
+    browser.wait_for('improvement')
     before, after = (robot.com_error(RobotModel(MODEL.config, urdf))
                      for urdf in (MODEL.urdf, robot.last['robot_description'].data))
     assert before > 0.004
@@ -387,14 +397,8 @@ def retry(action, times=8):
 
 def test_a_step_a_walk_and_a_stop(live):
     browser, robot = live
-    browser.press('Put it on its feet again')
-    start = robot.position()
-    retry(lambda: begun(browser, robot, 'Single step'))
-    browser.until(lambda: robot.gait() == 'standing', 'the end of a step')
-    assert start + 0.01 < robot.position() < start + 0.05
-    browser.press('Put it on its feet again')
-    retry(lambda: begun(browser, robot, 'Walk'))
-    browser.until(lambda: robot.position() > start + 0.05, 'two steps')
+    retry(lambda: one_step(browser, robot), times=3)
+    retry(lambda: two_steps(browser, robot), times=3)
     browser.press('Stop')
     browser.until(lambda: robot.gait() == 'stopping', 'a stop')
     stopped = robot.position()
@@ -406,20 +410,54 @@ def test_a_step_a_walk_and_a_stop(live):
     assert robot.height() > 0.2
 
 
+def on_its_feet(browser, robot):
+    """Press the button that resets the robot until it has been done, where the robot is now."""
+    def done():
+        browser.press('Put it on its feet again')
+        browser.until(robot.stands_on_level_feet, 'feet side by side', 10.0)
+    retry(done)
+
+
 def begun(browser, robot, button):
-    """Press a button that lets the robot walk, and see it begin."""
-    browser.press(button)
-    browser.until(lambda: robot.gait() == 'walking', 'a walk', 8.0)
+    """Press a button that lets the robot walk until it does; once if the planning takes long."""
+    def pressed():
+        count = len(robot.gaits())
+        browser.press(button)
+        browser.until(lambda: 'planning' in robot.gaits()[count:], 'a plan', 8.0)
+        browser.until(lambda: robot.gait() != 'planning', 'the end of planning', 120.0)
+        assert 'walking' in robot.gaits()[count:], browser.text  # it may be refused
+    retry(pressed)
+
+
+def one_step(browser, robot):
+    """Let it step once; the monitors stop it where the computer is busy."""
+    on_its_feet(browser, robot)
+    start = robot.position()
+    begun(browser, robot, 'Single step')
+    browser.until(lambda: robot.gait() == 'standing', 'the end of a step')
+    assert start + 0.01 < robot.position() < start + 0.05, browser.text
+
+
+def two_steps(browser, robot):
+    """Let it walk until it has come forward; the monitors stop it where the computer is busy."""
+    on_its_feet(browser, robot)
+    start = robot.position()
+    begun(browser, robot, 'Walk')
+    browser.until(lambda: robot.position() > start + 0.05 or robot.gait() == 'standing',
+                  'two steps, or a stop')
+    assert robot.position() > start + 0.05, browser.text
+    assert robot.gait() == 'walking'
 
 
 def test_nothing_is_subscribed_to_without_a_browser(live, stage):
     browser, robot = live
     topic = 'com_estimator/link_coms'
-    assert robot.node.count_subscribers(topic) == 1
+    count = robot.node.count_subscribers(topic)
+    assert count  # what is drawn, and the recording of the last minute
     browser.leave()
     browser.until(lambda: robot.node.count_subscribers(topic) == 0, 'no subscriber')
     browser.visit(stage[3])
-    browser.until(lambda: robot.node.count_subscribers(topic) == 1, 'a subscriber')
+    browser.until(lambda: robot.node.count_subscribers(topic) == count, 'the subscribers')
     browser.wait_for('mm to the edge')
 
 

@@ -13,7 +13,9 @@
 # limitations under the License.
 """Which name is meant by one that does not exist."""
 
-from biped_com_ros.core.errors import UnknownNameError
+import time
+
+from biped_com_ros.core.errors import brief, UnknownNameError
 from biped_com_ros.core.names import likeliest_name
 import pytest
 
@@ -57,3 +59,18 @@ def test_the_suggestion_is_in_the_error():
     error = UnknownNameError('frame', 'root_link_imu_frame', ICUB, 'icub.yaml')
     assert "in icub.yaml; did you mean 'imu_frame'? (valid: " in str(error)
     assert 'did you mean' not in str(UnknownNameError('frame', 'banana', ICUB))
+
+
+def test_a_name_that_is_no_misspelling_costs_no_time():
+    """A megabyte as the link of a push kept the simulator busy for minutes."""
+    begun = time.process_time()
+    error = UnknownNameError('link', 'l_foot' * 200_000, ICUB)
+    assert time.process_time() - begun < 0.05
+    assert "'l_footl_foot" in str(error) and len(str(error)) < 100 + len(', '.join(ICUB))
+    assert 'did you mean' not in str(error)
+
+
+def test_names_are_shown_on_one_line():
+    assert brief('l_foot') == 'l_foot' and brief('sole \xe4') == 'sole \xe4'
+    assert brief('a\nb\x1b[31m') == 'a\\nb\\x1b[31m'
+    assert brief('x' * 61) == 'x' * 60 + '...'

@@ -54,6 +54,7 @@ class Reference:
         self.joints = {name: Joint() for name in names}
         self.delivered, self.refused = [], {}
         self._leader, self._last_reported, self._last = None, {}, None
+        self._missing = {}
 
     def refuse(self, reason):
         self.refused[reason] = self.refused.get(reason, 0) + 1
@@ -65,9 +66,9 @@ class Reference:
         if whole and self._last and ns <= self._last[0]:
             return self.refuse(
                 'repeated stamp' if ns == self._last[0] else 'stamp going backward')
-        if not self._is_good(message, mine):
+        if not self._is_good(message, mine) and not self._is_missing(message, mine, key, ns):
             return self.refuse('not finite')
-        self._last_reported[key] = ns
+        self._last_reported[key], self._missing[key] = ns, None
         for name in mine:
             self._report(self.joints[name], name, message, mine, ns)
         leader = self._leader
@@ -81,6 +82,23 @@ class Reference:
             if reported is None or reported < ns - TIMEOUT * SECOND:
                 return self.refuse('missing joints')
         return self._deliver(ns)
+
+    def _is_missing(self, message, mine, key, ns):
+        """Return whether what was measured has been NaN for the timeout: it is missing then."""
+        values = [v for kind in ('position', 'velocity', 'effort') for n, v in zip(
+            message.name, getattr(message, kind)) if n in mine]
+        if any(map(math.isinf, values)) or not all(map(math.isfinite, message.position)):
+            return False
+        if self._missing.get(key) is None:
+            self._missing[key] = ns
+        if ns - self._missing[key] < TIMEOUT * SECOND:
+            return False
+        for kind in ('velocity', 'effort'):
+            values = [v for n, v in zip(message.name, getattr(message, kind)) if n in mine]
+            if any(map(math.isnan, values)):
+                for name in mine:
+                    self.joints[name].ever.discard(kind)
+        return True
 
     def _is_good(self, message, mine):
         for kind in ('position', 'velocity', 'effort'):
@@ -114,12 +132,15 @@ class Reference:
                 lag = (ns - joint.reported_ns) / SECOND
                 position += joint.velocity * max(-FARTHEST, min(FARTHEST, lag))
             positions.append(position)
-        before = self._last[1] if self._last else None
         for i, joint in enumerate(self.joints.values()):
-            if 'velocity' not in joint.measured and before is not None:
-                joint.velocity = (positions[i] - before[i]) / ((ns - self._last[0]) / SECOND)
+            if 'velocity' not in joint.measured and self._last is not None:
+                last_ns, before, speeds = self._last
+                dt = (ns - last_ns) / SECOND
+                difference = (positions[i] - before[i]) / dt
+                # A first-order filter with a time constant of 10 ms.
+                joint.velocity = speeds[i] + (difference - speeds[i]) * (dt / (dt + 0.01))
             velocities.append(joint.velocity)
-        self._last = ns, positions
+        self._last = ns, positions, velocities
         self.delivered.append(
             (ns, positions, velocities, [joint.effort for joint in self.joints.values()]))
 
@@ -282,7 +303,7 @@ def test_drivers_change():
             (ns, part.message(rng, ns)) for step in range(400) for part in parts
             for ns in [part.phase + step * part.period]))
         same(receiver, reference)
-    assert reference.refused['not finite'] == 400
+    assert reference.refused['not finite'] == 250  # for the timeout
 
 
 def test_a_clock_that_is_set_back_starts_over():

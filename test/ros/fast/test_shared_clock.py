@@ -15,9 +15,12 @@
 
 from __future__ import annotations
 
+import struct
+
 from biped_com_ros.nodes.suite.node import start_sharing
 from biped_com_ros.ros.topics.stamp import now_ns, stamp_to_msg
 import pytest
+from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
@@ -69,6 +72,25 @@ def test_two_nodes_follow_one_subscription(rig, ticking, monkeypatch):
     assert now_ns(two) > 1e18
     two.set_parameters(SIMULATED)
     set_time(6_000_000_000, publisher, (one, two))
+
+
+@pytest.mark.parametrize('raw', [
+    b'\0\1\0\0\x05\0\0\0', b'\0\1\0\0' + struct.pack('<iI', -7, 5),
+    b'\0\1\0\0' + struct.pack('<iI', 9, 4_000_000_000),
+    b'\0\0\0\0' + struct.pack('>iI', 9, 0)],
+    ids=['truncated', 'negative', 'nanoseconds', 'big endian'])
+def test_bytes_that_are_no_time_leave_the_clock_alone(rig, ticking, monkeypatch, raw):
+    monkeypatch.delenv('BIPED_COM_PLAIN', raising=False)
+    start, set_time = ticking
+    node, _ = start(Node('one', parameter_overrides=SIMULATED))
+    publisher = rig.peer.create_publisher(Clock, '/clock', 1)
+    set_time(5_000_000_007, publisher, (node,))
+    logged = []
+    monkeypatch.setattr(RcutilsLogger, 'error', lambda _, text, **options: logged.append(text))
+    publisher.publish(raw)
+    rig.until(lambda: logged, what='the error')
+    assert now_ns(node) == 5_000_000_007 and 'message not used' in logged[0]
+    set_time(6_000_000_000, publisher, (node,))
 
 
 def test_a_node_with_a_clock_of_its_own_keeps_it(rig, ticking, monkeypatch):

@@ -216,6 +216,26 @@ def test_suite_fails_as_a_whole():
         suite._check_names(['walker'], NODES)
 
 
+@pytest.mark.parametrize('urdf', ['', 'topic'])
+def test_an_optional_node_that_the_robot_does_not_need_exits_without_an_error(urdf):
+    arguments = ('--ros-args', '-p', 'robot:=talos', '-p', 'optional:=true', '-p',
+                 f'urdf:={urdf!r}')
+    with Process('-m', 'biped_com_ros.nodes.torso_controller.node', *arguments) as process:
+        code, _, output = process.end()
+        assert code == 0 and "robot 'talos' has no tendon-driven torso" in output
+    with Process('-m', 'biped_com_ros.nodes.suite.node', *arguments, '-p',
+                 'nodes:=[torso_controller, com_estimator]') as process:
+        code, _, output = process.end()
+        assert code == 1 and "leave it out of the parameter 'nodes'" in output
+
+
+def test_without_optional_a_robot_without_tendons_is_an_error():
+    with Process('-m', 'biped_com_ros.nodes.torso_controller.node', '--ros-args', '-p',
+                 'robot:=talos') as process:
+        code, _, output = process.end()
+    assert code == 1 and "robot 'talos' has no tendon torso" in output
+
+
 def test_registry_names_classes_that_exist():
     for location in NODES.values():
         assert callable(suite.load_class(location))

@@ -35,6 +35,8 @@ NODES = (
     ('bringup', 'suite', 'wrench_aggregator_params', 'wrench_aggregator'),
     ('bringup', 'suite', 'com_estimator_params', 'com_estimator'),
     ('bringup', 'suite', 'zmp_monitor_params', 'zmp_monitor'),
+    ('bringup', 'gravity_compensation', 'gravity_compensation_params', 'gravity_compensation'),
+    ('bringup', 'torso_controller', 'torso_controller_params', 'torso_controller'),
     ('calibration', 'com_calibrator', 'com_calibrator_params', 'com_calibrator'),
     ('gait', 'gait_player', 'params', 'gait_player'),
     ('gravity_compensation', 'gravity_compensation', 'params', 'gravity_compensation'),

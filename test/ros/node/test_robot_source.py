@@ -124,7 +124,7 @@ def test_a_changed_description_is_not_used(rig):
     assert 'restart the node' in rig.log[-1] and len(ready) == 1
 
 
-def heavier(urdf, factor=2.0):
+def heavier(urdf, factor=1.5):
     """Return a URDF with other masses."""
     return re.sub(r'(<mass value=")([^"]+)', lambda found: (
         f'{found.group(1)}{factor * float(found.group(2))}'), urdf)
@@ -140,7 +140,8 @@ def test_calibrated_inertials_are_taken_over_by_all_that_share_a_model(rig):
     publisher = rig.peer.create_publisher(String, CALIBRATED_TOPIC, LATCHED)
     publisher.publish(String(data=heavier(URDF.read_text())))
     rig.until(lambda: len(calls) == 2)
-    assert sorted(calls) == [('a', 2.0 * 16.34), ('b', 2.0 * 16.34)]
+    assert sorted(name for name, _ in calls) == ['a', 'b']
+    assert [mass for _, mass in calls] == pytest.approx([1.5 * 16.34] * 2)
     assert ready[1] is model
     publisher.publish(String(data=heavier(URDF.read_text())))  # nothing new
     publisher.publish(String(data=URDF.read_text()))
@@ -149,6 +150,25 @@ def test_calibrated_inertials_are_taken_over_by_all_that_share_a_model(rig):
     publisher.publish(String(data=URDF.read_text().replace('xyz="0 0 -0.', 'xyz="0 0 -0.1')))
     rig.until(lambda: len(rig.log) >= 2)
     assert 'is at another place; restart with that URDF' in rig.log[-1] and len(calls) == 4
+    publisher.publish(String(data=heavier(URDF.read_text(), 1000.0)))
+    rig.until(lambda: len(rig.log) >= 4)
+    assert 'are not credible: 16340.000 kg instead of 16.340 kg' in rig.log[-1]
+    assert len(calls) == 4
+
+
+def test_a_description_that_comes_again_does_not_replace_a_calibrated_one(rig):
+    calls, ready = [], []
+    description = latched(rig, URDF.read_text())
+    RobotSource(rig.node, params(urdf='topic'), ready.append, None, lambda: calls.append(1))
+    rig.until(lambda: ready)
+    calibrated = rig.peer.create_publisher(String, CALIBRATED_TOPIC, LATCHED)
+    calibrated.publish(String(data=heavier(URDF.read_text())))
+    rig.until(lambda: calls)
+    rig.log.clear()
+    description.publish(String(data=URDF.read_text()))  # robot_state_publisher was started anew
+    rig.until(lambda: rig.log)
+    assert 'keeping the inertials' in rig.log[-1]
+    assert ready[0].mass == pytest.approx(1.5 * 16.34) and len(calls) == 1
 
 
 def test_calibrated_inertials_that_come_before_the_robot(rig):
@@ -160,10 +180,10 @@ def test_calibrated_inertials_that_come_before_the_robot(rig):
     rig.until(lambda: source._calibrated)
     publisher = latched(rig, URDF.read_text())
     rig.until(lambda: calls)
-    assert calls == [pytest.approx(2.0 * 16.34)]
-    publisher.publish(String(data=heavier(URDF.read_text(), 3.0)))
+    assert calls == [pytest.approx(1.5 * 16.34)]
+    publisher.publish(String(data=heavier(URDF.read_text(), 1.8)))
     rig.until(lambda: len(calls) == 2)
-    assert calls[1] == pytest.approx(3.0 * 16.34)
+    assert calls[1] == pytest.approx(1.8 * 16.34)
 
 
 def test_nodes_that_share_get_one_model_of_equal_robots(rig):

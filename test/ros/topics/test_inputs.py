@@ -27,9 +27,10 @@ from geometry_msgs.msg import Point, PointStamped, Quaternion, Vector3, WrenchSt
 from nav_msgs.msg import Odometry
 import numpy as np
 import pytest
+import rclpy
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import Imu
-from std_msgs.msg import Bool, Float64MultiArray, Header
+from std_msgs.msg import Bool, Float64, Float64MultiArray, Header
 from support.input_feed import Feed, keep
 
 NAN, INF = float('nan'), float('inf')
@@ -66,9 +67,55 @@ def test_what_is_too_large_to_be_true_is_refused(rig, plain, value):
     message = WrenchStamped(header=Header(frame_id='l_foot'))
     message.wrench.force.z, message.wrench.torque.x = value, -999.0
     feed.send(message)
-    assert f'wrench.force.z = {value:g} is implausible (limit 1000): check' in source.last_error
+    assert f'wrench.force.z = {value:g} is implausible (limit 1000 N): check' in source.last_error
     message.wrench.force.z = 999.0  # each by itself is small enough
     feed.send(message)
+    assert source.refused == {'too large': 1} and len(received) == 1
+
+
+def good_imu():
+    return Imu(header=Header(frame_id='imu_link'), orientation=Quaternion(w=1.0),
+               linear_acceleration=Vector3(z=9.81))
+
+
+@pytest.mark.parametrize('quantity, value, limit', [
+    ('angular_velocity', 1e5, '100 rad/s'), ('angular_velocity', -101.0, '100 rad/s'),
+    ('linear_acceleration', 1001.0, '1000 m/s^2'), ('linear_acceleration', -1e308, '1000 m/s^2')])
+@pytest.mark.parametrize('axis', 'xyz')
+def test_what_no_imu_measures_is_refused_with_its_limit(rig, plain, quantity, value, limit, axis):
+    received = []
+    source = ImuInput(rig.node, 'imu', 'imu_link', keep(received), plain=plain)
+    feed = Feed(rig, source, Imu, received)
+    message = good_imu()
+    setattr(getattr(message, quantity), axis, value)
+    feed.send(message)
+    assert source.last_error == (
+        f"'/imu': {quantity}.{axis} = {value:g} is implausible (limit {limit}): check its unit, "
+        'and the sensor')
+    message = good_imu()
+    message.angular_velocity.y, message.linear_acceleration.x = -99.0, 999.0
+    feed.send(message)  # a hard fall
+    assert source.refused == {'too large': 1} and len(received) == 1
+
+
+@pytest.mark.parametrize('part, value, words', [
+    ('pose.pose.position', 1e8, 'pose.pose.position.y = 1e+08 is implausible (limit 1e+07 m)'),
+    ('twist.twist.linear', -200.0, 'twist.twist.linear.y = -200 is implausible (limit 100 m/s)'),
+    ('twist.twist.angular', 200.0, 'twist.twist.angular.y = 200 is implausible (limit 100 rad/s)'),
+])
+def test_odometry_that_no_robot_drives_is_refused(rig, plain, part, value, words):
+    received = []
+    source = OdometryInput(rig.node, 'odom', keep(received), plain=plain)
+    feed = Feed(rig, source, Odometry, received)
+    message = Odometry()
+    message.pose.pose.orientation.w, message.pose.pose.position.x = 1.0, 5e6  # UTM
+    feed.send(message)
+    vector = message
+    for name in part.split('.'):
+        vector = getattr(vector, name)
+    vector.y = value
+    feed.send(message)
+    assert words in source.last_error
     assert source.refused == {'too large': 1} and len(received) == 1
 
 
@@ -168,6 +215,8 @@ def test_bool_and_array(rig, plain):
     assert 'it has 1 values; valid: 2' in array.last_error
     feed.send(Float64MultiArray(data=[1.0, INF]))
     assert 'data[1] = inf' in array.last_error
+    feed.send(Float64MultiArray(data=[1e300, 1.0]))
+    assert 'data[0] = 1e+300 is implausible (limit 1e+09)' in array.last_error
     feed.send(Float64MultiArray(data=[3.0, 4.0]))
     assert [row[1].tolist() for row in rows] == [[1.0, 2.0], [3.0, 4.0]]
 
@@ -212,6 +261,23 @@ def lines(messages):
     return {status.name: status for array in messages for status in array.status}
 
 
+def test_a_topic_of_another_type_is_named_as_that(rig):
+    source = PointInput(rig.node, 'point', 'odom', lambda *a: None)
+    context = rclpy.Context()
+    rclpy.init(context=context)  # a participant has one type per topic
+    other = rclpy.create_node('other', context=context)
+    try:
+        other.create_publisher(Float64, 'point', 10)
+        rig.until(lambda: rig.node.count_publishers('point'), what='the publisher')
+        assert source.report()[1] == (
+            "no valid message on '/point' yet: it is published as std_msgs/msg/Float64, and "
+            'geometry_msgs/msg/PointStamped is needed; correct the topic in the robot file or the '
+            'remapping')
+    finally:
+        other.destroy_node()
+        rclpy.shutdown(context=context)
+
+
 def test_diagnostics_tell_the_life_of_a_sensor(rig):
     diagnostics = Diagnostics(rig.node, 'robby', period=0.1)
     source = PointInput(rig.node, 'point', 'odom', lambda *a: None, diagnostics=diagnostics)
@@ -225,7 +291,7 @@ def test_diagnostics_tell_the_life_of_a_sensor(rig):
     assert silent.level == ERROR and silent.hardware_id == 'robby'
     assert "'/point' yet: no publisher" in silent.message
     feed = Feed(rig, source, PointStamped, [])
-    assert 'although the topic has 1 publisher' in status().message
+    assert 'although /peer publishes it' in status().message
     point = PointStamped(header=Header(frame_id='odom'))
     feed.send(point)
     assert status().level == OK

@@ -245,14 +245,14 @@ def test_a_joint_where_it_cannot_be_is_named_and_not_used(rig, plain):
     assert len(received) == 2
 
 
-def test_velocities_not_measured_are_differences(joints):
+def test_velocities_not_measured_are_filtered_differences(joints):
     start = joints.rig.peer.get_clock().now().nanoseconds
     for k, position in enumerate((1.0, 1.5, 1.25)):
         joints.send(JointState(name=['knee', 'hip', 'ankle'], position=[position, 0.0, 4.0]),
                     stamp=start + k * 10_000_000)
     assert not joints.source.velocities_measured and not joints.source.efforts_measured
     np.testing.assert_allclose([r[2] for r in joints.received],
-                               [[0, 0, 0], [0, 50, 0], [0, -25, 0]], atol=1e-6)
+                               [[0, 0, 0], [0, 25, 0], [0, 0, 0]], atol=1e-6)
     assert joints.received[-1][3].tolist() == [0.0, 0.0, 0.0]
 
 
@@ -262,9 +262,53 @@ def test_interfaces_that_ros2_control_reports_as_nan_are_not_measured(joints):
         joints.send(JointState(name=list(JOINTS), position=[position, 2.0, 3.0],
                                velocity=[NAN] * 3, effort=[NAN, 5.0, NAN]),
                     stamp=start + k * 10_000_000)
-    assert joints.received[-1][2].tolist() == pytest.approx([50.0, 0.0, 0.0])
+    assert joints.received[-1][2].tolist() == pytest.approx([25.0, 0.0, 0.0])
     assert joints.received[-1][3].tolist() == [0.0, 0.0, 0.0]
     assert not joints.source.efforts_measured and not joints.source.refused
+
+
+def test_the_filter_takes_noise_out_of_differences(joints):
+    start, rng = joints.rig.peer.get_clock().now().nanoseconds, np.random.default_rng(1)
+    for k in range(200):
+        joints.send(JointState(name=list(JOINTS), position=[
+            0.5e-3 * k + 1e-4 * rng.normal(), 2.0, 3.0]), stamp=start + k * 2_000_000)
+    speeds = np.array([r[2][0] for r in joints.received[50:]])
+    assert speeds.mean() == pytest.approx(0.25, abs=0.01)
+    assert speeds.std() < 0.3 * np.sqrt(2.0) * 1e-4 / 0.002
+
+
+@pytest.mark.parametrize('velocity', [[], [NAN] * 3])
+def test_a_driver_that_comes_back_without_velocities_is_used_again(rig, plain, velocity):
+    received = []
+    source = JointStateInput(
+        rig.node, JOINTS, keep(received), plain=plain, uses_velocities=True)
+    feed, start = Feed(rig, source, JointState, received), rig.peer.get_clock().now().nanoseconds
+
+    def send(ms, velocity):
+        feed.send(JointState(name=list(JOINTS), position=[1.0 + 1e-3 * ms, 2.0, 3.0],
+                             velocity=velocity), stamp=start + ms * 1_000_000)
+    send(0, [1.0, 0.0, 0.0])
+    assert source.velocities_measured
+    for ms in range(10, 700, 10):
+        send(ms, velocity)
+    assert not source.velocities_measured
+    assert received[-1][0] == start + 690_000_000
+    assert received[-1][2].tolist() == pytest.approx([1.0, 0.0, 0.0], abs=1e-3)
+    assert 'no velocities: differences of positions are used' in source.report()[1]
+    send(700, [0.5, 0.0, 0.0])
+    assert source.velocities_measured and received[-1][2][0] == 0.5
+    assert 'velocities' not in source.report()[1]
+
+
+def test_nan_between_good_velocities_is_refused_however_often(joints):
+    start, good = joints.rig.peer.get_clock().now().nanoseconds, 0
+    for k in range(90):
+        is_good = k % 10 == 0
+        joints.send(JointState(
+            name=list(JOINTS), position=[1.0, 2.0, 3.0],
+            velocity=[0.0 if is_good else NAN, 0.0, 0.0]), stamp=start + k * 10_000_000)
+        good += is_good
+    assert len(joints.received) == good and joints.source.velocities_measured
 
 
 @pytest.mark.parametrize('message, complaint', [
@@ -343,8 +387,8 @@ def test_clock_set_anew_starts_over(rig, plain):
         feed.send(JointState(name=list(JOINTS), position=[ns * 1e-9] * 3), stamp=ns)
     assert not source.refused
     assert [r[0] for r in received][2:] == [2_000_000_000, 2_010_000_000]
-    # No velocity across the jump.
-    np.testing.assert_allclose([r[2][0] for r in received], [0.0, 1.0, 0.0, 1.0], atol=1e-6)
+    # No velocity across the jump, and the filter begins at zero again.
+    np.testing.assert_allclose([r[2][0] for r in received], [0.0, 0.5, 0.0, 0.5], atol=1e-6)
 
 
 def test_simulated_time_is_the_measure_where_it_is_used(plain):
@@ -371,10 +415,26 @@ def test_simulated_time_is_the_measure_where_it_is_used(plain):
         rig.close()
 
 
-@pytest.mark.parametrize('field', ['position', 'velocity', 'effort'])
-def test_values_too_large_to_be_true_are_refused_by_joint(joints, field):
-    bad = whole()
-    getattr(bad, field)[1] = 1e200
-    joints.send(bad)
+@pytest.mark.parametrize('field, good, bad, limit', [
+    ('position', 9e5, -1.1e6, '1e+06 rad or m'), ('velocity', 999.0, -1001.0, '1000 rad/s or m/s'),
+    ('effort', -9e5, 1.1e6, '1e+06 N m or N'), ('effort', 5000.0, 1e200, '1e+06 N m or N')])
+def test_values_too_large_to_be_true_are_refused_by_joint(joints, field, good, bad, limit):
+    message = whole()
+    getattr(message, field)[1] = bad
+    joints.send(message)
     assert joints.source.refused == {'too large': 1} and not joints.received
-    assert f"{field} of 'knee' = 1e+200 is implausible" in joints.source.last_error
+    assert (f"{field} of 'knee' = {bad:g} is implausible (limit {limit}): check its unit"
+            in joints.source.last_error)
+    getattr(message, field)[1] = good
+    joints.send(message)
+    assert len(joints.received) == 1
+
+
+def test_unmeasured_efforts_do_not_hide_other_values_too_large_to_be_true(joints):
+    message = whole()
+    message.effort = [NAN] * 3
+    joints.send(message)
+    message.velocity[2] = 2000.0
+    joints.send(message)
+    assert joints.source.refused == {'too large': 1} and len(joints.received) == 1
+    assert "velocity of 'ankle' = 2000 is implausible" in joints.source.last_error

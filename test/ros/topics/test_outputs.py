@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import builtins
 
-from biped_com_ros.core.errors import ConfigurationError
+from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.ros.node.timers import call_soon
 from biped_com_ros.ros.topics import markers
@@ -34,7 +34,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64, Float64MultiArray
+from support.messages import stamp_of
 from support.ros_rig import NodeRig
+from support.tf2_stand_in import provide_tf2, transform_stamped
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -256,6 +258,38 @@ def without(monkeypatch, package):
         return real(name, *arguments, **options)
     monkeypatch.setattr(builtins, '__import__', fake)
     monkeypatch.setenv('ROS_DISTRO', 'jazzy')
+
+
+def test_a_clock_that_is_set_back_clears_the_transforms(rig, monkeypatch):
+    provide_tf2(monkeypatch)
+    lookup, second = tf.TransformLookup(rig.node), 1_000_000_000
+    publisher = rig.publisher(TFMessage, '/tf')
+
+    def publish(*seconds):
+        for t in seconds:
+            publisher.publish(TFMessage(transforms=[transform_stamped(
+                stamp_of(int(t * second)), 'odom', 'base_link',
+                Pose.from_rpy((0.0, 0.0, 0.1 * t), np.array([t, 0.0, 0.0])))]))
+
+    def known(t):
+        try:
+            return lookup.at('odom', 'base_link', int(t * second)).position[0]
+        except InputError:
+            return None
+    publish(100.0, 101.0)
+    rig.until(lambda: known(100.25) is not None, what='a transform')
+    pose = lookup.at('odom', 'base_link', int(100.25 * second))
+    np.testing.assert_allclose(pose.position, [100.25, 0.0, 0.0], atol=1e-6)
+    expected = Pose.from_rpy((0.0, 0.0, 10.025), np.zeros(3)).rotation
+    np.testing.assert_allclose(pose.rotation, expected, atol=1e-6)
+    with pytest.raises(InputError, match='extrapolation into the future'):
+        lookup.at('odom', 'base_link', 102 * second)
+    assert known(50.0) is None  # set back
+    publish(50.0, 51.0)
+    rig.until(lambda: known(50.5) is not None, what='a transform of the new time')
+    assert known(50.5) == pytest.approx(50.5)
+    assert known(50.2) == pytest.approx(50.2)  # a little older is not set back
+    assert known(100.5) is None
 
 
 def test_missing_tf_packages_are_named(rig, monkeypatch):

@@ -48,6 +48,7 @@ def test_known_forces_come_out(rig, seed):
         _, _, fz, mx, my, _ = rig.robot.foot_wrench(foot, rig.contacts)
         np.testing.assert_allclose(
             vector(rig.got[f'{foot}/cop'][-1].point), [-my / fz, mx / fz, 0.0], atol=1e-12)
+    assert rig.got['left_hand/wrench'][-1].header.frame_id == 'finger'
     for topic in ('wrench', 'line/point', 'line/direction'):
         assert rig.got[topic][-1].header.frame_id == 'base_footprint'
 

@@ -61,6 +61,13 @@ def test_weight_is_the_sum_over_the_feet_once_all_are_known():
     assert period.weight(2) == 16.0
 
 
+def test_what_is_stale_has_its_age():
+    assert ' ago' not in rendered(snapshot())
+    text = rendered(snapshot(com_error=np.full(3, math.nan), ages={'com': 12.0, 'left': 7.0}))
+    assert '- 12 s ago' in text and 'left 20.5 N, 7 s ago' in text
+    assert '● left' not in text and 'right 0.4 N' in text and 'right 0.4 N,' not in text
+
+
 @pytest.mark.parametrize('show', [line, rendered])
 def test_shows_the_measured_errors_with_their_signs(show):
     text = show(snapshot())
@@ -109,6 +116,35 @@ def test_judges_the_urdf(com_error, weight, verdict):
     assert verdict in rendered(shot)
 
 
+def test_a_robot_that_fell_is_said_to_have_fallen_and_nothing_else():
+    fallen = snapshot(has_fallen=True)
+    assert line(fallen) == 'sways to the left: the robot has fallen'
+    assert summary(fallen) == 'The robot has fallen'
+    text = rendered(fallen)
+    assert 'the robot has fallen' in text
+    assert 'mm' not in text and 'weight' not in text and 'Hz' not in text
+
+
+def test_the_verdict_is_on_the_urdf_in_use():
+    good = snapshot(com_error=np.zeros(3), weight=35.316, is_calibrated=True)
+    assert 'the calibrated URDF describes this robot' in summary(good)
+    bad = summary(snapshot(weight=35.316, is_calibrated=True, exact_sensors=True))
+    assert 'still wrong after the calibration: the centre of mass' in bad
+    assert 'calibrate it' not in bad
+
+
+def test_weight_that_no_sensor_measures_is_left_out():
+    """3 N of feet: what the sensors weigh is 33 N, where the URDF says 32.316."""
+    text = summary(snapshot(unmeasured=3.0))
+    assert 'weight above the feet 33.00 N measured, 32.32 N by the URDF: +2.12 %, +0.070' in text
+
+
+def test_a_weight_that_nothing_measures_is_no_number():
+    text = line(snapshot(weight=math.nan)) + summary(snapshot(weight=math.nan))
+    assert 'weight not measured' in text and 'nan' not in text
+    assert 'the weight' not in text
+
+
 def test_errors_may_be_those_of_sensors():
     text = summary(snapshot(com_error=np.array([0.0, 5e-3, 0.0]), weight=35.32))
     assert 'wrong: the centre of mass; tare the sensors, or calibrate the URDF' in text
@@ -143,6 +179,14 @@ def test_a_comparison_in_plain_lines_is_aligned():
     assert head.index('before') == hand.index('13.2 mm')
     assert head.index('after') == hand.index('0.02 mm') == joints.index('1 %')
     assert verdict == 'better [by far]'
+
+
+def test_what_was_not_done_is_said_below_the_table():
+    partly = Comparison(('x',), [('1 of 6 steps', '3 mm')], problem='1 of 6 steps, then [halted]')
+    assert comparison_text(partly).splitlines()[-1] == 'not done: 1 of 6 steps, then [halted]'
+    console = Console(width=100, record=True, file=open('/dev/null', 'w'))
+    console.print(comparison_table(partly))
+    assert '1 of 6 steps, then [halted]' in console.export_text()
 
 
 def test_a_comparison_as_a_table_shows_brackets_as_they_are():

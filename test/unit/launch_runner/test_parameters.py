@@ -148,7 +148,7 @@ def test_a_file_goes_with_nothing_else(tmp_path: Path, xml: str) -> None:
 
 @pytest.mark.parametrize(('text', 'message'), [
     (None, 'No such file'),
-    ('a: [', 'is not YAML'),
+    ('a: [', 'is not valid YAML'),
     ('robot: biped', 'ros__parameters'),
     ('', 'ros__parameters'),
     ('/**:\n  ros__parameters: 3', 'ros__parameters'),

@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 import os
 from pathlib import Path
 import re
@@ -25,180 +24,9 @@ import sys
 import time
 
 import pytest
+from support.scripted_launch import living, node, PATIENT, Start
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith('linux'), reason='looks into /proc')
-
-# Each script says when it is ready, so that no test has to guess how long a start takes.
-SCRIPTS = {
-    'polite': """
-        count = 0
-        def on_signal(number, frame):
-            print('got', signal.Signals(number).name, flush=True)
-            time.sleep(0.3)  # a second, unwanted signal would be visible
-            sys.exit(0)
-        signal.signal(signal.SIGINT, on_signal)
-        signal.signal(signal.SIGTERM, on_signal)
-        print('ready', flush=True)
-        while True:
-            time.sleep(1)
-        """,
-    'default': """
-        print('ready', flush=True)
-        time.sleep(100)
-        """,
-    'stubborn': """
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # In one write: two processes share the pipe.
-            signal.signal(number, lambda number, frame: os.write(1, b'ignored %d\\n' % number))
-        child = subprocess.Popen([sys.executable, __file__, 'grandchild']) \\
-            if 'grandchild' not in sys.argv else None
-        os.write(1, b'ready\\n')
-        while True:
-            time.sleep(1)
-        """,
-    'leaves_child': """
-        subprocess.Popen(['sleep', '1000'], close_fds=False)
-        print('ready', flush=True)
-        """,
-    'fails': """
-        print('about to fail', file=sys.stderr)
-        sys.exit(7)
-        """,
-    'refuses': """
-        print('the table')
-        print("unknown robot 'x'", file=sys.stderr)
-        sys.exit(1)
-        """,
-    'fatal': """
-        print(f"[FATAL] [{os.getpid()}]: unknown robot 'x'", file=sys.stderr)
-        sys.exit(1)
-        """,
-    'logs': """
-        print('the table')
-        print('[INFO] a line that would break it', file=sys.stderr)
-        """,
-    'crashes': """
-        os.kill(os.getpid(), signal.SIGSEGV)
-        """,
-    'fails_at_end': """
-        def on_signal(number, frame):
-            sys.exit(9)
-        signal.signal(signal.SIGINT, on_signal)
-        print('ready', flush=True)
-        time.sleep(100)
-        """,
-    'interrupted_at_start': """
-        def on_signal(number, frame):
-            print('Traceback (most recent call last):', 'KeyboardInterrupt', sep='\\n',
-                  file=sys.stderr)
-            sys.exit(1)
-        signal.signal(signal.SIGINT, on_signal)
-        print('ready', flush=True)
-        time.sleep(100)
-        """,
-    'ends': """
-        print('done')
-        """,
-    'talks': """
-        print('on stdout\\nsecond')
-        print('on stderr', file=sys.stderr)
-        sys.stdout.write('no newline at the end')
-        """,
-    'environment': """
-        print('TMPDIR is', os.environ['TMPDIR'], 'tty', sys.stdout.isatty())
-        """,
-}
-
-
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """Install the scripts as package 'fake'; return its prefix."""
-    directory = tmp_path / 'prefix' / 'lib' / 'fake'
-    directory.mkdir(parents=True)
-    for name, text in SCRIPTS.items():
-        lines = [line[8:] for line in text.splitlines()]
-        (directory / name).write_text(
-            f'#!{sys.executable}\nimport os, signal, subprocess, sys, time\n' + '\n'.join(lines))
-        (directory / name).chmod(0o755)
-    return tmp_path / 'prefix'
-
-
-#: For processes that end by themselves: however busy the machine is, nobody hurries them.
-PATIENT = 'output="screen" sigterm_timeout="15" sigkill_timeout="15"'
-
-
-class Runner:
-    """A run_launch process and its output."""
-
-    def __init__(self, tmp_path: Path, package: Path, body: str, *options: str) -> None:
-        file = tmp_path / 'x.launch.xml'
-        file.write_text(f'<launch>{body}</launch>')
-        self.directory = tmp_path
-        self._mark = str(package)
-        self._output = tmp_path / 'output.txt'
-        environment = {**os.environ, 'AMENT_PREFIX_PATH': str(package),
-                       'ROS_LOG_DIR': str(tmp_path / 'log'), 'TMPDIR': str(tmp_path)}
-        with self._output.open('w') as output:
-            self.process = subprocess.Popen(
-                [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', str(file), *options],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
-
-    @property
-    def output(self) -> str:
-        return self._output.read_text()
-
-    def wait_for(self, text: str, count: int = 1) -> None:
-        deadline = time.monotonic() + 20
-        while len(re.findall(text, self.output)) < count:
-            assert time.monotonic() < deadline, f'no "{text}" in:\n{self.output}'
-            time.sleep(0.02)
-
-    def end(self, number: int = signal.SIGINT) -> tuple[int, float]:
-        """Send a signal; return the exit code and how long the end took, s."""
-        start = time.monotonic()
-        self.process.send_signal(number)
-        code = self.process.wait(timeout=20)
-        return code, time.monotonic() - start
-
-    def survivors(self) -> list[str]:
-        """Command lines of processes of the fake package that still live."""
-        return living(lambda command, group: self._mark in command)
-
-
-def living(matches: Callable[[str, int], bool]) -> list[str]:
-    """Command lines of the processes that match by command and group, without zombies."""
-    found = []
-    for entry in Path('/proc').glob('[0-9]*'):
-        try:
-            command = (entry / 'cmdline').read_text().replace('\0', ' ')
-            state, _, group = (entry / 'stat').read_text().rpartition(')')[2].split()[:3]
-        except OSError:
-            continue
-        if state != 'Z' and matches(command, int(group)):
-            found.append(command)
-    return found
-
-
-Start = Callable[..., Runner]
-
-
-@pytest.fixture
-def start(tmp_path: Path, package: Path) -> Iterator[Start]:
-    runners: list[Runner] = []
-
-    def run(body: str, *options: str) -> Runner:
-        runners.append(Runner(tmp_path, package, body, *options))
-        return runners[-1]
-
-    yield run
-    for runner in runners:
-        if runner.process.poll() is None:
-            runner.process.terminate()
-            runner.process.wait(timeout=10)
-
-
-def node(name: str, attributes: str = 'output="screen"', children: str = '') -> str:
-    return f'<node pkg="fake" exec="{name}" {attributes}>{children}</node>'
 
 
 def test_lines_carry_the_name_and_number_of_their_process(start: Start) -> None:
@@ -324,28 +152,6 @@ def test_on_exit_shutdown_ends_the_others(start: Start, script: str, code: int) 
     assert runner.survivors() == []
 
 
-def test_respawn(start: Start) -> None:
-    runner = start(node('fails', 'respawn="true" respawn_delay="0.1" respawn_max_retries="2"'))
-    assert runner.process.wait(timeout=20) == 7
-    assert runner.output.count('process started') == 3
-
-
-def test_a_success_after_respawning_is_a_success(start: Start, tmp_path: Path) -> None:
-    mark = tmp_path / 'mark'
-    runner = start(f'<executable cmd="test -e {mark} || (touch {mark}; exit 3)" shell="true" '
-                   'respawn="true" respawn_max_retries="1"/>')
-    assert runner.process.wait(timeout=20) == 0
-    assert 'exit code 3' in runner.output and 'finished cleanly' in runner.output
-
-
-def test_respawn_stops_on_ctrl_c(start: Start) -> None:
-    runner = start(node('ends', 'respawn="true" respawn_delay="30" output="screen"'))
-    runner.wait_for('finished cleanly')
-    code, duration = runner.end()
-    assert code == 0 and duration < 1.5
-    assert runner.output.count('process started') == 1
-
-
 def test_environment_and_directory(start: Start, tmp_path: Path) -> None:
     directory = tmp_path / 'somewhere'
     directory.mkdir()
@@ -363,6 +169,8 @@ def test_processes_get_the_environment_but_no_terminal(start: Start) -> None:
     runner = start(node('environment'))
     assert runner.process.wait(timeout=20) == 0
     assert f'[environment-1] TMPDIR is {runner.directory} tty False' in runner.output
+    log = re.search(r'all output is logged to (.*)/launch.log', runner.output)
+    assert log is not None and f'[environment-1] logs in {log[1]}\n' in runner.output
 
 
 def test_an_executable_that_cannot_be_started_is_an_error(start: Start, package: Path) -> None:
@@ -447,7 +255,11 @@ def test_parameter_files_are_removed(start: Start, tmp_path: Path) -> None:
 @pytest.mark.parametrize(('options', 'text'), [
     (['robott:=x'], "unknown argument 'robott' in x.launch.xml; did you mean 'robot'?"),
     (['--foreground', 'nobody'], "unknown executable 'nobody' in --foreground.*valid: ends"),
-    (['other'], "unknown launch file 'other'|package .* was not found|package .*x.launch.xml"),
+    (['robot:='], "malformed launch argument 'robot:=', expected NAME:=VALUE; leave it out"),
+    ([':=biped'], "malformed launch argument ':=biped'"),
+    (['hidden=none'], "'hidden=none' is no launch argument: write hidden:=none"),
+    (['robot:=a', 'b'], "'b' is neither a launch file nor an argument NAME:=VALUE"),
+    (['other'], "'other' is neither a launch file nor an argument NAME:=VALUE"),
 ])
 def test_bad_use_is_refused_before_anything_starts(
         start: Start, options: list[str], text: str) -> None:

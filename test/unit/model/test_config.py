@@ -117,6 +117,14 @@ def test_names_that_become_topics_are_words(name):
         small_config(wrench_sensors={name: sensor})
 
 
+@pytest.mark.parametrize(
+    'name', ['', '..', '../../etc', '/tmp/x', 'a/b', 'a\0b', '.ssh', 65 * 'a'])
+def test_a_name_that_leaves_the_directory_of_results_is_refused(name):
+    with pytest.raises(ConfigurationError, match='name is .*: use up to 64 letters'):
+        small_config(name=name)
+    assert small_config(name='NAO-6.2_b').name == 'NAO-6.2_b'
+
+
 def test_a_polygon_in_millimetres_is_refused():
     with pytest.raises(ConfigurationError, match=(
             r'feet\.left\.polygon has a corner at \(95\.0, -50\.0\), in metres.*at most 1 m')):

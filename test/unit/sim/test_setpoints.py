@@ -159,6 +159,19 @@ def test_efforts_go_to_their_joints_in_the_order_asked_for(plant):
     np.testing.assert_array_equal(setpoints.command(0.0).effort, efforts[::-1])
 
 
+def test_efforts_of_a_trajectory_are_added_until_the_next_one(setpoints):
+    index = setpoints.plant.actuated_joint_names.index(ELBOW)
+    setpoints.set_efforts(np.full(len(setpoints.names), 1.0))
+    setpoints.set_trajectory([ELBOW], (0.2, 0.4), [(0.3,), (0.3,)], None, 0.0, [(2.0,), (3.0,)])
+    efforts = np.array([setpoints.command(0.002 * k).effort.copy() for k in range(300)])
+    times = 0.002 * np.arange(1, 301)
+    np.testing.assert_allclose(
+        efforts[:, index], 1.0 + np.interp(times, [0.0, 0.2, 0.4], [0.0, 2.0, 3.0]), atol=1e-9)
+    np.testing.assert_array_equal(np.delete(efforts, index, axis=1), 1.0)
+    setpoints.set_trajectory([ELBOW], (0.2,), [(0.1,)], None, 1.0)
+    np.testing.assert_array_equal(setpoints.command(1.0).effort, 1.0)
+
+
 def test_virtual_torso_joints_pull_tendons(plant):
     """Pitching forward shortens the tendon in front (0 deg) and lengthens that behind (180)."""
     plant.reset()

@@ -28,6 +28,7 @@ from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.constant_curvature import make_shape
 from examples.torso import Bench, CYCLE, rms_deg
 from examples.torso_figures import draw
+from examples.torso_power import Servo
 import mujoco
 import numpy as np
 import pytest
@@ -54,8 +55,9 @@ def test_the_papers_figures_are_drawn(bench, tmp_path):
     short = bench.run(1.0)
     files = draw(short, short, (short, short), bench.body, tmp_path)
     assert [file.stem for file in files] == [
-        f'torso_{name}' for name in ('workspace', 'bend', 'load', 'path', 'acceleration')]
-    assert '<!-- closed loop -->' in files[1].read_text()
+        f'torso_{name}' for name in (
+            'workspace', 'raw', 'bend', 'load', 'path', 'acceleration', 'power')]
+    assert '<!-- closed loop -->' in files[2].read_text()
     again = draw(short, short, (short, short), bench.body, tmp_path / 'again')
     assert [file.read_bytes() for file in files] == [file.read_bytes() for file in again]
 
@@ -230,3 +232,17 @@ def test_a_bend_changes_what_the_arms_have_to_hold_as_in_the_simulator(bench):
         held.append(gravity.load(model.state(positions), up).fixed_base_efforts()[index])
     np.testing.assert_allclose(held[0], true, atol=2e-3)
     assert np.abs(held[1] - true).max() > 0.05
+
+
+def test_the_power_of_the_servos_is_what_tendons_take_and_losses():
+    servo, tension = Servo(idle=0.0), np.array((20.0, 20.0, 20.0, 0.0))
+    wound, held, slow, loose = servo.power(tension, np.array((0.05, 0.0, -0.001, 0.05)))
+    current = 20.0 * servo.spool / servo.efficiency * servo.stall_current / servo.stall_torque
+    heat = current ** 2 * servo.voltage / servo.stall_current
+    assert wound == pytest.approx(20.0 * 0.05 / servo.efficiency + heat)
+    assert 0.0 < slow < held < wound and loose == 0.0
+    # At its stall torque it takes what the supply gives at its stall current.
+    stalled = servo.power(servo.stall_torque * servo.efficiency / servo.spool, 1e-9)
+    assert stalled == pytest.approx(servo.voltage * servo.stall_current)
+    # A tendon that pulls the spool round pays for the heat, and nothing flows back.
+    assert servo.power(20.0, -1.0) == 0.0

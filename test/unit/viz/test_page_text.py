@@ -61,7 +61,7 @@ def test_the_legend_shows_the_errors():
     text = text_of(widgets.legend(view))
     assert 'CoM by the URDF 13, 4, 400 5.00, 0.0 high' in text
     assert 'CoM fused with forces 10, 1, 396 1.00, 4.5 low' in text
-    assert view.offset('calibrated') is None
+    assert view.offset('uncalibrated') is None
     assert 'ZMP measured 20, -10' in text
     for mark in palette.MARKS.values():
         assert mark.label in text
@@ -83,6 +83,33 @@ def test_the_headline_shows_margin_stance_and_weight():
     assert 'margin unknown' in text_of(widgets.headline(View(), 35.3))
     headline = text_of(widgets.headline(view, 35.3))
     assert text_of(widgets.brief(view)) == headline.split(' stands')[0]
+
+
+def test_what_is_stale_is_grey_and_has_its_age():
+    """A page that shows a dead topic's last values as if they were of now would deceive."""
+    forces = np.array((0.0, 0.0, 20.0, 0.0, 0.0, 0.0))
+    lengths, torso = np.full(4, 0.1), np.array((0.1, 0.0, 0.0))
+    fresh = View(
+        feet={'left': FootView(forces)}, margin=0.042, phase='double',
+        points={'com': np.array((0.01, 0.02, 0.4))}, tendon_lengths=lengths, torso=torso)
+    stale = View(feet={'left': FootView()}, stale={
+        ('left', 'wrench'): (forces, 3.0), ('', 'margin'): (0.042, 4.0),
+        ('', 'phase'): ('double', 125.0), ('', 'positions'): (np.zeros(3), 7.0),
+        ('point', 'com'): (fresh.points['com'], 5.0), ('', 'tendon_lengths'): (lengths, 6.0),
+        ('', 'torso'): (torso, 8.0)})
+    for make, parts in (
+            (lambda view: widgets.headline(view, 35.3), (
+                '42 mm to the edge 4 s ago', 'both feet 2 min ago', 'left foot 20.0 N 3 s ago',
+                '20.0 N 3 s ago / 35.3 N', 'joints, as drawn 7 s ago')),
+            (widgets.legend, ('10, 20, 400 5 s ago',)),
+            (lambda view: widgets.tendons(view, 60.0), ('6 s ago', '8 s ago'))):
+        assert ' ago' not in text_of(make(fresh))
+        for part in parts:
+            assert part in text_of(make(stale))
+        assert make(stale).count('placeholder') > make(fresh).count('placeholder')
+    assert palette.css(palette.GOOD) not in widgets.headline(stale, 35.3)
+    bars = widgets.effort_bars(['knee'], {}, np.ones(1), np.ones(1), {}, 9.0)
+    assert '9 s ago' in text_of(bars) and 'grayscale' in bars
 
 
 def test_a_time_to_the_edge_is_shown_only_when_it_is_short():
@@ -192,6 +219,9 @@ def test_strips_bridge_gaps_and_begin_with_the_first_value():
     np.testing.assert_allclose(times, (-0.2, -0.1, 0.0))
     np.testing.assert_allclose(a, (1.0, 1.0, 2.0))
     np.testing.assert_allclose(b, (5.0, 5.0, 6.0))
+    strips.add(0.4, {})  # nothing is received any more: lines end, and do not go on as they were
+    times, a, b = strips.data(['a', 'b'])
+    assert times[-1] == pytest.approx(-0.1) and a[-1] == 2.0
 
 
 @pytest.mark.parametrize(('values', 'at_least', 'limits'), [
@@ -220,3 +250,23 @@ def test_the_axes_of_a_chart_are_laid_out_again_from_time_to_time():
         strips.add(0.1 * k, {'a': 0.5})
         chart.update()
     assert sent.count('scales') == 2 and sent.count('data') == 2 * RENEWED
+
+
+@pytest.mark.parametrize('value', [1e300, -1e308, 1.7e308, math.inf, -math.inf, math.nan])
+def test_huge_values_neither_overflow_nor_widen_the_page(value):
+    strips = Strips(('a', 'b'))
+    strips.add(0.0, {'a': 0.0, 'b': 1.0})
+    strips.add(1.0, {'a': value, 'b': -value})
+    data = strips.data(('a', 'b'))
+    low, high = round_range(data[1:], (0.0, 1.0))
+    assert math.isfinite(high - low) and low <= min(map(np.min, data[1:]))
+    point = np.array((value, -value, value))
+    view = View(points={'com': point, 'truth': np.zeros(3), 'zmp': point}, margin=value,
+                tensions=np.full(4, value), tendon_lengths=np.full(4, value),
+                feet={'left': FootView(wrench=np.full(6, value))})
+    with np.errstate(all='ignore'):
+        texts = [widgets.legend(view), widgets.headline(view, 30.0), widgets.tendons(view, 60.0),
+                 widgets.before_after(value, 1e-9),
+                 widgets.effort_bars(('a',), {}, np.array([value]), np.ones(1), {})]
+    for text in texts:
+        assert max(map(len, re.findall(r'[0-9.+-]+', text_of(text))), default=0) < 12

@@ -1,0 +1,96 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Faults of sensors, clocks, processes and the computer, on running nodes.
+
+The same harness writes the table of doc/reliability.rst (``python -m benchmarks.reliability``).
+Whatever else the computer does, efforts are finite, within the clamp and the rate limit. Times are
+those of a quiet computer, times ``BIPED_COM_PATIENCE``: ``make faults-check`` runs the tests with
+the mark ``checked`` on a busy one.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import rclpy
+from support.reliability.bench import (
+    CLOCK_TIMEOUT, HOLD_TIME, INPUT_TIMEOUT, STOP_TIME, ZERO)
+from support.reliability.running import running, running_simulated
+
+PATIENCE = float(os.environ.get('BIPED_COM_PATIENCE', '1'))
+#: Of the watchdog, of DDS and of a busy machine, s.
+_MARGIN = 0.6
+#: What another process does to the computer may interrupt efforts, too.
+_ATTEMPTS = 3
+#: Of the table: those of each kind that find most; the first ones within minutes, for each change.
+CHECKED = (
+    'joint states lost', 'joint states late by 0.3 s', 'IMU frozen', 'a foot sensor lost',
+    "robot's clock steps by +3600 s", 'wrench_aggregator: kill -9',
+    'gravity_compensation: kill -9', 'gravity_compensation: restart (SIGINT)',
+    'gravity_compensation: SIGSTOP for 3 s', 'a second gravity_compensation')
+STANDING = (
+    'IMU lost', 'a foot sensor dead', 'com_estimator: kill -9',
+    'effort controller: restart in 0.5 s', '2 busy loops per core')
+SIMULATED = ('simulator: kill -9', 'simulator: SIGSTOP for 3 s')
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+@pytest.fixture(scope='module')
+def standing():
+    """Return the bench of a running system and its faults."""
+    with running() as system:
+        yield system
+
+
+@pytest.fixture(scope='module')
+def simulated():
+    """Return the same with a robot in MuJoCo, and simulated time."""
+    with running_simulated() as system:
+        yield system
+
+
+@pytest.mark.timeout(180 * PATIENCE)
+@pytest.mark.parametrize('name', [
+    *(pytest.param(name, marks=pytest.mark.checked) for name in CHECKED), *STANDING])
+def test_efforts_are_safe_in_time_and_come_back_without_a_step(standing, name):
+    check(*standing, name)
+
+
+@pytest.mark.parametrize('name', SIMULATED)
+def test_they_do_so_too_when_simulated_time_stands_still(simulated, name):
+    check(*simulated, name, CLOCK_TIMEOUT)
+
+
+def check(bench, faults, name, delay=0.0):
+    """Measure a fault, again if something else has interrupted the efforts; never a step."""
+    [fault] = [fault for fault in faults if fault.name == name]
+    latest = INPUT_TIMEOUT + HOLD_TIME + STOP_TIME + delay + PATIENCE * _MARGIN
+    for _ in range(_ATTEMPTS):
+        result = bench.measure(fault, timeout=40.0 * PATIENCE)
+        print(result)
+        assert result.is_finite and result.is_clamped, result
+        assert result.largest_step <= 1.0 + 1e-9, result
+        if (result.outcome in fault.expected
+                and result.recovered_after < PATIENCE * fault.limit
+                and (result.outcome != ZERO or result.safe_after < latest)):
+            return
+    raise AssertionError(result)

@@ -1,0 +1,265 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""
+Every node over DDS among messages that no driver should send.
+
+Each node runs as a process of its own, of a robot that stands still, whose valid messages are
+mixed with mutated ones. All that the node publishes meanwhile is checked.
+``BIPED_COM_FUZZ_MESSAGES`` and ``BIPED_COM_FUZZ_SEED`` set the number of messages per node and the
+seed, which is printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from importlib.metadata import version
+import os
+from pathlib import Path
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import msgspec
+import pytest
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from support.fuzzed_messages import Stream
+from support.output_checks import OutputChecks
+from support.standing_robot import message_class, StandingRobot
+from websockets.sync.client import connect
+
+MESSAGES = int(os.environ.get('BIPED_COM_FUZZ_MESSAGES', '1500'))
+SEED = os.environ.get('BIPED_COM_FUZZ_SEED') or str(random.SystemRandom().randrange(10 ** 6))
+RATE = 1000.0  # messages per second
+NAMESPACE = '/fuzz'
+PARAMETERS = {
+    'gravity_compensation': {
+        'autostart': 'true', 'effort_clamp': '0.8', 'effort_rate': '10.0', 'start_time': '0.2',
+        'stop_time': '0.2', 'hold_time': '0.1', 'settle_time': '0.2'},
+    'torso_controller': {'autostart': 'true'},
+    'viewer': {'port': '0'},
+}
+#: What a browser sends first.
+CAMERA = {
+    'type': 'ViewerCameraMessage', 'wxyz': (1.0, 0.0, 0.0, 0.0), 'position': (1.0, 0.0, 1.0),
+    'fov': 1.0, 'near': 0.1, 'far': 100.0, 'image_height': 480, 'image_width': 640,
+    'look_at': (0.0, 0.0, 0.0), 'up_direction': (0.0, 0.0, 1.0)}
+NODES = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation',
+         'torso_controller', 'com_calibrator', 'gait_player', 'simulator', 'viewer')
+
+
+@pytest.fixture(scope='module', autouse=True)
+def ros():
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+@pytest.fixture(scope='module')
+def robot():
+    return StandingRobot()
+
+
+class Fuzzed:
+    """
+    A node as a process, with publishers for all its inputs and checks of all its outputs.
+
+    Parameters
+    ----------
+    name
+        Of the executable.
+    robot
+        The robot.
+    log : pathlib.Path
+        Gets what the process prints.
+
+    """
+
+    def __init__(self, name, robot, log):
+        self.name, self.robot, self.log = name, robot, log
+        self.node = rclpy.create_node('fuzzer', namespace=NAMESPACE)
+        self.executor = SingleThreadedExecutor()  # the EventsExecutor gives no time of sending
+        self.executor.add_node(self.node)
+        parameters = {'robot': 'biped', **PARAMETERS.get(name, {})}
+        self.process = subprocess.Popen(
+            [sys.executable, '-m', f'biped_com_ros.nodes.{name}.node', '--ros-args',
+             '-r', f'__ns:={NAMESPACE}',
+             *(text for item in parameters.items() for text in ('-p', '{}:={}'.format(*item)))],
+            env={**os.environ, 'PYTHONFAULTHANDLER': '1',
+                 'PYTHONPATH': os.pathsep.join(path for path in sys.path if path)},
+            stdout=log.open('w'), stderr=subprocess.STDOUT)
+        self.publishers, self.topics = {}, {}
+        self.checks = None
+
+    def connect(self):
+        """Wait for the node, and publish and subscribe to all that it subscribes and publishes."""
+        self.until(self._nodes, 'the node')
+        if self.name == 'viewer':
+            self._visit()
+        self.until(self._has_settled, 'its topics')
+        for name in self._nodes():
+            for topic, kinds in self.node.get_subscriber_names_and_types_by_node(name, NAMESPACE):
+                self._publish_to(topic, message_class(kinds[0]))
+        own = {topic: message_class(kinds[0])
+               for topic, kinds in self.node.get_publisher_names_and_types_by_node(
+                   self.name, NAMESPACE)}
+        self.checks = OutputChecks(
+            self.node, self.robot, own, self.publishers, self.name == 'simulator')
+        self.until(lambda: all(
+            publisher.get_subscription_count() for publisher in self.publishers.values()),
+            'its subscriptions')
+
+    def _visit(self):
+        """Open the page, which subscribes to nothing without visitors."""
+        def address():
+            return re.search(r'Open http://(\S+) in', self.log.read_text(errors='replace'))
+        self.until(address, 'the page')
+        host = address()[1]
+        visitor = connect(f'ws://{host}', origin=f'http://{host}', max_size=None,
+                          subprotocols=[f'viser-v{version("viser")}'])
+        visitor.send(msgspec.msgpack.encode(CAMERA))  # from then on it counts as a visitor
+        threading.Thread(target=lambda: list(visitor), daemon=True).start()
+
+    def _nodes(self):
+        """Return the names of the process's nodes."""
+        return [name for name, space in self.node.get_node_names_and_namespaces()
+                if space == NAMESPACE and name != 'fuzzer']
+
+    def _has_settled(self):
+        """Return whether the node has been subscribing to the same topics for 1 s."""
+        topics = {topic for name in self._nodes() for topic, _ in
+                  self.node.get_subscriber_names_and_types_by_node(name, NAMESPACE)}
+        if topics != getattr(self, '_known', None):
+            self._known, self._since = topics, time.monotonic()
+        return len(topics) > 1 and time.monotonic() > self._since + 1.0
+
+    def _publish_to(self, topic, kind):
+        if topic in self.publishers or topic == '/clock':
+            return
+        durabilities = {info.qos_profile.durability
+                        for info in self.node.get_subscriptions_info_by_topic(topic)}
+        latched = DurabilityPolicy.TRANSIENT_LOCAL
+        self.publishers[topic] = self.node.create_publisher(kind, topic, QoSProfile(
+            depth=1 if latched in durabilities else 50, reliability=ReliabilityPolicy.RELIABLE,
+            durability=latched if latched in durabilities else DurabilityPolicy.VOLATILE))
+        short = topic.removeprefix(f'{NAMESPACE}/')
+        self.topics[topic] = lambda now: self.robot.message(short, kind, now)
+
+    def until(self, condition, what, timeout=60.0):
+        """Run callbacks until the condition holds."""
+        end = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > end:
+                self.abort()
+                raise AssertionError(f'timeout while waiting for {what}\n{self.output()}')
+            self.spin(0.02)
+
+    def spin(self, seconds):
+        """Run callbacks for some time; the process has to stay alive."""
+        end = time.monotonic() + seconds
+        # With another timeout at each call the executor begins its round of callbacks anew, and
+        # some subscriptions never get their turn.
+        self.executor.spin_once(timeout_sec=0.001)
+        while time.monotonic() < end:
+            self.executor.spin_once(timeout_sec=0.001)
+        assert self.process.poll() is None, f'{self.name} has ended\n{self.output()}'
+
+    def now(self):
+        return self.node.get_clock().now().nanoseconds
+
+    def play(self, seconds):
+        """Publish valid messages on all topics."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            now = self.now()
+            for topic, make in self.topics.items():
+                self.publishers[topic].publish(make(now))
+            self.spin(0.01)
+
+    def fuzz(self, seed, count):
+        """Publish numbered messages; return the first one after which something was wrong."""
+        stream = Stream(seed, self.topics)
+        begun = time.monotonic()
+        for number in range(count):
+            what, messages = stream.message(number, self.now())
+            for topic, raw in messages:
+                # The queue may be full of megabytes.
+                with contextlib.suppress(rclpy_implementation.RCLError):
+                    self.publishers[topic].publish(raw)
+            self.spin(max(0.0, begun + number / RATE - time.monotonic()))
+            assert not self.checks.violations, (
+                f'seed {seed}, message {number} or before ({what}): {self.checks.violations[:5]}'
+                f'\n{self.output()}')
+
+    def memory(self):
+        """Return the resident memory, MB."""
+        pages = int(Path(f'/proc/{self.process.pid}/statm').read_text().split()[1])
+        return pages * os.sysconf('SC_PAGE_SIZE') / 1e6
+
+    def output(self):
+        """Return the end of what the process has printed."""
+        return self.log.read_text(errors='replace')[-6000:]
+
+    def abort(self):
+        """End the process, which prints where it is."""
+        self.process.send_signal(signal.SIGABRT)
+        self.process.wait(15.0)
+
+    def close(self):
+        """End the process; it has to react to SIGINT."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(15.0)
+        except subprocess.TimeoutExpired:
+            self.abort()
+            raise AssertionError(f'{self.name} does not end\n{self.output()}') from None
+        finally:
+            self.executor.shutdown()
+            self.node.destroy_node()
+
+
+@pytest.fixture
+def fuzzed(robot, tmp_path, request):
+    rig = Fuzzed(request.param, robot, tmp_path / 'log')
+    yield rig
+    rig.close()
+
+
+@pytest.mark.timeout(120 + MESSAGES // 50)
+@pytest.mark.parametrize('fuzzed', NODES, indirect=True)
+def test_nothing_wrong_goes_out_whatever_comes_in(fuzzed):
+    print(f'BIPED_COM_FUZZ_SEED={SEED}')
+    fuzzed.connect()
+    fuzzed.play(1.0)
+    steady = {topic for topic, count in fuzzed.checks.counts.items()
+              if count > 10 or topic == '/diagnostics'} - set(fuzzed.publishers)
+    before, fuzzed.checks.is_learning = fuzzed.memory(), False
+    fuzzed.fuzz(SEED, MESSAGES)
+    fuzzed.checks.seen_at.clear()
+
+    def recovered():
+        fuzzed.play(0.1)
+        return steady <= set(fuzzed.checks.seen_at)
+    fuzzed.until(recovered, f'what was published before, {steady}, of seed {SEED}', timeout=10.0)
+    print(f'{fuzzed.name}: {before:.0f} -> {fuzzed.memory():.0f} MB, {fuzzed.checks.counts}, '
+          f'{fuzzed.checks.lost} efforts lost on their way')
+    assert not fuzzed.checks.violations
+    printed = fuzzed.log.read_text(errors='replace')
+    assert 'Traceback' not in printed and 'callback failed' not in printed, printed[-6000:]

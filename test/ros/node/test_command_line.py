@@ -1,0 +1,83 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The command lines of all executables: help, and words that ROS would ignore."""
+
+from __future__ import annotations
+
+from pathlib import Path
+import signal
+import subprocess
+import sys
+import time
+
+import biped_com_ros
+import pytest
+
+NODES = sorted(path.parent.name for path in (
+    Path(biped_com_ros.__file__).parent / 'nodes').glob('*/node.py'))
+OF_ROS = [name for name in NODES if name != 'robot_description']
+#: Imports the package of the nodes, says so, and runs the executable that is named.
+_ANNOUNCED = (
+    "import runpy, sys; sys.orig_argv[1:3] = ['-m', sys.argv[1]]; import biped_com_ros.nodes; "
+    "print('ready', flush=True); runpy.run_module(sys.argv[1], run_name='__main__')")
+TOOLS = ['offline.calibrate', 'launch_runner.launch']
+
+
+def run(module, *words):
+    return subprocess.run([sys.executable, '-m', f'biped_com_ros.{module}', *words], text=True,
+                          capture_output=True, check=False, timeout=60.0)
+
+
+@pytest.mark.parametrize('module', [*(f'nodes.{name}.node' for name in NODES), *TOOLS])
+def test_every_executable_explains_itself(module):
+    found = run(module, '--help')
+    assert found.returncode == 0 and not found.stderr
+    assert len(found.stdout.splitlines()) > 5
+    if module.split('.')[1] in OF_ROS:
+        assert f"ros2 run biped_com_ros {module.split('.')[1]} --ros-args" in found.stdout
+        assert '\nParameters:\n' in found.stdout
+
+
+@pytest.mark.parametrize('name', OF_ROS)
+def test_arguments_without_ros_args_are_refused_with_the_right_call(name):
+    found = run(f'nodes.{name}.node', '-p', 'robot:=talos')
+    assert found.returncode == 2
+    assert f'ros2 run biped_com_ros {name} --ros-args -p robot:=talos' in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize('delay', [0.1, 0.2, 0.3, 0.45, 0.6, 0.8])
+def test_an_interrupt_while_starting_leaves_no_traceback(delay):
+    with subprocess.Popen(
+            [sys.executable, '-c', _ANNOUNCED, 'biped_com_ros.nodes.zmp_monitor.node'], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()  # Python itself has started
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20.0)
+    assert 'Traceback' not in errors and 'KeyboardInterrupt' not in errors, errors
+    assert process.returncode in (0, -signal.SIGINT)
+
+
+def test_other_errors_while_starting_are_shown():
+    script = "import sys; sys.orig_argv = ['', 'biped_com_ros']\nimport biped_com_ros.nodes\n1 / 0"
+    found = subprocess.run([sys.executable, '-c', script], text=True, capture_output=True,
+                           check=False)
+    assert found.returncode == 1 and 'ZeroDivisionError' in found.stderr
+
+
+def test_a_parameter_without_its_flag_gets_it():
+    found = run('nodes.zmp_monitor.node', 'robot:=talos', '--params-file', 'a.yaml')
+    assert found.returncode == 2
+    assert '--ros-args -p robot:=talos --params-file a.yaml' in found.stderr

@@ -1,0 +1,172 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The recording of the last minute: what is kept, how much of it, and what is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+import time
+
+from biped_com_ros.core.bags import opened_bag
+from biped_com_ros.core.errors import ConfigurationError, InputError
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.nodes.viewer.last_minute import LastMinute, recorded_topics, RecordedTopic
+from biped_com_ros.ros.topics.qos import LATCHED
+import pytest
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from support.ros_rig import NodeRig
+
+TOPICS = {'joint_states': RecordedTopic(JointState), 'phase': RecordedTopic(String, True)}
+MODEL = RobotModel.load('biped')
+
+
+class Recorded:
+    """A robot that publishes for a recording."""
+
+    def __init__(self, seconds, most_bytes=10 ** 6):
+        self.rig = NodeRig('viewer')
+        self.last_minute = LastMinute(self.rig.node, TOPICS, seconds, most_bytes)
+        self.joints = self.rig.peer.create_publisher(JointState, 'joint_states', 10)
+        self.phase = self.rig.peer.create_publisher(String, 'phase', LATCHED)
+        self.phase.publish(String(data='double'))
+        self.count = 0
+
+    def publish(self, seconds):
+        """Publish joint states for some time, and receive them."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.count += 1
+            self.joints.publish(JointState(name=['knee'], position=[float(self.count)]))
+            self.rig.spin(0.01)
+
+    def begin(self):
+        """Subscribe, and wait for messages."""
+        self.last_minute.start()
+        self.rig.until(lambda: self.publish(0.02) or (
+            self.last_minute.size and len(self.last_minute.snapshot()) > 2), what='messages')
+
+
+@pytest.fixture
+def make():
+    made = []
+
+    def recorded(*args):
+        made.append(Recorded(*args))
+        return made[-1]
+    yield recorded
+    for one in made:
+        one.rig.close()
+
+
+def read(path):
+    """Return the recorded positions and texts with their times, s."""
+    with opened_bag(path) as bag:
+        return [(topic.topic, 1e-9 * at, bag.deserialize(raw, topic.msgtype))
+                for topic, at, raw in bag.messages()]
+
+
+def test_the_last_seconds_are_written_with_what_was_latched_before(make, tmp_path):
+    robot = make(0.5)
+    robot.begin()
+    robot.publish(1.2)
+    recording = robot.last_minute.snapshot()
+    path = recording.write(str(tmp_path / 'new' / 'recordings'))
+    assert path.parent == tmp_path / 'new' / 'recordings' and list(path.glob('*.mcap'))
+    messages = read(path)
+    assert len(messages) == len(recording)
+    assert 0.3 < messages[-1][1] - messages[0][1] <= 0.5 + 1e-3
+    texts = [(at, message.data) for name, at, message in messages if name.endswith('/phase')]
+    assert texts == [(pytest.approx(messages[0][1]), 'double')]
+    positions = [message.position[0] for name, _, message in messages
+                 if name.endswith('/joint_states')]
+    assert positions == sorted(positions) and positions[-1] >= robot.count - 2
+    assert messages[-1][2].name == ['knee']
+
+
+def test_the_memory_is_bounded(make):
+    robot = make(600.0, 2000)
+    robot.begin()
+    robot.publish(1.0)
+    assert robot.count > 40 and 1500 < robot.last_minute.size <= 2000
+    assert len(robot.last_minute.snapshot()) < 40
+
+
+def test_nothing_is_kept_without_a_page(make):
+    robot = make(60.0)
+    assert not robot.last_minute.is_running
+    with pytest.raises(InputError, match='nothing was received'):
+        robot.last_minute.snapshot()
+    robot.begin()
+    assert robot.last_minute.is_running
+    # Those of earlier tests leave the graph a moment later.
+    robot.rig.until(lambda: robot.rig.peer.count_subscribers('joint_states') == 1, what='one')
+    robot.last_minute.stop()
+    assert robot.last_minute.size == 0 and not robot.last_minute.is_running
+    robot.rig.until(lambda: not robot.rig.peer.count_subscribers('joint_states'), what='none')
+    robot.last_minute.stop()
+
+
+def test_what_cannot_be_written_is_said(make, tmp_path):
+    robot = make(60.0)
+    robot.begin()
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(ConfigurationError, match='cannot be written'):
+        robot.last_minute.snapshot().write(str(tmp_path / 'file'))
+    path = robot.last_minute.snapshot().write('')
+    assert Path(path).is_dir()
+    for part in (*path.iterdir(), path, path.parent):
+        part.rmdir() if part.is_dir() else part.unlink()
+
+
+def test_all_sensors_of_a_robot_are_recorded():
+    topics = recorded_topics(MODEL.config)
+    assert 'joint_states' in topics and MODEL.config.imu.topic in topics
+    assert all(sensor.topic in topics for sensor in MODEL.config.wrench_sensors.values())
+    assert topics['robot_description'].is_latched and not topics['joint_states'].is_latched
+
+
+def test_the_button_of_the_page_writes_while_it_is_open(monkeypatch, tmp_path):
+    pytest.importorskip('viser', reason='the page needs viser: pip install viser')
+    from biped_com_ros.nodes.viewer.node import Viewer
+    from biped_com_ros.viz.page import Page
+    visitors = []
+    monkeypatch.setattr(Page, 'visitors', property(lambda page: len(visitors)))
+    rig = NodeRig(node=Viewer(parameter_overrides=[
+        Parameter('port', value=0), Parameter('recording_directory', value=str(tmp_path))]))
+    notes = []
+    monkeypatch.setattr(rig.node.page.controls, 'show_note',
+                        lambda group, *note: group == 'record' and notes.append(note))
+    joints = rig.peer.create_publisher(JointState, 'joint_states', 10)
+
+    def subscribers():
+        found = rig.peer.get_subscriptions_info_by_topic('joint_states')
+        return [one.node_name for one in found if one.node_name == 'viewer']
+    try:
+        rig.spin(1.5)
+        assert not subscribers()
+        visitors.append(1)
+        rig.until(subscribers, what='a subscription')
+        rig.until(lambda: joints.publish(JointState(name=['knee'])) or (
+            rig.node._last_minute.size), what='messages')
+        rig.node._on_command('record', None)
+        rig.until(lambda: any(note[1:] == (True,) for note in notes), what=f'a file, {notes}')
+        path, = tmp_path.iterdir()
+        assert str(path) in notes[-1][0]
+        assert any(name.endswith('joint_states') for name, *_ in read(path))
+        visitors.clear()
+        rig.until(lambda: not subscribers(), what='no subscription')
+    finally:
+        rig.close()

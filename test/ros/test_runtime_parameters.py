@@ -1,0 +1,203 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Parameters are set in running nodes as ``ros2 param set`` does: by their services, over DDS."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+import time
+
+from biped_com_ros.core.stability.levels import Level
+from biped_com_ros.nodes.com_calibrator.node import ComCalibrator
+from biped_com_ros.nodes.com_estimator.node import ComEstimator
+from biped_com_ros.nodes.wrench_aggregator.node import WrenchAggregator
+from biped_com_ros.nodes.zmp_monitor.node import ZmpMonitor
+from biped_com_ros.ros.node.parameters import parameter_fields
+import pytest
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from support.messages import parameters as parameters_of
+from support.monitored_robot import MonitoredRobot, record
+from support.ros_rig import NodeRig
+
+#: Numbers and switches that can only be chosen at start, beside names, topics, files and sources.
+AT_START = {
+    'com_calibrator': {'autostart', 'max_stamp_age', 'move', 'torso_bend'},
+    'com_estimator': {'base_timeout', 'fused_com', 'marker_density', 'max_stamp_age',
+                      'publish_base_tf', 'publish_contact_tf', 'publish_link_tf'},
+    'wrench_aggregator': {'bias_force', 'bias_force_drift', 'bias_lift', 'bias_torque',
+                          'bias_torque_drift', 'bias_tracking', 'gravity', 'max_stamp_age',
+                          'tare_max_joint_speed', 'tare_samples', 'virtual_cutoff'},
+    'zmp_monitor': {'align_wrenches', 'base_timeout', 'max_stamp_age', 'trail'}}
+CLASSES = {'com_calibrator': ComCalibrator, 'com_estimator': ComEstimator,
+           'wrench_aggregator': WrenchAggregator, 'zmp_monitor': ZmpMonitor}
+LINKS = {'load_link': 'l_hand'}
+
+
+class Settable(NodeRig):
+    """A node and a client of its parameter service."""
+
+    def __init__(self, name, **values):
+        overrides = parameters_of(**{'robot': 'biped', **values})
+        super().__init__(node=CLASSES[name](
+            namespace=f'/settable_{name}', parameter_overrides=overrides))
+        self.client = self.peer.create_client(
+            SetParameters, f'/settable_{name}/{name}/set_parameters')
+        self.fields = parameter_fields(type(self.node.params))
+
+    def uses(self, params):
+        """Return whether the node uses these parameters."""
+        return self.node.params == params
+
+    def change(self, **values):
+        """Set all or none; return the reason of a refusal, '' if there is none."""
+        request = SetParameters.Request(parameters=[
+            Parameter(name, value=value).to_parameter_msg() for name, value in values.items()])
+        return ' '.join(result.reason or ('' if result.successful else 'refused')
+                        for result in self.call(self.client, request).results).strip()
+
+
+@pytest.fixture(scope='module', params=sorted(CLASSES))
+def settable(request, ros, tmp_path_factory):
+    values = {'com_calibrator': {
+        'autostart': False, 'directory': str(tmp_path_factory.mktemp('calibration'))}}
+    rig = Settable(request.param, **values.get(request.param, {}))
+    yield rig
+    rig.close()
+
+
+def other_value(name, kind, default, info):
+    """Return a valid value near to the default, so that no two of them contradict each other."""
+    if kind is bool:
+        return not default
+    if info.options:
+        return next(option for option in info.options if option != default)
+    if kind is str:
+        return LINKS[name]
+    if kind is int:
+        return default + 1
+    step = 0.01 * abs(default) or 0.01 * min(info.maximum - info.minimum, 1.0)
+    return default + step if default + step <= info.maximum else default - step
+
+
+def test_all_but_names_and_sources_can_be_changed(settable):
+    name = settable.node.get_name()
+    runtime = {field for field, (_, _, info) in settable.fields.items() if not info.read_only}
+    numbers = {field for field, (kind, _, _) in settable.fields.items()
+               if kind in (float, int, bool)}
+    assert numbers - runtime == AT_START[name]
+    for field in sorted(runtime):
+        kind, default, info = settable.fields[field]
+        value = other_value(field, kind, default, info)
+        assert not settable.change(**{field: value}), field
+        changed = dataclasses.replace(settable.node.params, **{field: value})
+        settable.until(partial(settable.uses, changed), what=field)
+    for field, (_, default, info) in settable.fields.items():
+        if info.read_only:
+            assert settable.change(**{field: default}), f'{field} was changed'
+
+
+def test_values_out_of_range_are_refused_with_the_reason(settable):
+    before = dataclasses.asdict(settable.node.params)
+    for field, (_, _, info) in settable.fields.items():
+        if not info.read_only and info.minimum is not None:
+            for value in (info.minimum - 1, info.maximum + 1):
+                assert field in settable.change(**{field: value}), field
+        elif not info.read_only:
+            assert field in settable.change(**{field: [1.5]})
+    assert dataclasses.asdict(settable.node.params) == before
+
+
+# -- what they change
+
+@pytest.fixture(scope='module')
+def swaying():
+    return record(1.2, lambda t: (0.0, 0.0, 0.0))[1]
+
+
+def change(robot, **values):
+    """Set parameters of the monitor over DDS; return the reason of a refusal."""
+    client = robot.peer.create_client(
+        SetParameters, f'{robot.space}/zmp_monitor/set_parameters')
+    request = SetParameters.Request(parameters=[
+        Parameter(name, value=value).to_parameter_msg() for name, value in values.items()])
+    return ' '.join(result.reason for result in robot.call(client, request).results).strip()
+
+
+def test_thresholds_of_stability_take_effect_and_contradictions_are_refused(ros, swaying):
+    robot = MonitoredRobot()
+    try:
+        robot.play(swaying[:300])
+        assert robot.node.monitor.watch.level is Level.STABLE
+        assert 'tilt of instability' in change(robot, tilt_unstable=1.5)
+        assert not change(robot, margin_warning=0.5)
+        robot.play(swaying[300:450])
+        assert robot.node.monitor.watch.level is Level.MARGINAL
+        assert robot.node.monitor.problem == ''
+        assert not change(robot, margin_warning=0.01, recovery_time=0.05)
+        robot.play(swaying[450:])
+        assert robot.node.monitor.watch.level is Level.STABLE
+    finally:
+        robot.close()
+
+
+def test_thresholds_of_contact_take_effect(ros, swaying):
+    robot = MonitoredRobot()
+    try:
+        robot.play(swaying[:100])
+        assert robot.latched['support_phase'][-1].data == 'double'
+        assert 'engage' in change(robot, contact_release=0.5)
+        assert not change(robot, contact_engage=0.9)
+        assert not change(robot, contact_release=0.8)
+        robot.play(swaying[100:200])
+        assert robot.latched['support_phase'][-1].data == 'flight'
+    finally:
+        robot.close()
+
+
+def test_another_noise_begins_the_fused_com_anew_and_unknown_links_are_refused(ros):
+    rig = Settable('com_estimator')
+    try:
+        before = rig.node.fusion.fusion
+        assert not rig.change(tf_rate=10.0)
+        assert rig.node.fusion.fusion is before
+        assert "'hand'" in rig.change(load_link='hand')
+        assert not rig.change(load_link='r_hand', fusion_link_mass=0.02)
+        rig.until(lambda: rig.node.fusion.fusion is not before, what='the new estimate')
+        assert rig.node.fusion.fusion.filter.settings.link_mass == 0.02
+    finally:
+        rig.close()
+
+
+def test_a_calibration_uses_what_to_plan_from_the_next_plan_on(ros, tmp_path):
+    rig = Settable('com_calibrator', autostart=False, directory=str(tmp_path), candidates=4000,
+                   poses=60)
+    session = rig.node.session
+    try:
+        assert not rig.change(still_joint_range=0.02, force_noise=1.5, poses=55)
+        rig.until(lambda: session.estimator.noise.force == 1.5, what='the noise')
+        assert session.window.options.joint_range == 0.02
+        assert session.options.design.count == 60
+        session.start()
+        assert session.options.design.count == 55
+        assert 'busy (planning' in rig.change(force_noise=2.0)
+        assert rig.node.params.force_noise == 1.5
+        assert not rig.change(pose_timeout=30.0, spread=1.0)
+        rig.until(lambda: session.options.pose_timeout == 30.0, what='the timeout')
+        assert session.options.design.count == 55
+    finally:
+        session.stop()
+        time.sleep(0.2)
+        rig.close()

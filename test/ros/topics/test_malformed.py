@@ -1,0 +1,243 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Bytes and stamps over DDS that no driver should send: refused by name, and at little cost."""
+
+from __future__ import annotations
+
+import struct
+import time
+
+from biped_com_ros.ros.fast import codec
+from biped_com_ros.ros.node.callback_errors import callback_errors
+from biped_com_ros.ros.topics.inputs import (
+    ArrayInput, BoolInput, ImuInput, JointStateInput, PointInput, VectorInput, WrenchInput)
+from geometry_msgs.msg import Point, PointStamped, Pose, PoseArray, WrenchStamped
+import pytest
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Bool, Float64MultiArray, Header
+from support.input_feed import Feed, keep, stamp_of
+
+JOINTS = ('hip', 'knee', 'ankle')
+
+
+class RawFeed(Feed):
+    """Sends bytes, too, and counts what the callbacks' own errors are: there must be none."""
+
+    def send_raw(self, raw):
+        """Send the bytes of a message, and wait until it was processed."""
+        before = self.processed()
+        self.publisher.publish(bytes(raw))
+        self.rig.until(lambda: self.processed() > before, what='the message')
+        assert callback_errors(self.rig.node).count == 0
+
+    def bytes_of(self, message, seconds=None, nanoseconds=None):
+        """Return the bytes of a message with the stamp of now, or with parts of another one."""
+        now = self.rig.peer.get_clock().now().nanoseconds
+        raw = bytearray(serialize_message(message))
+        struct.pack_into('<iI', raw, 4, *(
+            now_part if part is None else part
+            for part, now_part in zip((seconds, nanoseconds), divmod(now, 10 ** 9))))
+        return raw
+
+
+@pytest.fixture
+def points(rig, plain):
+    received = []
+    source = PointInput(rig.node, 'point', '', keep(received), plain=plain)
+    return RawFeed(rig, source, PointStamped, received)
+
+
+@pytest.fixture
+def joints(rig, plain):
+    received = []
+    source = JointStateInput(rig.node, JOINTS, keep(received), plain=plain)
+    return RawFeed(rig, source, JointState, received)
+
+
+def whole():
+    return JointState(name=list(JOINTS), position=[1.0, 2.0, 3.0], velocity=[0.1] * 3)
+
+
+# -- stamps
+
+
+@pytest.mark.parametrize('parts, words', [
+    ({'nanoseconds': 10 ** 9}, 'its stamp has 1000000000 nanoseconds; valid: less than'),
+    ({'nanoseconds': 2 ** 32 - 1}, 'its stamp has 4294967295 nanoseconds'),
+    ({'seconds': -5}, 'is negative')])
+def test_impossible_stamps_are_refused(points, parts, words):
+    points.source.destroy()
+    points.source = PointInput(  # of any age
+        points.rig.node, 'point', '', keep(points.received), max_age=0.0)
+    point = PointStamped(header=Header(frame_id='odom'))
+    points.send(point)
+    points.send_raw(points.bytes_of(point, **parts))
+    assert points.source.refused == {'malformed': 1} and words in points.source.last_error
+    points.send(point)
+    assert len(points.received) == 2
+
+
+@pytest.mark.parametrize('age', [2.0, 1e6])
+def test_a_new_frame_is_not_older_than_others_may_be(points, age):
+    """The clock, which was asked just before, vouches for stamps near to that of the other."""
+    points.send(PointStamped(header=Header(frame_id='odom')))
+    points.send(PointStamped(header=Header(frame_id='map')), shift=-age)
+    assert points.source.refused == {'stale stamp': 1} and len(points.received) == 1
+    points.send(PointStamped(header=Header(frame_id='map')), shift=-0.01)
+    assert len(points.received) == 2
+
+
+def test_values_that_were_refused_make_no_way_for_an_old_stamp(points):
+    point = PointStamped(header=Header(frame_id='odom'))
+    points.send(PointStamped(header=Header(frame_id='odom'), point=Point(x=float('nan'))))
+    points.send(point, shift=-30.0)
+    assert points.source.refused == {'not finite': 1, 'stale stamp': 1}
+    points.send(point)
+    assert len(points.received) == 1
+
+
+# -- bytes
+
+
+def big_endian_point(ns, x, frame):
+    """Serialize a PointStamped as a big-endian machine does."""
+    text = frame.encode() + b'\0'
+    body = struct.pack('>iII', *divmod(ns, 10 ** 9), len(text)) + text
+    body += b'\0' * (-len(body) % 8)
+    return b'\x00\x00\x00\x00' + body + struct.pack('>ddd', x, 0.0, 0.0)
+
+
+def test_big_endian_messages_are_read_with_their_stamps(points):
+    now = points.rig.peer.get_clock().now().nanoseconds
+    for k in range(3):
+        points.send_raw(big_endian_point(now + k, 1.5 + k, 'odom'))
+    assert [(stamp - now, point[0]) for stamp, point in points.received] == [
+        (0, 1.5), (1, 2.5), (2, 3.5)]
+    points.send_raw(big_endian_point(now - 5 * 10 ** 9, 1.5, 'odom'))
+    assert points.source.refused == {'stale stamp': 1}
+
+
+@pytest.mark.parametrize('make, message_type, message', [
+    (lambda *a, **k: WrenchInput(*a[:2], 'foot', a[2], **k), WrenchStamped,
+     WrenchStamped(header=Header(frame_id='foot'))),
+    (lambda *a, **k: ImuInput(*a[:2], 'link', a[2], **k), Imu,
+     Imu(header=Header(frame_id='link'))),
+    (lambda *a, **k: JointStateInput(a[0], JOINTS, a[2], a[1], **k), JointState, whole()),
+    (lambda *a, **k: ArrayInput(*a[:2], 2, a[2], **k), Float64MultiArray,
+     Float64MultiArray(data=[1.0, 2.0])),
+    (BoolInput, Bool, Bool(data=True))], ids=['wrench', 'imu', 'joints', 'array', 'bool'])
+def test_truncated_messages_are_malformed(rig, plain, make, message_type, message):
+    if message_type is Imu:
+        message.orientation.w = 1.0
+    received = []
+    source = make(rig.node, 'topic', lambda *a: received.append(a), plain=plain)
+    feed = RawFeed(rig, source, message_type, received)
+    feed.send(message)
+    size = (codec.Layout(message).size if message_type is not Float64MultiArray
+            else len(serialize_message(message)))
+    for length in {*range(4, size - 1, 9), size - 1}:
+        raw = feed.bytes_of(message) if hasattr(message, 'header') else bytearray(
+            serialize_message(message))
+        feed.send_raw(raw[:length])
+    assert set(source.refused) == {'malformed'} and len(received) == 1
+    assert 'cannot be read: its ' in source.last_error
+    feed.send(message)
+    assert len(received) == 2
+
+
+def test_lengths_that_cannot_be_are_malformed(joints):
+    joints.send(whole())
+    at = 4 + 8 + 8  # behind the stamp and an empty frame_id: the number of names
+    for length in (0xFFFFFFFF, 0x7FFFFFFF, 100_000, 4):
+        raw = joints.bytes_of(whole())
+        struct.pack_into('<I', raw, at, length)
+        joints.send_raw(raw)
+    assert joints.source.refused == {'malformed': 4}
+    joints.send(whole())
+    assert len(joints.received) == 2
+
+
+def test_an_array_with_too_few_elements_is_malformed(rig, plain):
+    received = []
+    source = VectorInput(rig.node, PoseArray, 'poses', ['poses.1.position.x'], keep(received),
+                         plain=plain)
+    feed = RawFeed(rig, source, PoseArray, received)
+    feed.send(PoseArray(poses=[Pose()]))
+    assert source.refused == {'malformed': 1} and 'fewer elements' in source.last_error
+    feed.send(PoseArray(poses=[Pose(), Pose()]))
+    assert len(received) == 1 and callback_errors(rig.node).count == 0
+
+
+@pytest.mark.parametrize('plain', [False])
+def test_nul_in_a_string_slows_one_message_only(points, plain):
+    point = PointStamped(header=Header(frame_id='odometry'))
+    raw = points.bytes_of(point)
+    raw[raw.index(b'etry')] = 0
+    points.send_raw(raw)
+    assert points.source.frame == 'odom'  # what rclpy reads
+    points.send(point)
+    assert points.source.reader.plain_reason is None
+    plan = points.source.reader._decoder.plan_for(bytes(points.bytes_of(point)))
+    assert isinstance(plan, codec.Plan) and points.source.frame == 'odometry'
+
+
+# -- sizes
+
+
+def test_large_messages_are_refused_before_they_are_converted(joints):
+    """0.45 MB took 0.35 to 0.56 s each."""
+    many = [f'j{k}' for k in range(20_000)]
+    large = [JointState(name=many, position=[0.0]), JointState(position=[0.0] * 60_000),
+             JointState(header=Header(frame_id='x' * 450_000), **{
+                 field: getattr(whole(), field) for field in ('name', 'position')})]
+    raws = [bytes(joints.bytes_of(message)) for message in large]
+    receive = joints.source.reader.receive
+    begun = time.process_time()
+    for raw in raws:
+        assert len(raw) > 200_000
+        receive(raw)
+    assert time.process_time() - begun < 0.02
+    assert joints.source.refused == {'malformed': 3}
+    assert 'bytes; limit 65536' in joints.source.last_error
+    joints.send(whole())
+    assert len(joints.received) == 1
+
+
+@pytest.mark.parametrize('names, positions', [
+    ([''] * 7500, 1), ([f'j{k}' for k in range(3000)], 3000), (['hip'] * 3000, 3000)])
+def test_malformed_joint_states_of_any_length_cost_little(joints, names, positions):
+    receive, begun = joints.source.reader.receive, time.process_time()
+    for k in range(5):
+        receive(bytes(joints.bytes_of(
+            JointState(name=[*names, str(k)], position=[0.0] * positions))))
+    assert (time.process_time() - begun) / 5 < 0.05
+    assert sum(joints.source.refused.values()) == 5
+
+
+def test_long_names_are_not_repeated(points, joints):
+    joints.send(JointState(name=['wheel' * 5000], position=[1.0]))
+    assert "it has 'wheelwheel" in joints.source.last_error
+    framed = WrenchInput(points.rig.node, 'wrench', 'foot', lambda *a: None)
+    feed = RawFeed(points.rig, framed, WrenchStamped, [])
+    feed.send(WrenchStamped(header=Header(frame_id='toe\n' * 5000)))
+    assert "its frame_id is 'toe\\ntoe" in framed.last_error
+    for source in (joints.source, framed):
+        assert len(source.last_error) < 400 and '\n' not in source.last_error
+
+
+def test_old_stamps_of_one_part_do_not_pass_behind_another(joints):
+    ns = stamp_of(joints.send(JointState(name=['hip'], position=[1.0])))
+    joints.send(JointState(name=['knee', 'ankle'], position=[1.0, 2.0]), stamp=ns - 30 * 10 ** 9)
+    assert joints.source.refused['stale stamp'] == 1 and not joints.received

@@ -1,0 +1,113 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Who publishes a topic on which nothing arrives, and why: as diagnostics tell it."""
+
+from __future__ import annotations
+
+from biped_com_ros.ros.topics.inputs import PointInput
+from geometry_msgs.msg import PointStamped
+import pytest
+from rclpy.lifecycle import LifecycleNode
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import qos_profile_sensor_data
+from support.ros_rig import NodeRig
+
+RELIABILITY = 'qos_overrides./point.subscription.reliability'
+
+
+@pytest.fixture
+def others():
+    """Return a function that adds a node to the executor of a rig."""
+    added = []
+
+    def add(rig, node):
+        rig.executor.add_node(node)
+        added.append((rig, node))
+        return node
+    yield add
+    for rig, node in added:
+        rig.executor.remove_node(node)
+        node.destroy_node()
+
+
+def silent_input(rig, publishers=1):
+    source = PointInput(rig.node, 'point', 'odom', lambda *_: None)
+    rig.until(lambda: rig.node.count_publishers('/point') == publishers, what='the publishers')
+    return source
+
+
+def until_it_says(rig, source, text):
+    rig.until(lambda: text in source.report()[1], what=f'{text} in {source.report()[1]}')
+
+
+def test_an_active_publisher_is_named(rig, others):
+    driver = others(rig, Node('driver', namespace='/leg'))
+    driver.create_publisher(PointStamped, '/point', 10)
+    message = silent_input(rig).report()[1]
+    assert message == (
+        "no valid message on '/point' yet, although /leg/driver publishes it: it sends nothing, "
+        'or nothing of it arrives here; see its log and ros2 topic hz /point')
+
+
+def test_several_publishers_are_named_and_many_are_counted(rig, others):
+    for name in ('a', 'b', 'c', 'd', 'e'):
+        others(rig, Node(name)).create_publisher(PointStamped, '/point', 10)
+    message = silent_input(rig, publishers=5).report()[1]
+    assert sum(f'/{name} publishes it' in message for name in 'abcde') == 3
+    assert '; 2 more: it sends nothing' in message
+
+
+def test_a_quality_of_service_that_does_not_fit_is_named_with_its_remedy(others):
+    rig = NodeRig(parameter_overrides=[Parameter(RELIABILITY, value='reliable')])
+    try:
+        driver = others(rig, Node('driver'))
+        driver.create_publisher(PointStamped, '/point', qos_profile_sensor_data)
+        message = silent_input(rig).report()[1]
+        assert ('/driver publishes it, but best effort, which does not reach a reliable '
+                f"subscription: set '{RELIABILITY}' to 'best_effort'") in message
+    finally:
+        rig.close()
+
+
+def test_a_lifecycle_node_that_is_not_active_is_told_with_the_command(rig, others):
+    driver = others(rig, LifecycleNode('driver', namespace='/leg'))
+    driver.create_lifecycle_publisher(PointStamped, '/point', 10)
+    source = silent_input(rig)
+    until_it_says(rig, source, '/leg/driver publishes it, but it is unconfigured: '
+                               'ros2 lifecycle set /leg/driver configure')
+    driver.trigger_configure()
+    until_it_says(rig, source, 'it is inactive: ros2 lifecycle set /leg/driver activate')
+    driver.trigger_activate()
+    until_it_says(rig, source, '/leg/driver publishes it: it sends nothing')
+
+
+def test_an_inactive_controller_is_told_by_its_manager(rig, others):
+    """Nodes of ros2_control's controllers have no service of a lifecycle node."""
+    srv = pytest.importorskip('controller_manager_msgs.srv')
+    msg = pytest.importorskip('controller_manager_msgs.msg')
+    state = ['inactive']
+
+    def answer(_, response):
+        response.controller = [msg.ControllerState(name='broadcaster', state=state[0])]
+        return response
+    others(rig, Node('broadcaster', namespace='/leg')).create_publisher(
+        PointStamped, '/point', 10)
+    manager = others(rig, Node('controller_manager', namespace='/leg'))
+    manager.create_service(srv.ListControllers, '~/list_controllers', answer)
+    source = silent_input(rig)
+    until_it_says(rig, source, '/leg/broadcaster publishes it, but it is an inactive controller: '
+                               'ros2 control switch_controllers --activate broadcaster')
+    state[0] = 'active'
+    until_it_says(rig, source, '/leg/broadcaster publishes it: it sends nothing')

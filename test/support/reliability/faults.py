@@ -1,0 +1,144 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The faults of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, ExitStack
+import signal
+import time
+
+from support.reliability.bench import Fault, HELD, INTERRUPTED, KEPT, ZERO
+from support.reliability.robot import SensorFault, StandingRobot
+from support.reliability.system import busy_cores, NODES, Simulator, System
+
+_Context = Callable[[], AbstractContextManager[object]]
+#: So long an input fails, s: longer than holding and ramping to zero.
+_FAILS = 2.0
+#: For so long there is no controller when one is restarted, s.
+_LOADING = 0.5
+#: A respawned process runs again after this time, on a busy computer, s.
+_RESPAWN = 20.0
+
+
+def sensor_faults(robot: StandingRobot) -> list[Fault]:
+    """Faults of sensors and clocks."""
+    wrench = next(iter(robot.model.config.wrench_sensors))
+
+    def fault(words: str, sensor: str, kind: str, value: float, *expected: str) -> Fault:
+        @contextmanager
+        def inject() -> Iterator[None]:
+            robot.faults[sensor] = SensorFault(kind, value)
+            yield
+            del robot.faults[sensor]
+        return Fault(f'{words} {kind}' + (f' by {value:g} s' if kind == 'late' else ''), inject,
+                     _FAILS, expected)
+
+    def clock(seconds: float) -> Fault:
+        @contextmanager
+        def inject() -> Iterator[None]:
+            robot.clock_error = seconds
+            yield
+            robot.clock_error = 0.0
+        return Fault(f"robot's clock steps by {seconds:+g} s", inject, _FAILS, (ZERO,))
+
+    return [
+        fault('joint states', 'joint_states', 'lost', 0.0, ZERO),
+        fault('joint states', 'joint_states', 'frozen', 0.0, KEPT),
+        fault('joint states', 'joint_states', 'late', 0.3, ZERO),
+        fault('joint states, every 20th', 'joint_states', 'dropping', 0.05, KEPT),
+        fault('IMU', 'imu', 'lost', 0.0, ZERO),
+        fault('IMU', 'imu', 'frozen', 0.0, KEPT),
+        fault('IMU', 'imu', 'late', 0.3, ZERO),
+        fault('a foot sensor', wrench, 'lost', 0.0, ZERO),
+        fault('a foot sensor', wrench, 'frozen', 0.0, KEPT, ZERO),
+        fault('a foot sensor', wrench, 'late', 0.3, ZERO),
+        fault('a foot sensor', wrench, 'dead', 0.0, ZERO),
+        clock(3600.0), clock(-3600.0), clock(0.05)]
+
+
+def process_faults(robot: StandingRobot, system: System) -> list[Fault]:
+    """Faults of processes and of the computer."""
+    faults = []
+    for node in NODES:
+        commands = node == 'gravity_compensation'
+        # Its wrenches are an input of gravity_compensation.
+        expected = (HELD,) if commands else (ZERO,) if node == 'wrench_aggregator' else (KEPT,)
+        for words, number in (('kill -9', signal.SIGKILL), ('restart (SIGINT)', signal.SIGINT)):
+            end = expected if number == signal.SIGKILL or not commands else (ZERO,)
+            faults.append(Fault(f'{node}: {words}', _sent(system, node, number), 1.9, end,
+                                revives=node, limit=_RESPAWN))
+        faults.append(Fault(f'{node}: SIGSTOP for 3 s', _stopped(system, node), 3.0, expected,
+                            revives=node))
+    return [
+        *faults,
+        Fault('effort controller: restart in 0.5 s', _restarted(robot), 3.0,
+              (KEPT, HELD, ZERO, INTERRUPTED)),
+        Fault('a second gravity_compensation', _second(system, 'gravity_compensation'), 5.0,
+              (KEPT,)),
+        Fault('a second com_estimator', _second(system, 'com_estimator'), 5.0, (KEPT,)),
+        Fault('2 busy loops per core', busy_cores, 5.0, (KEPT, ZERO, INTERRUPTED))]
+
+
+def simulator_faults(simulator: Simulator) -> list[Fault]:
+    """Faults of the simulator, with simulated time."""
+    @contextmanager
+    def killed() -> Iterator[None]:
+        simulator.kill()
+        yield
+        simulator.start()
+
+    @contextmanager
+    def stopped() -> Iterator[None]:
+        with ExitStack() as stack:
+            simulator.send(signal.SIGSTOP)
+            stack.callback(simulator.send, signal.SIGCONT)
+            yield
+    return [Fault('simulator: kill -9', killed, 3.0, (ZERO,), limit=_RESPAWN),
+            Fault('simulator: SIGSTOP for 3 s', stopped, 3.0, (ZERO,))]
+
+
+def _sent(system: System, node: str, number: signal.Signals) -> _Context:
+    @contextmanager
+    def inject() -> Iterator[None]:
+        system.send(node, number)
+        yield
+    return inject
+
+
+def _stopped(system: System, node: str) -> _Context:
+    @contextmanager
+    def inject() -> Iterator[None]:
+        with ExitStack() as stack:
+            system.send(node, signal.SIGSTOP)
+            stack.callback(system.send, node, signal.SIGCONT)
+            yield
+    return inject
+
+
+def _restarted(robot: StandingRobot) -> _Context:
+    @contextmanager
+    def inject() -> Iterator[None]:
+        robot.controller.close()
+        end = time.monotonic() + _LOADING
+        while time.monotonic() < end:
+            robot.step()
+        robot.controller.start()
+        yield
+    return inject
+
+
+def _second(system: System, node: str) -> _Context:
+    return lambda: system.beside(node)

@@ -1,0 +1,58 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Running systems whose faults are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+import os
+
+from support.reliability.bench import Bench, Fault
+from support.reliability.faults import process_faults, sensor_faults, simulator_faults
+from support.reliability.robot import Observer, StandingRobot
+from support.reliability.system import Simulator, System
+
+ROBOT = 'biped'
+
+
+@contextmanager
+def running(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
+    """Run a system with a standing robot; yields its bench and its faults."""
+    namespace = f'reliability_{os.getpid()}'
+    standing = StandingRobot(namespace, robot)
+    system = System(namespace, robot)
+    try:
+        bench = Bench(standing)
+        bench.until_running()
+        yield bench, sensor_faults(standing) + process_faults(standing, system)
+    finally:
+        system.close()
+        standing.close()
+
+
+@contextmanager
+def running_simulated(robot: str = ROBOT) -> Iterator[tuple[Bench, list[Fault]]]:
+    """Run a system with a simulated robot, on simulated time."""
+    namespace = f'reliability_sim_{os.getpid()}'
+    observer, simulator = Observer(namespace, robot), Simulator(namespace, robot)
+    system = System(namespace, robot, simulated=True)
+    try:
+        bench = Bench(observer)
+        bench.until_running()
+        yield bench, simulator_faults(simulator)
+    finally:
+        system.close()
+        simulator.close()
+        observer.close()

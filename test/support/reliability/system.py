@@ -1,0 +1,169 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The nodes as processes of a launch file, which can be killed, stopped and doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+import contextlib
+import os
+from pathlib import Path
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+NODES = ('wrench_aggregator', 'com_estimator', 'zmp_monitor', 'gravity_compensation')
+
+
+class System:
+    """
+    The estimators and gravity compensation, respawned when they end.
+
+    Parameters
+    ----------
+    namespace, robot
+        Of the nodes.
+    simulated
+        Whether they run on simulated time.
+    composed
+        Whether the estimators share a process.
+    file
+        Launch file, with the arguments `more`.
+    prefix
+        Command in front of the launch runner.
+
+    """
+
+    def __init__(self, namespace: str, robot: str, simulated: bool = False,
+                 composed: bool = False, file: str = 'bringup.launch.xml',
+                 more: Sequence[str] = ('gravity:=active', 'torso:=false'),
+                 prefix: Sequence[str] = ()) -> None:
+        self.namespace, self.robot, self._simulated = namespace, robot, simulated
+        self._directory = tempfile.TemporaryDirectory(prefix='reliability_')
+        directory = Path(self._directory.name)
+        self._output = directory / 'output.txt'
+        arguments = [f'robot:={robot}', f'namespace:={namespace}', 'respawn:=all',
+                     f'use_sim_time:={str(simulated).lower()}', *more]
+        if file == 'bringup.launch.xml':
+            arguments.append(f'composed:={str(composed).lower()}')
+        with self._output.open('w') as output:
+            self._launch = subprocess.Popen(
+                [*prefix, sys.executable, '-m', 'biped_com_ros.launch_runner.launch', file,
+                 *arguments],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                env={**os.environ, 'ROS_LOG_DIR': str(directory)})
+
+    @property
+    def output(self) -> str:
+        """All that the nodes have logged."""
+        return self._output.read_text(errors='replace')
+
+    def pid(self, node: str) -> int:
+        """Return the process of a node that was started last."""
+        found = re.findall(rf'\[{node}-\d+\]: process started with pid \[(\d+)\]', self.output)
+        if not found:
+            raise RuntimeError(f'{node} was not started:\n{self.output}')
+        return int(found[-1])
+
+    def send(self, node: str, number: signal.Signals) -> None:
+        """Send a signal to a node."""
+        os.kill(self.pid(node), number)
+
+    @contextlib.contextmanager
+    def beside(self, node: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a second node of the same name."""
+        clock = ('-p', f'use_sim_time:={str(self._simulated).lower()}')
+        with process(['-m', f'biped_com_ros.nodes.{node}.node', '--ros-args',
+                      '-r', f'__ns:=/{self.namespace}', '-p', f'robot:={self.robot}',
+                      '-r', f'{node}:~/commands:=effort_controller/commands',
+                      *clock, *arguments]) as second:
+            yield second
+
+    def close(self) -> None:
+        """End all processes."""
+        if self._launch.poll() is None:
+            self._launch.send_signal(signal.SIGINT)
+            try:
+                self._launch.wait(15.0)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._launch.pid, signal.SIGKILL)
+                self._launch.wait()
+        self._directory.cleanup()
+
+
+class Simulator:
+    """
+    The simulator as a process.
+
+    Parameters
+    ----------
+    namespace, robot
+        Of its topics.
+
+    """
+
+    def __init__(self, namespace: str, robot: str) -> None:
+        self._arguments = ['-m', 'biped_com_ros.nodes.simulator.node', '--ros-args',
+                           '-r', f'__ns:=/{namespace}', '-p', f'robot:={robot}', '-p',
+                           'rate:=200.0']
+        self.start()
+
+    def start(self) -> None:
+        """Start it, again if it was killed."""
+        self._stack = contextlib.ExitStack()
+        self._process = self._stack.enter_context(process(self._arguments))
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill it at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """End it."""
+        self._stack.close()
+
+
+@contextlib.contextmanager
+def process(arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a Python process; it is interrupted at the end, and killed if that does not end it."""
+    running = subprocess.Popen([sys.executable, *arguments], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield running
+    finally:
+        running.send_signal(signal.SIGCONT)
+        running.send_signal(signal.SIGINT)
+        try:
+            running.wait(8.0)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+
+
+@contextlib.contextmanager
+def busy_cores(per_core: int = 2) -> Iterator[None]:
+    """Have so many busy loops on each core."""
+    count = per_core * (os.cpu_count() or 1)
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(process(['-c', 'while True: pass']))
+        time.sleep(0.1)
+        yield

@@ -1,0 +1,170 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Launch files of small scripts, run by the launch runner as a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import os
+from pathlib import Path
+import re
+import signal
+import subprocess
+import sys
+import time
+
+# Each script says when it is ready, so that no test has to guess how long a start takes.
+SCRIPTS = {
+    'polite': """
+        count = 0
+        def on_signal(number, frame):
+            print('got', signal.Signals(number).name, flush=True)
+            time.sleep(0.3)  # a second, unwanted signal would be visible
+            sys.exit(0)
+        signal.signal(signal.SIGINT, on_signal)
+        signal.signal(signal.SIGTERM, on_signal)
+        print('ready', flush=True)
+        while True:
+            time.sleep(1)
+        """,
+    'default': """
+        print('ready', flush=True)
+        time.sleep(100)
+        """,
+    'stubborn': """
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # In one write: two processes share the pipe.
+            signal.signal(number, lambda number, frame: os.write(1, b'ignored %d\\n' % number))
+        child = subprocess.Popen([sys.executable, __file__, 'grandchild']) \\
+            if 'grandchild' not in sys.argv else None
+        os.write(1, b'ready\\n')
+        while True:
+            time.sleep(1)
+        """,
+    'leaves_child': """
+        subprocess.Popen(['sleep', '1000'], close_fds=False)
+        print('ready', flush=True)
+        """,
+    'fails': """
+        print('about to fail', file=sys.stderr)
+        sys.exit(7)
+        """,
+    'refuses': """
+        print('the table')
+        print("unknown robot 'x'", file=sys.stderr)
+        sys.exit(1)
+        """,
+    'fatal': """
+        print(f"[FATAL] [{os.getpid()}]: unknown robot 'x'", file=sys.stderr)
+        sys.exit(1)
+        """,
+    'logs': """
+        print('the table')
+        print('[INFO] a line that would break it', file=sys.stderr)
+        """,
+    'crashes': """
+        os.kill(os.getpid(), signal.SIGSEGV)
+        """,
+    'fails_at_end': """
+        def on_signal(number, frame):
+            sys.exit(9)
+        signal.signal(signal.SIGINT, on_signal)
+        print('ready', flush=True)
+        time.sleep(100)
+        """,
+    'interrupted_at_start': """
+        def on_signal(number, frame):
+            print('Traceback (most recent call last):', 'KeyboardInterrupt',
+                  'ImportError: initialization failed', sep='\\n', file=sys.stderr)
+            sys.exit(1)
+        signal.signal(signal.SIGINT, on_signal)
+        print('ready', flush=True)
+        time.sleep(100)
+        """,
+    'ends': """
+        print('done')
+        """,
+    'talks': """
+        print('on stdout\\nsecond')
+        print('on stderr', file=sys.stderr)
+        sys.stdout.write('no newline at the end')
+        """,
+    'environment': """
+        print('TMPDIR is', os.environ['TMPDIR'], 'tty', sys.stdout.isatty())
+        print('logs in', os.environ['ROS_LOG_DIR'])
+        """,
+}
+
+
+#: For processes that end by themselves: however busy the machine is, nobody hurries them.
+PATIENT = 'output="screen" sigterm_timeout="15" sigkill_timeout="15"'
+
+
+class Runner:
+    """A run_launch process and its output."""
+
+    def __init__(self, tmp_path: Path, package: Path, body: str, *options: str) -> None:
+        file = tmp_path / 'x.launch.xml'
+        file.write_text(f'<launch>{body}</launch>')
+        self.directory = tmp_path
+        self._mark = str(package)
+        self._output = tmp_path / 'output.txt'
+        environment = {**os.environ, 'AMENT_PREFIX_PATH': str(package),
+                       'ROS_LOG_DIR': str(tmp_path / 'log'), 'TMPDIR': str(tmp_path)}
+        with self._output.open('w') as output:
+            self.process = subprocess.Popen(
+                [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', str(file), *options],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text()
+
+    def wait_for(self, text: str, count: int = 1) -> None:
+        deadline = time.monotonic() + 20
+        while len(re.findall(text, self.output)) < count:
+            assert time.monotonic() < deadline, f'no "{text}" in:\n{self.output}'
+            time.sleep(0.02)
+
+    def end(self, number: int = signal.SIGINT) -> tuple[int, float]:
+        """Send a signal; return the exit code and how long the end took, s."""
+        start = time.monotonic()
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=20)
+        return code, time.monotonic() - start
+
+    def survivors(self) -> list[str]:
+        """Command lines of processes of the fake package that still live."""
+        return living(lambda command, group: self._mark in command)
+
+
+def living(matches: Callable[[str, int], bool]) -> list[str]:
+    """Command lines of the processes that match by command and group, without zombies."""
+    found = []
+    for entry in Path('/proc').glob('[0-9]*'):
+        try:
+            command = (entry / 'cmdline').read_text().replace('\0', ' ')
+            state, _, group = (entry / 'stat').read_text().rpartition(')')[2].split()[:3]
+        except OSError:
+            continue
+        if state != 'Z' and matches(command, int(group)):
+            found.append(command)
+    return found
+
+
+Start = Callable[..., Runner]
+
+
+def node(name: str, attributes: str = 'output="screen"', children: str = '') -> str:
+    return f'<node pkg="fake" exec="{name}" {attributes}>{children}</node>'

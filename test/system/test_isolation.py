@@ -1,0 +1,92 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Two simulations on one machine do not see each other, and nobody else sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+import os
+from pathlib import Path
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+VARIABLES = ('ROS_DOMAIN_ID', 'ROS_AUTOMATIC_DISCOVERY_RANGE')
+LAUNCH = """<launch><node pkg="biped_com_ros" exec="wrench_aggregator" name="{name}">
+<param name="robot" value="biped" type="str"/></node></launch>"""
+#: Prints the nodes that it has found once the expected one is among them and no other appears.
+LOOK = """
+import sys, time
+import rclpy
+rclpy.init()
+node = rclpy.create_node('looking_on')
+due = time.monotonic() + 20.0
+settled = None
+while time.monotonic() < (settled or due):
+    rclpy.spin_once(node, timeout_sec=0.1)
+    found = set(node.get_node_names()) - {'looking_on'}
+    if settled is None and set(sys.argv[1:]) <= found:
+        settled = time.monotonic() + 3.0
+print(*sorted(found))
+"""
+
+
+@contextmanager
+def isolated(tmp_path: Path, name: str) -> Iterator[dict[str, str]]:
+    """Launch a node with this name; yield the variables that the launch says to look with."""
+    file = tmp_path / f'{name}.launch.xml'
+    file.write_text(LAUNCH.format(name=name))
+    environment = {key: value for key, value in os.environ.items() if key not in VARIABLES}
+    with subprocess.Popen(
+            [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', '--isolated', str(file)],
+            env={**environment, 'ROS_LOG_DIR': str(tmp_path / 'log')}, text=True,
+            stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            while not (line := process.stdout.readline()).strip().startswith('export '):
+                assert line, 'the launch has ended'
+            yield environment | dict(word.split('=') for word in line.split()[1:])
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20.0)
+
+
+def nodes_seen(environment: dict[str, str], *expected: str) -> list[str]:
+    """Return the names of the nodes that ROS finds with these variables."""
+    return subprocess.run([sys.executable, '-c', LOOK, *expected], env=environment, check=True,
+                          text=True, stdout=subprocess.PIPE, timeout=60.0).stdout.split()
+
+
+def test_two_on_one_machine_do_not_mix(tmp_path: Path) -> None:
+    with isolated(tmp_path, 'one') as first, isolated(tmp_path, 'another') as second:
+        assert first['ROS_DOMAIN_ID'] != second['ROS_DOMAIN_ID']
+        assert first['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
+        assert nodes_seen(first, 'one') == ['one']
+        assert nodes_seen(second, 'another') == ['another']
+
+
+@pytest.mark.skipif(not shutil.which('make'), reason='make is not installed')
+@pytest.mark.parametrize('target', ['demo', 'torso'])
+@pytest.mark.parametrize('words, expected', [((), True), (('NETWORK=1',), False)])
+def test_make_is_on_the_network_only_if_asked(
+        target: str, words: tuple[str, ...], expected: bool) -> None:
+    commands = subprocess.run(['make', '--dry-run', target, *words], cwd=ROOT, check=True,
+                              text=True, stdout=subprocess.PIPE).stdout
+    assert 'biped_com_ros.launch_runner.launch' in commands
+    assert ('--isolated' in commands) == expected
