@@ -72,6 +72,13 @@ VARIANTS = {
 
 def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
     """Return times per call, s, of the relay, the naive and our estimator, taken in turns."""
+    with prepared(robot) as calls:
+        return alternate(calls, rounds, budget=2e-3)
+
+
+@contextmanager
+def prepared(robot: str) -> Iterator[dict[str, Callable[[], object]]]:
+    """Make the relay, the naive and our estimator; gives the calls of their callbacks."""
     os.environ[ROBOT] = robot
     message = _Message(RobotModel.load(robot))
     nodes: dict[str, Node] = {
@@ -83,8 +90,7 @@ def measure(robot: str, rounds: int) -> dict[str, np.ndarray]:
     _wait_for_publishers(nodes.values(), topics)
     with subscribed({'/tf', *topics}):
         try:
-            calls = {name: _call(node, message) for name, node in nodes.items()}
-            return alternate(calls, rounds, budget=2e-3)
+            yield {name: _call(node, message) for name, node in nodes.items()}
         finally:
             for node in nodes.values():
                 node.destroy_node()

@@ -28,9 +28,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-#: How often a target is measured that guards continuous integration, until it is met.
-ATTEMPTS = 5
-
 console = Console(width=None if os.environ.get('COLUMNS') else 110)
 
 
@@ -190,26 +187,3 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     names = [line.partition(':')[2].strip() for line in lines if line.startswith('model name')]
     return names[0] if names else platform.machine()
-
-
-def attempt(measure: Callable[[], list[Target]], guarded: Sequence[str], attempts: int) -> bool:
-    """
-    Measure until the guarded targets are met, at most `attempts` times.
-
-    A slow machine slows both sides of a ratio, but a burst of other work may hit one side only.
-
-    Returns
-    -------
-    bool
-        Whether all guarded targets were met in one of the attempts.
-
-    """
-    for left in reversed(range(attempts)):
-        targets = measure()
-        print_targets(targets)
-        missed = [t for t in targets if t.number in guarded and not t.met]
-        if not missed:
-            return True
-        console.print(f'target {", ".join(t.number for t in missed)} not met'
-                      + ('; measuring again' if left else ''), style='yellow')
-    return False

@@ -26,7 +26,8 @@ relay one: besides its callback for the joint states, all four are compared with
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 import itertools
 import sys
 import time
@@ -196,18 +197,26 @@ def time_nodes(robot: str, rounds: int) -> dict[str, np.ndarray]:
     """Time the callbacks."""
     import rclpy
     rclpy.init()
-    calls, nodes = node_calls(robot)
+    try:
+        with prepared(robot) as calls:
+            return alternate(calls, 5 * rounds, budget=2e-3)
+    finally:
+        rclpy.shutdown()
+
+
+@contextmanager
+def prepared(robot: str) -> Iterator[dict[str, Call]]:
+    """Make a relay and the nodes; gives the calls of their callbacks."""
     from benchmarks.callbacks import subscribed
+    calls, nodes = node_calls(robot)
     name = '/gravity_compensation_1'
     wrenches = [f'{foot}/wrench' for foot in RobotModel.load(robot).config.feet]
-    topics = {f'{name}/{topic}' for topic in ('effort', 'shares', *wrenches)}
     try:
-        with subscribed(topics):
-            return alternate(calls, 5 * rounds, budget=2e-3)
+        with subscribed({f'{name}/{topic}' for topic in ('effort', 'shares', *wrenches)}):
+            yield calls
     finally:
         for node in nodes:
             node.destroy_node()
-        rclpy.shutdown()
 
 
 if __name__ == '__main__':

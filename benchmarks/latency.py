@@ -16,7 +16,7 @@ What the nodes cost end to end, against relays that do nothing, with the eight t
 
 ::
 
-    python benchmarks/latency.py [--robot talos] [--quick] [--check] [--rates 100 1000]
+    python benchmarks/latency.py [--robot talos] [--quick] [--callbacks] [--rates 100 1000]
 
 A driver sends JointState (and, for the wrench_aggregator, IMU and wrenches) to each subject in
 turns, at steady rates and as fast as it is answered, and times the answers by their stamps.
@@ -34,11 +34,10 @@ from dataclasses import dataclass, field
 import os
 import random
 import statistics
-import sys
 
 from benchmarks import callbacks
 from benchmarks.common import (
-    attempt, ATTEMPTS, console, machine, microseconds, print_table, print_targets, ratio, Target)
+    console, machine, microseconds, print_table, print_targets, ratio, Target)
 from benchmarks.driver import Channel, Driver, Process, Result, start
 from benchmarks.naive import ROBOT
 from biped_com_ros.core.model.robot import RobotModel
@@ -84,17 +83,18 @@ class Subject:
         return 1.0 - sum(len(r.round_trips) for r in results) / sum(r.sent for r in results)
 
 
-def main() -> int:
+def main() -> None:
     """Run the command line."""
     options = _parser().parse_args()
     os.environ[ROBOT] = options.robot
     console.print(machine())
     start(options.domain or random.randint(1, 100))
     try:
-        if options.check:
-            return 0 if _check(options) else 1
-        _everything(options)
-        return 0
+        rounds = 60 if options.quick else 250
+        if options.callbacks:
+            print_targets(_callback_targets(options.robot, rounds))
+        else:
+            _everything(options, rounds)
     finally:
         rclpy.try_shutdown()
 
@@ -107,15 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--rounds', type=int, default=3, help='turns that each subject gets')
     parser.add_argument('--domain', type=int, default=0, help='ROS_DOMAIN_ID; default: random')
     parser.add_argument('--quick', action='store_true', help='one short round')
-    parser.add_argument('--check', action='store_true',
-                        help='only targets 1 and 2, exit with 1 if one is missed again and again')
+    parser.add_argument('--callbacks', action='store_true',
+                        help='only what a callback takes in process: targets 1 and 2')
     return parser
-
-
-def _check(options: argparse.Namespace) -> bool:
-    """Measure in process what ``--check`` judges."""
-    return attempt(lambda: _callback_targets(options.robot, 60 if options.quick else 250),
-                   ('1', '2'), ATTEMPTS)
 
 
 def _callback_targets(robot: str, rounds: int) -> list[Target]:
@@ -136,9 +130,9 @@ def _callback_targets(robot: str, rounds: int) -> list[Target]:
                ratio(times, NAIVE, callbacks.EVERYTHING), 60.0, at_least=True, stretch=90.0)]
 
 
-def _everything(options: argparse.Namespace) -> None:
+def _everything(options: argparse.Namespace, callback_rounds: int) -> None:
     seconds, rounds = (1.0, 1) if options.quick else (options.seconds, options.rounds)
-    targets = _callback_targets(options.robot, 60 if options.quick else 250)
+    targets = _callback_targets(options.robot, callback_rounds)
     driver = Driver(RobotModel.load(options.robot))
     start_up = _start_up_ratio(3 if options.quick else 7, options.robot)
     subjects, sinks = _start_subjects(driver, options.robot)
@@ -306,4 +300,4 @@ def _collector_targets(subject: Subject, start_up: tuple[float, float]) -> list[
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main()

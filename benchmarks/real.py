@@ -39,7 +39,8 @@ import time
 
 from benchmarks.common import console, machine, print_table
 from benchmarks.identification import capture_of, com_error
-from biped_com_ros.core.identification.captures import Capture, CaptureLog, SensorNoise
+from biped_com_ros.core.identification.capture_log import CaptureLog
+from biped_com_ros.core.identification.captures import Capture, SensorNoise
 from biped_com_ros.core.identification.estimates import Identification
 from biped_com_ros.core.identification.estimator import Estimator
 from biped_com_ros.core.identification.first_moments import parameters_of, predict_capture
@@ -81,6 +82,8 @@ class Wrong:
         Of torque constants, and friction as a share of the strongest torque.
     scatter
         Of friction from pose to pose, as a share of it.
+    is_anywhere
+        Whether friction is anywhere between both signs, instead of at one of them.
     is_known
         Whether it is recorded from which side joints came to rest.
     is_lumped
@@ -100,6 +103,7 @@ class Wrong:
     constant: float = 0.0
     friction: float = 0.0
     scatter: float = 0.0
+    is_anywhere: bool = False
     is_known: bool = False
     is_lumped: bool = False
 
@@ -123,6 +127,8 @@ ROWS = {
     'friction 2 %': Wrong(friction=0.02),
     'friction 2 %, sides known': Wrong(friction=0.02, is_known=True),
     'friction 5 %': Wrong(friction=0.05),
+    'friction 5 %, anywhere between': Wrong(friction=0.05, is_anywhere=True),
+    'friction 5 %, scatters by 30 %': Wrong(friction=0.05, scatter=0.3),
     'friction 5 %, sides known': Wrong(friction=0.05, is_known=True),
     'friction 5 %, scatters by 30 %, sides known': Wrong(
         friction=0.05, scatter=0.3, is_known=True),
@@ -159,7 +165,8 @@ class Spoiler:
         """Return what these instruments measure; `time` from 0 to 1 over the poses."""
         rng, t = self._rng, self.truth
         side = rng.choice((-1.0, 1.0), len(t.positions))
-        held = 1.0 + self._wrong.scatter * rng.normal(size=len(side))
+        held = (rng.uniform(-1.0, 1.0, len(side)) if self._wrong.is_anywhere
+                else 1.0 + self._wrong.scatter * rng.normal(size=len(side)))
         torques = (capture.torques * (1.0 + t.torque_gains) + self.friction * held * side
                    + NOISE.torque * rng.normal(size=len(side)))
         wrenches = [self._wrench(i, w) for i, w in enumerate(capture.wrenches)]
@@ -233,7 +240,12 @@ class Study:
         masses = dict(zip(self.model.link_names, self.model.link_masses.tolist()))
         hidden = (hidden_lumps(masses, seed, 0.005) if wrong.is_lumped
                   else draw(parse(self.model.urdf), seed, 0.005, 0.08))
-        robot = StaticRobot(self.model.config, self.model.urdf, hidden, self.model.joint_names)
+        return self.measured(StaticRobot(
+            self.model.config, self.model.urdf, hidden, self.model.joint_names), wrong, seed)
+
+    def measured(self, robot: StaticRobot, wrong: Wrong,
+                 seed: int) -> tuple[StaticRobot, Spoiler, list[Capture]]:
+        """Return a robot with its instruments, and what they measure."""
         rng = np.random.default_rng(5000 + seed)
         spoiler = Spoiler(
             self.model, wrong, self.strength, ~self.regressor.is_prismatic, rng)
@@ -286,7 +298,7 @@ import numpy as np
 from biped_com_ros.core.identification.captures import SensorNoise
 from biped_com_ros.core.identification.estimator import Estimator
 try:
-    from biped_com_ros.core.identification.captures import CaptureLog
+    from biped_com_ros.core.identification.capture_log import CaptureLog
     from biped_com_ros.core.model.robot import RobotModel
 except ImportError:  # as in e5f4f29
     from biped_com_ros.core.identification.storage import CaptureLog

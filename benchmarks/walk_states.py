@@ -85,7 +85,7 @@ class StateErrors:
 class _Feeder:
     """Feeds samples to an estimator and measures its CPU time."""
 
-    def __init__(self, walk: Walk, source: str, floor: float) -> None:
+    def __init__(self, walk: Walk, source: str, floor: float, delay: float) -> None:
         self.walk, self.seconds, self._has_all = walk, 0.0, source == 'filter'
         model = walk.model
         self._frames = [model.config.sole_frame(foot) for foot in model.config.feet]
@@ -93,7 +93,7 @@ class _Feeder:
             model, BaseSettings(source=source, base_filter=FilterSettings(floor_deviation=floor)),
             synchronized=SynchronizedSettings(
                 wrenches=True, body_weight=GRAVITY * model.mass,
-                thresholds=ContactThresholds(engage_dwell=0.0)))
+                thresholds=ContactThresholds(engage_dwell=0.0), wrench_delay=delay))
 
     def add(self, ns: int, positions: Array, velocities: Array, imu: Sequence[Array],
             wrenches: Array) -> LocatedState | None:
@@ -109,7 +109,7 @@ class _Feeder:
 
 
 def locate(walk: Walk, source: str = 'filter', floor: float = 0.005, bias: float = 0.003,
-           wrenches: Array | None = None, seed: int = 0,
+           wrenches: Array | None = None, seed: int = 0, delay: float = 0.0,
            ) -> tuple[list[tuple[int, LocatedState]], float]:
     """
     Return the located states of a walk by their instants, and the CPU time per instant, s.
@@ -126,10 +126,12 @@ def locate(walk: Walk, source: str = 'filter', floor: float = 0.005, bias: float
         Of the feet, (T, F, 6), instead of the walk's.
     seed
         Of the random numbers while the robot stands.
+    delay
+        Known delay of the wrenches, s; see :class:`SynchronizedSettings`.
 
     """
     random, model = np.random.default_rng(seed), walk.model
-    feeder, count = _Feeder(walk, source, floor), len(model.joint_names)
+    feeder, count = _Feeder(walk, source, floor, delay), len(model.joint_names)
     offset = bias * random.standard_normal(3)
     half_weight = np.array((0.0, 0.0, 0.5 * GRAVITY * model.mass, 0.0, 0.0, 0.0))
     for k in range(_STANDING if source == 'filter' else 0):
@@ -145,7 +147,7 @@ def locate(walk: Walk, source: str = 'filter', floor: float = 0.005, bias: float
             10**10 + i * _STEP_NS, walk.positions[i], walk.velocities[i],
             (quaternions[i], walk.angular_velocity[i] + offset, walk.acceleration[i]), measured[i])
         if located is not None:
-            found.append((i, located))
+            found.append(((located.stamp_ns - 10**10) // _STEP_NS, located))
     return found, feeder.seconds / (len(measured) - _START)
 
 

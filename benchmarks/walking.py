@@ -20,6 +20,7 @@ is what MuJoCo says; the least margin is printed by truth and as zmp_monitor tel
 samples of the walk::
 
     python -m benchmarks.walking [--pace 1.0] [--seeds 1 2 3 4 5] [--pattern preview] [--steps 10]
+        [--slope 6.0] [--feedback]
 
 At a pace below 1 nodes have more time for each message: what is measured then is what they do, and
 not how busy the machine is.
@@ -65,19 +66,19 @@ from std_srvs.srv import Trigger
 PATTERNS = {'quasi-static': 'steps', 'preview': 'quick steps'}
 _REFERENCE, _MEASURED = 'gait_player/zmp_reference', 'zmp_monitor/zmp'
 _RESTS = ('standing', 'halted', 'unable')
-_START_UP, _WALK = 60.0, 90.0  # s, on a busy machine; the latter simulated
+_START_UP, _WALK = 90.0, 90.0  # s, on a busy machine; the latter simulated
 _LAUNCH = """
 <launch>
   <node pkg="biped_com_ros" exec="simulator" on_exit="shutdown">
     <param name="hidden_mass_sigma" value="{sigma}" type="float"/>
     <param name="seed" value="{seed}" type="int"/>
     <param name="real_time_factor" value="{pace}" type="float"/>
+    <param name="floor_pitch" value="{floor_pitch}" type="float"/>
   </node>
   <include file="$(find-pkg-share biped_com_ros)/launch/bringup.launch.xml">
     <arg name="use_sim_time" value="true"/>
-  </include>
-  <include file="$(find-pkg-share biped_com_ros)/launch/gravity_compensation.launch.xml">
-    <arg name="use_sim_time" value="true"/>
+    <arg name="gravity" value="active"/>
+    <arg name="torso" value="false"/>
   </include>
   <include file="$(find-pkg-share biped_com_ros)/launch/gait.launch.xml">
     <arg name="use_sim_time" value="true"/>
@@ -173,9 +174,9 @@ class Recorder(Node):
         end = time.monotonic() + seconds
         self.until(lambda: time.monotonic() > end, 'the time to pass', seconds + 5.0)
 
-    def walk(self, pattern: str, steps: int, pace: float) -> Walk:
+    def walk(self, pattern: str, steps: int, pace: float, feedback: bool) -> Walk:
         """Walk as soon as everything is there."""
-        values = {'pattern': pattern, 'steps': steps}
+        values = {'pattern': pattern, 'steps': steps, 'feedback': feedback}
         self.call(SetParameters, 'gait_player/set_parameters', SetParameters.Request(parameters=[
             Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]))
         self.settle(4.0 / pace)  # gravity compensation starts softly
@@ -258,7 +259,8 @@ def walk(pattern: str, seed: int, options: argparse.Namespace) -> Walk:
                       ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
     with tempfile.TemporaryDirectory() as directory:
         launch = Path(directory) / 'walking.launch.xml'
-        launch.write_text(_LAUNCH.format(sigma=MASS_SIGMA, seed=seed, pace=options.pace))
+        launch.write_text(_LAUNCH.format(sigma=MASS_SIGMA, seed=seed, pace=options.pace,
+                                         floor_pitch=math.radians(options.slope)))
         log = Path(directory) / 'log'
         process = subprocess.Popen(
             [sys.executable, '-m', 'biped_com_ros.launch_runner.launch', str(launch)],
@@ -266,7 +268,7 @@ def walk(pattern: str, seed: int, options: argparse.Namespace) -> Walk:
         rclpy.init()
         recorder = Recorder(RobotModel.load('biped'))
         try:
-            return recorder.walk(pattern, options.steps, options.pace)
+            return recorder.walk(pattern, options.steps, options.pace, options.feedback)
         finally:
             recorder.destroy_node()
             rclpy.try_shutdown()
@@ -309,6 +311,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument('--seeds', type=int, nargs='+', default=list(SEEDS))
     parser.add_argument('--pattern', choices=PATTERNS, action='append', help='default: both')
     parser.add_argument('--steps', type=int, default=10)
+    parser.add_argument('--slope', type=float, default=0.0, help='deg, downwards')
+    parser.add_argument('--feedback', action='store_true', help='with feedback')
     options = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the nodes end, too
     rows, walks = [], []

@@ -27,7 +27,8 @@ Columns: vertical force, rms in percent of the weight; CoP under feet with 30 % 
 how often 95 % intervals cover the truth, least and most of the twelve axes, and for the internal
 force of two feet; how long contacts are right (truth: more than 1 % of the weight); false changes
 of contact in 100 steps. ``--cost`` compares the time that an instant takes with that of a stock
-relay's callback; an instant is two messages, of the joints and of the IMU.
+relay's callback; an instant is two messages for the virtual sensors, of the joints and of the IMU,
+and four for the base filter, which takes the wrenches of the feet, too.
 """
 
 from __future__ import annotations
@@ -42,8 +43,13 @@ from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, ratio)
 from benchmarks.recorded_walk import (
     directory, InjectedErrors, load_walk, names, USUAL, VARIABLE, Walk)
+from benchmarks.walk_com import print_com
+from benchmarks.walk_edges import print_edges
+from benchmarks.walk_gravity import print_gravity
 from benchmarks.walk_states import print_states
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.state.base import BaseSettings
+from biped_com_ros.core.state.estimator import StateEstimator, SynchronizedSettings
 from biped_com_ros.core.wrench.contact_probability import (
     ContactProbabilities, ContactProbabilitySettings)
 from biped_com_ros.core.wrench.virtual import VirtualFootWrenches, VirtualWrenchSettings
@@ -164,6 +170,7 @@ def print_wrenches(walks: list[Walk], title: str, count: int | None) -> None:
 def print_bases(walks: list[Walk]) -> None:
     """Print the errors of the base by foot sensors, by both of its sources."""
     print_states(walks, 'Base by foot sensors that are 2 ms late: base_source filter')
+    print_states(walks, 'The same, wrenches aligned by their known delay', delay=0.002)
     print_states(walks, 'The same, floor not known to be level', floor=0.0)
     print_states(walks, 'base_source imu, with the true orientation', 'imu')
 
@@ -184,13 +191,16 @@ def print_cost(robot: str) -> None:
     rclpy.init()
     relay, model = Relay(), RobotModel.load(robot)
     times = alternate({'relay': _call(relay, _Message(model)),
-                       'virtual foot sensors': instants(model)}, 200)
+                       'virtual foot sensors': instants(model),
+                       'base filter': filter_instants(model)}, 200)
     relay.destroy_node()
     rclpy.shutdown()
     print_table(f'An instant of {robot}', ('what', 'us'), [
         (name, f'{microseconds(values):.1f}') for name, values in times.items()])
-    per_message = 0.5 * ratio(times, 'virtual foot sensors', 'relay')
-    console.print(f"per message: {per_message:.2f} of a relay's callback")
+    virtual, base = (ratio(times, name, 'relay')
+                     for name in ('virtual foot sensors', 'base filter'))
+    console.print(f"per message, of a relay's callback: virtual foot sensors {virtual / 2.0:.2f}, "
+                  f'base filter {base / 4.0:.2f}, both {(virtual + base) / 6.0:.2f}')
 
 
 def instants(model: RobotModel) -> Any:
@@ -207,6 +217,30 @@ def instants(model: RobotModel) -> Any:
         i = next(count)
         feet.add_joints(10**9 + 2_000_000 * i, states[i % 4], efforts)
         feet.add_imu(10**9 + 2_000_000 * i, attitude, still, upwards)
+    return estimate
+
+
+def filter_instants(model: RobotModel) -> Any:
+    """Return a call that locates the base of a standing robot at the next instant."""
+    weight = 9.81 * model.mass
+    estimator = StateEstimator(
+        model, BaseSettings(source='filter'),
+        synchronized=SynchronizedSettings(wrenches=True, body_weight=weight))
+    frames = [model.config.sole_frame(foot) for foot in model.config.feet]
+    speeds = np.full(len(model.joint_names), 0.01)
+    states = [model.state(model.posture() + 1e-6 * i, speeds) for i in range(4)]
+    for state in states:
+        state.placements_in_base(model.stance_frames)  # other nodes need them, too
+    imu = np.array((0.0, 0.0, 0.0, 1.0)), np.full(3, 0.01), np.array((0.0, 0.0, 9.81))
+    wrench, count = np.array((0.0, 0.0, 0.5 * weight, 0.0, 0.0, 0.0)), itertools.count(1)
+
+    def estimate() -> None:
+        i = next(count)
+        stamp_ns = 10**9 + 2_000_000 * i
+        estimator.add_joints(stamp_ns, states[i % 4])
+        estimator.add_base(stamp_ns, *imu)
+        for foot, frame in enumerate(frames):
+            estimator.add_wrench(foot, stamp_ns, wrench, frame)
     return estimate
 
 
@@ -227,7 +261,11 @@ def main() -> int:
         console.print(f'skipped: no recorded walks; name their directory by --walks or {VARIABLE}')
         return 0
     console.print(machine())
-    print_bases([load_walk(path, name, USUAL, options.seed) for name in names(path)])
+    measured = [load_walk(path, name, USUAL, options.seed) for name in names(path)]
+    print_bases(measured)
+    print_edges(measured, options.seed)
+    print_com(measured, options.seed)
+    print_gravity(measured)
     for friction in options.friction:
         errors: InjectedErrors = replace(USUAL, friction=friction)
         walks = [with_rotor_inertia(load_walk(path, name, errors, options.seed))

@@ -27,7 +27,8 @@ The callbacks of the four messages are timed one by one, too: the last one compl
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 import sys
 import time
 from typing import Any
@@ -35,8 +36,13 @@ from typing import Any
 from benchmarks.common import (
     alternate, console, machine, microseconds, print_table, print_targets, ratio, Target)
 from biped_com_ros.core.com.fusion import FusedCom
+from biped_com_ros.core.geometry.plane import Plane
+from biped_com_ros.core.geometry.pose import Pose
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.stability.contact_region import com_region, zmp_region
+from biped_com_ros.core.stability.contacts import surface_contact
 from biped_com_ros.core.stability.monitor import MonitorSettings, StabilityMonitor
+from biped_com_ros.core.stability.support import Soles
 from biped_com_ros.core.state.base import LocatedState
 from biped_com_ros.core.state.leg_odometry import LegOdometry
 from examples.zmp_methods import errors, FREQUENCIES, METHODS
@@ -94,7 +100,23 @@ def core_calls(robot: str) -> dict[str, Call]:
     return {
         'kinematics, base and twist': alone.with_twist,
         'and stability': lambda: monitor.update(watched.following()),
-        'or the fused CoM': fuse}
+        'or the fused CoM': fuse, **region_calls(robot)}
+
+
+def region_calls(robot: str) -> dict[str, Call]:
+    """Return the regions of support of the soles and two hands, which lean ahead at CoM height."""
+    located = Instants(robot).following()
+    com = located.state.com_in_world
+    contacts = Soles.of(RobotModel.load(robot)).contacts(
+        located.state.sole_placements_in_world.tolist(), located.stance.in_contact, 0.7)
+    weight = 9.81 * RobotModel.load(robot).mass
+    for side in (-0.25, 0.25):
+        wall = Pose.from_rpy((0.3 * side, -1.2, 0.0), com + (0.4, side, 0.1))
+        contacts.append(surface_contact(wall, ((0.0, 0.0),), 0.5, 0.3 * weight))
+    plane = Plane.level(0.0)
+    return {'region of the ZMP, two soles and two hands': lambda: zmp_region(
+                contacts, weight, com, plane),
+            'region of the CoM of the same': lambda: com_region(contacts, weight)}
 
 
 def node_calls(robot: str) -> tuple[dict[str, Call], list[Any]]:
@@ -201,14 +223,8 @@ def time_nodes(robot: str, rounds: int) -> tuple[dict[str, np.ndarray], dict[str
     """Time the callbacks of instants, and those of zmp_monitor one by one."""
     import rclpy
     rclpy.init()
-    calls, nodes = node_calls(robot)
-    from benchmarks.callbacks import subscribed
-    margins, everything, fused = (node.get_fully_qualified_name() for node in nodes[2:5])
-    topics = {f'{name}/{topic}' for name in (margins, everything) for topic in (
-        'zmp', 'dcm', 'support_polygon', 'margin', 'dcm_margin', 'time_to_edge')}
-    topics |= {f'{everything}/zmp_model', f'{everything}/zmp_difference', f'{fused}/com_fused'}
     try:
-        with subscribed(topics):
+        with prepared(robot) as (calls, nodes):
             times = alternate(calls, 5 * rounds, budget=3e-4)
             messages = FourMessages(RobotModel.load(robot), nodes[2].inputs, since_ns=10**12)
             one_by_one = time_callbacks(
@@ -216,9 +232,24 @@ def time_nodes(robot: str, rounds: int) -> tuple[dict[str, np.ndarray], dict[str
             return {name: turns / TOGETHER.get(name, 1)
                     for name, turns in times.items()}, one_by_one
     finally:
+        rclpy.shutdown()
+
+
+@contextmanager
+def prepared(robot: str) -> Iterator[tuple[dict[str, Call], list[Any]]]:
+    """Make a relay and the nodes; gives the calls of their callbacks, and the nodes."""
+    from benchmarks.callbacks import subscribed
+    calls, nodes = node_calls(robot)
+    margins, everything, fused = (node.get_fully_qualified_name() for node in nodes[2:5])
+    topics = {f'{name}/{topic}' for name in (margins, everything) for topic in (
+        'zmp', 'dcm', 'support_polygon', 'margin', 'dcm_margin', 'time_to_edge')}
+    topics |= {f'{everything}/zmp_model', f'{everything}/zmp_difference', f'{fused}/com_fused'}
+    try:
+        with subscribed(topics):
+            yield calls, nodes
+    finally:
         for node in nodes:
             node.destroy_node()
-        rclpy.shutdown()
 
 
 def targets(core: dict[str, np.ndarray], node: dict[str, np.ndarray]) -> list[Target]:

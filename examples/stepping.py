@@ -12,12 +12,13 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Wang, Zhu and Han's single step and ten steps of the demo robot in the simulator.
+Wang, Zhu and Han's single step, of their own legs, too, and ten steps of the demo robot.
 
 The gait is played to the drives with the efforts that hold the weight, open loop: no sensor is
 looked at. Printed is how far the zero-moment point was off its reference, how near it came to the
 edge of the support, and how far the soles slipped; for several robots whose true masses differ
-from the URDF's. With a directory, draws what the paper shows in its Figures 2, 4, 5 and 6::
+from the URDF's. With a directory, draws what the paper shows in its Figures 2, 4, 5 and 6, of the
+demo robot (``step_*.svg``) and of the paper's legs (``wang_*.svg``)::
 
     python -m examples.stepping [DIRECTORY]
 """
@@ -28,9 +29,12 @@ from dataclasses import dataclass
 from pathlib import Path
 import sys
 
-from biped_com_ros.core.geometry.pose import Array, Pose
+from biped_com_ros.core.geometry.pose import Array, Pose, rotation_from_quaternion
 from biped_com_ros.core.gravity.model import GravityModel
-from biped_com_ros.core.legs.gait import Gait, GaitOptions, QUICK, single_step, walk
+from biped_com_ros.core.legs.balance import BalanceSettings
+from biped_com_ros.core.legs.feedback import GaitFeedback, WalkMeasurement
+from biped_com_ros.core.legs.gait import (
+    Gait, GaitOptions, GaitSample, QUICK, single_step, walk)
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.stability.support import support_polygon
 from biped_com_ros.sim.interface import Command, PlantOptions
@@ -38,8 +42,8 @@ from biped_com_ros.sim.plant import Plant
 from examples.stepping_figures import draw
 import numpy as np
 
-LENGTH = 0.05
-"""Of a step, m."""
+LENGTH, WANG_LENGTH = 0.05, 0.03
+"""Of a step of the demo robot and of the paper's legs, which does not state it, m."""
 
 SEEDS = range(1, 6)
 MASS_SIGMA = 0.03
@@ -53,6 +57,9 @@ CONTACT_SHARE = 0.02
 
 _EFFORT_PERIOD = 5
 """Steps of the simulation between two computations of the efforts that hold the weight."""
+
+_FEEDBACK_PERIOD = 10
+"""Steps of the simulation between two increments."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +134,17 @@ class Walker:
         How it is simulated.
     feedforward
         Whether the drives get the efforts that hold the weight.
+    balance
+        Settings of the feedback; None: open loop. It has the true attitude and wrenches of the
+        soles at 50 Hz, and its increments are reached one period later.
 
     """
 
     def __init__(self, model: RobotModel, options: PlantOptions = PlantOptions(),
-                 feedforward: bool = True) -> None:
-        self._model, self._feedforward = model, feedforward
+                 feedforward: bool = True, balance: BalanceSettings | None = None) -> None:
+        self._model, self._feedforward, self._balance = model, feedforward, balance
+        self._feedback: GaitFeedback | None = None
+        self._increments = np.zeros((2, len(model.joint_names)))
         self._plant = Plant(model.config, model.urdf, options, model.joint_names)
         self._actuated = model.joint_index(self._plant.actuated_joint_names)
         self._gravity = GravityModel(model)
@@ -142,6 +154,7 @@ class Walker:
     def walk(self, gait: Gait) -> Record:
         """Stand, play a gait, stand again; return what happened from its beginning on."""
         dt, command = self._plant.dt, self._plant.hold()
+        self._feedback = None if self._balance is None else GaitFeedback(gait, self._balance)
         for k in range(-round(SETTLING / dt), 0):
             self._step(gait, 0.0, command, k)
         origin = self._origin(gait)
@@ -155,13 +168,30 @@ class Walker:
         return Record(*columns, 9.81 * self._plant.mass, self._plant.has_fallen)
 
     def _step(self, gait: Gait, time: float, command: Command, count: int) -> None:
-        sample = gait.at(time + self._plant.dt)
+        sample = self._corrected(gait.at(time + self._plant.dt), time, count)
         command.position[:] = sample.positions[self._actuated]
         command.velocity[:] = sample.velocities[self._actuated]
         if self._feedforward and count % _EFFORT_PERIOD == 0:
             load = self._gravity.load(self._model.state(sample.positions), np.array((0.0, 0.0, 1)))
             command.effort[:] = load.on_contacts(sample.shares).efforts[self._actuated]
         self._plant.step(command)
+
+    def _corrected(self, sample: GaitSample, time: float, count: int) -> GaitSample:
+        """Return a sample with the increments of the feedback."""
+        if self._feedback is None or count < 0:
+            return sample
+        period, passed = _FEEDBACK_PERIOD * self._plant.dt, count % _FEEDBACK_PERIOD
+        if passed == 0:
+            truth = self._plant.truth()
+            measured = WalkMeasurement(
+                self._plant.observation.joint_positions.copy(),
+                rotation_from_quaternion(truth.base_quaternion), truth.sole_wrenches)
+            self._increments = np.array((
+                self._increments[1], self._feedback.update(period, time, measured)))
+        before, after = self._increments
+        share = (passed + 1) / _FEEDBACK_PERIOD
+        return sample._replace(positions=sample.positions + before + share * (after - before),
+                               velocities=sample.velocities + (after - before) / period)
 
     def _origin(self, gait: Gait) -> Array:
         """Return the gait's origin in the simulator's world: by where the soles stand."""
@@ -188,9 +218,11 @@ def main(directory: str = '') -> None:
     """Walk, print, and draw."""
     from benchmarks.common import console, print_table  # which tests of a walk do not need
     model = RobotModel.load('biped')
-    step = single_step(model, LENGTH)
-    first = Walker(model).walk(step)
-    rows = [row('single step', 'as URDF', step, first)]
+    steps = {'step': single_step(model, LENGTH),
+             'wang': single_step(RobotModel.load('bioloid_legs'), WANG_LENGTH)}
+    records = {name: Walker(gait.model).walk(gait) for name, gait in steps.items()}
+    rows = [row(name, robot, steps[key], records[key]) for key, name, robot in (
+        ('step', 'single step', 'as URDF'), ('wang', "the same, Wang's legs", 'as URDF'))]
     for name, options in (('ten steps', GaitOptions()), ('ten quick steps', QUICK)):
         gait = walk(model, 10, LENGTH, options=options)
         for seed in SEEDS:
@@ -201,8 +233,9 @@ def main(directory: str = '') -> None:
         'gait', 'robot', 'ZMP rms x, y [mm]', 'least margin [mm]', 'largest slip [mm]',
         'placement [mm]', ''), rows)
     if directory:
-        for path in draw(step, first, Path(directory)):
-            console.print(f'wrote {path}')
+        for name, gait in steps.items():
+            for path in draw(gait, records[name], Path(directory), name):
+                console.print(f'wrote {path}')
 
 
 def row(name: str, robot: str, gait: Gait, record: Record) -> tuple[str, ...]:

@@ -28,8 +28,8 @@ EVERY = 10
 """Of the simulator's samples, how many make a point of a curve."""
 
 
-def draw(gait: Gait, record: Any, directory: Path) -> list[Path]:
-    """Draw a gait and the record of its walk; return the files."""
+def draw(gait: Gait, record: Any, directory: Path, prefix: str = 'step') -> list[Path]:
+    """Draw a gait and the record of its walk; return the files, whose names begin alike."""
     count = int(np.searchsorted(record.times, gait.duration, side='right'))
     shown = replace(record, times=record.times[:count:EVERY], zmp=record.zmp[:count:EVERY],
                     reference=record.reference[:count:EVERY],
@@ -37,7 +37,7 @@ def draw(gait: Gait, record: Any, directory: Path) -> list[Path]:
     figures = {'zmp_path': _draw_path(gait, shown), 'zmp_time': _draw_time(shown),
                **{f'speeds_{group}': _draw_speeds(gait, shown, group, number)
                   for number, group in ((5, 'right_leg'), (6, 'left_leg'))}}
-    return [save(axes, directory / f'step_{name}.svg') for name, axes in figures.items()]
+    return [save(axes, directory / f'{prefix}_{name}.svg') for name, axes in figures.items()]
 
 
 def _draw_path(gait: Gait, record: Any) -> Any:
@@ -51,7 +51,8 @@ def _draw_path(gait: Gait, record: Any) -> Any:
             axes.plot(*(1e3 * (corners + (x, y))).T, color=GREY, label=None if i else name)
     axes.plot(*(1e3 * record.zmp).T, color=COLOURS[1], linewidth=1.0, label='actual')
     axes.plot(*(1e3 * record.reference).T, color=COLOURS[0], linewidth=1.4, label='ideal')
-    axes.set_ylim(-110.0, 150.0)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.2 * (high - low))  # room for the legend
     return axes
 
 
@@ -64,7 +65,8 @@ def _draw_time(record: Any) -> Any:
                   label=f'{name}, actual')
         axes.plot(record.times, 1e3 * record.reference[:, i], color=ideal, linewidth=1.4,
                   label=f'{name}, ideal')
-    axes.set(xlim=(0.0, record.times[-1]), ylim=(-50.0, 110.0))
+    low, high = axes.get_ylim()
+    axes.set(xlim=(0.0, record.times[-1]), ylim=(low, high + 0.4 * (high - low)))
     return axes
 
 

@@ -16,8 +16,8 @@ The experiment of Russo et al. (2021), section 3.2, on the simulated demo robot.
 
 Four times from the centre to the border of the workspace, once around it and back, by joystick:
 bend tracking in open and closed loop, angular acceleration, tensions; then the same with a wrong
-stiffness and a load in one hand. With a directory, draws what the paper shows in its Figures 5, 9,
-10 and 11::
+stiffness and a load in one hand; and the paper's Table 3 beside ours. With a directory, draws what
+the paper shows in its Figures 5 and 8 to 12::
 
     python -m examples.torso [DIRECTORY]
 """
@@ -37,12 +37,14 @@ from biped_com_ros.core.torso.body import TorsoBody
 from biped_com_ros.core.torso.controller import Measurement, TendonController
 from biped_com_ros.core.torso.joystick import Joystick, tour, TOUR_PERIOD
 from biped_com_ros.core.torso.options import ControllerOptions, TendonDrive
+from biped_com_ros.core.torso.reference import MotionLimits
 from biped_com_ros.core.torso.statics import Weight
 from biped_com_ros.core.torso.tension import TensionDistributor, TensionLimits
 from biped_com_ros.sim.hidden import parse_errors
 from biped_com_ros.sim.interface import PlantOptions
 from biped_com_ros.sim.plant import Plant
 from examples.torso_figures import draw
+from examples.torso_power import Servo
 import numpy as np
 
 CYCLE, CYCLES = TOUR_PERIOD, 4
@@ -55,6 +57,12 @@ LATE = 0.04
 
 LOOSE = ControllerOptions().slack_tension
 """Tension under which a tendon hangs loose, N."""
+
+PAPER = ('17.95', '1.54', '35.75', '8.32', '< 15')
+"""Table 3, and the largest power in Figure 12, as the paper states them."""
+
+LIMITED, UNLIMITED = MotionLimits(), MotionLimits(speed=1e3, acceleration=1e6)
+"""The default; and the stick only smoothed."""
 
 JOYSTICK_PERIOD = 0.02
 """Time between two messages of the joystick, s."""
@@ -77,6 +85,8 @@ class Record:
         Angular velocity of the upper torso along its own axes, (k, 3), rad/s.
     tensions
         Measured, (k, 4), N.
+    lengths
+        Commanded to the tendons' servos, (k, 4), m.
 
     """
 
@@ -87,6 +97,7 @@ class Record:
     torsions: Array
     gyro: Array
     tensions: Array
+    lengths: Array
 
     @property
     def bend_errors(self) -> Array:
@@ -115,6 +126,12 @@ class Record:
         """Angular acceleration of the upper torso, (k - 1, 3), rad/s^2."""
         return np.diff(self.gyro, axis=0) / (self.times[1] - self.times[0])
 
+    @property
+    def power(self) -> Array:
+        """Electric power of all tendon servos, (k - 1,), W."""
+        winding = -np.diff(self.lengths, axis=0) / (self.times[1] - self.times[0])
+        return Servo().power(self.tensions[1:], winding).sum(axis=1)
+
     def after(self, start: float) -> Record:
         """Return the rows from a time on."""
         rows = self.times >= start
@@ -131,6 +148,8 @@ class Bench:
         Name of a robot with a tendon torso.
     stiffness_error
         Share by which the controller's stiffnesses are wrong.
+    motion
+        Limits of the motion that the controller plans.
     errors
         Hidden errors of the simulated robot, as the simulator node takes them.
     yaw, yaw_rate
@@ -142,7 +161,7 @@ class Bench:
 
     def __init__(self, robot: str = 'biped', stiffness_error: float = 0.0,
                  errors: tuple[str, ...] = (), yaw: float = 0.0, yaw_rate: float = 0.0,
-                 delay: float = 0.0) -> None:
+                 delay: float = 0.0, motion: MotionLimits = LIMITED) -> None:
         self._yaw, self._yaw_rate, self._delay = yaw, yaw_rate, delay
         true = RobotModel.load(robot)
         torso, factor = true.config.torso, 1.0 + stiffness_error
@@ -160,7 +179,7 @@ class Bench:
         self._imus = [self.plant.imu_names.index(name) for name in ('base', 'torso')]
         # Of the simulator's tendon servos, see TendonTorso; 5 ms of lag are the backbone's.
         self.options = ControllerOptions(
-            drive=TendonDrive(stiffness=7000.0, pretension=11.9, lead=0.025))
+            motion=motion, drive=TendonDrive(stiffness=7000.0, pretension=11.9, lead=0.025))
 
     def measure(self, relative_yaw: float = 0.0) -> Measurement:
         """Return the measurements of the robot, corrected by the relative yaw of the IMUs."""
@@ -197,11 +216,13 @@ class Bench:
             assert true.bend is not None
             rows.append((time, *controller.target[:2], *out.reference[:2],
                          true.bend.real, true.bend.imag, true.torsion,
-                         *o.angular_velocities[self._imus[1]], *o.tendon_tensions))
+                         *o.angular_velocities[self._imus[1]], *o.tendon_tensions,
+                         *out.lengths))
             command.tendon_lengths[:] = out.lengths
             plant.step(command)
         r = np.array(rows)
-        return Record(r[:, 0], r[:, 1:3], r[:, 3:5], r[:, 5:7], r[:, 7], r[:, 8:11], r[:, 11:])
+        return Record(r[:, 0], r[:, 1:3], r[:, 3:5], r[:, 5:7], r[:, 7], r[:, 8:11], r[:, 11:15],
+                      r[:, 15:])
 
 
 def rms_deg(errors: Array) -> float:
@@ -216,6 +237,22 @@ def row(name: str, record: Record) -> str:
             f'{math.degrees(np.abs(direction).max()):7.3f} '
             f'{np.linalg.norm(record.accelerations[:, :2], axis=1).max():7.1f} '
             f'{np.abs(record.accelerations[:, 2]).max():6.1f} {record.tensions.min():7.2f}')
+
+
+def table_3(ours: Record, unlimited: Record) -> str:
+    """Return the paper's Table 3 and the largest power of its Figure 12, beside ours."""
+    def largest(record: Record) -> tuple[float, ...]:
+        accelerations = record.accelerations
+        return (math.degrees(np.hypot(*record.bends.T).max()),
+                math.degrees(np.abs(record.torsions).max()),
+                float(np.linalg.norm(accelerations[:, :2], axis=1).max()),
+                float(np.abs(accelerations[:, 2]).max()), float(record.power.max()))
+    names = ('bending [deg]', 'torsion [deg]', 'acceleration, bending [rad/s2]',
+             'acceleration, torsion [rad/s2]', 'power [W]')
+    lines = [f'{"largest":34s} {"paper":>6s} {"ours":>7s} {"without limits of the motion":>29s}']
+    lines += [f'{name:34s} {paper:>6s} {value:7.2f} {free:29.2f}' for name, paper, value, free
+              in zip(names, PAPER, largest(ours), largest(unlimited))]
+    return '\n'.join(lines)
 
 
 def update_time() -> float:
@@ -257,6 +294,7 @@ def main(arguments: list[str]) -> int:
     apart = Bench(yaw=math.radians(20.0), yaw_rate=math.radians(0.1))
     print('IMUs that disagree about north by 20 deg, and 0.1 deg/s more, from 1 s on:')
     print(row('closed loop', apart.run(seconds).after(1.0)))
+    print(table_3(closed, Bench(motion=UNLIMITED).run(seconds)))
     print(f'kinematics, lengths and tensions: {1e6 * update_time():.0f} us')
     if arguments:
         for path in draw(closed, opened, loaded, bench.body, Path(arguments[0])):

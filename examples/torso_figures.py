@@ -33,14 +33,16 @@ EVERY = 10
 
 def draw(closed: Any, opened: Any, loaded: tuple[Any, Any], body: TorsoBody,
          directory: Path) -> list[Path]:
-    """Draw what the paper shows in its Figures 5, 9, 10 and 11, and a load; return the files."""
+    """Draw what the paper shows in its Figures 5 and 8 to 12, and a load; return the files."""
     figures = {
         'workspace': _draw_workspace(body),
+        'raw': _draw_raw(closed),
         'bend': _draw_bend('Bend and torsion of the torso', closed, opened),
         'load': _draw_bend('The same with 0.5 kg in one hand and a stiffness 20 % too low',
                            *loaded),
         'path': _draw_path(closed, body),
-        'acceleration': _draw_acceleration(closed)}
+        'acceleration': _draw_acceleration(closed),
+        'power': _draw_power(closed)}
     return [save(axes, directory / f'torso_{name}.svg') for name, axes in figures.items()]
 
 
@@ -49,6 +51,29 @@ def _draw_workspace(body: TorsoBody) -> Any:
     points = 1e3 * Workspace(body.backbone, body.max_bend).points(9, 36)
     axes = chart('What the tip of the backbone reaches', 'x [mm]', 'z [mm]')
     axes.plot(points[:, 0], points[:, 2], '.', markersize=3)
+    return axes
+
+
+def _draw_raw(closed: Any) -> Any:
+    """Figure 8: the bend about the axes x and y of the upper torso, by its IMU."""
+    axes, thin = chart('Bend about the axes of the upper torso', 'time [s]', 'angle [deg]'), EVERY
+    forward, left = np.degrees(closed.bends[::thin]).T
+    for name, values in (('about x (to the right)', -left), ('about y (forward)', forward)):
+        axes.plot(closed.times[::thin], values, label=name, linewidth=1.2)
+    axes.set(xlim=(0.0, closed.times[-1]), ylim=(-18.0, 24.0))
+    return axes
+
+
+def _draw_power(closed: Any) -> Any:
+    """Figure 12: the electric power of the four tendon servos."""
+    axes = chart('Electric power of the four tendon servos', 'time [s]', 'power [W]')
+    power = closed.power
+    count = len(power) // PEAK_SAMPLES
+    rows = power[:count * PEAK_SAMPLES].reshape(count, PEAK_SAMPLES)
+    times = closed.times[1:1 + count * PEAK_SAMPLES:PEAK_SAMPLES]
+    axes.plot(times, rows.max(axis=1), label='largest of 40 ms', linewidth=1.0)
+    axes.plot(times, rows.mean(axis=1), label='mean of 40 ms', linewidth=1.2)
+    axes.set(xlim=(0.0, closed.times[-1]), ylim=(0.0, 1.3 * power.max()))
     return axes
 
 
