@@ -19,6 +19,10 @@ simulation then went on with an old command, or made up the lost time in one bur
 suffer delays that a real controller does not have. So time that is behind is caught up step by
 step, and a step waits for commands that have been regular until now. Waiting makes the simulation
 slower for a while.
+
+A computer that is too slow for all processes would be slowest for those that the simulation leaves
+the least to. So the pace falls below what was reached, which leaves time to the others, and rises
+again until time is lost once more.
 """
 
 from __future__ import annotations
@@ -32,6 +36,15 @@ MAX_LAG = 0.1
 
 CATCH_UP_FACTOR = 2.0
 """Pace of catching up, relative to the real-time factor."""
+
+SLOWED_FACTOR, RECOVERY_FACTOR = 0.7, 1.05
+"""Pace after a second that lost time, relative to what was achieved; growth in any other one."""
+
+MOST_SLOWED_FACTOR, MIN_PACE = 0.5, 0.05
+"""Lower limits of the pace: relative to that before, and to the real-time factor."""
+
+LOST_SHARE = 0.02
+"""Share of a second that may be lost without slowing down."""
 
 BATCH = 0.02
 """Simulated time in one go when as fast as possible, s; commands are received in between."""
@@ -119,6 +132,8 @@ class Pacer:
         Time of the last call of :meth:`due`, by the clock, s.
     backlog
         Simulated time that is due, s.
+    pace
+        Simulated seconds per second that are tried: the factor, or less where that was too fast.
     achieved
         Simulated seconds per second over the last second or so; 0 during the first two.
     lost
@@ -134,7 +149,7 @@ class Pacer:
         self._streams: list[CommandStream] = []
         self.steps, self.is_waiting = 0, False
         self.last_update = self._last_step_at = self._window_start = clock()
-        self.backlog = self._window = 0.0
+        self.backlog = self._window = self._too_slow_before = 0.0
         self.achieved, self.lost, self.waited = 0.0, 0.0, 0.0
         self._is_starting = True
         self.factor = factor
@@ -147,12 +162,16 @@ class Pacer:
     @factor.setter
     def factor(self, factor: float) -> None:
         self._factor = factor
-        if factor > 0.0:
-            self._tick = min(max(self.dt / factor, MIN_PERIOD), MAX_PERIOD)
-            self._most = max(1, round(self._tick * factor / self.dt))
+        self._set_pace(factor)
+        self.period = self._tick
+
+    def _set_pace(self, pace: float) -> None:
+        self.pace = pace
+        if pace > 0.0:
+            self._tick = min(max(self.dt / pace, MIN_PERIOD), MAX_PERIOD)
+            self._most = max(1, round(self._tick * pace / self.dt))
         else:
             self._tick, self._most = self.dt, max(1, round(BATCH / self.dt))
-        self.period = self._tick
 
     def add_stream(self) -> CommandStream:
         """Return the statistics of the commands on one more topic."""
@@ -172,21 +191,21 @@ class Pacer:
             self._last_step_at = now
             self.backlog -= steps * self.dt
             self.steps += steps
-        is_behind = self._factor > 0.0 and self.backlog >= 0.5 * self.dt
+        is_behind = self.pace > 0.0 and self.backlog >= 0.5 * self.dt
         self.period = self._tick / CATCH_UP_FACTOR if is_behind else self._tick
         self._measure(now, steps)
         return steps
 
     def _due_by_clock(self, elapsed: float, now: float) -> int:
         """Return the steps due by the clock, at most as many as in a period of the timer."""
-        if self._factor <= 0.0:
+        if self.pace <= 0.0:
             self.backlog = BATCH
             return self._most
-        self.backlog += elapsed * self._factor
-        excess = self.backlog - MAX_LAG * max(self._factor, 1.0)
+        self.backlog += elapsed * self.pace
+        excess = self.backlog - MAX_LAG * max(self.pace, 1.0)
         if excess > 0.0:
             self.backlog -= excess
-            self.lost += excess / self._factor
+            self.lost += excess / self.pace
         if now - self._last_step_at < 0.8 * self._tick / CATCH_UP_FACTOR:
             return 0
         # Rounded to nearest, so that jitter of the timer does not count as being behind.
@@ -213,6 +232,19 @@ class Pacer:
         if elapsed >= 1.0:
             # The first second is not representative: the nodes are starting.
             self.achieved = 0.0 if self._is_starting else self._window / elapsed
+            # Time lost by waiting was the others' already.
+            too_slow = self.lost - self.waited
+            if not self._is_starting and self._factor > 0.0:
+                self._adapt_pace((too_slow - self._too_slow_before) / elapsed)
             self._is_starting = False
-            self._window_start, self._window = now, 0.0
+            self._window_start, self._window, self._too_slow_before = now, 0.0, too_slow
         self._window += steps * self.dt
+
+    def _adapt_pace(self, lost_share: float) -> None:
+        """Slow down after time was lost, else return to the factor."""
+        if lost_share > LOST_SHARE:
+            pace = max(SLOWED_FACTOR * self.achieved, MOST_SLOWED_FACTOR * self.pace,
+                       MIN_PACE * self._factor)
+        else:
+            pace = RECOVERY_FACTOR * self.pace
+        self._set_pace(min(pace, self._factor))

@@ -83,14 +83,42 @@ def test_most_of_a_long_stall_is_lost():
     assert np.diff(bench.steps).min() >= 0.8 * DT / CATCH_UP_FACTOR
 
 
-def test_a_slow_computer_shows():
-    """Where a step takes longer than what it simulates, the factor achieved falls."""
+class SlowBench(Bench):
+    """A computer that takes as long as `cost` for a step, and does nothing else meanwhile."""
+
+    cost = 0.0
+
+    def ask(self):
+        due = super().ask()
+        self.now += max(due * self.cost - self.pacer.period, 0.0)
+        return due
+
+
+def test_a_slow_computer_shows_and_is_left_time_for_others():
+    """It could simulate 0.5 of real time, and does so at first."""
+    bench = SlowBench()
+    bench.cost = 2.0 * DT
+    bench.run(2.5)
+    assert bench.pacer.achieved == pytest.approx(0.5, rel=0.05) and bench.pacer.lost > 0.5
+    bench.run(3.0)
+    lost, begun, start = bench.pacer.lost, len(bench.steps), bench.now
+    bench.run(30.0)
+    achieved = (len(bench.steps) - begun) * DT / (bench.now - start)
+    assert 0.7 * 0.5 < achieved < 0.9 * 0.5
+    assert bench.pacer.lost - lost < 0.1 * 30.0
+    bench.cost = 0.0
+    bench.run(25.0)
+    assert bench.pacer.achieved == pytest.approx(1.0, rel=0.01)
+
+
+def test_a_pause_slows_down_for_seconds_only():
     bench = Bench()
-    for _ in range(1000):
-        bench.now += 2.0 * DT
-        assert bench.ask() <= 1
-    assert bench.pacer.achieved == pytest.approx(0.5, rel=0.05)
-    assert bench.pacer.lost > 0.8
+    bench.run(3.0)
+    bench.now += 60.0
+    bench.run(1.0)
+    assert bench.pacer.pace >= 0.5
+    bench.run(15.0)
+    assert bench.pacer.pace == 1.0
 
 
 def test_as_fast_as_possible():
