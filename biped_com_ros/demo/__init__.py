@@ -27,5 +27,6 @@ CHAPTERS = {
     'calibration': 'biped_com_ros.demo.calibration:Calibration',
     'gravity': 'biped_com_ros.demo.gravity:Gravity',
     'steps': 'biped_com_ros.demo.steps:Steps',
+    'slope': 'biped_com_ros.demo.slope:Slope',
     'push': 'biped_com_ros.demo.push:Push',
 }

@@ -24,9 +24,9 @@ from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Measurements
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
-from rcl_interfaces.srv import SetParameters
+from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.node import Node
-from rclpy.parameter import Parameter
+from rclpy.parameter import Parameter, parameter_value_to_python
 from std_srvs.srv import Trigger
 
 #: Time to wait for a service whose node may still be starting, simulated s.
@@ -195,6 +195,12 @@ class Stage:
         request = SetParameters.Request(parameters=[
             Parameter(name, value=value).to_parameter_msg() for name, value in values.items()])
         yield from self.call(SetParameters, f'{node}/set_parameters', request)
+
+    def get_parameter(self, node: str, name: str) -> Generator[Array | None, None, Any]:
+        """Return the value of a parameter of another node."""
+        response = yield from self.call(
+            GetParameters, f'{node}/get_parameters', GetParameters.Request(names=[name]))
+        return parameter_value_to_python(response.values[0])
 
     def subscribe(self, message_type: Any, topic: str, callback: Callable[[Any], None],
                   qos: Any = STATE_OUTPUT) -> None:

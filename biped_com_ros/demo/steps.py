@@ -15,22 +15,16 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Generator
 
-from biped_com_ros.core.errors import BipedComError
-from biped_com_ros.core.legs.kinematics import legs_of
+from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
 from biped_com_ros.demo.feedforward import ramp_down, ramp_up
 from biped_com_ros.demo.stage import Commands, Stage
-from biped_com_ros.ros.topics.qos import LATCHED
-from biped_com_ros.ros.topics.stamp import ns_of_msg
-from geometry_msgs.msg import PointStamped
-from std_msgs.msg import Float64, Int32, String
+from biped_com_ros.demo.walks import missing_gait, Walks
 
 STEPS = 6
-_RESTING = ('standing', 'halted')
 
 
 class Steps(Chapter):
@@ -45,11 +39,7 @@ class Steps(Chapter):
 
     def missing_for(self, model: RobotModel) -> str:
         """Return whether there is no gait for this kind of legs."""
-        try:
-            legs_of(model)
-        except BipedComError:
-            return "gaits need legs with Wang's kinematics; this robot's are different"
-        return ''
+        return missing_gait(model)
 
     def run(self, stage: Stage) -> ChapterRun:
         """Step once, then walk, with feedforward: drives alone sag with every step."""
@@ -70,64 +60,23 @@ class Steps(Chapter):
         yield from stage.reset_robot()
 
     def _steps(self, stage: Stage) -> ChapterRun:
-        self._state, self._undone = '', list[str]()
-        self._clear_measurements()
-        stage.subscribe(String, 'gait_player/state', self._on_state, LATCHED)
-        stage.subscribe(Int32, 'gait_player/steps_done', self._on_steps, LATCHED)
-        stage.subscribe(Float64, 'zmp_monitor/margin', self._on_margin)
-        stage.subscribe(PointStamped, 'gait_player/zmp_reference', self._on_reference)
-        stage.subscribe(PointStamped, 'zmp_monitor/zmp', self._on_zmp)
-        yield from stage.wait_until(
-            lambda: self._state in _RESTING, 'state from gait_player', 10.0)
+        self._walks, self._undone = Walks(stage), list[str]()
+        yield from self._walks.wait()
         stage.set_activity('shifts its weight to the left foot and steps with the right one')
-        rows = [(yield from self._walk(stage, 'single_step', 'slow', 'quasi-static', 1))]
+        rows = [(yield from self._walk('single_step', 'slow', 'quasi-static', 1))]
         yield from stage.wait(1.0)
         stage.set_activity('walks quickly')
-        rows.append((yield from self._walk(stage, 'walk', 'quick', 'preview', STEPS)))
+        rows.append((yield from self._walk('walk', 'quick', 'preview', STEPS)))
         return Comparison(
             ('ZMP error (rms)', 'least margin'), rows, problem='; '.join(self._undone))
 
-    def _walk(self, stage: Stage, service: str, kind: str, pattern: str, steps: int) -> Any:
+    def _walk(self, service: str, kind: str, pattern: str,
+              steps: int) -> Generator[Array | None, None, tuple[str, str, str]]:
         """Let the robot walk; return a row of the table with the steps that it did."""
-        yield from stage.set_parameters('gait_player', pattern=pattern, steps=steps)
-        stage.release()
-        self._clear_measurements()
-        yield from stage.trigger(f'gait_player/{service}')
-        yield from stage.wait_until(
-            lambda: self._state not in _RESTING, 'plan from gait_player', 30.0)
-        yield from stage.wait_until(lambda: self._state in _RESTING or stage.has_fallen,
-                                    'end of the walk', 60.0)
-        if self._state == 'halted' or stage.has_fallen:
-            raise ChapterFailed('the walk was aborted; the reason is in the log of gait_player')
-        rms = 1e3 * math.sqrt(self._squares / self._count) if self._count else math.nan
-        done = f'{self._done} of {steps} {kind} step{"s" if steps > 1 else ""}'
-        if self._done < steps:
+        result = self._walks.require((
+            yield from self._walks.walk(service, pattern=pattern, steps=steps)))
+        done = f'{result.steps} of {steps} {kind} step{"s" if steps > 1 else ""}'
+        if result.steps < steps:
             self._undone.append(f'{done}, then the walk was stopped; the reason is in the log of '
                                 'gait_player')
-        return done, f'{rms:.1f} mm', f'{1e3 * self._least:.0f} mm'
-
-    # -- measurements
-
-    def _clear_measurements(self) -> None:
-        self._least, self._squares, self._count, self._done = math.inf, 0.0, 0, 0
-        self._planned: dict[int, tuple[float, float]] = {}
-
-    def _on_state(self, message: Any) -> None:
-        self._state = message.data
-
-    def _on_steps(self, message: Any) -> None:
-        self._done = message.data
-
-    def _on_margin(self, message: Any) -> None:
-        if self._state not in _RESTING:
-            self._least = min(self._least, message.data)
-
-    def _on_reference(self, message: Any) -> None:
-        self._planned[ns_of_msg(message.header.stamp)] = message.point.x, message.point.y
-
-    def _on_zmp(self, message: Any) -> None:
-        planned = self._planned.pop(ns_of_msg(message.header.stamp), None)
-        if planned is not None:
-            x, y = message.point.x - planned[0], message.point.y - planned[1]
-            self._squares += x * x + y * y
-            self._count += 1
+        return done, *result.cells

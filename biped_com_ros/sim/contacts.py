@@ -86,20 +86,23 @@ def _cross(a: Array, b: Array) -> Array:
     return a[..., _YZX] * b[..., _ZXY] - a[..., _ZXY] * b[..., _YZX]
 
 
-def zero_moment_point(at_origin: Array, normal: Array) -> Array:
+def zero_moment_point(at_origin: Array, normal: Array, through: Array) -> Array:
     """
     Return the point of the floor about which the moment is along its normal; NaN without force.
 
     Parameters
     ----------
     at_origin
-        Wrenches (feet, 6) about the world's origin, which is on the floor, N and N m.
+        Wrenches (feet, 6) about the world's origin, N and N m.
     normal
         Of the floor, a unit vector (3,).
+    through
+        A point of the floor, (3,), m.
 
     """
     total = at_origin.sum(axis=0)
     pressure = float(normal @ total[:3])
     if pressure < MIN_FORCE:
         return np.full(3, np.nan)
-    return np.asarray(_cross(normal, total[3:]) / pressure)
+    moment = total[3:] - _cross(through, total[:3])
+    return np.asarray(through + _cross(normal, moment) / pressure)

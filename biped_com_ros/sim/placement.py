@@ -29,7 +29,7 @@ Place = tuple[float, float, float]
 
 
 def put_on_soles(model: Any, data: Any, feet: Mapping[str, FootConfig], height: float,
-                 place: Place, R_world_floor: Array) -> None:
+                 place: Place, R_world_floor: Array, floor_point: Array) -> None:
     """
     Move the robot's root so that its soles are parallel to the floor on average.
 
@@ -43,8 +43,8 @@ def put_on_soles(model: Any, data: Any, feet: Mapping[str, FootConfig], height: 
         Of the lowest corner of a sole above the floor, m.
     place
         Centre of the soles, and heading.
-    R_world_floor
-        Orientation of the floor, (3, 3).
+    R_world_floor, floor_point
+        Orientation of the floor, (3, 3), and a point of it, (3,), m.
 
     """
     x, y, yaw = place
@@ -52,16 +52,17 @@ def put_on_soles(model: Any, data: Any, feet: Mapping[str, FootConfig], height: 
     mujoco.mj_kinematics(model, data)
     data.qpos[3:7] = quaternion_wxyz(_level_rotation(data, feet, yaw))
     mujoco.mj_kinematics(model, data)
-    data.qpos[:2] += (x, y) - _sole_centre(data, feet)[:2]
+    data.qpos[:2] += (x, y) - sole_centre(data, feet)[:2]
     data.qpos[2] += height - lowest_corner(data, feet)
-    data.qpos[:3] = R_world_floor @ data.qpos[:3]
+    from_point = data.qpos[:3] - (*floor_point[:2], 0.0)
+    data.qpos[:3] = floor_point + R_world_floor @ from_point
     mujoco.mju_mulQuat(data.qpos[3:7], quaternion_wxyz(R_world_floor), data.qpos[3:7].copy())
     mujoco.mj_forward(model, data)
 
 
 def place_of(data: Any, feet: Mapping[str, FootConfig]) -> Place:
     """Return where the robot is."""
-    x, y, _ = _sole_centre(data, feet).tolist()
+    x, y, _ = sole_centre(data, feet).tolist()
     forward = data.site('base').xmat.reshape(3, 3)[:, 0]
     return x, y, math.atan2(forward[1], forward[0])
 
@@ -76,7 +77,8 @@ def lowest_corner(data: Any, feet: Mapping[str, FootConfig]) -> float:
     return lowest
 
 
-def _sole_centre(data: Any, feet: Mapping[str, FootConfig]) -> Array:
+def sole_centre(data: Any, feet: Mapping[str, FootConfig]) -> Array:
+    """Return the mean of the origins of the soles, (3,), m."""
     return np.asarray(np.mean([data.site(f'sole/{name}').xpos for name in feet], axis=0))
 
 

@@ -29,7 +29,7 @@ from biped_com_ros.core.model.config import RobotConfig
 from biped_com_ros.sim import gains, hidden, torso
 from biped_com_ros.sim.contacts import GroundContacts, zero_moment_point
 from biped_com_ros.sim.description import (
-    Array, Description, parse, resolve_mimics)
+    Array, Description, parse, quaternion_wxyz, resolve_mimics, rotation_from_rpy)
 from biped_com_ros.sim.drives import Drives
 from biped_com_ros.sim.faults import WrenchFaults
 from biped_com_ros.sim.friction import JointFriction
@@ -39,7 +39,7 @@ from biped_com_ros.sim.interface import Command, Observation, PlantOptions, Trut
 from biped_com_ros.sim.joints import ModelJoints
 from biped_com_ros.sim.loads import Loads
 from biped_com_ros.sim.mjcf import MjcfWriter, stiff_torso_joints
-from biped_com_ros.sim.placement import Place, place_of, put_on_soles
+from biped_com_ros.sim.placement import Place, place_of, put_on_soles, sole_centre
 from biped_com_ros.sim.pushes import Pushes
 from biped_com_ros.sim.readings import Readings, sensor_slots, WXYZ_TO_XYZW
 from biped_com_ros.sim.sensors import Delay, steps_of
@@ -96,6 +96,7 @@ class Plant:
                  joint_names: Iterable[str] | None = None,
                  link_names: Iterable[str] | None = None) -> None:
         self.config, self.options = config, options
+        self._R_world_floor, self._floor_point = options.world.R_world_floor, np.zeros(3)
         self._description = self._make_description(urdf)
         self._has_tendons = config.torso is not None and options.tendons
         self._errors = ErrorSource(options.seed, options.instrument_errors)
@@ -185,6 +186,28 @@ class Plant:
         self._observe(self.data.time)
         return self.observation
 
+    def tilt_floor(self, roll: float, pitch: float, through: Any = (0.0, 0.0, 0.0)) -> None:
+        """
+        Tilt the floor; call :meth:`reset` then.
+
+        Parameters
+        ----------
+        roll, pitch
+            About the world's x and then y axis, rad.
+        through
+            A point of the floor, (3,), m.
+
+        """
+        tilted, point = rotation_from_rpy((roll, pitch, 0.0)), np.array(through, dtype=float)
+        has_changed = (tilted != self._R_world_floor).any() or (point != self._floor_point).any()
+        self._R_world_floor, self._floor_point = tilted, point
+        if has_changed and self.options.world.floor:
+            floor = self.model.geom('floor')
+            floor.pos[:], floor.quat[:] = point, quaternion_wxyz(tilted)
+            # Compiled are its pose, where it is the world's, and bounding volumes.
+            floor.sameframe[:] = int(mujoco.mjtSameFrame.mjSAMEFRAME_NONE)
+            self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)
+
     def hold(self) -> Command:
         """Return a command that holds the posture of the last reset."""
         n = len(self.actuated_joint_names)
@@ -263,7 +286,7 @@ class Plant:
         return Truth(
             com=data.subtree_com[0].copy(), com_velocity=self._com_velocity(),
             link_coms=data.xipos[self._link_bodies],
-            zmp=zero_moment_point(at_origin, self.options.world.R_world_floor[:, 2]),
+            zmp=zero_moment_point(at_origin, self._R_world_floor[:, 2], self._floor_point),
             sole_wrenches=self._contacts.wrenches_at_soles(at_origin),
             base_position=base[:3], base_quaternion=base[3:7][WXYZ_TO_XYZW], base_twist=base[7:])
 
@@ -276,6 +299,10 @@ class Plant:
     def place(self) -> Place:
         """Return x, y of the centre of the soles, m, and the heading of the base, rad."""
         return place_of(self.data, self.config.feet)
+
+    def ground_point(self) -> Array:
+        """Return the point of the ground between the soles of the standing robot, (3,), m."""
+        return sole_centre(self.data, self.config.feet)
 
     def saturated_joints(self) -> tuple[str, ...]:
         """Names of the actuated joints at their effort limit."""
@@ -446,7 +473,7 @@ class Plant:
         self._start = positions
         self._set_positions(positions)
         put_on_soles(self.model, self.data, self.config.feet, height, place,
-                     self.options.world.R_world_floor)
+                     self._R_world_floor, self._floor_point)
         self._start_height = float(self.data.site('base').xpos[2])
         self.hoist.put_down(self._start_height)
 

@@ -17,13 +17,9 @@ from __future__ import annotations
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import ChapterFailed
-from biped_com_ros.demo.stage import Stage as DemoStage
 from biped_com_ros.demo.steps import STEPS, Steps
-from geometry_msgs.msg import PointStamped
-from lifecycle_msgs.msg import State, Transition
-from lifecycle_msgs.srv import ChangeState, GetState
 import pytest
-from std_msgs.msg import Float64, Int32, String
+from support.walking_stage import play, WalkingStage
 
 
 @pytest.fixture(scope='module')
@@ -31,105 +27,9 @@ def model():
     return RobotModel.load('biped')
 
 
-class Stage:
-    """Answers the chapter as the nodes would, with the ZMP off by given millimetres."""
-
-    has_fallen = False
-    set_parameters = DemoStage.set_parameters
-    shared = {'calibrated_urdf': 'better.urdf'}
-    _moves = {Transition.TRANSITION_CONFIGURE: 'inactive',
-              Transition.TRANSITION_ACTIVATE: 'active',
-              Transition.TRANSITION_DEACTIVATE: 'inactive',
-              Transition.TRANSITION_CLEANUP: 'unconfigured'}
-
-    def __init__(self, error=(0.003, 0.004), end='standing', gravity='unconfigured', stop=None):
-        self.error, self.end, self.calls, self.released = error, end, [], False
-        self.stop, self._steps = stop, 0
-        self.gravity, self.urdf = gravity, ''
-        self._callbacks, self._next = {}, [lambda: self.receive('state', String(data='standing'))]
-
-    def subscribe(self, kind, topic, callback, qos=None):
-        self._callbacks[topic.split('/')[-1]] = callback
-
-    def receive(self, topic, message):
-        self._callbacks[topic](message)
-
-    def set_activity(self, activity):
-        self.calls.append(activity)
-
-    def release(self):
-        self.released = True
-
-    def wait(self, seconds):
-        yield None
-
-    def reset_robot(self):
-        self.calls.append('reset')
-        yield None
-
-    def wait_until(self, condition, what, timeout):
-        while not condition():
-            if not self._next:
-                raise ChapterFailed(what)
-            self._next.pop(0)()
-            yield None
-
-    def call(self, kind, name, request):
-        yield None
-        if kind is GetState:
-            ids = {'unconfigured': 1, 'inactive': 2, 'active': 3}
-            return GetState.Response(current_state=State(id=ids[self.gravity]))
-        if kind is ChangeState:
-            self.gravity = self._moves[request.transition.id]
-            return ChangeState.Response(success=True)
-        values = {p.name: p.value.string_value or p.value.integer_value
-                  for p in request.parameters}
-        if name == 'gravity_compensation/set_parameters':
-            assert self.gravity == 'unconfigured'  # it reads the URDF when it is configured
-            self.urdf = values['urdf']
-        else:
-            self.calls.append((name, values))
-            self._steps = values['steps']
-        return None
-
-    def trigger(self, name):
-        assert self.released
-        assert self.gravity == 'active' and self.urdf == 'better.urdf'
-        self.calls.append(name)
-        self._next = [lambda: self.receive('state', String(data='walking')), self._walk,
-                      lambda: self.receive('state', String(data=self.end))]
-        yield None
-
-    def _walk(self):
-        x, y = self.error
-        done = self._steps if self.stop is None else min(self.stop, self._steps)
-        self.receive('steps_done', Int32(data=done))
-        for i, margin in enumerate((0.03, 0.012, 0.04)):
-            self.receive('margin', Float64(data=margin))
-            self.receive('zmp_reference', point(i, 0.1 * i, 0.02))
-            self.receive('zmp', point(i, 0.1 * i + x, 0.02 + y))
-            self.receive('zmp', point(i + 500, 5.0, 5.0))  # of another instant: not compared
-
-
-def point(milliseconds, x, y):
-    message = PointStamped()
-    message.header.stamp.nanosec = milliseconds * 1_000_000
-    message.point.x, message.point.y = x, y
-    return message
-
-
-def play(chapter, stage):
-    run = chapter.run(stage)
-    while True:
-        try:
-            next(run)
-        except StopIteration as end:
-            return end.value
-
-
 @pytest.mark.parametrize('gravity', ('unconfigured', 'inactive', 'active'))
 def test_it_steps_once_and_then_walks_and_compares(model, gravity):
-    stage = Stage(gravity=gravity)
+    stage = WalkingStage(gravity=gravity)
     table = play(Steps(), stage)
     assert [call for call in stage.calls if '/' in call[0] or str(call).startswith('gait')] == [
         ('gait_player/set_parameters', {'pattern': 'quasi-static', 'steps': 1}),
@@ -147,13 +47,13 @@ def test_it_steps_once_and_then_walks_and_compares(model, gravity):
     (0, ['0 of 1 slow step', '0 of 6 quick steps']),
     (1, ['1 of 1 slow step', '1 of 6 quick steps'])])
 def test_steps_that_were_not_done_are_not_reported_as_done(stop, rows):
-    table = play(Steps(), Stage(stop=stop))
+    table = play(Steps(), WalkingStage(stop=stop))
     assert [row[0] for row in table.rows] == rows
     assert table.problem.startswith(f'{rows[stop]}, then the walk was stopped')
 
 
 def test_an_aborted_walk_is_reported(model):
-    stage = Stage(end='halted')
+    stage = WalkingStage(end='halted')
     with pytest.raises(ChapterFailed, match='aborted'):
         play(Steps(), stage)
     assert stage.gravity == 'unconfigured' and stage.calls[-1] == 'reset'

@@ -76,6 +76,7 @@ class Simulator(RobotNode[SimulatorParameters]):
         params = self.params
         self._plant = Plant(model.config, model.urdf, params.plant_options(model.mass),
                             model.joint_names, model.link_names)
+        self._floor = params.floor_roll, params.floor_pitch
         self._stand()
         self._plant.faults.replace(params.faults)
         self._setpoints = Setpoints(self._plant, model.actuated_joint_names)
@@ -147,8 +148,15 @@ class Simulator(RobotNode[SimulatorParameters]):
 
     def _reset(self) -> str:
         now, plant = self.now(), self._plant
-        # Leg odometry cannot measure a displacement by the reset. After a fall it is lost anyway.
-        place = (0.0, 0.0, 0.0) if plant.has_fallen else plant.place()
+        floor = self.params.floor_roll, self.params.floor_pitch
+        if plant.has_fallen:
+            plant.tilt_floor(*floor)
+            place = (0.0, 0.0, 0.0)
+        else:  # leg odometry cannot measure a displacement by the reset
+            place = plant.place()
+            if floor != self._floor:
+                plant.tilt_floor(*floor, plant.ground_point())
+        self._floor = floor
         self._stand(place)
         self._restart_at(now)
         return f'{self.model.config.name} was reset to posture {self.params.posture}'
@@ -188,7 +196,7 @@ class Simulator(RobotNode[SimulatorParameters]):
         self._plant.faults.check(params.faults)
 
     def apply_parameters(self, params: SimulatorParameters) -> None:
-        """Change the pace and the faults."""
+        """Change the pace and the faults at once, and the floor with the next reset."""
         self._plant.faults.replace(params.faults)
         self.pacer.factor = params.real_time_factor
         self.pacer.command_timeout = params.command_timeout

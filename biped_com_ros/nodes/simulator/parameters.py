@@ -118,9 +118,10 @@ class SimulatorParameters(RobotChoice):
     wrench_faults: list[str] = parameter(
         [], "Faults of force-torque sensors, each '<sensor> dead', '<sensor> frozen', '<sensor> "
         "late <s>' or '<sensor> turned <deg>'")
-    floor_roll: float = constant(
-        0.0, "Tilt of the floor about the world's x axis", 'rad', -0.3, 0.3)
-    floor_pitch: float = constant(0.0, 'The same about the y axis', 'rad', -0.3, 0.3)
+    floor_roll: float = parameter(
+        0.0, "Tilt of the floor about the world's x axis, from the next reset on", 'rad', -0.3,
+        0.3)
+    floor_pitch: float = parameter(0.0, 'The same about the y axis', 'rad', -0.3, 0.3)
     joint_friction: float = _share("The joints' Coulomb friction", 'effort limit')
     joint_stiction: float = _share(
         'How much more effort it takes to break a joint away from rest', 'effort limit')

@@ -30,10 +30,44 @@ def soles(plant):
     return [(site.xmat.reshape(3, 3), site.xpos) for site in sites]
 
 
+def tilted_later(roll, pitch):
+    """Return a plant whose floor was level, and then tilted."""
+    plant = make_plant()
+    run(plant, 0.1)
+    plant.tilt_floor(roll, pitch)
+    plant.reset()
+    return plant
+
+
+@pytest.mark.parametrize('roll, pitch', ((0.1, 0.0), (0.0, -0.1)))
+def test_a_floor_that_tilts_where_a_robot_stands_leaves_it_there(roll, pitch):
+    """It stands at a place and height other than the origin; the ZMP is on that floor."""
+    place = (0.4, -0.3, 0.5)
+    plant = make_plant()
+    plant.tilt_floor(pitch, roll)
+    plant.reset(place=place)
+    before = plant.ground_point()
+    np.testing.assert_allclose(before, (*place[:2], -0.3 * pitch - 0.4 * roll), rtol=0.02)
+    plant.tilt_floor(roll, pitch, before)
+    plant.reset(place=plant.place())
+    np.testing.assert_allclose(plant.ground_point(), before, atol=1e-3)
+    run(plant, 2.0)
+    normal = np.array((math.sin(pitch), -math.sin(roll), math.cos(pitch) * math.cos(roll)))
+    np.testing.assert_allclose([R[:, 2] for R, _ in soles(plant)], [normal] * 2, atol=2e-3)
+    truth = plant.truth()
+    assert abs((truth.zmp - before) @ normal) < 1e-12
+    np.testing.assert_allclose(truth.zmp[:2], truth.com[:2], atol=5e-4)
+
+
+def tilted_at_once(roll, pitch):
+    return make_plant(world=WorldOptions(floor_roll=roll, floor_pitch=pitch))
+
+
+@pytest.mark.parametrize('make', (tilted_at_once, tilted_later))
 @pytest.mark.parametrize('roll, pitch', [(TILT, 0.0), (0.0, -TILT), (TILT, TILT)])
-def test_a_robot_stands_on_a_tilted_floor(roll, pitch):
+def test_a_robot_stands_on_a_tilted_floor(roll, pitch, make):
     """Its soles on it, its weight plumb, and the ZMP where the soles' pressure is."""
-    plant = make_plant(world=WorldOptions(floor_roll=roll, floor_pitch=pitch))
+    plant = make(roll, pitch)
     run(plant, 2.0)
     normal = np.array((math.sin(pitch) * math.cos(roll), -math.sin(roll),
                        math.cos(pitch) * math.cos(roll)))
@@ -49,6 +83,11 @@ def test_a_robot_stands_on_a_tilted_floor(roll, pitch):
     # At rest the CoM is plumb over it; the robot on the tilted floor still stands.
     np.testing.assert_allclose(truth.zmp[:2], truth.com[:2], atol=5e-4)
     assert not plant.has_fallen
+    plant.tilt_floor(0.0, 0.0)
+    plant.reset()
+    run(plant, 1.0)
+    np.testing.assert_allclose([R[:, 2] for R, _ in soles(plant)], [(0.0, 0.0, 1.0)] * 2,
+                               atol=math.radians(0.1))
 
 
 def test_soles_are_where_they_are_said_to_be_misplaced():

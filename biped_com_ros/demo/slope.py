@@ -1,0 +1,110 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Chapter: the robot walks down a slope, without and with feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+import math
+
+from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
+from biped_com_ros.demo.feedforward import ramp_down, ramp_up
+from biped_com_ros.demo.stage import Commands, Stage
+from biped_com_ros.demo.walks import missing_gait, Walks
+
+STEPS = 6
+LARGEST_SLOPE = math.radians(6.0)
+LEAN_SHARE = 0.55
+
+
+class Slope(Chapter):
+    """The floor tilts; `gait_player` lets the robot walk with `feedback` off and on."""
+
+    name = 'slope'
+    title = 'Down a slope, without and with feedback'
+    description = (
+        'The floor tilts, and the gait knows nothing of it. First the robot walks as planned, '
+        'leaning with the slope. Then gait_player turns the soles to the ground and answers '
+        'the measured zero-moment point.')
+
+    def missing_for(self, model: RobotModel) -> str:
+        """Return whether there is no gait, or nothing to feed back."""
+        if not model.config.imus or not model.config.has_foot_wrenches:
+            return 'feedback needs an IMU and measured feet'
+        return missing_gait(model)
+
+    def run(self, stage: Stage) -> ChapterRun:
+        """Walk twice from the same stance; the floor is as before afterwards."""
+        floor = yield from stage.get_parameter('simulator', 'floor_pitch')
+        try:
+            table = yield from self._compare(stage, slope_for(stage.model))
+        except ChapterFailed:
+            yield from self._end(stage, floor)
+            raise
+        yield from self._end(stage, floor)
+        return table
+
+    def _end(self, stage: Stage, floor: float) -> Commands:
+        """Ramp the torques down, and reset the robot to its stance on the former floor."""
+        yield from ramp_down(stage)
+        yield from stage.set_parameters('gait_player', feedback=False)
+        yield from stage.set_parameters('simulator', floor_pitch=floor)
+        stage.set_activity('is reset to its initial stance')
+        yield from stage.reset_robot()
+
+    def _compare(self, stage: Stage, slope: float) -> ChapterRun:
+        self._problem = ''
+        walks = Walks(stage)
+        yield from walks.wait()
+        yield from stage.set_parameters('simulator', floor_pitch=slope)
+        degrees = f'{math.degrees(slope):.1f} deg'
+        rows = []
+        for feedback in (False, True):
+            rows.append((yield from self._walk(stage, walks, degrees, feedback)))
+        return Comparison(('steps', 'ZMP error (rms)', 'least margin'), rows,
+                          problem=self._problem)
+
+    def _walk(self, stage: Stage, walks: Walks, degrees: str,
+              feedback: bool) -> Generator[Array | None, None, tuple[str, ...]]:
+        """Walk down from the initial stance; return a row of the table."""
+        how = 'with feedback' if feedback else 'without feedback'
+        stage.set_activity(f'stands on a slope of {degrees}')
+        yield from ramp_down(stage)
+        yield from stage.reset_robot()
+        yield from ramp_up(stage, str(stage.shared.get('calibrated_urdf', '')))
+        stage.set_activity(f'walks down {how}')
+        result = yield from walks.walk(
+            'walk', pattern='preview', steps=STEPS, feedback=feedback)
+        done = f'{result.steps} of {STEPS}' + ('' if result.has_ended else ', then fell')
+        if feedback and (result.steps < STEPS or not result.has_ended):
+            self._problem = f'{how}: {done} steps; the reason is in the log of gait_player'
+        return f'{degrees} down, {how}', done, *result.cells
+
+
+def slope_for(model: RobotModel) -> float:
+    """
+    Return a slope on which a robot stands without feedback, rad.
+
+    The centre of mass of a robot that leans with the slope is over :data:`LEAN_SHARE` of the
+    distance to the front edge of its soles, or the slope is :data:`LARGEST_SLOPE`.
+    """
+    state = model.state(model.posture())
+    placements = state.placements_in_base(model.soles)
+    com_in_soles = [row[:3] @ (state.com_in_base - row[3]) for row in placements]
+    ahead = min(max(x for x, _ in foot.polygon) - com[0]
+                for foot, com in zip(model.config.feet.values(), com_in_soles))
+    height = float(min(com[2] for com in com_in_soles))
+    return min(LARGEST_SLOPE, math.atan(LEAN_SHARE * max(float(ahead), 0.0) / height))
