@@ -15,10 +15,9 @@
 
 from __future__ import annotations
 
-from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.stage import Commands, Stage
 from lifecycle_msgs.msg import State, Transition
-from lifecycle_msgs.srv import ChangeState, GetState
+from lifecycle_msgs.srv import GetState
 
 _NODE = 'gravity_compensation'
 _RAMP_UP, _RAMP_DOWN = 2.2, 1.2  # s, a little more than the node's ramps take
@@ -36,8 +35,8 @@ def ramp_up(stage: Stage, urdf: str = '') -> Commands:
     """
     yield from ramp_down(stage)
     yield from stage.set_parameters(_NODE, urdf=urdf)
-    yield from _change(stage, Transition.TRANSITION_CONFIGURE)
-    yield from _change(stage, Transition.TRANSITION_ACTIVATE)
+    yield from stage.change_state(_NODE, Transition.TRANSITION_CONFIGURE)
+    yield from stage.change_state(_NODE, Transition.TRANSITION_ACTIVATE)
     yield from stage.wait(_RAMP_UP)
 
 
@@ -46,15 +45,7 @@ def ramp_down(stage: Stage) -> Commands:
     response = yield from stage.call(GetState, f'{_NODE}/get_state', GetState.Request())
     state = response.current_state.id
     if state == State.PRIMARY_STATE_ACTIVE:
-        yield from _change(stage, Transition.TRANSITION_DEACTIVATE)
+        yield from stage.change_state(_NODE, Transition.TRANSITION_DEACTIVATE)
         yield from stage.wait(_RAMP_DOWN)
     if state != State.PRIMARY_STATE_UNCONFIGURED:
-        yield from _change(stage, Transition.TRANSITION_CLEANUP)
-
-
-def _change(stage: Stage, transition: int) -> Commands:
-    response = yield from stage.call(
-        ChangeState, f'{_NODE}/change_state',
-        ChangeState.Request(transition=Transition(id=transition)))
-    if not response.success:
-        raise ChapterFailed(f'{_NODE} refused a transition; the reason is in its log')
+        yield from stage.change_state(_NODE, Transition.TRANSITION_CLEANUP)

@@ -24,6 +24,8 @@ from biped_com_ros.core.legs.keyframes import minimum_jerk
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.measurements import Measurements
 from biped_com_ros.ros.topics.qos import STATE_OUTPUT
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
@@ -189,6 +191,22 @@ class Stage:
         if not response.success:
             raise ChapterFailed(f"'{name}' refused: {response.message}")
         return str(response.message)
+
+    def change_state(self, node: str, transition: int) -> Commands:
+        """
+        Make a transition of a lifecycle node, one of ``lifecycle_msgs/Transition``.
+
+        Raises
+        ------
+        ChapterFailed
+            If the node is not running, or refuses.
+
+        """
+        response = yield from self.call(
+            ChangeState, f'{node}/change_state',
+            ChangeState.Request(transition=Transition(id=transition)))
+        if not response.success:
+            raise ChapterFailed(f'{node} refused a transition; the reason is in its log')
 
     def set_parameters(self, node: str, **values: Any) -> Commands:
         """Set parameters of another node."""

@@ -24,6 +24,7 @@ from biped_com_ros.demo import CHAPTERS
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, Comparison
 from biped_com_ros.demo.screen import Screen
 from biped_com_ros.demo.stage import Stage
+from biped_com_ros.demo.torso import control_torso
 from biped_com_ros.ros.node.callback_errors import log_exception
 
 #: Values of the parameter `chapters` for every chapter, and for none.
@@ -94,7 +95,7 @@ class Story:
         return f'failed: {self.failures[name]}' if name in self.failures else 'shown'
 
     def run(self, settle: float) -> Generator[Array | None, None, None]:
-        """Yield commands; at the end, hold the last one for ever."""
+        """Yield commands; at the end None for ever, so that others can command the robot."""
         stage = self.stage
         yield from stage.wait(settle)
         for number, chapter in enumerate(self.chapters, 1):
@@ -111,8 +112,20 @@ class Story:
         self.heading, self.is_over = '', True
         stage.set_activity('stands')
         stage.measurements.start(stage.stamp_ns)
+        yield stage.commanded
+        # The drives hold it. Two that command at a time, as the demo and a walk from the page,
+        # would move the joints to and fro.
+        stage.release()
+        if stage.model.config.torso is not None:
+            yield from self._control_torso()
         while True:
-            yield stage.commanded
+            yield None
+
+    def _control_torso(self) -> Generator[Array | None, None, None]:
+        try:
+            yield from control_torso(self.stage)
+        except ChapterFailed as error:
+            self.stage.node.get_logger().warning(f'the torso is not controlled: {error}')
 
     def _run_chapter(
             self, chapter: Chapter) -> Generator[Array | None, None, Comparison | str]:

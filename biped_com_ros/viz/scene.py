@@ -21,6 +21,7 @@ All parts of a robot are children of one frame, the base. What has not moved is 
 from __future__ import annotations
 
 from collections.abc import Callable
+import math
 from typing import Any
 
 from biped_com_ros.core.constants import GRAVITY
@@ -40,6 +41,10 @@ _STILL, _STILL_TURN = 5e-5, 5e-5
 _STALE_OPACITY = 0.15  # of a robot whose joints are not received any more
 _GROUND = 0.002  # m; height of what is drawn on the ground
 _IDENTITY_WXYZ = (1.0, 0.0, 0.0, 0.0)
+_FIELD_OF_VIEW = math.radians(40.0)  # vertical
+#: Where the camera is and looks at, as shares of the robot's height; on pages higher than wide.
+_POSITION, _LOOK_AT = (1.75, -1.05, 0.95), (0.0, 0.0, 0.48)
+_POSITION_HIGH, _LOOK_AT_HIGH = (2.9, -1.75, 0.71), (0.0, 0.0, -0.07)
 
 
 class SceneNode:
@@ -115,12 +120,16 @@ class Scene:
         """
         Point a browser's camera at the whole robot.
 
-        On a page that is higher than wide, as on a phone, the controls cover the lower half.
+        Also of a browser that was there before the robot: the server's initial camera is for
+        those that come later. On a page that is higher than wide, as on a phone, the controls
+        cover the lower half.
         """
+        look_at, position = _LOOK_AT, _POSITION
         if camera.image_width < camera.image_height:
-            look_at = np.array((0.0, 0.0, -0.07 * self.height))
-            camera.position = look_at + self.height * np.array((2.9, -1.75, 0.78))
-            camera.look_at = look_at  # after the position, which changes it
+            look_at, position = _LOOK_AT_HIGH, _POSITION_HIGH
+        camera.fov = _FIELD_OF_VIEW
+        camera.position = self.height * np.array(position)
+        camera.look_at = self.height * np.array(look_at)  # after the position, which changes it
 
     def show(self, what: str, shown: bool) -> None:
         """Show or hide a group: ``robot``, ``links`` or ``forces``."""
@@ -179,10 +188,10 @@ class Scene:
         return float(max(max(tops) + state.base.position[2], 0.1))
 
     def _set_camera(self, server: Any) -> None:
-        camera, h = server.initial_camera, self.height
-        camera.fov = np.radians(40.0)
-        camera.look_at = (0.0, 0.0, 0.48 * h)
-        camera.position = (1.75 * h, -1.05 * h, 0.95 * h)
+        camera = server.initial_camera
+        camera.fov = _FIELD_OF_VIEW
+        camera.look_at = self.height * np.array(_LOOK_AT)
+        camera.position = self.height * np.array(_POSITION)
 
     def _add_ground(self) -> None:
         cell = 0.1 if self.height < 1.2 else 0.25

@@ -185,10 +185,7 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 def headline(view: View, weight: float) -> str:
     """Return the stability margin in large letters, the stance and the forces, with ages."""
-    forces = {}
-    for name in view.feet:
-        wrench, age = view.latest('wrench', name)
-        forces[name] = float(wrench[2]), age
+    forces = _vertical_forces(view)
     known = [(force, age) for force, age in forces.values() if math.isfinite(force)]
     total = sum(force for force, _ in known) if known else math.nan
     phase, phase_age = view.latest('phase')
@@ -205,9 +202,26 @@ def headline(view: View, weight: float) -> str:
     return box(_margin(view) + _table(rows))
 
 
+def _vertical_forces(view: View) -> dict[str, tuple[float, float]]:
+    """Return the vertical force on each foot, N, and its age, s."""
+    forces = {}
+    for name in view.feet:
+        wrench, age = view.latest('wrench', name)
+        forces[name] = float(wrench[2]), age
+    return forces
+
+
 def brief(view: View) -> str:
-    """Return the margin alone, for a narrow screen."""
-    return f'<div class="{_BRIEF}">{box(_margin(view))}</div>'
+    """Return the margin, the CoM and the forces on the feet, for a narrow screen."""
+    com, age = view.latest('com', POINT)
+    rows = [('CoM [mm]', '–' if com is None else aged(_coordinates(com, False), age))]
+    rows += [(f'{escape(name)} foot', number(force, 'N', age=age))
+             for name, (force, age) in _vertical_forces(view).items()]
+    cells = ''.join(f'<span><span>{label}</span>&ensp;<b>{value}</b></span>'
+                    for label, value in rows)
+    return (f'<div class="{_BRIEF}">' + box(
+        f'{_margin(view)}<div style="display:flex;flex-wrap:wrap;gap:0 1.2em">{cells}</div>')
+        + '</div>')
 
 
 def _margin(view: View) -> str:

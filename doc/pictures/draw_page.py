@@ -42,7 +42,7 @@ from rclpy.parameter import Parameter
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / 'test'))
-from browser import Browser  # noqa: E402, I100, I202
+from support.browser import Browser  # noqa: E402, I100, I202
 
 LAUNCH = [sys.executable, '-m', 'biped_com_ros.launch_runner.launch']
 DOMAIN, PACE = 93, 0.25

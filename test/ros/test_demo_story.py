@@ -27,6 +27,8 @@ from biped_com_ros.ros.topics.qos import LATCHED
 from biped_com_ros.ros.topics.services import trigger_service
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 import numpy as np
 import pytest
 from std_msgs.msg import Float64, String
@@ -250,6 +252,42 @@ def test_subscriptions_of_a_chapter_end_with_it(stage, rig):
     outcomes = run_story(stage, rig, Chap('subscriber', subscriber))
     assert isinstance(outcomes['subscriber'], Comparison)
     assert len(list(rig.node.subscriptions)) == before
+
+
+def test_after_the_chapters_others_command_the_robot_and_its_torso(stage, rig, model):
+    """A walk from the page, or a bend: until a calibration bends the torso itself."""
+    asked = []
+
+    def change(request, response):
+        asked.append(request.transition.id)
+        response.success = True
+        return response
+
+    rig.node.create_service(ChangeState, 'torso_controller/change_state', change)
+    client = rig.node.create_client(ChangeState, 'torso_controller/change_state')
+    rig.until(client.service_is_ready, what='the torso')
+    progress = rig.node.create_publisher(String, 'com_calibrator/progress', LATCHED)
+    progress.publish(String(data='the robot is back in posture stand'))
+    story = Story([], stage, RecordingScreen())
+    commands = story.run(0.5)
+    play(stage, rig, commands, lambda: story.is_over)
+    np.testing.assert_allclose(stage.commanded, model.posture())
+
+    def advance(done):
+        stage.commanded = next(commands)
+        assert stage.commanded is None
+        return done()
+
+    on = [Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE]
+    rig.until(lambda: advance(lambda: asked == on and progress.get_subscription_count() > 0),
+              what='a torso that is controlled')
+    for _ in range(20):  # what was published before means nothing
+        rig.until(lambda: advance(lambda: True))
+        rig.spin(0.02)
+    assert asked == on
+    progress.publish(String(data='planning'))
+    rig.until(lambda: advance(lambda: len(asked) > 3), what='the end of it')
+    assert asked[2:] == [Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP]
 
 
 def test_names_choose_chapters():

@@ -248,6 +248,13 @@ def test_figures_are_those_of_the_nodes(live):
     browser.tab('Controls')
 
 
+def test_a_browser_that_was_there_before_the_robot_shows_it_large(live):
+    picture = live[0].picture().astype(int)
+    drawn = (picture.max(axis=2) < 150) | (np.ptp(picture, axis=2) > 60)
+    rows = np.flatnonzero(drawn.any(axis=1))
+    assert rows[-1] - rows[0] > 0.5 * len(picture)
+
+
 def test_a_phone_shows_the_robot_above_the_controls_and_figures_first(live):
     browser, _ = live
     with browser.phone():
@@ -256,6 +263,7 @@ def test_a_phone_shows_the_robot_above_the_controls_and_figures_first(live):
         assert 0.5 <= sheet['box'][1] < button['box'][1]
         assert button['box'][2] - button['box'][0] > 0.85
         assert re.search(r'^\d+ mm to the edge', browser.text, re.MULTILINE)
+        assert 0.5 < browser.look_of('CoM [mm]')['box'][1] < button['box'][1]
     browser.until(lambda: not browser.look_of('Balance · Joints · Torso'), 'the wide page again')
 
 
