@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Runs benchmarks and examples and keeps what they print for the documentation (doc/results.rst).
+Runs benchmarks and examples and keeps what they print, for doc/appendix/results.rst.
 
 ::
 
@@ -38,22 +38,22 @@ DIRECTORY = ROOT / 'doc' / 'results'
 # What is above a file's text on the page.
 TITLES = {
     'identification': 'Masses and centres of mass found, on robots whose truth is known '
-                      '(:doc:`calibration`)',
-    'real': 'The same where instruments are wrong (:doc:`calibration`)',
-    'com_filter': 'The fused centre of mass, 8 % of the mass hidden (:doc:`stability`)',
+                      '(:doc:`/calibration`)',
+    'real': 'The same where instruments are wrong (:doc:`/calibration`)',
+    'com_filter': 'The fused centre of mass, 8 % of the mass hidden (:doc:`/stability`)',
     'imperfections': 'What imperfections of instruments and drives do to live estimates '
-                     '(:doc:`robot`)',
-    'gravity_droop': 'Gravity compensation of Talos, its arms stretched out (:doc:`gravity`)',
-    'stepping': 'Steps of the demo robot (:doc:`legs`)',
-    'slope': 'Quick steps down slopes (:doc:`legs`)',
-    'torso': 'The experiment of Russo et al., section 3.2 (:doc:`torso`)',
-    'walks': 'Feet without sensors on recorded walks (:doc:`virtual_sensors`)',
-    'zmp_methods': 'What simplifications of equation (8) cost (:doc:`stability`)',
-    'table_1': 'Table 1 and the worked example of Muscolo et al. (:doc:`errata`)',
-    'wang_errata': 'What is printed wrong in Wang et al. (:doc:`errata`)',
-    'core': 'Functions of the core against bare Pinocchio (:doc:`performance`)',
-    'gravity': 'Cost of gravity compensation (:doc:`performance`)',
-    'latency': 'Cost of the nodes (:doc:`performance`)',
+                     '(:doc:`/robot`)',
+    'gravity_droop': 'Gravity compensation of Talos, its arms stretched out (:doc:`/gravity`)',
+    'stepping': 'Steps of the demo robot (:doc:`/legs`)',
+    'slope': 'Quick steps down slopes (:doc:`/legs`)',
+    'torso': 'The experiment of Russo et al., section 3.2 (:doc:`/torso`)',
+    'walks': 'Feet without sensors on recorded walks (:doc:`/virtual_sensors`)',
+    'zmp_methods': 'What simplifications of equation (8) cost (:doc:`/stability`)',
+    'table_1': 'Table 1 and the worked example of Muscolo et al. (:doc:`/errata`)',
+    'wang_errata': 'What is printed wrong in Wang et al. (:doc:`/errata`)',
+    'core': 'Functions of the core against bare Pinocchio (:doc:`/performance`)',
+    'gravity': 'Cost of gravity compensation (:doc:`/performance`)',
+    'latency': 'Cost of the nodes (:doc:`/performance`)',
 }
 # Name of the file -> what is run.
 REPEATABLE = {
@@ -97,8 +97,8 @@ def run(name: str, command: Sequence[str]) -> bool:
 
 
 def write_page() -> None:
-    """Have doc/results.rst show the files that there are."""
-    parts = [f'{title}\n{"-" * len(title)}\n\n.. literalinclude:: results/{name}.txt\n'
+    """Have doc/appendix/results.rst show the files that there are."""
+    parts = [f'{title}\n{"-" * len(title)}\n\n.. literalinclude:: /results/{name}.txt\n'
              '   :language: none\n'
              for name, title in TITLES.items() if (DIRECTORY / f'{name}.txt').is_file()]
     (DIRECTORY / 'tables.inc').write_text('\n'.join(parts))

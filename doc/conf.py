@@ -38,15 +38,18 @@ exclude_patterns = ['_templates', '_static']
 nitpicky = False
 highlight_language = 'sh'
 
-# The mathematics of the API pages. What is not installed is mocked: the build farm that runs
+# The modules of the API pages. What is not installed is mocked: the build farm that runs
 # rosdoc2 has neither MuJoCo nor Pinocchio.
 autosummary_generate = True
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'signature'
 autodoc_default_options = {'members': True, 'show-inheritance': True}
-autodoc_mock_imports = [name for name in ('mujoco', 'numpy', 'pinocchio', 'proxsuite', 'rosbags',
-                                          'scipy', 'xacro', 'yaml')
-                        if importlib.util.find_spec(name) is None]
+autodoc_mock_imports = [name for name in (
+    'dask', 'mujoco', 'numpy', 'pinocchio', 'proxsuite', 'rclpy', 'rich', 'rosbags', 'scipy',
+    'viser', 'websockets', 'xacro', 'yaml', 'builtin_interfaces', 'diagnostic_msgs',
+    'geometry_msgs', 'lifecycle_msgs', 'nav_msgs', 'rcl_interfaces', 'sensor_msgs', 'std_msgs',
+    'std_srvs', 'tf2_msgs', 'trajectory_msgs', 'visualization_msgs')
+    if importlib.util.find_spec(name) is None]
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False

@@ -14,8 +14,9 @@
 """
 Captures from recordings: rosbag2 (sqlite3 and MCAP, by the rosbags package) and CSV.
 
-A segment is captured whenever the robot has been still for long enough in a posture that differs
-from the last one.
+A segment is captured whenever the robot has been still for long enough after it moved: into
+another posture, or away and back into the same one, as com_calibrator does to come from both
+sides.
 
 A CSV has a header line and one instant per line: ``time`` (s); ``position/<joint>`` for every
 joint (rad), ``effort/<joint>`` where known (N m); ``<sensor>/fx fy fz tx ty tz`` for every wrench
@@ -47,7 +48,7 @@ import numpy as np
 import pinocchio as pin
 
 NEW_POSE = 0.03
-"""A posture is a new one if a joint differs by more than this, rad or m."""
+"""The robot has moved if a joint was further than this from its last posture at rest, rad or m."""
 
 CHECK_PERIOD = 0.1  # s between checks for stillness
 
@@ -129,7 +130,7 @@ class CaptureFinder:
         self._positions, self._efforts = np.full(n, np.nan), np.full(n, np.nan)
         self._velocities, self._virtual = np.zeros(n), VirtualReadings(model)
         self._wrenches, self._up = np.full((len(sensors), 6), np.nan), np.full(3, np.nan)
-        self._checked_at, self._last = -math.inf, np.full(n, math.inf)
+        self._checked_at, self._last, self._has_moved = -math.inf, np.full(n, math.inf), False
         self.captures: list[Capture] = []
         self.rejected: dict[str, int] = {}
 
@@ -201,13 +202,14 @@ class CaptureFinder:
         return False
 
     def _check(self) -> None:
-        if np.abs(self._positions - self._last).max() < NEW_POSE or self._watch.problem:
+        self._has_moved |= bool(np.abs(self._positions - self._last).max() >= NEW_POSE)
+        if not self._has_moved or self._watch.problem:
             return
         try:
             self.captures.append(self._watch.capture(f'{self._checked_at:.1f} s'))
         except InputError as error:
             self.rejected[str(error)] = self.rejected.get(str(error), 0) + 1
-        self._last = self._positions.copy()
+        self._last, self._has_moved = self._positions.copy(), False
 
 
 def read_recording(path: Path, model: RobotModel, namespace: str = '') -> Iterator[Event]:

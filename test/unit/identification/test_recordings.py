@@ -146,6 +146,27 @@ def test_every_pose_is_found(recorded, tmp_path, kind):
         np.testing.assert_array_equal(one.in_contact, other.in_contact)
 
 
+def test_a_pose_is_captured_again_only_after_the_robot_was_away(recorded, tmp_path):
+    true, poses, instants = recorded
+    joint = true.model.joint_names.index('l_elbow')
+    rest = instants[:int(RATE * PAUSE)]
+
+    def visits(offset):
+        """Rest, move an elbow by an offset and back, and rest again in the same posture."""
+        path = [offset * k / 20.0 for k in (*range(21), *range(20, -1, -1))]
+        moves = [SimpleNamespace(**{**vars(rest[0]), 'q': rest[0].q + x * np.eye(
+            len(rest[0].q))[joint]}) for x in path]
+        every = [*rest, *moves, *rest]
+        return [SimpleNamespace(**{**vars(now), 'time': i / RATE}) for i, now in enumerate(every)]
+
+    away = captures_of(write_csv(tmp_path / 'away.csv', true, visits(0.06)), true.model)
+    assert len(away) == 2
+    np.testing.assert_allclose(away[1].positions, poses[0].positions, atol=1e-9)
+    assert away[1].approach[joint] == -1.0
+    trembling = captures_of(write_csv(tmp_path / 'near.csv', true, visits(0.01)), true.model)
+    assert len(trembling) == 1
+
+
 def test_the_command_line(recorded, tmp_path, capsys):
     true, poses, instants = recorded
     path, out = write_csv(tmp_path / 'a.csv', true, instants), tmp_path / 'out'
