@@ -40,7 +40,7 @@ import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from support.fuzzed_messages import Stream
+from support.fuzzed_messages import fields_of, LARGE_TEXT, Mutations, Stream
 from support.output_checks import OutputChecks
 from support.standing_robot import message_class, StandingRobot
 from websockets.sync.client import connect
@@ -48,6 +48,11 @@ from websockets.sync.client import connect
 MESSAGES = int(os.environ.get('BIPED_COM_FUZZ_MESSAGES', '1500'))
 SEED = os.environ.get('BIPED_COM_FUZZ_SEED') or str(random.SystemRandom().randrange(10 ** 6))
 RATE = 1000.0  # messages per second
+#: Messages with 1 MB of text, and how many of them in a second.
+FLOOD, FLOOD_RATE = 600, 200.0
+#: What a node may have more after them, MB: the middleware keeps a few of the largest messages of
+#: each topic, and nothing else may.
+KEPT_OF_FLOOD = 130.0
 NAMESPACE = '/fuzz'
 PARAMETERS = {
     'gravity_compensation': {
@@ -208,6 +213,19 @@ class Fuzzed:
                 f'seed {seed}, message {number} or before ({what}): {self.checks.violations[:5]}'
                 f'\n{self.output()}')
 
+    def flood(self, count):
+        """Publish 1 MB of text on all topics that have any, in turns."""
+        mutations = Mutations(random.Random(SEED))
+        topics = [topic for topic in sorted(self.topics) if any(
+            'string' in kind for *_, kind in fields_of(self.topics[topic](self.now())))]
+        begun = time.monotonic()
+        for number in range(count):
+            topic = topics[number % len(topics)]
+            raw = bytes(mutations.large_text(self.topics[topic](self.now())))
+            with contextlib.suppress(rclpy_implementation.RCLError):
+                self.publishers[topic].publish(raw)
+            self.spin(max(0.0, begun + number / FLOOD_RATE - time.monotonic()))
+
     def memory(self):
         """Return the resident memory, MB."""
         pages = int(Path(f'/proc/{self.process.pid}/statm').read_text().split()[1])
@@ -263,3 +281,20 @@ def test_nothing_wrong_goes_out_whatever_comes_in(fuzzed):
     assert not fuzzed.checks.violations
     printed = fuzzed.log.read_text(errors='replace')
     assert 'Traceback' not in printed and 'callback failed' not in printed, printed[-6000:]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize('fuzzed', ['gait_player', 'com_calibrator', 'viewer'], indirect=True)
+def test_megabytes_are_not_kept(fuzzed):
+    fuzzed.connect()
+    fuzzed.play(1.0)
+    before = fuzzed.memory()
+    fuzzed.flood(FLOOD)
+    during = fuzzed.memory()
+    fuzzed.play(2.0)
+    after = fuzzed.memory()
+    print(f'{fuzzed.name}: {before:.0f} -> {during:.0f} -> {after:.0f} MB by {FLOOD} messages of '
+          f'{LARGE_TEXT // 10 ** 6} MB')
+    printed = fuzzed.log.read_text(errors='replace')
+    assert 'limit 65536' in printed, printed[-6000:]  # they were received
+    assert max(during, after) < before + KEPT_OF_FLOOD

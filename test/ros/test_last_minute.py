@@ -104,6 +104,17 @@ def test_the_memory_is_bounded(make):
     assert len(robot.last_minute.snapshot()) < 40
 
 
+def test_a_megabyte_does_not_drive_the_others_out(make):
+    robot = make(600.0, 500_000)
+    robot.begin()
+    robot.publish(0.3)
+    before = len(robot.last_minute.snapshot())
+    robot.joints.publish(JointState(name=['x' * 1_000_000]))
+    robot.rig.until(lambda: robot.publish(0.02) or len(robot.last_minute.snapshot()) > before,
+                    timeout=10.0, what='more messages')
+    assert robot.last_minute.size < 100_000
+
+
 def test_nothing_is_kept_without_a_page(make):
     robot = make(60.0)
     assert not robot.last_minute.is_running

@@ -228,6 +228,26 @@ def test_health_torso_and_tendons_are_shown(polling):
     polling.publish('torso_controller/shape', shape, lambda: polling.view.torso[0] == 0.2)
 
 
+def test_diagnostics_of_countless_names_are_not_kept(polling):
+    for first in range(0, 3000, 300):
+        polling.inputs._on_diagnostics(DiagnosticArray(status=[
+            DiagnosticStatus(name=f'node_{first + k}: {"x" * 9000}', message='y' * 9000)
+            for k in range(300)]))
+    lines = polling.inputs.update(0.0).health
+    assert len(lines) == 500
+    assert lines[0].name.startswith('node_2500:') and lines[-1].name.startswith('node_2999:')
+    assert max(len(line.name) + len(line.message) for line in lines) == 1200
+
+
+def test_diagnostics_that_are_repeated_are_kept(polling):
+    """The line that was received last is the last to be dropped."""
+    robot = DiagnosticStatus(name='com_estimator: com', message='120 Hz')
+    for k in range(2000):
+        polling.inputs._on_diagnostics(DiagnosticArray(status=[
+            DiagnosticStatus(name=f'node_{k}: part')] + ([robot] if k % 100 == 0 else [])))
+    assert 'com_estimator: com' in [line.name for line in polling.inputs.update(0.0).health]
+
+
 def test_once_nodes_use_a_calibrated_urdf_the_page_knows_where_the_com_was_before(polling):
     heavier = MODEL.urdf.replace('<mass value="', '<mass value="1', 1)
     calibrated = RobotModel(MODEL.config, heavier)

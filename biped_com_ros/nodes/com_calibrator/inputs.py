@@ -30,6 +30,7 @@ from biped_com_ros.nodes.com_calibrator.parameters import (
 from biped_com_ros.ros.node.robot_node import RobotNode
 from biped_com_ros.ros.topics.inputs import ImuInput, JointStateInput, WrenchInput
 from biped_com_ros.ros.topics.qos import LATCHED
+from biped_com_ros.ros.topics.whole_messages import subscribe
 import numpy as np
 from std_msgs.msg import Float64MultiArray
 
@@ -76,8 +77,8 @@ class CalibratorInputs:
                                        limits=model.credible_positions,
                                        offsets=model.offsets_of(model.joint_names), **options)
         if params.offsets_topic:
-            node.create_subscription(
-                Float64MultiArray, params.offsets_topic, self._on_offsets, LATCHED)
+            subscribe(
+                node, Float64MultiArray, params.offsets_topic, self._on_offsets, LATCHED)
         node.watch_inputs(
             {'joint states': self._joints, 'imu': self._imu, **self._wrench_inputs})
 

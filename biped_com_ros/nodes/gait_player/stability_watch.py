@@ -22,6 +22,7 @@ from biped_com_ros.core.legs.walk_session import StabilityGate
 from biped_com_ros.ros.node.diagnostics import ERROR
 from biped_com_ros.ros.topics.qos import LATCHED, STATE_OUTPUT
 from biped_com_ros.ros.topics.stamp import now_ns
+from biped_com_ros.ros.topics.whole_messages import subscribe
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
 from std_msgs.msg import Float64, String
@@ -57,11 +58,11 @@ class StabilityWatch:
         self._status_prefix = f'{event_topic.rpartition("/")[0].lstrip("/")}: '
         self.gate, self._dcm_margin = StabilityGate(monitor, timeout), None
         self._subscriptions = [
-            node.create_subscription(DiagnosticArray, f'{monitor}/event', self._on_event, LATCHED),
-            node.create_subscription(
-                String, f'{monitor}/support_phase', self._on_support_phase, LATCHED),
-            node.create_subscription(
-                DiagnosticArray, '/diagnostics', self._on_diagnostics, STATE_OUTPUT)]
+            subscribe(node, DiagnosticArray, f'{monitor}/event', self._on_event, LATCHED),
+            subscribe(
+                node, String, f'{monitor}/support_phase', self._on_support_phase, LATCHED),
+            subscribe(
+                node, DiagnosticArray, '/diagnostics', self._on_diagnostics, STATE_OUTPUT)]
 
     @property
     def problem(self) -> str:

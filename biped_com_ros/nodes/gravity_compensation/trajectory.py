@@ -40,6 +40,7 @@ from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.topics.outputs import TemplatePublisher
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, overridable
 from biped_com_ros.ros.topics.stamp import ns_of_msg
+from biped_com_ros.ros.topics.whole_messages import LONGEST_TRAJECTORY, subscribe
 import numpy as np
 from rclpy.node import Node
 from rclpy.subscription import Subscription
@@ -141,8 +142,9 @@ class TrajectoryOutput(ControllerOutput):
                 self._last_error = f"'{topic}': {error}"
                 if self._throttle(topic):
                     self._node.get_logger().error(f'{self._last_error} (message not used)')
-        return self._node.create_subscription(
-            kind, topic, on_message, COMMAND_INPUT, qos_overriding_options=overridable())
+        return subscribe(
+            self._node, kind, topic, on_message, COMMAND_INPUT, longest=LONGEST_TRAJECTORY,
+            qos_overriding_options=overridable())
 
     def stop(self) -> None:
         """Accept no motion any more; what is followed goes on while efforts ramp to zero."""

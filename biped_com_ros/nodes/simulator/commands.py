@@ -23,6 +23,7 @@ from biped_com_ros.ros.node.callback_errors import Throttle
 from biped_com_ros.ros.node.diagnostics import OK, Report, WARN
 from biped_com_ros.ros.topics.inputs import ArrayInput
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
+from biped_com_ros.ros.topics.whole_messages import LONGEST_TRAJECTORY, subscribe
 from biped_com_ros.sim.pacing import Pacer
 from biped_com_ros.sim.setpoints import Setpoints
 from rclpy.node import Node
@@ -64,9 +65,9 @@ class CommandInputs:
         if setpoints.tendon_count:
             self.arrays.append(self._array(
                 'tendon_controller/commands', setpoints.tendon_count, setpoints.set_tendons))
-        node.create_subscription(
-            JointTrajectory, 'joint_trajectory_controller/joint_trajectory', self._on_trajectory,
-            COMMAND_INPUT)
+        subscribe(
+            node, JointTrajectory, 'joint_trajectory_controller/joint_trajectory',
+            self._on_trajectory, COMMAND_INPUT, longest=LONGEST_TRAJECTORY)
 
     def _array(self, topic: str, count: int, use: Callable[[Any], None]) -> ArrayInput:
         stream = self._pacer.add_stream()

@@ -38,6 +38,7 @@ from biped_com_ros.ros.node.robot_source import TOPIC
 from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT, LATCHED
 from biped_com_ros.ros.topics.services import switch_service, trigger_service
+from biped_com_ros.ros.topics.whole_messages import subscribe
 from biped_com_ros.sim.pacing import Pacer
 from biped_com_ros.sim.placement import Place
 from biped_com_ros.sim.plant import Plant
@@ -89,8 +90,8 @@ class Simulator(RobotNode[SimulatorParameters]):
         self.diagnostics.add('simulation', self._report)
         trigger_service(self, '~/reset', self._reset)
         switch_service(self, '~/hang', self._hang)
-        self.create_subscription(WrenchStamped, '~/push', self._on_push, COMMAND_INPUT)
-        self.create_subscription(InertiaStamped, '~/load', self._on_load, COMMAND_INPUT)
+        subscribe(self, WrenchStamped, '~/push', self._on_push, COMMAND_INPUT)
+        subscribe(self, InertiaStamped, '~/load', self._on_load, COMMAND_INPUT)
         self._period = self.pacer.period
         self._timer = self.create_timer(self._period, self._tick, clock=steady_clock())
         self.get_logger().info(f'simulating {model.config.name}: {self._plant.mass:.3f} kg, '

@@ -83,6 +83,7 @@ from biped_com_ros.ros.topics.inputs import ImuInput, Input, JointStateInput, Wr
 from biped_com_ros.ros.topics.qos import COMMAND_INPUT
 from biped_com_ros.ros.topics.services import switch_service
 from biped_com_ros.ros.topics.stamp import now_ns
+from biped_com_ros.ros.topics.whole_messages import subscribe
 from geometry_msgs.msg import Vector3Stamped
 import numpy as np
 from sensor_msgs.msg import Joy
@@ -208,9 +209,9 @@ class TorsoController(ManagedNode[TorsoControllerParameters]):
         for source in (*self._inputs, self._joint_states):
             self.keep(source)
         # Stamps of targets are ignored: many are published by hand.
-        self.keep(self.create_subscription(
-            Vector3Stamped, '~/target', self._on_target, COMMAND_INPUT))
-        self.keep(self.create_subscription(Joy, 'joy', self._on_joy, COMMAND_INPUT))
+        self.keep(subscribe(
+            self, Vector3Stamped, '~/target', self._on_target, COMMAND_INPUT))
+        self.keep(subscribe(self, Joy, 'joy', self._on_joy, COMMAND_INPUT))
 
     # -- targets
 

@@ -23,6 +23,7 @@ from typing import Any
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array, Pose
 from biped_com_ros.core.model.robot import RobotModel
+from biped_com_ros.core.plain_xml import LARGEST_TEXT
 from biped_com_ros.nodes.viewer.polled_node import latest, PolledNode
 from biped_com_ros.ros.node.diagnostics import is_in_namespace, node_of
 from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
@@ -40,6 +41,8 @@ from std_msgs.msg import Float64, Float64MultiArray, String
 #: Time without messages after which data are stale, s; diagnostics are sent once per second.
 _TIMEOUT, _HEALTH_TIMEOUT = 1.0, 6.0
 _KEPT = 40  # true CoMs kept until the estimate of the same stamp has arrived
+#: Lines of diagnostics that are kept, and characters of their names and texts.
+_MOST_LINES, _LONGEST_NAME, _LONGEST_TEXT = 500, 200, 1000
 #: Kind of point: topic.
 _POINTS = {'zmp': 'zmp_monitor/zmp', 'zmp_model': 'zmp_monitor/zmp_model',
            'dcm': 'zmp_monitor/dcm'}
@@ -82,6 +85,7 @@ class PageInputs:
         self._now = 0.0
         self._received_at: dict[tuple[str, str], float] = {}
         self._last: dict[tuple[str, str], tuple[Any, float]] = {}  # of what is stale
+        #: By the names of statuses, the last received at the end.
         self._health: dict[str, tuple[HealthLine, float]] = {}
         self._texts: dict[str, tuple[str, float]] = {}
         self.calibrated: RobotModel | None = None
@@ -196,7 +200,8 @@ class PageInputs:
         subscribe(String, 'com_calibrator/progress', partial(self._on_text, 'calibration'),
                   LATCHED)
         subscribe(String, 'gait_player/state', partial(self._on_text, 'gait'), LATCHED)
-        subscribe(String, CALIBRATED_TOPIC, self._on_description, latest(LATCHED, 5))
+        subscribe(String, CALIBRATED_TOPIC, self._on_description, latest(LATCHED, 5),
+                  longest=LARGEST_TEXT)
 
     def _set(self, part: str, **values: Any) -> None:
         """Set attributes of a foot, or of the view (''), until they expire."""
@@ -332,8 +337,12 @@ class PageInputs:
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         namespace = self._polled.node.get_namespace()
         for status in filter(lambda s: is_in_namespace(s, namespace), message.status):
-            self._health[status.name] = (HealthLine(
-                int.from_bytes(status.level, 'little'), status.name, status.message), self._now)
+            line = HealthLine(int.from_bytes(status.level, 'little'), status.name[:_LONGEST_NAME],
+                              status.message[:_LONGEST_TEXT])
+            self._health.pop(line.name, None)
+            self._health[line.name] = line, self._now
+        while len(self._health) > _MOST_LINES:
+            del self._health[next(iter(self._health))]
 
     def _on_text(self, name: str, message: String) -> None:
         self._texts[name] = message.data, self._now

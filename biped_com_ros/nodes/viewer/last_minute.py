@@ -26,6 +26,8 @@ from typing import Any, NamedTuple
 from biped_com_ros.core.constants import SECOND_NS
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.model.config import RobotConfig
+from biped_com_ros.core.plain_xml import LARGEST_TEXT
+from biped_com_ros.ros.fast.codec import LONGEST_MESSAGE
 from biped_com_ros.ros.node.robot_source import CALIBRATED_TOPIC
 from biped_com_ros.ros.topics.qos import LATCHED, SENSOR_INPUT
 from diagnostic_msgs.msg import DiagnosticArray
@@ -141,6 +143,8 @@ class LastMinute:
         self.size = 0
 
     def _keep(self, message: _Kept, is_latched: bool) -> None:
+        if len(message.raw) > (LARGEST_TEXT if is_latched else LONGEST_MESSAGE):
+            return  # as in all nodes; it would drive thousands of others out
         if is_latched:
             self._latched[message.topic] = message
             return

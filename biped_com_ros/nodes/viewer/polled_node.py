@@ -24,7 +24,9 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
+from biped_com_ros.ros.fast.codec import LONGEST_MESSAGE
 from biped_com_ros.ros.topics.qos import SENSOR_INPUT
+from biped_com_ros.ros.topics.whole_messages import subscribe
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor, TimeoutException
 from rclpy.node import Node
@@ -71,9 +73,9 @@ class PolledNode:
             count += 1
 
     def subscribe(self, message_type: type, topic: str, callback: Callable[[Any], None],
-                  qos: QoSProfile) -> None:
-        """Subscribe to whole messages."""
-        self.node.create_subscription(message_type, topic, callback, qos)
+                  qos: QoSProfile, longest: int = LONGEST_MESSAGE) -> None:
+        """Subscribe to whole messages, of so many bytes at most."""
+        subscribe(self.node, message_type, topic, callback, qos, longest=longest)
 
     def unsubscribe(self) -> None:
         """Unsubscribe from everything."""
