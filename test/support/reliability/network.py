@@ -36,6 +36,8 @@ import time
 
 _SET_INTERFACE, _TAP, _NO_PACKET_INFO = 0x400454CA, 0x0002, 0x1000
 _LARGEST_FRAME = 65536
+#: How the frames to multicast groups of IPv4 and IPv6 begin; those of ARP are broadcast.
+_GROUPS = (b'\x01\x00\x5e', b'\x33\x33')
 ADDRESSES = ('10.123.45.1', '10.123.45.2')
 
 
@@ -65,9 +67,15 @@ class Wire:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
-    def impair(self, loss: float = 0.0, delay: float = 0.0, jitter: float = 0.0) -> None:
-        """Lose a share of all packets; delay the others by `delay` and up to `jitter` more, s."""
-        line = json.dumps({'loss': loss, 'delay': delay, 'jitter': jitter}) + '\n'
+    def impair(self, loss: float = 0.0, delay: float = 0.0, jitter: float = 0.0,
+               multicast: bool = True) -> None:
+        """
+        Lose a share of all packets; delay the others by `delay` and up to `jitter` more, s.
+
+        Without `multicast` none of those to groups is carried.
+        """
+        line = json.dumps({'loss': loss, 'delay': delay, 'jitter': jitter,
+                           'multicast': multicast}) + '\n'
         os.write(self.descriptor, line.encode())
 
 
@@ -119,7 +127,7 @@ def _tap(name: str) -> int:
 def carry(first: int, second: int, control: int) -> None:
     """Carry frames until the other end of `control` is closed."""
     other = {first: second, second: first}
-    settings = {'loss': 0.0, 'delay': 0.0, 'jitter': 0.0}
+    settings = {'loss': 0.0, 'delay': 0.0, 'jitter': 0.0, 'multicast': True}
     waiting: list[tuple[float, int, int, bytes]] = []
     count = 0
     while True:
@@ -133,6 +141,8 @@ def carry(first: int, second: int, control: int) -> None:
         now = time.monotonic()
         for source in set(ready) & other.keys():
             frame = os.read(source, _LARGEST_FRAME)
+            if not settings['multicast'] and frame.startswith(_GROUPS):
+                continue
             if random.random() >= settings['loss']:
                 due = now + settings['delay'] + settings['jitter'] * random.random()
                 count += 1
