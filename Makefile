@@ -32,8 +32,8 @@ isolated = $(if $(NETWORK),,--isolated)
 .PHONY: help demo torso check test test-parts test-system test-oldest fuzz fuzz-check docs bench bench-check lint lock setup clean faults faults-check soak
 
 help:
-	@echo "make demo         a story with a simulated robot (ROBOT=talos, g1, icub), then it stands"
-	@echo "                  and is measured; CHAPTERS=measure,gravity chooses, ONCE=1 ends it"
+	@echo "make demo         a story with a simulated robot (ROBOT=talos, g1, icub, romeo), then"
+	@echo "                  it is measured; CHAPTERS=measure,gravity chooses, ONCE=1 ends it"
 	@echo "make torso        bend the simulated robot's tendon-driven torso by the arrow keys"
 	@echo "                  Both keep to this machine and a ROS domain of their own; NETWORK=1:"
 	@echo "                  as ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE say"

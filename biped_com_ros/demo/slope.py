@@ -19,6 +19,7 @@ from collections.abc import Generator
 import math
 
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs.kinematics import JOINTS, legs_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
 from biped_com_ros.demo.feedforward import ramp_down, ramp_up
@@ -28,6 +29,9 @@ from biped_com_ros.demo.walks import missing_gait, Walks
 STEPS = 6
 LARGEST_SLOPE = math.radians(6.0)
 LEAN_SHARE = 0.55
+ANKLE_BEND = 0.47
+"""What quick steps on level ground need of Romeo's ankles, rad; a slope needs its angle more."""
+_ANKLE_PITCH = JOINTS.index('ankle pitch')
 
 
 class Slope(Chapter):
@@ -41,10 +45,10 @@ class Slope(Chapter):
         'the measured zero-moment point.')
 
     def missing_for(self, model: RobotModel) -> str:
-        """Return whether there is no gait, or nothing to feed back."""
+        """Return whether there is no gait, nothing to feed back, or too stiff an ankle."""
         if not model.config.imus or not model.config.has_foot_wrenches:
             return 'feedback needs an IMU and measured feet'
-        return missing_gait(model)
+        return missing_gait(model) or _missing_bend(model)
 
     def run(self, stage: Stage) -> ChapterRun:
         """Walk twice from the same stance; the floor is as before afterwards."""
@@ -108,3 +112,16 @@ def slope_for(model: RobotModel) -> float:
                 for foot, com in zip(model.config.feet.values(), com_in_soles))
     height = float(min(com[2] for com in com_in_soles))
     return min(LARGEST_SLOPE, math.atan(LEAN_SHARE * max(float(ahead), 0.0) / height))
+
+
+def _missing_bend(model: RobotModel) -> str:
+    """Return whether ankles bend too little to turn the rear sole to the ground as well."""
+    needed = ANKLE_BEND + slope_for(model)
+    standing = model.posture()
+    for leg in legs_of(model).values():
+        is_negative = standing[leg.index[_ANKLE_PITCH]] < 0.0
+        bend = -leg.lower[_ANKLE_PITCH] if is_negative else leg.upper[_ANKLE_PITCH]
+        if bend < needed:
+            return (f'its ankles bend by {math.degrees(bend):.0f} deg, steps down a slope need '
+                    f'{math.degrees(needed):.0f}')
+    return ''

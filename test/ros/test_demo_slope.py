@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import math
+from xml.etree import ElementTree
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import ChapterFailed
@@ -93,3 +94,15 @@ def test_robots_stand_on_their_slope_without_feedback():
     ('biped', True), ('three_link', False), ('g1_as_sold', False)))
 def test_it_is_for_robots_that_can(robot, walks):
     assert (Slope().missing_for(RobotModel.load(robot)) == '') == walks
+
+
+@pytest.mark.parametrize('side, fits', (('left', False), ('neither', True)))
+def test_it_is_not_for_ankles_that_bend_as_little_as_romeos(side, fits):
+    """Its lower limit of 30 deg leaves less than the slope above what level steps need."""
+    model = RobotModel.load('biped')
+    robot = ElementTree.fromstring(model.urdf)
+    if side == 'left':
+        robot.find("joint[@name='l_ankle_pitch']/limit").set('lower', '-0.5236')
+    model = RobotModel(model.config, ElementTree.tostring(robot, encoding='unicode'))
+    reason = Slope().missing_for(model)
+    assert reason == ('' if fits else 'its ankles bend by 30 deg, steps down a slope need 33')

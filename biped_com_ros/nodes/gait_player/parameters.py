@@ -53,7 +53,8 @@ class GaitPlayerParameters(RobotNodeParameters):
     lift: float = parameter(
         0.0, 'Height to which a foot is lifted; 0: that of the pattern', 'm', 0.0, 0.3)
     crouch: float = parameter(
-        0.08, 'By how much the hips are lowered, as a share of the length of a leg', '', 0.0, 0.5)
+        0.08, 'By how much the hips are lowered, as a share of the length of a leg; half as much '
+        'where joint limits require it', '', 0.0, 0.5)
     ramp: float = constant(
         0.5, 'Duration of slowing down for a pause or stop, and of speeding up again', 's', 0.05,
         5.0)

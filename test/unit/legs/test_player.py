@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import copy
+from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
@@ -25,6 +26,7 @@ import numpy as np
 import pytest
 
 DT = 0.02
+ANKLES = ('l_ankle_pitch', 'r_ankle_pitch')
 
 
 @pytest.fixture(scope='module')
@@ -55,6 +57,31 @@ def play(player, duration):
 
 def soles(model, positions):
     return model.state(positions).placements_in_base(model.soles)[:, 3]
+
+
+def with_ankles(model, lower):
+    """Return the robot with another lower limit of its ankles' pitch, rad."""
+    robot = ElementTree.fromstring(model.urdf)
+    for name in ANKLES:
+        robot.find(f"joint[@name='{name}']/limit").set('lower', str(lower))
+    return RobotModel(model.config, ElementTree.tostring(robot, encoding='unicode'))
+
+
+def test_hips_are_lowered_less_where_ankles_bend_little(model, quick):
+    """As Romeo's, whose rear ankle would need 0.4 mrad more than it has."""
+    def lowest(gait):
+        return min(gait.at(t).positions[model.joint_index(ANKLES)].min() for t in gait.times)
+
+    request = WalkRequest(count=3, length=0.05, options=QUICK)
+    needed = lowest(quick.gait)
+    assert quick.gait.options.crouch == QUICK.crouch > 0.0
+    stiff = with_ankles(model, needed + 0.01)
+    gait = WalkPlayer(stiff).plan(request, stiff.posture()).gait
+    assert gait.options.crouch == 0.5 * QUICK.crouch
+    assert needed + 0.01 < lowest(gait)
+    stiffer = with_ankles(model, model.posture()[model.joint_index(ANKLES)].min() - 1e-3)
+    with pytest.raises(InputError, match='outside its limits'):
+        WalkPlayer(stiffer).plan(request, stiffer.posture())
 
 
 def test_the_remaining_motion_is_what_is_played(player, model):
