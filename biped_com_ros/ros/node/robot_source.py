@@ -165,8 +165,9 @@ class RobotSource:
         try:
             model = _make_model(self.config, message.data, self._shared_models)
         except BipedComError as error:
+            if str(error) != self._problem:
+                self._node.get_logger().error(f'robot_description cannot be used: {error}')
             self._problem = str(error)
-            self._node.get_logger().error(f'robot_description cannot be used: {error}')
             return
         self._node.destroy_timer(self._timer)
         self._finish(model)
@@ -191,9 +192,11 @@ class RobotSource:
             if urdf != model.urdf:
                 model.use_inertials(urdf)
         except BipedComError as error:
-            logger.error(f'keeping the inertials in use: {error}')
+            if str(error) != self._problem:  # a flood of them would fill the log
+                logger.error(f'keeping the inertials in use: {error}')
+            self._problem = str(error)
             return False
-        self._inertials_of = urdf
+        self._inertials_of, self._problem = urdf, ''
         self._on_inertials()
         logger.info(f'inertials of the calibrated URDF in use: {mass:.3f} -> {model.mass:.3f} kg')
         return True
