@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Generator
 import math
 
+from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
+from biped_com_ros.core.legs.balance import BalanceSettings
 from biped_com_ros.core.legs.kinematics import JOINTS, legs_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
@@ -28,7 +30,7 @@ from biped_com_ros.demo.walks import missing_gait, Walks
 
 STEPS = 6
 LARGEST_SLOPE = math.radians(6.0)
-LEAN_SHARE = 0.55
+LEAN_SHARE = 0.63
 ANKLE_BEND = 0.47
 """What quick steps on level ground need of Romeo's ankles, rad; a slope needs its angle more."""
 _ANKLE_PITCH = JOINTS.index('ankle pitch')
@@ -102,8 +104,9 @@ def slope_for(model: RobotModel) -> float:
     """
     Return a slope on which a robot stands without feedback, rad.
 
-    The centre of mass of a robot that leans with the slope is over :data:`LEAN_SHARE` of the
-    distance to the front edge of its soles, or the slope is :data:`LARGEST_SLOPE`.
+    On it the zero-moment point is at most :data:`LEAN_SHARE` of the way from below the centre of
+    mass to the front edge of the soles: the robot leans with the slope, and then comes upright
+    with an acceleration about its feet. The slope is at most :data:`LARGEST_SLOPE`.
     """
     state = model.state(model.posture())
     placements = state.placements_in_base(model.soles)
@@ -111,7 +114,9 @@ def slope_for(model: RobotModel) -> float:
     ahead = min(max(x for x, _ in foot.polygon) - com[0]
                 for foot, com in zip(model.config.feet.values(), com_in_soles))
     height = float(min(com[2] for com in com_in_soles))
-    return min(LARGEST_SLOPE, math.atan(LEAN_SHARE * max(float(ahead), 0.0) / height))
+    upright = BalanceSettings().max_tilt_acceleration * height ** 2 / GRAVITY
+    lean = max(LEAN_SHARE * float(ahead) - upright, 0.0)
+    return min(LARGEST_SLOPE, math.atan(lean / height))
 
 
 def _missing_bend(model: RobotModel) -> str:

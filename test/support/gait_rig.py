@@ -73,7 +73,8 @@ class GaitRig(NodeRig):
         listen(Float64, 'gait_player/progress', lambda m: self.progress.append(m.data), LATCHED)
         listen(DiagnosticArray, '/diagnostics', self._on_diagnostics, 50)
         self._services = {name: self.peer.create_client(Trigger, f'gait_player/{name}')
-                          for name in ('single_step', 'walk', 'stop', 'pause', 'resume')}
+                          for name in ('single_step', 'walk', 'stop', 'pause', 'resume',
+                                       'shift_com', 'shift_back')}
         self.peer.create_timer(0.02, self._step)
         self.peer.create_timer(0.3, self._monitor)
         self.bias = np.zeros(3)

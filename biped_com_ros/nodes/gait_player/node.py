@@ -39,14 +39,16 @@ IMU topic of the YAML         sensor_msgs/Imu              in; heading and, for 
 joint_trajectory_controller/  trajectory_msgs/             out
 joint_trajectory              JointTrajectory
 ~/state, ~/progress           std_msgs/String, Float64,    standing, planning, walking, pausing,
-                              latched                      paused, stopping, halted, unable;
-                                                           0 to 1
+                              latched                      paused, stopping, halted, shifting,
+                                                           unable; 0 to 1
 ~/steps_done                  std_msgs/Int32, latched      finished steps of the last walk
 ~/zmp_reference               geometry_msgs/PointStamped   planned, in the frame of com_estimator
 ~/shares                      std_msgs/Float64MultiArray   planned shares of the weight, by foot;
                                                            for gravity_compensation
 ~/single_step, ~/walk         std_srvs/Trigger             as the parameters specify
 ~/pause, ~/resume, ~/stop     std_srvs/Trigger
+~/shift_com, ~/shift_back     std_srvs/Trigger             the CoM moves over `shift_foot` with
+                                                           standing soles, and back
 ============================= ============================ =======================================
 
 Planning takes from a tenth of a second to some seconds, in a thread of its own: ``~/walk``
@@ -64,7 +66,8 @@ from biped_com_ros.core.constants import nanoseconds
 from biped_com_ros.core.errors import BipedComError, InputError
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.playback import GaitPlayback, longest_fall
-from biped_com_ros.core.legs.player import WalkPlayer, WalkRequest, WalkState
+from biped_com_ros.core.legs.player import RemainingMotion, WalkPlayer, WalkRequest, WalkState
+from biped_com_ros.core.legs.shift_session import ShiftSession
 from biped_com_ros.core.legs.walk_session import WalkSession
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.nodes.gait_player.inputs import WalkInputs
@@ -79,8 +82,9 @@ from biped_com_ros.ros.node.timers import steady_clock
 from biped_com_ros.ros.topics.inputs import JointStateInput
 from biped_com_ros.ros.topics.services import trigger_service
 from biped_com_ros.ros.topics.stamp import now_ns
+import numpy as np
 
-PLANNING, UNABLE = 'planning', 'unable'
+PLANNING, SHIFTING, UNABLE = 'planning', 'shifting', 'unable'
 DOUBLE_SUPPORT = 'double'
 """Support phase of zmp_monitor in which a walk may begin."""
 
@@ -118,6 +122,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             self.get_logger().warning(self._planning_problem)
             self._progress.publish_state(UNABLE, 0.0, 0)
             return
+        # Planning uses its model, never at the same time as a walk's.
+        self._shift = ShiftSession(player.model, player.leg_joints)
         names = [model.joint_names[i] for i in player.leg_joints]
         self._trajectories = TrajectoryPublisher(self, model, params.joints or names)
         self._watch = StabilityWatch(self, params.monitor, params.monitor_timeout,
@@ -149,7 +155,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         for name, action in (
                 ('single_step', lambda: self._walk(1)), ('stop', self._stop),
                 ('walk', lambda: self._walk(self.params.steps)),
-                ('pause', self._pause), ('resume', self._resume)):
+                ('pause', self._pause), ('resume', self._resume),
+                ('shift_com', self._shift_com), ('shift_back', self._shift_back)):
             trigger_service(self, f'~/{name}', action)
 
     @property
@@ -162,10 +169,10 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
     # -- services
 
     def _walk(self, count: int) -> str:
-        session, params = self.session, self.params
+        params = self.params
         self._require_ready()
-        if self._is_planning or not session.is_resting:
-            raise InputError(f'the robot is {self._state()}; stop it before the next walk')
+        self._require_rest('the next walk')
+        self._require_no_shift()
         self._request = WalkRequest(
             count=count, length=params.step_length, first=self._first_foot(),
             options=params.options())
@@ -192,6 +199,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
             self._end_walk()
             self._publish_state()
             return 'planning is cancelled'
+        if self._state() == SHIFTING:
+            self._interrupt_shift()
+            return 'holding the joints; shift_back leads back'
         if session.is_resting:
             return 'the robot is already standing'
         session.stop()
@@ -199,11 +209,86 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _first_foot(self) -> int:
         feet = list(self.model.config.feet)
-        name = self.params.first_foot or feet[-1]
+        return feet.index(self._foot('first_foot', feet[-1]))
+
+    def _foot(self, parameter: str, default: str) -> str:
+        """Return the name of the foot in a parameter."""
+        feet = list(self.model.config.feet)
+        name: str = getattr(self.params, parameter) or default
         if name not in feet:
-            raise InputError(f"parameter 'first_foot': the robot has no foot '{name}'; valid: "
+            raise InputError(f"parameter '{parameter}': the robot has no foot '{name}'; valid: "
                              f'{", ".join(feet)}')
-        return feet.index(name)
+        return name
+
+    def _require_rest(self, what: str) -> None:
+        if self._is_planning or self._state() == SHIFTING or not self.session.is_resting:
+            raise InputError(f'the robot is {self._state()}; stop it before {what}')
+
+    # -- shifts of the centre of mass
+
+    def _shift_com(self) -> str:
+        params = self.params
+        foot = self._foot('shift_foot', next(iter(self.model.config.feet)))
+        self._require_ready('shift the centre of mass')
+        self._require_rest('a shift')
+        self._require_no_shift()
+        player, urdf = self.session.player, self.model.urdf
+        measured, shift = self.joints.positions.copy(), self._shift
+
+        def plan() -> tuple[str, RemainingMotion]:
+            if player.model.urdf != urdf:
+                player.model.use_inertials(urdf)
+            return foot, shift.plan(measured, foot, params.shift_time, params.knot_period)
+
+        self._background.start(plan, self._begin_shift)
+        self._publish_state()
+        return f"planning a shift of the centre of mass over '{foot}'"
+
+    def _begin_shift(self, planned: tuple[str, RemainingMotion]) -> None:
+        """Begin a planned shift, unless it has become impossible."""
+        foot, motion = planned
+        self._require_ready('shift the centre of mass')
+        legs = self.session.player.leg_joints
+        moved = np.abs(motion.positions[0] - self.joints.positions)[legs].max()
+        if not moved <= self.params.posture_tolerance:
+            raise InputError(f'cannot shift the centre of mass: the legs moved by {moved:.2f} rad '
+                             'while it was planned; try it again')
+        self._shift.begin(motion, foot, self._send(motion))
+
+    def _shift_back(self) -> str:
+        params = self.params
+        self._require_ready('shift the centre of mass')
+        self._require_rest('the way back')
+        begin = self._begin_ns()
+        self._send(self._shift.back(self.joints.positions, params.shift_time, params.knot_period,
+                                    params.posture_tolerance, begin))
+        self._publish_state()
+        return 'shifting the centre of mass back'
+
+    def _require_no_shift(self) -> None:
+        if foot := self._shift.foot:
+            raise InputError(f"the centre of mass was shifted over '{foot}'; call ~/shift_back")
+
+    def _begin_ns(self) -> int:
+        """Return when a motion begins that is sent now, ns."""
+        assert self.joints.stamp_ns is not None
+        return self.joints.stamp_ns + nanoseconds(self.params.lead)
+
+    def _send(self, motion: RemainingMotion) -> int:
+        begin = self._begin_ns()
+        self._trajectories.publish(begin, motion)
+        return begin
+
+    def _interrupt_shift(self) -> None:
+        """Hold the joints where they are."""
+        self._shift.interrupt()
+        self._trajectories.publish_hold(self.joints.positions, HOLD_DURATION)
+        self._publish_state()
+
+    @property
+    def _is_shifting(self) -> bool:
+        ns = self.joints.stamp_ns
+        return ns is not None and self._shift.is_moving(ns)
 
     # -- planning
 
@@ -278,9 +363,11 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self._watch is not None:
             self._watch.tolerate_falling(0.0)
 
-    def _require_ready(self) -> None:
+    def _require_ready(self, what: str = 'walk') -> None:
+        if self._session is None:
+            raise InputError(self._planning_problem)
         if reason := self._not_ready():
-            raise InputError(f'cannot walk: {reason}')
+            raise InputError(f'cannot {what}: {reason}')
 
     def _not_ready(self) -> str:
         """Return why no walk can begin; '' if one can."""
@@ -304,6 +391,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._next_ns = stamp_ns + nanoseconds(1.0 / self.params.rate)
         self._advance(stamp_ns, positions)
         self._continue_planning()
+        if self._shift.foot:
+            self._shift.advance(stamp_ns)
+            self._publish_state()
 
     def _advance(self, stamp_ns: int, positions: Array | None) -> None:
         session, inputs = self.session, self._walk_inputs
@@ -339,6 +429,10 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         """Stop the walk, or halt it if the robot has fallen."""
         if self._session is None:
             return
+        if self._is_shifting:
+            self._interrupt_shift()
+            self.get_logger().error(f'shift interrupted, joints held: {reason}')
+            return
         has_fallen = self._watch is not None and self._watch.gate.has_fallen
         if action := self._session.stop_for(reason, has_fallen):
             self.get_logger().error(f'{action}: {reason}')
@@ -349,6 +443,8 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         if self._watch is not None:
             self._watch.check()
         if not session.player.is_moving:
+            if self._is_shifting and (reason := self._not_ready_to_move()):
+                self._stop_for(reason)
             return
         if self.joints.stale(self.params.input_timeout):
             now = now_ns(self)
@@ -357,6 +453,12 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
                 self._stop_for(f'joint states are stale: {self.joints.report()[1]}')
         elif self._watch is not None and (problem := self._watch.problem):
             self._stop_for(problem)
+
+    def _not_ready_to_move(self) -> str:
+        """Return what is stale or wrong while the centre of mass is shifted."""
+        if self.joints.stale(self.params.input_timeout):
+            return f'joint states are stale: {self.joints.report()[1]}'
+        return '' if self._watch is None else self._watch.problem
 
     def _log_result(self) -> None:
         rms, (done, count) = self.session.deviation.rms, self.session.player.step
@@ -368,7 +470,9 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
 
     def _state(self) -> str:
         session = self.session
-        return PLANNING if self._is_planning and session.is_resting else session.state.value
+        if session.is_resting and (self._is_planning or self._is_shifting):
+            return PLANNING if self._is_planning else SHIFTING
+        return session.state.value
 
     def _publish_state(self) -> None:
         player = self.session.player

@@ -44,6 +44,9 @@ class GaitPlayerParameters(RobotNodeParameters):
         -1.0, 1.0)
     first_foot: str = parameter(
         '', 'Foot that steps first where both are side by side; empty: the second of the YAML')
+    shift_foot: str = parameter(
+        '', 'Foot over which ~/shift_com moves the centre of mass; empty: the first of the YAML')
+    shift_time: float = parameter(2.0, 'Duration of such a shift', 's', 0.5, 60.0)
     pattern: str = parameter(
         QUASI_STATIC, 'Slow, with the centre of mass always above the soles; or quick, by preview '
         'control of the zero-moment point', options=tuple(_PATTERNS))

@@ -1,0 +1,154 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Shifts the centre of mass of a standing robot over a foot, and back the same way."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.constants import nanoseconds
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.geometry.pose import Array, IndexArray
+from biped_com_ros.core.legs.com_shift import ComShift
+from biped_com_ros.core.legs.keyframes import minimum_jerk
+from biped_com_ros.core.legs.player import RemainingMotion
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+
+LEAST_DURATION = 0.5
+"""Of a shift, s."""
+
+LONGEST_LEAD = 6.0
+"""Time before a shift begins, s."""
+
+
+class ShiftSession:
+    """
+    Where the centre of mass is shifted, and how it gets back.
+
+    Parameters
+    ----------
+    model
+        The robot; :meth:`plan` alone uses it, in any one thread.
+    leg_joints
+        Indices of the legs' joints.
+
+    Attributes
+    ----------
+    foot
+        Over which the centre of mass is, or moves; '' where the robot stands as usual.
+
+    """
+
+    def __init__(self, model: RobotModel, leg_joints: IndexArray) -> None:
+        self._model, self._leg_joints = model, leg_joints
+        self.foot, self._path, self._end_ns = '', np.zeros((0, 0)), 0
+        self._span_ns, self._is_returning = 0, False
+
+    def plan(self, positions: Array, foot: str, duration: float, period: float) -> RemainingMotion:
+        """
+        Plan a minimum-jerk shift over a foot with standing soles; changes nothing.
+
+        Parameters
+        ----------
+        positions
+            Of all joints, (n,), rad.
+        foot
+            Its name.
+        duration, period
+            Of the motion and between two of its samples, s.
+
+        Raises
+        ------
+        InputError
+            If a leg does not reach, with the joint or foot.
+
+        """
+        count = _count(duration, period)
+        return _motion(ComShift(self._model, positions).path(foot, count), duration)
+
+    def begin(self, motion: RemainingMotion, foot: str, ns: int) -> None:
+        """Begin a planned shift at a time, ns."""
+        self.foot, self._path, self._is_returning = foot, motion.positions, False
+        self._set_end(ns, float(motion.times[-1]))
+
+    def _set_end(self, ns: int, duration: float) -> None:
+        self._end_ns = ns + nanoseconds(duration)
+        # A clock that is set back must not let it move for ever.
+        self._span_ns = nanoseconds(duration + LONGEST_LEAD)
+
+    def back(self, measured: Array, duration: float, period: float, tolerance: float,
+             ns: int) -> RemainingMotion:
+        """
+        Begin to return on the path of the last shift, from where the legs are on it.
+
+        Parameters
+        ----------
+        measured
+            Positions of all joints, (n,), rad.
+        duration, period
+            Of the motion and between two of its samples, s.
+        tolerance
+            Largest distance of a leg's joint from the path, rad.
+        ns
+            When it begins, ns.
+
+        Raises
+        ------
+        InputError
+            If nothing is shifted, or the legs are elsewhere; then nothing is shifted any more.
+
+        """
+        if not self.foot:
+            raise InputError('the centre of mass is not shifted')
+        errors = np.abs(self._path - measured)[:, self._leg_joints].max(axis=1)
+        nearest = int(errors.argmin())
+        if not errors[nearest] <= tolerance:
+            self.foot = ''
+            raise InputError(f'the legs are {errors[nearest]:.2f} rad from the path of the shift '
+                             f'(tolerance {tolerance:g}): move them to the posture')
+        count = _count(duration, period)
+        left = np.array([nearest * (1.0 - minimum_jerk(share))
+                         for share in np.linspace(0.0, 1.0, count).tolist()])
+        known = np.arange(len(self._path))
+        rows = np.column_stack([np.interp(left, known, column) for column in self._path.T])
+        motion = _motion(rows, duration)
+        self._set_end(ns, duration)
+        self._is_returning = True
+        return motion
+
+    def interrupt(self) -> None:
+        """Stay where the legs are; :meth:`back` leads back."""
+        self._end_ns, self._is_returning = 0, False
+
+    def is_moving(self, ns: int) -> bool:
+        """Return whether a shift has begun, or will, and not ended at a time, ns."""
+        return 0 < self._end_ns - ns <= self._span_ns
+
+    def advance(self, ns: int) -> None:
+        """End a way back that is over at a time, ns."""
+        if self._is_returning and not self.is_moving(ns):
+            self.foot, self._is_returning = '', False
+
+
+def _count(duration: float, period: float) -> int:
+    if not duration >= LEAST_DURATION:
+        raise InputError(f'a shift takes at least {LEAST_DURATION} s, not {duration}')
+    return max(int(np.ceil(duration / period)), 2) + 1
+
+
+def _motion(rows: Array, duration: float) -> RemainingMotion:
+    """Return positions (N, n) at equal time steps as a motion from rest to rest."""
+    times = np.linspace(0.0, duration, len(rows))
+    velocities = np.gradient(rows, times, axis=0)
+    velocities[0] = velocities[-1] = 0.0
+    return RemainingMotion(times, rows, velocities, np.gradient(velocities, times, axis=0))

@@ -1,0 +1,113 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Shifts of the centre of mass by gait_player, over DDS."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.model.robot import RobotModel
+from diagnostic_msgs.msg import DiagnosticStatus
+import numpy as np
+import pytest
+from support.gait_rig import GaitRig, seconds
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+@pytest.fixture
+def make(model):
+    rigs = []
+
+    def make_rig(**parameters):
+        rigs.append(GaitRig(model, **parameters))
+        rigs[-1].stand()
+        return rigs[-1].until_it_may()
+
+    yield make_rig
+    for rig in rigs:
+        rig.close()
+
+
+def com_from_ankle(model, foot, positions):
+    """Return the centre of mass from the ankle in the axes of the sole, (3,), m."""
+    state, config = model.state(positions), model.config.feet[foot]
+    sole, ankle = state.pose_in_base(config.sole), state.pose_in_base(config.ankle)
+    return sole.rotation.T @ (state.com_in_base - ankle.position)
+
+
+def postures(model, trajectory):
+    """Return the positions of all joints at the points of a trajectory."""
+    index = model.joint_index(trajectory.joint_names)
+    for point in trajectory.points:
+        positions = model.posture()
+        positions[index] = point.positions
+        yield positions
+
+
+def test_the_centre_of_mass_moves_over_a_foot_and_back_with_standing_soles(make, model):
+    rig = make(shift_foot='right')
+    answer = rig.order('shift_com')
+    assert answer.success and "over 'right'" in answer.message
+    rig.state_is('shifting')
+    rig.state_is('standing')
+    there, = rig.trajectories
+    assert seconds(there)[-1] == pytest.approx(2.0)
+    assert not any(there.points[0].velocities) and not any(there.points[-1].velocities)
+    feet = np.diff(rig.soles(model.posture()), axis=0)
+    for positions in postures(model, there):
+        assert np.diff(rig.soles(positions), axis=0) == pytest.approx(feet, abs=1e-6)
+    rig.until(lambda: rig.positions == pytest.approx(rig.last_pose(), abs=1e-9), what='the end')
+    assert com_from_ankle(model, 'right', rig.positions)[:2] == pytest.approx(0.0, abs=1e-5)
+    assert abs(com_from_ankle(model, 'left', rig.positions)[1]) > 0.05
+
+    refused = rig.order('walk')
+    assert not refused.success and 'shift_back' in refused.message
+    assert rig.order('shift_back').success
+    rig.state_is('shifting')
+    rig.state_is('standing')
+    assert len(rig.trajectories) == 2
+    rig.until(lambda: rig.positions == pytest.approx(model.posture(), abs=1e-6), what='the stance')
+    assert 'not shifted' in rig.order('shift_back').message
+    assert rig.order('single_step').success
+
+
+@pytest.mark.parametrize('by', ('stop', 'monitor'))
+def test_a_shift_that_is_interrupted_holds_and_leads_back(make, model, by):
+    rig = make(shift_time=8.0)
+    rig.order('shift_com')
+    rig.state_is('shifting')
+    rig.pass_time(4.0)
+    if by == 'stop':
+        assert rig.order('stop').success
+    else:
+        rig.report(DiagnosticStatus.ERROR, 'stability lost: the DCM is outside', 'UNSTABLE')
+    rig.state_is('standing')
+    rig.until(lambda: len(rig.trajectories) == 2, what='a trajectory to hold')
+    begin, end = (com_from_ankle(model, 'left', p)[1] for p in (
+        model.posture(), list(postures(model, rig.trajectories[0]))[-1]))
+    held = com_from_ankle(model, 'left', rig.last_pose())[1]
+    assert min(begin, end) < held < max(begin, end)
+    if by == 'monitor':
+        assert 'the DCM is outside' in rig.order('shift_back').message
+        rig.report(DiagnosticStatus.OK, 'recovered, now stable', 'STABLE')
+    rig.until(lambda: rig.order('shift_back').success, what='the way back')
+    rig.until(lambda: rig.positions == pytest.approx(model.posture(), abs=1e-6), 40.0,
+              'the stance')
+
+
+def test_an_unknown_foot_is_named(make):
+    answer = make(shift_foot='middle').order('shift_com')
+    assert not answer.success and "no foot 'middle'; valid: left, right" in answer.message

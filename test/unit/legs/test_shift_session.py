@@ -1,0 +1,92 @@
+# Copyright 2026 biped_com_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Shifts of the centre of mass over a foot, and the way back."""
+
+from __future__ import annotations
+
+from biped_com_ros.core.errors import InputError
+from biped_com_ros.core.legs.shift_session import ShiftSession
+from biped_com_ros.core.model.robot import RobotModel
+import numpy as np
+import pytest
+
+SECOND = 1_000_000_000
+
+
+@pytest.fixture(scope='module')
+def model():
+    return RobotModel.load('biped')
+
+
+@pytest.fixture(scope='module')
+def legs(model):
+    return np.concatenate([model.group_index('left_leg'), model.group_index('right_leg')])
+
+
+@pytest.fixture
+def shifted(model, legs):
+    """Return a session that shifts over the left foot from 10 s on, and its motion."""
+    session = ShiftSession(model, legs)
+    motion = session.plan(model.posture(), 'left', 1.0, 0.05)
+    session.begin(motion, 'left', 10 * SECOND)
+    return session, motion
+
+
+def test_velocities_and_accelerations_are_those_of_the_positions(shifted):
+    _, motion = shifted
+    assert motion.times == pytest.approx(np.linspace(0.0, 1.0, 21))
+    dt, q, v, a = motion.times[1], motion.positions, motion.velocities, motion.accelerations
+    assert v[1:-1] == pytest.approx((q[2:] - q[:-2]) / (2.0 * dt), abs=1e-9)
+    assert not v[[0, -1]].any() and np.abs(v).max() > 0.1
+    assert a[1:-1] == pytest.approx((v[2:] - v[:-2]) / (2.0 * dt), abs=1e-9)
+
+
+@pytest.mark.parametrize('row', (20, 9))
+def test_the_way_back_begins_where_the_legs_are_and_ends_where_it_began(shifted, row):
+    session, motion = shifted
+    assert session.is_moving(9 * SECOND) and not session.is_moving(11 * SECOND)
+    session.interrupt()
+    assert not session.is_moving(10 * SECOND) and session.foot == 'left'
+    back = session.back(motion.positions[row] + 1e-3, 2.0, 0.05, 0.05, 20 * SECOND)
+    assert back.positions[0] == pytest.approx(motion.positions[row])
+    assert back.positions[-1] == pytest.approx(motion.positions[0])
+    assert back.times[-1] == 2.0
+    # Monotonous, and nowhere else than on the path.
+    moved = np.abs(back.positions - motion.positions[0]).max(axis=1)
+    assert (np.diff(moved) <= 1e-9).all()
+    session.advance(21 * SECOND)
+    assert session.foot == 'left' and session.is_moving(21 * SECOND)
+    session.advance(22 * SECOND)
+    assert session.foot == ''
+    with pytest.raises(InputError, match='not shifted'):
+        session.back(motion.positions[0], 2.0, 0.05, 0.05, 22 * SECOND)
+
+
+def test_legs_that_were_moved_meanwhile_do_not_jump(shifted, legs):
+    session, motion = shifted
+    elsewhere = motion.positions[-1].copy()
+    elsewhere[legs[3]] += 0.2
+    with pytest.raises(InputError, match='move them to the posture'):
+        session.back(elsewhere, 2.0, 0.05, 0.05, 20 * SECOND)
+    assert session.foot == ''
+
+
+def test_a_clock_that_is_set_back_ends_it(shifted):
+    session, _ = shifted
+    assert not session.is_moving(2 * SECOND)
+
+
+def test_too_short_a_shift_is_refused(shifted, model):
+    with pytest.raises(InputError, match='at least 0.5 s'):
+        shifted[0].plan(model.posture(), 'left', 0.1, 0.05)
