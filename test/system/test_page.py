@@ -52,6 +52,8 @@ MODEL = RobotModel.load('biped')
 LATCHED = QoSProfile(depth=5, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 COMPOSED = ('wrench_aggregator', 'com_estimator', 'zmp_monitor',
             'gravity_compensation', 'torso_controller')
+# Of motions, s: on a busy computer simulated time passes at a twentieth of the pace.
+MOTION = 240.0
 # A hundred messages per second are enough here. Not faster than in reality: beside a browser that
 # draws in software the nodes do not keep up then, and what monitors walks stops them.
 HIDDEN = ('rate:=100.0', 'real_time_factor:=1.0', 'virtual_joints:=false', 'seed:=1',
@@ -403,14 +405,15 @@ def retry(action, times=8):
     return action()
 
 
+@pytest.mark.timeout(560)
 def test_a_step_a_walk_and_a_stop(live):
     browser, robot = live
     retry(lambda: one_step(browser, robot), times=3)
     retry(lambda: two_steps(browser, robot), times=3)
     browser.press('Stop')
-    browser.until(lambda: robot.gait() == 'stopping', 'a stop')
+    browser.until(lambda: robot.gait() == 'stopping', 'a stop', MOTION)
     stopped = robot.position()
-    browser.until(lambda: robot.gait() == 'standing', 'a robot that stands')
+    browser.until(lambda: robot.gait() == 'standing', 'a robot that stands', MOTION)
     browser.wait_for('gait_player: standing')
     # Not all ten steps, however late the button was pressed: at most the one under way and the
     # one that brings the feet together.
@@ -442,7 +445,7 @@ def one_step(browser, robot):
     on_its_feet(browser, robot)
     start = robot.position()
     begun(browser, robot, 'Single step')
-    browser.until(lambda: robot.gait() == 'standing', 'the end of a step')
+    browser.until(lambda: robot.gait() == 'standing', 'the end of a step', MOTION)
     assert start + 0.01 < robot.position() < start + 0.05, browser.text
 
 
@@ -452,7 +455,7 @@ def two_steps(browser, robot):
     start = robot.position()
     begun(browser, robot, 'Walk')
     browser.until(lambda: robot.position() > start + 0.05 or robot.gait() == 'standing',
-                  'two steps, or a stop')
+                  'two steps, or a stop', MOTION)
     assert robot.position() > start + 0.05, browser.text
     assert robot.gait() == 'walking'
 
