@@ -119,15 +119,23 @@ class LowStates:
 
 
 def checksum(package, message):
-    """Return the checksum as the vendor's examples compute it: word by word, bit by bit."""
-    layout = STRUCTS[package]
-    words = np.frombuffer(struct.pack(layout, *flat(message)[:-1]), '<u4').tolist()
+    """Return the checksum that the vendor's examples compute, here by table: word by word."""
+    words = np.frombuffer(struct.pack(STRUCTS[package], *flat(message)[:-1]), '<u4')
     crc = 0xffffffff
-    for word in words:
-        for bit in range(31, -1, -1):
-            top, crc = crc >> 31, (crc << 1) & 0xffffffff
-            crc ^= 0x04c11db7 * top ^ 0x04c11db7 * (word >> bit & 1)
+    for byte in words.astype('>u4').tobytes():
+        crc = (crc << 8 & 0xffffffff) ^ REMAINDERS[crc >> 24 ^ byte]
     return crc
+
+
+def remainder(byte):
+    """Return the remainder of a byte, bit by bit from the highest."""
+    crc = byte << 24
+    for _ in range(8):
+        crc = (crc << 1 & 0xffffffff) ^ 0x04c11db7 * (crc >> 31)
+    return crc
+
+
+REMAINDERS = [remainder(byte) for byte in range(256)]
 
 
 def flat(value):
