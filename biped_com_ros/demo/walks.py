@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.core.legs.kinematics import legs_of
+from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.stage import Commands, Stage
@@ -39,7 +39,7 @@ def missing_gait(model: RobotModel) -> str:
     try:
         legs_of(model)
     except BipedComError:
-        return "gaits need legs with Wang's kinematics; this robot's are different"
+        return 'gaits need two legs of six joints; this robot has others'
     return ''
 
 

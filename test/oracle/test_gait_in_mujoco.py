@@ -24,6 +24,7 @@ from dataclasses import replace
 import math
 
 from biped_com_ros.core.constants import GRAVITY
+from biped_com_ros.core.errors import BipedComError
 from biped_com_ros.core.legs.balance import BalanceSettings
 from biped_com_ros.core.legs.footsteps import StepTiming
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK, single_step, walk
@@ -117,6 +118,23 @@ def test_other_robots_step_too(robot, length, timing, margin):
     assert not record.has_fallen and max(record.slips()) < 1e-3
     assert record.margins.min() > margin and record.zmp_rms.max() < 0.010
     assert record.placement_error(gait) < 0.004
+
+
+@pytest.mark.parametrize('robot, length, margin', (
+    ('g1', 0.08, 0.008), ('icub', 0.03, 0.015), ('doc/jvrc1.yaml', 0.1, 0.015)))
+def test_robots_whose_legs_have_no_closed_form_step_too(robot, length, margin):
+    try:
+        model = RobotModel.load(robot)
+    except BipedComError as error:
+        pytest.skip(str(error))
+    options = replace(QUICK, timing=timing_of(0.8, 0.4, 1.4, 0.03), dt=0.01)
+    gait = walk(model, 2, length, options=options)
+    record = Walker(model).walk(gait)
+    assert not record.has_fallen and max(record.slips()) < 1e-3
+    assert record.margins.min() > margin and record.zmp_rms.max() < 0.012
+    assert record.placement_error(gait) < 0.004
+    # It came forward.
+    assert (record.soles[-1] - record.soles[0])[:, 3, 0].min() > 0.8 * length
 
 
 def test_slips_of_standing_soles_are_found():

@@ -27,7 +27,7 @@ from biped_com_ros.core.legs.balance import (
     BalanceSettings, ComAdmittance, desired_zmp, GroundTilt, SoleAdmittance)
 from biped_com_ros.core.legs.footsteps import Footprint
 from biped_com_ros.core.legs.gait import Gait
-from biped_com_ros.core.legs.kinematics import legs_of
+from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.legs.stance_ik import pose_of
 import numpy as np
 

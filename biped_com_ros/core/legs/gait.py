@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Walking, from footsteps to joint positions over time, for robots with Wang's legs.
+Walking, from footsteps to joint positions over time, for robots with two legs of six joints.
 
 Slowly, as in the paper: by equation (9) the centre of mass is the zero-moment point, so it
 follows the S-shaped reference itself (``'static'``). Faster: the centre of mass follows from the
@@ -214,7 +214,8 @@ class GaitOptions:
     method
         One of :data:`METHODS`.
     crouch
-        By how much the base is lowered while walking, as a share of the length of the leg.
+        By how much the base is lowered while walking, as a share of the length of the leg; None:
+        that of the robot's YAML.
     inward
         Offset of the reference from the middle of a foot towards the other one, as a share of
         the distance to the edge: less sway, less margin.
@@ -227,7 +228,7 @@ class GaitOptions:
 
     timing: StepTiming = field(default_factory=StepTiming)
     method: str = 'static'
-    crouch: float = 0.08
+    crouch: float | None = None
     inward: float = 0.1
     dt: float = 0.01
     compensations: int = 2
@@ -237,9 +238,10 @@ class GaitOptions:
             raise ConfigurationError(
                 f"a gait cannot be made by '{self.method}'; valid: {', '.join(METHODS)}")
         for name, low, high in (('crouch', 0.0, 0.5), ('inward', 0.0, 0.9), ('dt', 1e-3, 0.05)):
-            if not low <= getattr(self, name) <= high:
-                raise ConfigurationError(f'{name} of a gait must be between {low} and {high}, '
-                                         f'not {getattr(self, name)}')
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise ConfigurationError(
+                    f'{name} of a gait must be between {low} and {high}, not {value}')
 
 
 QUICK = GaitOptions(
@@ -312,6 +314,8 @@ class Gait:
     def __init__(self, stance: StanceIk, steps: Sequence[Footstep],
                  options: GaitOptions = GaitOptions()) -> None:
         self.model, self.options, self._stance = stance.model, options, stance
+        crouch = self.model.config.walking.crouch if options.crouch is None else options.crouch
+        self._lowered = crouch * stance.leg_length
         self.plan = StepPlan(stance.footprints, steps, _targets(stance.model, options.inward),
                              stance.com[:2].tolist(), options.timing, stance.rest.tolist())
         count = math.ceil(self.plan.duration / options.dt) + 1
@@ -370,10 +374,10 @@ class Gait:
 
     def height(self, time: float) -> float:
         """Return the height of the base, m: lower between the first and the last phase."""
-        stance, lowered = self._stance, self.options.crouch * self._stance.leg_length
-        walking = stance.standing_height - lowered
+        stance = self._stance
+        walking = stance.standing_height - self._lowered
         return (stance.height + self.plan.start_progress(time) * (walking - stance.height)
-                + self.plan.stop_progress(time) * lowered)
+                + self.plan.stop_progress(time) * self._lowered)
 
     def zmp_of(self, knots: Array) -> Array:
         """Return :func:`zmp_of_motion` with the measured centre of mass."""
@@ -381,8 +385,7 @@ class Gait:
 
     def _preview(self) -> None:
         raised = self._stance.standing_height - self._stance.height
-        height = float(self._stance.com[2]) + raised - (
-            self.options.crouch * self._stance.leg_length)
+        height = float(self._stance.com[2]) + raised - self._lowered
         controller = PreviewController(height, self._dt)
         start = np.zeros((3, 2))
         start[0] = self.zmp_reference[0]
@@ -438,7 +441,7 @@ def single_step(model: RobotModel, length: float, first: int = 1,
     Parameters
     ----------
     model
-        With two of Wang's legs and a posture ``stand``.
+        With two legs of six joints and a posture ``stand``.
     length
         Of the step, m.
     first

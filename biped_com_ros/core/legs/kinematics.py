@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about
@@ -149,6 +149,8 @@ class Leg:
         Limits of the joints, shape (6,), rad.
     shin, thigh
         Between the centres of ankle, knee and hip, m.
+    length
+        Of the stretched leg from hip to ankle, m.
 
     """
 
@@ -160,6 +162,7 @@ class Leg:
                         for a, b in zip(chain.lower.tolist(), chain.upper.tolist())]
         thigh, shin = chain.hip - chain.knee, chain.knee - chain.ankle
         self.thigh, self.shin = math.hypot(*thigh), math.hypot(*shin)
+        self.length = self.thigh + self.shin
         lean_thigh = math.atan2(thigh[0], thigh[2])
         lean_shin = math.atan2(shin[0], shin[2])
         # Angles between the straight lines hip - knee - ankle are the joints' plus these.
@@ -274,9 +277,7 @@ class Leg:
                     f'{self.shin + self.thigh:.4f} m; lower the hips or step shorter')
         if solution.excess < 0.0:
             return f'the ankle is {-solution.excess:.4f} m too near to the hip'
-        return 'outside its limits would be ' + ', '.join(
-            f'{self.joint_names[i]} at {solution.positions[i]:.4f} rad (limits '
-            f'{self.lower[i]:.4f} to {self.upper[i]:.4f})' for i in solution.outside)
+        return describe_outside(self, solution)
 
     def _centres(self, positions: Array) -> tuple[Array, Array, Array]:
         """Return axes (6, 3), centres (6, 3) on them, and the ankle's rotation, in the base."""
@@ -365,9 +366,20 @@ class RobotLeg(Leg):
         super().__init__(chain, f'the {foot} leg of {model.config.name}', names)
 
 
-def legs_of(model: RobotModel) -> dict[str, RobotLeg]:
-    """Return the legs of a robot by the names of their feet; errors as :class:`RobotLeg`."""
-    return {foot: RobotLeg(model, foot) for foot in model.soles.names}
+class LimitedJoints(Protocol):
+    """Joints of a leg, from the base."""
+
+    joint_names: tuple[str, ...]
+    lower: Array
+    upper: Array
+
+
+def describe_outside(leg: LimitedJoints, solution: LegSolution) -> str:
+    """Return which joints would be outside their limits, and by what position."""
+    return 'outside its limits would be ' + ', '.join(
+        f'{leg.joint_names[i]} at {solution.positions[i]:.4f} rad (limits '
+        f'{leg.lower[i]:.4f} to {leg.upper[i]:.4f})' for i in solution.outside
+    ) + '; step shorter, or lower the hips less (crouch)'
 
 
 def _yaw_roll_pitch(R: list[list[float]], tilt: float,
@@ -453,4 +465,4 @@ def _not_wang(label: str, difference: str) -> ConfigurationError:
     return ConfigurationError(
         f'{label} has no closed form: {difference}; needed are {", ".join(JOINTS)} from base to '
         'foot, with the axes of the hip in one point and those of the ankle in one. Use '
-        'numerical inverse kinematics for this robot (core.legs.keyframes.HipShift)')
+        'numerical inverse kinematics for this robot (core.legs.numeric_leg)')

@@ -23,17 +23,15 @@ joint controller that has received it brings the robot to rest without further m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
 from biped_com_ros.core.errors import InputError
 from biped_com_ros.core.geometry.pose import Array, Pose
-from biped_com_ros.core.legs.footsteps import (
-    Footstep, forward_steps, rear_foot, StepTiming)
+from biped_com_ros.core.legs.footsteps import forward_steps, rear_foot, StepTiming
 from biped_com_ros.core.legs.gait import Gait, GaitOptions, GaitSample
-from biped_com_ros.core.legs.kinematics import legs_of
+from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.legs.playback import GaitPlayback, PlaybackState
 from biped_com_ros.core.legs.stance_ik import StanceIk
 from biped_com_ros.core.model.robot import RobotModel
@@ -96,7 +94,7 @@ class RemainingMotion(NamedTuple):
 
 class WalkPlayer:
     """
-    Walks a robot with two of Wang's legs.
+    Walks a robot with two legs of six joints.
 
     Parameters
     ----------
@@ -195,8 +193,6 @@ class WalkPlayer:
         """
         Plan a walk from where the robot stands; takes seconds, and does not change the player.
 
-        Hips are lowered half as much as the options say where joint limits require it.
-
         Parameters
         ----------
         request
@@ -223,7 +219,7 @@ class WalkPlayer:
         rear = rear_foot(stance.footprints, request.length >= 0.0)
         steps = forward_steps(stance.footprints, request.count, request.length,
                               request.first if rear is None else rear)
-        return self._playback_of(_gait_within_limits(stance, steps, request.options))
+        return self._playback_of(Gait(stance, steps, request.options))
 
     def plan_standing_up(self) -> GaitPlayback:
         """Plan the motion from a stop on both soles to standing; see :meth:`plan`."""
@@ -389,19 +385,3 @@ class WalkPlayer:
             self.origin = self.origin @ Pose(self.sample.base.rotation, np.array((x, y, 0.0)))
         self._playback = None
         self._stops, self._is_halted = False, halted
-
-
-def _gait_within_limits(
-        stance: StanceIk, steps: Sequence[Footstep], options: GaitOptions) -> Gait:
-    """
-    Plan a gait, with half the crouch where the whole one takes a joint beyond its limits.
-
-    The lower the hips, the more the ankle of the rear leg bends, and some ankles bend little.
-    """
-    try:
-        return Gait(stance, steps, options)
-    except InputError as error:
-        try:
-            return Gait(stance, steps, replace(options, crouch=0.5 * options.crouch))
-        except InputError:
-            raise error from None

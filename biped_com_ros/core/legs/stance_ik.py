@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Inverse kinematics of a robot with Wang's legs for given soles and centre of mass."""
+"""Inverse kinematics of a robot with two legs for given soles and centre of mass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import math
 from biped_com_ros.core.errors import ConfigurationError, InputError
 from biped_com_ros.core.geometry.pose import Array, Pose, rotation_about, yaw_of
 from biped_com_ros.core.legs.footsteps import Footprint
-from biped_com_ros.core.legs.kinematics import legs_of
+from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import RobotModel
 import numpy as np
 
@@ -39,7 +39,7 @@ class StanceIk:
     Parameters
     ----------
     model
-        With two of Wang's legs.
+        With two legs of six joints.
     posture
         Positions of all joints (n,) at the start: soles level, both on the ground.
     standing
@@ -79,7 +79,7 @@ class StanceIk:
         if len(self._legs) != 2:
             raise ConfigurationError(
                 f'{model.config.name} has {len(self._legs)} feet; a gait needs two')
-        self.leg_length = self._legs[0].shin + self._legs[0].thigh
+        self.leg_length = self._legs[0].length
         state = model.state(self._posture)
         soles = state.placements_in_base(model.soles)
         self._check_level(soles)

@@ -228,6 +228,36 @@ class TorsoConfig:
 
 
 @dataclass(frozen=True)
+class WalkingConfig:
+    """
+    How a robot walks.
+
+    Attributes
+    ----------
+    crouch
+        By how much the base is lowered while walking, as a share of the length of a leg: enough
+        for the legs to reach, and within the limits of knees and ankles.
+    time_scale
+        Factor of the durations of a step, where they are not given: above 1 for tall robots with
+        narrow soles.
+
+    """
+
+    crouch: float = 0.08
+    time_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.crouch <= 0.5:
+            raise ConfigurationError(
+                f'walking.crouch is {self.crouch:g}, a share of the length of a leg: it must be '
+                'between 0 and 0.5')
+        if not 0.1 <= self.time_scale <= 10.0:
+            raise ConfigurationError(
+                f'walking.time_scale is {self.time_scale:g}, a factor of the durations of a '
+                'step: it must be between 0.1 and 10')
+
+
+@dataclass(frozen=True)
 class RobotConfig:
     """
     Everything about a robot that its URDF does not hold.
@@ -258,6 +288,8 @@ class RobotConfig:
         Not measured, assumed at the given position, rad.
     torso
         The tendon-driven torso, if there is one.
+    walking
+        How it walks.
     simulation
         Gains of the simulated robot.
     drives
@@ -283,6 +315,7 @@ class RobotConfig:
     passive_joints: tuple[str, ...] = ()
     locked_joints: Mapping[str, float] = field(default_factory=dict)
     torso: TorsoConfig | None = None
+    walking: WalkingConfig = WalkingConfig()
     simulation: SimulationConfig = SimulationConfig()
     drives: DrivesConfig = DrivesConfig()
     instruments: InstrumentCorrections = InstrumentCorrections()

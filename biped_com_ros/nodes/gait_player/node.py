@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """
-Lets a robot with two of Wang's legs step and walk by publishing joint trajectories.
+Lets a robot with two legs of six joints step and walk by publishing joint trajectories.
 
 A gait is planned on request, from where the robot stands, and published as one trajectory that
 ends where the robot rests: if this node or the network fails, the controller brings the robot
@@ -175,7 +175,7 @@ class GaitPlayer(RobotNode[GaitPlayerParameters]):
         self._require_no_shift()
         self._request = WalkRequest(
             count=count, length=params.step_length, first=self._first_foot(),
-            options=params.options())
+            options=params.options(self.model.config.walking))
         self._walk_inputs = WalkInputs(self, self.model, params)
         self._publish_state()
         return (f'planning {count} step{"s" if count > 1 else ""} of '

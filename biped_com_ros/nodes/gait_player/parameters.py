@@ -20,6 +20,7 @@ from typing import Any
 
 from biped_com_ros.core.legs.balance import BalanceSettings
 from biped_com_ros.core.legs.gait import GaitOptions, QUICK
+from biped_com_ros.core.model.config import WalkingConfig
 from biped_com_ros.ros.node.common_parameters import RobotNodeParameters
 from biped_com_ros.ros.node.parameters import constant, parameter
 
@@ -28,7 +29,8 @@ _PATTERNS = {QUASI_STATIC: GaitOptions(), PREVIEW: QUICK}
 
 
 def _timing(description: str) -> Any:
-    return parameter(0.0, f'{description}; 0: that of the pattern', 's', 0.0, 60.0)
+    return parameter(0.0, f'{description}; 0: that of the pattern, times the time_scale of the '
+                     "robot's YAML", 's', 0.0, 60.0)
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ class GaitPlayerParameters(RobotNodeParameters):
     lift: float = parameter(
         0.0, 'Height to which a foot is lifted; 0: that of the pattern', 'm', 0.0, 0.3)
     crouch: float = parameter(
-        0.08, 'By how much the hips are lowered, as a share of the length of a leg; half as much '
-        'where joint limits require it', '', 0.0, 0.5)
+        -1.0, 'By how much the hips are lowered, as a share of the length of a leg; negative: as '
+        "the robot's YAML says", '', -1.0, 0.5)
     ramp: float = constant(
         0.5, 'Duration of slowing down for a pause or stop, and of speeding up again', 's', 0.05,
         5.0)
@@ -106,12 +108,13 @@ class GaitPlayerParameters(RobotNodeParameters):
         """Return the settings of the feedback; None without."""
         return BalanceSettings(max_tilt=self.max_ground_tilt) if self.feedback else None
 
-    def options(self) -> GaitOptions:
-        """Return the settings of the gait."""
+    def options(self, walking: WalkingConfig) -> GaitOptions:
+        """Return the settings of the gait of a robot."""
         options = _PATTERNS[self.pattern]
+        usual = options.timing.slowed(walking.time_scale)
         given = {'single_support': self.single_support, 'double_support': self.double_support,
                  'start': self.start_stop, 'stop': self.start_stop, 'lift': self.lift}
-        if options.timing.rest and self.start_stop:
+        if usual.rest and self.start_stop:
             given['rest'] = self.start_stop
-        timing = replace(options.timing, **{k: v for k, v in given.items() if v})
-        return replace(options, timing=timing, crouch=self.crouch)
+        timing = replace(usual, **{k: v for k, v in given.items() if v})
+        return replace(options, timing=timing, crouch=self.crouch if self.crouch >= 0.0 else None)

@@ -22,8 +22,7 @@ from biped_com_ros.core.geometry.polygon import area
 from biped_com_ros.core.gravity import (
     compensation, contacts, joint_trajectory, model as gravity_model, motion_goal, support_qp)
 from biped_com_ros.core.legs import (
-    balance, footsteps, gait, keyframes, kinematics as leg_kinematics, playback, stance_ik,
-    walk_session)
+    balance, footsteps, gait, keyframes, playback, robot_legs, stance_ik, walk_session)
 from biped_com_ros.core.model import (
     frames, kinematics, pinocchio_model, robot, sole_geometry)
 from biped_com_ros.core.model.robot import RobotModel
@@ -181,7 +180,7 @@ _pairs = st.tuples(_footprints, _footprints)
 add(footsteps.forward_steps, _pairs, st.integers(-1, 5), v.anything, st.integers(0, 1))
 add(footsteps.rear_foot, _pairs, v.flags)
 add(keyframes.show_keyframes, _models, v.anything)
-add(leg_kinematics.legs_of, _models, calls=15)
+add(robot_legs.legs_of, _models, calls=15)
 add(stance_ik.pose_of, v.vectors(4))
 
 

@@ -24,8 +24,8 @@ from types import SimpleNamespace
 
 from biped_com_ros.core.errors import ConfigurationError, InputError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Pose
-from biped_com_ros.core.legs.kinematics import (
-    KNEE_BACKWARD, KNEE_FORWARD, Leg, legs_of, RobotLeg)
+from biped_com_ros.core.legs.kinematics import KNEE_BACKWARD, KNEE_FORWARD, Leg, RobotLeg
+from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.config import load_robot_config
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.core.model.urdf import load_urdf
@@ -340,7 +340,7 @@ def test_the_demo_robots_legs_have_its_proportions():
     ('g1', 'axis of .left_hip_pitch_joint., which should be the hip yaw'),
     ('icub', 'axis of .l_hip_pitch.'), ('three_link', 'it has 2 joints')))
 def test_other_legs_are_refused_with_the_difference(robot, complaint):
-    with pytest.raises(ConfigurationError, match=complaint + r'.*HipShift'):
+    with pytest.raises(ConfigurationError, match=complaint + r'.*numeric_leg'):
         RobotLeg(RobotModel.load(robot), 'left')
 
 
