@@ -21,7 +21,7 @@ import math
 from biped_com_ros.core.constants import GRAVITY
 from biped_com_ros.core.geometry.pose import Array
 from biped_com_ros.core.legs.balance import BalanceSettings
-from biped_com_ros.core.legs.kinematics import JOINTS
+from biped_com_ros.core.legs.kinematics import JOINTS, RobotLeg
 from biped_com_ros.core.legs.robot_legs import legs_of
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, ChapterRun, Comparison
@@ -51,7 +51,7 @@ class Slope(Chapter):
         """Return whether there is no gait, nothing to feed back, or too stiff an ankle."""
         if not model.config.imus or not model.config.has_foot_wrenches:
             return 'feedback needs an IMU and measured feet'
-        return missing_gait(model) or _missing_bend(model)
+        return missing_gait(model) or _untried_legs(model) or _missing_bend(model)
 
     def run(self, stage: Stage) -> ChapterRun:
         """Walk twice from the same stance; the floor is as before afterwards."""
@@ -118,6 +118,13 @@ def slope_for(model: RobotModel) -> float:
     upright = BalanceSettings().max_tilt_acceleration * height ** 2 / GRAVITY
     lean = max(LEAN_SHARE * float(ahead) - upright, 0.0)
     return min(LARGEST_SLOPE, math.atan(lean / height))
+
+
+def _untried_legs(model: RobotModel) -> str:
+    """Return whether the legs are of a kind that no measured walk down a slope had."""
+    if all(isinstance(leg, RobotLeg) for leg in legs_of(model).values()):
+        return ''
+    return "walks down a slope were tried with legs of Wang's kinematics only"
 
 
 def _missing_bend(model: RobotModel) -> str:

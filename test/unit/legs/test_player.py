@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from biped_com_ros.core.errors import InputError
