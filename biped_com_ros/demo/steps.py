@@ -24,8 +24,6 @@ from biped_com_ros.demo.feedforward import ramp_down, ramp_up
 from biped_com_ros.demo.stage import Commands, Stage
 from biped_com_ros.demo.walks import missing_gait, Walks
 
-STEPS = 6
-
 
 class Steps(Chapter):
     """`gait_player` lets the robot walk; `zmp_monitor` measures the stability margin."""
@@ -35,7 +33,7 @@ class Steps(Chapter):
     description = (
         'The weight is shifted to one foot and the other one steps, quasi-statically '
         'as in the paper. Then the robot takes quick steps, planned by preview '
-        'control of the zero-moment point.')
+        'control of the zero-moment point, unless its soles are too narrow.')
 
     def missing_for(self, model: RobotModel) -> str:
         """Return whether there is no gait for this kind of legs."""
@@ -65,8 +63,9 @@ class Steps(Chapter):
         stage.set_activity('shifts its weight to the left foot and steps with the right one')
         rows = [(yield from self._walk('single_step', 'slow', 'quasi-static', 1))]
         yield from stage.wait(1.0)
-        stage.set_activity('walks quickly')
-        rows.append((yield from self._walk('walk', 'quick', 'preview', STEPS)))
+        if count := stage.model.config.walking.quick_steps:
+            stage.set_activity('walks quickly')
+            rows.append((yield from self._walk('walk', 'quick', 'preview', count)))
         return Comparison(
             ('ZMP error (rms)', 'least margin'), rows, problem='; '.join(self._undone))
 

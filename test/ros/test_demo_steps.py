@@ -17,18 +17,15 @@ from __future__ import annotations
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import ChapterFailed
-from biped_com_ros.demo.steps import STEPS, Steps
+from biped_com_ros.demo.steps import Steps
 import pytest
 from support.walking_stage import play, WalkingStage
 
-
-@pytest.fixture(scope='module')
-def model():
-    return RobotModel.load('biped')
+STEPS = 6
 
 
 @pytest.mark.parametrize('gravity', ('unconfigured', 'inactive', 'active'))
-def test_it_steps_once_and_then_walks_and_compares(model, gravity):
+def test_it_steps_once_and_then_walks_and_compares(gravity):
     stage = WalkingStage(gravity=gravity)
     table = play(Steps(), stage)
     assert [call for call in stage.calls if '/' in call[0] or str(call).startswith('gait')] == [
@@ -52,7 +49,14 @@ def test_steps_that_were_not_done_are_not_reported_as_done(stop, rows):
     assert table.problem.startswith(f'{rows[stop]}, then the walk was stopped')
 
 
-def test_an_aborted_walk_is_reported(model):
+def test_a_robot_with_narrow_soles_takes_no_quick_steps():
+    stage = WalkingStage(robot='g1_as_sold')
+    assert not stage.model.config.walking.quick_steps
+    assert [row[0] for row in play(Steps(), stage).rows] == ['1 of 1 slow step']
+    assert 'gait_player/walk' not in stage.calls
+
+
+def test_an_aborted_walk_is_reported():
     stage = WalkingStage(end='halted')
     with pytest.raises(ChapterFailed, match='aborted'):
         play(Steps(), stage)

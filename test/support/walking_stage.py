@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import ChapterFailed
 from biped_com_ros.demo.stage import Stage
 from geometry_msgs.msg import PointStamped
@@ -38,7 +39,9 @@ class WalkingStage:
               Transition.TRANSITION_DEACTIVATE: 'inactive',
               Transition.TRANSITION_CLEANUP: 'unconfigured'}
 
-    def __init__(self, error=(0.003, 0.004), end='standing', gravity='unconfigured', stop=None):
+    def __init__(self, error=(0.003, 0.004), end='standing', gravity='unconfigured', stop=None,
+                 robot='biped'):
+        self.model = RobotModel.load(robot)
         self.error, self.end, self.calls, self.released = error, end, [], False
         self.stop, self._steps = stop, 0
         self.gravity, self.urdf = gravity, ''

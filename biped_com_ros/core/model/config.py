@@ -240,17 +240,24 @@ class WalkingConfig:
     time_scale
         Factor of the durations of a step, where they are not given: above 1 for tall robots with
         narrow soles.
+    quick_steps
+        How many it takes in the demo, after a slow one: 0 where soles are so narrow that the
+        divergent component of motion is outside of them for long.
 
     """
 
     crouch: float = 0.08
     time_scale: float = 1.0
+    quick_steps: int = 6
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.crouch <= 0.5:
             raise ConfigurationError(
                 f'walking.crouch is {self.crouch:g}, a share of the length of a leg: it must be '
                 'between 0 and 0.5')
+        if not 0 <= self.quick_steps <= 200:
+            raise ConfigurationError(
+                f'walking.quick_steps is {self.quick_steps}: it must be between 0 and 200')
         if not 0.1 <= self.time_scale <= 10.0:
             raise ConfigurationError(
                 f'walking.time_scale is {self.time_scale:g}, a factor of the durations of a '

@@ -136,6 +136,8 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         return {str(k): convert(arguments[1], v, f'{where}: {k}') for k, v in items}
     if kind is float:
         return _convert_number(value, where)
+    if kind is int:
+        return int(_expect(int, value, where, 'a whole number'))
     return str(_expect((str, int, float), value, where, 'a string'))
 
 

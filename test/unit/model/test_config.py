@@ -75,6 +75,10 @@ def test_what_is_left_out_has_its_default():
     ({'base_rpy': [0, 'x', 0]}, r"base_rpy\[1\] must be a number, not 'x'"),
     ({'base_rpy': [0, float('nan'), 0]}, r'base_rpy\[1\] must be a finite number, not nan'),
     ({'locked_joints': {'hatch': float('inf')}}, 'locked_joints: hatch must be a finite number'),
+    ({'walking': {'quick_steps': 2.5}}, 'walking: quick_steps must be a whole number, not 2.5'),
+    ({'walking': {'quick_steps': -1}}, 'walking.quick_steps is -1: it must be between 0 and 200'),
+    ({'walking': {'crouch': 0.6}}, 'walking.crouch is 0.6, a share of the length of a leg'),
+    ({'walking': {'time_scale': 0.0}}, 'walking.time_scale is 0, a factor of the durations'),
     ({'locked_joints': {'hatch': False}}, 'locked_joints: hatch must be a number, not False'),
     ({'torso': {**TORSO, 'joints': ['x', 'y']}}, 'torso: joints must be a list of 6 values'),
 ])
