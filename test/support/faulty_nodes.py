@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import faulthandler
 import signal
 import sys
+import time
 
 from biped_com_ros.core.errors import ConfigurationError
 from biped_com_ros.nodes.suite import node as suite
@@ -48,6 +49,15 @@ class Healthy(Node):
 
     def hear(self, message):
         self.publisher.publish(Float64(data=self.gain * message.data))
+
+
+class Writing(Healthy):
+    """Has a large file to complete."""
+
+    def close_files(self):
+        """Take longer than a process may take for anything else when it ends."""
+        time.sleep(2.5)
+        print('the file is complete', flush=True)
 
 
 class Second(Healthy):

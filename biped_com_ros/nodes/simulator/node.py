@@ -202,13 +202,17 @@ class Simulator(RobotNode[SimulatorParameters]):
         self.pacer.factor = params.real_time_factor
         self.pacer.command_timeout = params.command_timeout
 
-    def destroy_node(self) -> None:
-        """Close the recording, too."""
+    def close_files(self) -> None:
+        """Complete the recording, which takes seconds where it is long and the computer busy."""
         if self._recorder is not None:
             self._recorder.close()
             self.get_logger().info(
                 f"recorded {self._recorder.count} messages to '{self._recorder.path}'")
             self._recorder = None
+
+    def destroy_node(self) -> None:
+        """Close the recording, too."""
+        self.close_files()
         super().destroy_node()
 
     def _report(self) -> Report:

@@ -67,6 +67,9 @@ def run(create: Callable[[], Node | list[Node]], argv: Sequence[str] | None = No
     """
     Run one node or several until SIGINT, SIGTERM or shutdown.
 
+    Then `close_files` of each node that has it is called, which may take long; everything else
+    has to end in seconds.
+
     Parameters
     ----------
     create
@@ -259,15 +262,22 @@ def _fail(message: str, nodes: Sequence[Node] = (), code: int = 1) -> int:
 
 
 def _end(nodes: Sequence[Node]) -> None:
-    """Destroy all nodes, even if interrupted again."""
+    """Complete the files of all nodes, however long it takes, then destroy them in bounded time."""
+    for node in reversed(nodes):
+        _attempt(node, getattr(node, 'close_files', None) or (lambda: None))
     # Fast DDS 2 may hang with the last one, if another process ends at the same time:
     # DomainParticipant::set_listener spins on a lock that a discovery thread needs to go on.
     faulthandler.dump_traceback_later(
         _LONGEST_END, exit=True, file=sys.__stderr__ or sys.stderr)
     for node in reversed(nodes):
-        try:
-            node.destroy_node()
-        except (KeyboardInterrupt, Exception) as error:  # noqa: B902 - the others remain
-            print(f'[WARN] {node.get_name()}: {error}', file=sys.stderr)
+        _attempt(node, node.destroy_node)
     rclpy.try_shutdown()
     faulthandler.cancel_dump_traceback_later()
+
+
+def _attempt(node: Node, action: Callable[[], Any]) -> None:
+    """Do it even if interrupted again; the other nodes remain after an error."""
+    try:
+        action()
+    except (KeyboardInterrupt, Exception) as error:  # noqa: B902 - see above
+        print(f'[WARN] {node.get_name()}: {error}', file=sys.stderr)

@@ -95,6 +95,15 @@ def test_signals_end_cleanly_within_a_second(rig, kind, number):
     assert code == 0 and taken < 1.0 and 'Traceback' not in output, output
 
 
+def test_files_are_completed_however_long_it_takes(rig):
+    with Process(SCRIPT, 'Writing') as process:
+        rig.until(lambda: rig.peer.count_publishers('out'), what='the node')
+        rig.spin(0.2)
+        code, taken, output = process.end(signal.SIGINT)
+    assert code == 0 and taken > 2.5, output
+    assert output.splitlines()[-1] == 'the file is complete'
+
+
 def test_callbacks_that_raise_do_not_end_the_node(rig, kind):
     with Process(SCRIPT, 'Faulty', kind=kind) as process:
         ticks = rig.collect(String, 'tick')
