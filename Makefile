@@ -20,8 +20,8 @@ pytest = $(environment) --level dev -- python -m pytest
 # Two processes, a file of tests at a time each.
 parallel = --numprocesses=2 --dist=loadfile
 # Fast DDS may spin for ever where it deletes something, and no timeout of Python's ends that: a
-# process in which a test takes ten minutes is ended, its test fails, and another one goes on.
-bounded = --numprocesses=1 -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=600
+# process in which a test takes twenty minutes is ended, its test fails, and another one goes on.
+bounded = --numprocesses=1 -o faulthandler_exit_on_timeout=true -o faulthandler_timeout=1200
 # Of the system's tests those that start no robot.
 light = $(addprefix test/system/test_,environment.py gazebo.py package.py)
 chapters = $(or $(CHAPTERS),$(DEMO))

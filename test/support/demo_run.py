@@ -25,7 +25,7 @@ import uuid
 MARK = 'BIPED_COM_ROS_TEST_RUN'
 """Environment variable by which the processes of a test are found."""
 
-LIMIT = 100.0
+LIMIT = 300.0
 """Time for starting and running on a busy machine, s."""
 
 
