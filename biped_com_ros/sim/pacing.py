@@ -43,8 +43,8 @@ SLOWED_FACTOR, RECOVERY_FACTOR = 0.7, 1.05
 MOST_SLOWED_FACTOR, MIN_PACE = 0.5, 0.05
 """Lower limits of the pace: relative to that before, and to the real-time factor."""
 
-LOST_SHARE = 0.02
-"""Share of a second that may be lost without slowing down."""
+OVERRUN_SHARE = 0.02
+"""Share of a second that may be lost at a pace without slowing down."""
 
 BATCH = 0.02
 """Simulated time in one go when as fast as possible, s; commands are received in between."""
@@ -137,7 +137,8 @@ class Pacer:
     achieved
         Simulated seconds per second over the last second or so; 0 during the first two.
     lost
-        Wall time not simulated because the computer was too slow, s.
+        Wall time not simulated because the computer was too slow, what a lower pace left to other
+        processes included, s.
     waited
         Wall time during which a step was due but a command missing, s.
 
@@ -149,7 +150,9 @@ class Pacer:
         self._streams: list[CommandStream] = []
         self.steps, self.is_waiting = 0, False
         self.last_update = self._last_step_at = self._window_start = clock()
-        self.backlog = self._window = self._too_slow_before = 0.0
+        self.backlog = self._window = 0.0
+        # Wall time by which the pace was too high, so far and at the last change.
+        self._overrun = self._overrun_before = 0.0
         self.achieved, self.lost, self.waited = 0.0, 0.0, 0.0
         self._is_starting = True
         self.factor = factor
@@ -202,10 +205,12 @@ class Pacer:
             self.backlog = BATCH
             return self._most
         self.backlog += elapsed * self.pace
+        self.lost += elapsed * (1.0 - self.pace / self._factor)
         excess = self.backlog - MAX_LAG * max(self.pace, 1.0)
         if excess > 0.0:
             self.backlog -= excess
-            self.lost += excess / self.pace
+            self.lost += excess / self._factor
+            self._overrun += excess / self.pace
         if now - self._last_step_at < 0.8 * self._tick / CATCH_UP_FACTOR:
             return 0
         # Rounded to nearest, so that jitter of the timer does not count as being behind.
@@ -233,16 +238,16 @@ class Pacer:
             # The first second is not representative: the nodes are starting.
             self.achieved = 0.0 if self._is_starting else self._window / elapsed
             # Time lost by waiting was the others' already.
-            too_slow = self.lost - self.waited
+            overrun = self._overrun - self.waited
             if not self._is_starting and self._factor > 0.0:
-                self._adapt_pace((too_slow - self._too_slow_before) / elapsed)
+                self._adapt_pace((overrun - self._overrun_before) / elapsed)
             self._is_starting = False
-            self._window_start, self._window, self._too_slow_before = now, 0.0, too_slow
+            self._window_start, self._window, self._overrun_before = now, 0.0, overrun
         self._window += steps * self.dt
 
-    def _adapt_pace(self, lost_share: float) -> None:
-        """Slow down after time was lost, else return to the factor."""
-        if lost_share > LOST_SHARE:
+    def _adapt_pace(self, overrun_share: float) -> None:
+        """Slow down after the pace was too high, else return to the factor."""
+        if overrun_share > OVERRUN_SHARE:
             pace = max(SLOWED_FACTOR * self.achieved, MOST_SLOWED_FACTOR * self.pace,
                        MIN_PACE * self._factor)
         else:

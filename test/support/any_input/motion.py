@@ -22,7 +22,8 @@ from biped_com_ros.core.geometry.polygon import area
 from biped_com_ros.core.gravity import (
     compensation, contacts, joint_trajectory, model as gravity_model, motion_goal, support_qp)
 from biped_com_ros.core.legs import (
-    balance, footsteps, gait, keyframes, playback, robot_legs, stance_ik, walk_session)
+    balance, footsteps, gait, keyframes, kinematics as leg_kinematics, playback,
+    robot_legs, stance_ik, walk_session)
 from biped_com_ros.core.model import (
     frames, kinematics, pinocchio_model, robot, sole_geometry)
 from biped_com_ros.core.model.robot import RobotModel
@@ -181,6 +182,16 @@ add(footsteps.forward_steps, _pairs, st.integers(-1, 5), v.anything, st.integers
 add(footsteps.rear_foot, _pairs, v.flags)
 add(keyframes.show_keyframes, _models, v.anything)
 add(robot_legs.legs_of, _models, calls=15)
+
+
+@st.composite
+def _solutions_of_legs(draw):
+    outside = tuple(draw(st.lists(st.integers(0, 5), max_size=6)))
+    return (robot_legs.legs_of(_biped())['left'],
+            leg_kinematics.LegSolution(draw(v.vectors(6)), 0.0, outside, ()))
+
+
+add_drawn(leg_kinematics.describe_outside, _solutions_of_legs(), calls=40)
 add(stance_ik.pose_of, v.vectors(4))
 
 
