@@ -262,7 +262,7 @@ def _fail(message: str, nodes: Sequence[Node] = (), code: int = 1) -> int:
 
 
 def _end(nodes: Sequence[Node]) -> None:
-    """Complete the files of all nodes, however long it takes, then destroy them in bounded time."""
+    """Complete the files of all nodes, however long it takes; then destroy them, in seconds."""
     for node in reversed(nodes):
         _attempt(node, getattr(node, 'close_files', None) or (lambda: None))
     # Fast DDS 2 may hang with the last one, if another process ends at the same time:
