@@ -30,3 +30,6 @@ CHAPTERS = {
     'slope': 'biped_com_ros.demo.slope:Slope',
     'push': 'biped_com_ros.demo.push:Push',
 }
+
+#: Chapters that 'all' leaves out: they are in slow motion.
+SEPARATE = frozenset({'slope'})

@@ -32,6 +32,10 @@ from biped_com_ros.demo.walks import missing_gait, Walks
 STEPS = 6
 LARGEST_SLOPE = math.radians(6.0)
 LEAN_SHARE = 0.63
+PACE = 0.4
+"""Real-time factor of the walks: with feedback, messages that are late on a busy computer would
+let the robot fall."""
+
 ANKLE_BEND = 0.47
 """What quick steps on level ground need of Romeo's ankles, rad; a slope needs its angle more."""
 _ANKLE_PITCH = JOINTS.index('ankle pitch')
@@ -45,7 +49,7 @@ class Slope(Chapter):
     description = (
         'The floor tilts, and the gait knows nothing of it. First the robot walks as planned, '
         'leaning with the slope. Then gait_player turns the soles to the ground and answers '
-        'the measured zero-moment point.')
+        'the measured zero-moment point. In slow motion, so that no message is late.')
 
     def missing_for(self, model: RobotModel) -> str:
         """Return whether there is no gait, nothing to feed back, or too stiff an ankle."""
@@ -56,19 +60,21 @@ class Slope(Chapter):
     def run(self, stage: Stage) -> ChapterRun:
         """Walk twice from the same stance; the floor is as before afterwards."""
         floor = yield from stage.get_parameter('simulator', 'floor_pitch')
+        pace = yield from stage.get_parameter('simulator', 'real_time_factor')
+        before = {'floor_pitch': floor, 'real_time_factor': pace}
         try:
             table = yield from self._compare(stage, slope_for(stage.model))
         except ChapterFailed:
-            yield from self._end(stage, floor)
+            yield from self._end(stage, before)
             raise
-        yield from self._end(stage, floor)
+        yield from self._end(stage, before)
         return table
 
-    def _end(self, stage: Stage, floor: float) -> Commands:
+    def _end(self, stage: Stage, before: dict[str, float]) -> Commands:
         """Ramp the torques down, and reset the robot to its stance on the former floor."""
         yield from ramp_down(stage)
         yield from stage.set_parameters('gait_player', feedback=False)
-        yield from stage.set_parameters('simulator', floor_pitch=floor)
+        yield from stage.set_parameters('simulator', **before)
         stage.set_activity('is reset to its initial stance')
         yield from stage.reset_robot()
 
@@ -76,7 +82,7 @@ class Slope(Chapter):
         self._problem = ''
         walks = Walks(stage)
         yield from walks.wait()
-        yield from stage.set_parameters('simulator', floor_pitch=slope)
+        yield from stage.set_parameters('simulator', floor_pitch=slope, real_time_factor=PACE)
         degrees = f'{math.degrees(slope):.1f} deg'
         rows = []
         for feedback in (False, True):

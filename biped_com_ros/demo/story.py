@@ -20,7 +20,7 @@ from importlib import import_module
 
 from biped_com_ros.core.errors import BipedComError, UnknownNameError
 from biped_com_ros.core.geometry.pose import Array
-from biped_com_ros.demo import CHAPTERS
+from biped_com_ros.demo import CHAPTERS, SEPARATE
 from biped_com_ros.demo.chapter import Chapter, ChapterFailed, Comparison
 from biped_com_ros.demo.screen import Screen
 from biped_com_ros.demo.stage import Stage
@@ -33,7 +33,7 @@ ALL, NONE = 'all', 'none'
 
 def chosen_chapters(names: str) -> list[Chapter]:
     """
-    Return the chapters with these names, separated by commas; or 'all', or 'none'.
+    Return the chapters with these names, separated by commas; or 'all' but some, or 'none'.
 
     Raises
     ------
@@ -43,7 +43,8 @@ def chosen_chapters(names: str) -> list[Chapter]:
     """
     if names.strip() == NONE:
         return []
-    names = ','.join(CHAPTERS) if names.strip() == ALL else names
+    if names.strip() == ALL:
+        names = ','.join(name for name in CHAPTERS if name not in SEPARATE)
     chapters: list[Chapter] = []
     for name in map(str.strip, names.split(',')):
         if name not in CHAPTERS:

@@ -20,7 +20,8 @@ from xml.etree import ElementTree
 
 from biped_com_ros.core.model.robot import RobotModel
 from biped_com_ros.demo.chapter import ChapterFailed
-from biped_com_ros.demo.slope import LARGEST_SLOPE, LEAN_SHARE, Slope, slope_for, STEPS
+from biped_com_ros.demo.slope import (
+    LARGEST_SLOPE, LEAN_SHARE, PACE, Slope, slope_for, STEPS)
 import pytest
 from support.walking_stage import play, WalkingStage
 
@@ -36,6 +37,7 @@ class SlopedStage(WalkingStage):
         self.model, self.walks, self._falls = RobotModel.load('biped'), [], falls
 
     def trigger(self, name):
+        assert self.pace == PACE
         self.walks.append((self.on_floor, self.feedback))
         self.error = (0.004, 0.003) if self.feedback else (0.03, 0.04)
         self.end = 'halted' if self.feedback in self._falls else 'standing'
@@ -51,6 +53,7 @@ def test_it_walks_down_the_slope_without_and_with_feedback_and_levels_the_floor(
         ('6.0 deg down, with feedback', f'{STEPS} of {STEPS}', '5.0 mm', '12 mm')]
     assert not table.problem
     assert (stage.floor, stage.on_floor, stage.feedback) == (FLOOR, FLOOR, False)
+    assert stage.pace == 1.0
     assert stage.gravity == 'unconfigured'
 
 
@@ -69,6 +72,7 @@ def test_after_a_failure_the_floor_is_as_before():
     with pytest.raises(ChapterFailed):
         play(Slope(), stage)
     assert (stage.floor, stage.on_floor, stage.feedback) == (FLOOR, FLOOR, False)
+    assert stage.pace == 1.0
 
 
 def _fail(condition, what, timeout):

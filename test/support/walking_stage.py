@@ -45,7 +45,7 @@ class WalkingStage:
         self.error, self.end, self.calls, self.released = error, end, [], False
         self.stop, self._steps = stop, 0
         self.gravity, self.urdf = gravity, ''
-        self.floor, self.feedback, self.on_floor = 0.01, False, 0.01
+        self.floor, self.feedback, self.on_floor, self.pace = 0.01, False, 0.01, 1.0
         self._callbacks, self._next = {}, [lambda: self.receive('state', String(data='standing'))]
 
     def subscribe(self, kind, topic, callback, qos=None):
@@ -84,7 +84,8 @@ class WalkingStage:
             self.gravity = self._moves[request.transition.id]
             return ChangeState.Response(success=True)
         if name == 'simulator/get_parameters':
-            value = Parameter('', value=self.floor).get_parameter_value()
+            value = {'floor_pitch': self.floor, 'real_time_factor': self.pace}[request.names[0]]
+            value = Parameter('', value=value).get_parameter_value()
             return GetParameters.Response(values=[value])
         values = {p.name: parameter_value_to_python(p.value) for p in request.parameters}
         if name == 'gravity_compensation/set_parameters':
@@ -94,6 +95,7 @@ class WalkingStage:
             self.calls.append((name, values))
             self._steps = values.get('steps', self._steps)
             self.floor = values.get('floor_pitch', self.floor)
+            self.pace = values.get('real_time_factor', self.pace)
             self.feedback = values.get('feedback', self.feedback)
         return None
 

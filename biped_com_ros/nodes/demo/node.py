@@ -84,7 +84,8 @@ class DemoParameters(RobotChoice):
     """Parameters of `demo`."""
 
     chapters: str = constant(
-        ALL, "Chapters to run, separated by commas; 'all'; or 'none': the robot stands")
+        ALL, "Chapters to run, separated by commas; 'all', but those in slow motion; or 'none': "
+        'the robot stands')
     once: bool = constant(False, 'Whether to end after the last chapter')
     duration: float = constant(0.0, 'Time after which the demo ends; 0: at Ctrl-C', 's', 0.0)
     period: float = constant(1.0, 'Period of the table', 's', 0.1, 60.0)
