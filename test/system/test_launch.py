@@ -97,7 +97,7 @@ def test_bringup_without_composition_says_the_same(tmp_path: Path) -> None:
     assert all(files.values())
 
 
-OPTIONAL_TORSO = ('bringup.launch.xml', 'simulation.launch.xml')
+OPTIONAL_TORSO = ('bringup.launch.xml', 'demo.launch.xml', 'simulation.launch.xml')
 COMMANDING = {'gravity_compensation', 'gait_player', 'torso_controller', 'com_calibrator'}
 
 
@@ -157,7 +157,7 @@ def test_the_simulation_runs_on_its_own_clock(tmp_path: Path) -> None:
 def test_the_demo_hides_masses_and_says_so(tmp_path: Path) -> None:
     commands = planned(tmp_path, 'demo.launch.xml', robot='talos', chapters='measure',
                        duration='5')
-    assert list(commands) == ['simulator', 'suite', 'demo', 'viewer']
+    assert list(commands) == ['simulator', 'suite', 'torso_controller', 'demo', 'viewer']
     assert given_parameters(commands['viewer'])['launch.optional'] == 'true'
     assert given_parameters(commands['demo']) == {
         'robot': 'talos', 'frame_prefix': '', 'chapters': 'measure', 'once': False,
