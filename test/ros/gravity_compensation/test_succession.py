@@ -26,7 +26,7 @@ from std_msgs.msg import Float64MultiArray
 from support.gravity_rig import MAX_STEP, RATE
 from support.node_process import start_node
 
-# A defect that is known and described in the CHANGELOG, in one run of three.
+# A defect that is known and described in the CHANGELOG, in about one run of five.
 pytestmark = pytest.mark.xfail(
     os.environ.get('BIPED_COM_PLAIN') == '1', strict=False, raises=AssertionError,
     reason='without the special ways a controller that was there may be taken for a new one')
